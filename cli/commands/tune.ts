@@ -1,8 +1,5 @@
-import { readdir, stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
 import type { AlsParams, SgdParams, TrialParams } from '../../index.ts';
 import { UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import { checkAlgorithm } from '../options/check-algorithm.ts';
 import { columnOptions, policyOptions } from '../options/data-options.ts';
@@ -89,11 +86,11 @@ export const tune = defineCommand({
     await using session = await openSession(values, context);
     const ratings = await session.read.any(positionals.ratings, readSpec(values));
     const validation = values.validation === undefined ? undefined : await session.read.any(values.validation, readSpec(values));
+    const { identityOf, TrialsFile } = await import('../sessions/trials-file.ts');
     const { parallelism: _parallelism, ...defined } = splitting;
     const meaningful = { ...paramOptions, ...columnOptions, ...readOptions, ...policyOptions };
     const params = Object.fromEntries(Object.entries(values).filter(([name]) => given.has(name as keyof TuneValues) && name in meaningful));
-    const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: await Promise.all(positionals.ratings.map(identityOf)), validation: values.validation === undefined ? null : await identityOf(values.validation), version: packageInfo().version, rows: (await knownRows(ratings)) ?? null };
-    const { TrialsFile } = await import('../sessions/trials-file.ts');
+    const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: await identityOf(positionals.ratings), validation: values.validation === undefined ? null : await identityOf([values.validation]), version: packageInfo().version, rows: (await knownRows(ratings)) ?? null };
     const file = await TrialsFile.open(trialsPath, JSON.parse(JSON.stringify(definition)), { resume, force });
     if (file.done.length > 0) onEvent({ type: 'note', text: `${file.done.length} trials of ${file.path} are not run again` });
     const tuning = await tuner.fit(ratings, { signal, onEvent, validation, done: file.done, onTrial: (trial) => file.add(trial) }).catch(async (error: unknown) => {
@@ -114,24 +111,13 @@ export const tune = defineCommand({
   },
 });
 
-/** A path with the sizes and times of its files, as far as it has them. */
-async function identityOf(path: string): Promise<JsonObject> {
-  const found = await stat(path).catch(() => undefined);
-  if (found === undefined) return { path };
-  const files = found.isDirectory() ? (await readdir(path, { recursive: true })).sort().map((name) => join(path, name)) : [path];
-  const stats = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
-  return { path: resolve(path), files: stats.flatMap((one) => (one?.isFile() ? [{ size: one.size, changed: one.mtimeMs }] : [])) };
-}
-
 /** The space of the search and the algorithms in it. Throws UsageError for flags that exclude each other. */
 function spaceOf(values: TuneValues, given: ReadonlySet<string>) {
-  const named = values.algorithm ?? 'als';
-  const ofBoth = /(^|\s)-{0,2}algorithm=(\S+)/.exec(values.try ?? '')?.[2]?.split(',');
-  const algorithms = (ofBoth ?? [named]).filter((one): one is Algorithm => one === 'als' || one === 'sgd');
-  if (ofBoth !== undefined && given.has('algorithm')) throw new UsageError('--algorithm and --try algorithm exclude each other', { advice: 'Leave one of them out' });
+  const usual = values.algorithm ?? 'als';
+  const { space, algorithms } = values.try === undefined ? { space: usualSpace(usual, values), algorithms: [usual] } : readSpace(values.try, usual);
+  if ('algorithm' in space && given.has('algorithm')) throw new UsageError('--algorithm and --try algorithm exclude each other', { advice: 'Leave one of them out' });
   if (given.has('validation') && given.has('validationFraction')) throw new UsageError('--validation and --validation-fraction exclude each other', { advice: 'Leave one of them out' });
   if (algorithms.length === 1) checkAlgorithm({ ...values, algorithm: algorithms[0] }, given);
-  const space = values.try === undefined ? usualSpace(named, values) : readSpace(values.try, algorithms.length === 0 ? [named] : algorithms);
   const twice = Object.keys(space).find((name) => given.has(name));
   if (twice !== undefined) throw new UsageError(`${twice} is both a flag and in --try`, { advice: 'Leave one of them out' });
   return { algorithms, space };
@@ -143,7 +129,7 @@ async function estimatorOf(values: TuneValues, given: ReadonlySet<string>, algor
   const { onDuplicates, timestampCol, userCol, itemCol, ratingCol, onBadRows } = values;
   const others = ratingOptions({ onDuplicates, timestampCol, userCol, itemCol, ratingCol, onBadRows, coldStart: 'nan' });
   return (params: TrialParams) => {
-    const { algorithm = algorithms[0] ?? 'als', ...own } = params;
+    const { algorithm = algorithms[0], ...own } = params;
     return algorithm === 'sgd' ? new SGD({ ...(givenParams('sgd', values, given) as Partial<SgdParams>), ...own, ...others }) : new ALS({ ...(givenParams('als', values, given) as Partial<AlsParams>), ...own, ...others });
   };
 }

@@ -15,17 +15,22 @@ const WIDE = 10;
  *
  *     rank=8,16,32 reg-param=0.005..0.2 algorithm=als,sgd
  *
- * Throws UsageError for a name or a value that no algorithm of the search has.
+ * Throws UsageError for a name or a value that an algorithm of the search does not have. `usual`: the algorithm where none is named.
  */
-export function readSpace(given: string, algorithms: readonly Algorithm[]): SearchSpace {
-  const space: Record<string, SearchSpace[string]> = {};
-  for (const word of given.split(/\s+/).filter((part) => part !== '')) {
+export function readSpace(given: string, usual: Algorithm): { readonly space: SearchSpace; readonly algorithms: readonly Algorithm[] } {
+  const words = given.split(/\s+/).filter((part) => part !== '').map((word) => {
     const [, flag = '', values = ''] = /^-{0,2}([\w-]+)=(.+)$/.exec(word) ?? [];
     if (flag === '') throw new UsageError(`--try has the word ${JSON.stringify(word)}, which is no name with values`, { advice: SYNTAX });
+    return { flag, values };
+  });
+  const named = words.find(({ flag }) => flag === 'algorithm')?.values.split(',').map((value) => choiceOf('algorithm', value, ['als', 'sgd']));
+  const algorithms = named ?? [usual];
+  const space: Record<string, SearchSpace[string]> = {};
+  for (const { flag, values } of words) {
     const name = nameOf(flag);
     if (name in space) throw new UsageError(`--try names ${flag} twice`, { advice: 'Put all values behind one name' });
     if (name === 'algorithm') {
-      space.algorithm = values.split(',').map((value) => choiceOf(flag, value, ['als', 'sgd']));
+      space.algorithm = algorithms;
       continue;
     }
     const param = paramOf(name, flag, algorithms);
@@ -36,7 +41,7 @@ export function readSpace(given: string, algorithms: readonly Algorithm[]): Sear
       space[name] = { from, to, scale: from > 0 && to / from >= WIDE ? 'log' : 'linear', ...(param.kind === 'whole number' ? { whole: true } : {}) };
     } else space[name] = values.split(',').map((value) => valueOf(param, flag, value));
   }
-  return space;
+  return { space, algorithms };
 }
 
 /** The space of a search that names none: around the defaults, which are the first trial. */
@@ -69,8 +74,9 @@ function valueOf(param: Param, flag: string, value: string): unknown {
   return numberOf(flag, value);
 }
 
-function choiceOf(flag: string, value: string, choices: readonly string[]): string {
-  if (choices.includes(value)) return value;
+function choiceOf<const C extends string>(flag: string, value: string, choices: readonly C[]): C {
+  const found = choices.find((choice) => choice === value);
+  if (found !== undefined) return found;
   throw new UsageError(`${flag} in --try is ${listed(choices)}, got ${JSON.stringify(value)}`);
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { environmentSection } from '../../cli/page/sections/environment.ts';
 import { runHere as runCli } from './run-cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-report-'));
@@ -40,6 +41,11 @@ describe('--report of train', () => {
   it('holds names from the input as text', () => {
     expect(page).not.toMatch(/<b>|<img/);
     expect(page).toContain('ratings &lt;b&gt;&amp;amp;.csv');
+  });
+
+  it('repeats the command without credentials and queries of addresses', () => {
+    const { code } = environmentSection(['train', 'https://user:word@host/a b.csv?token=1', '--test=http://user:word@host/t.csv', '--rank', '4'], null);
+    expect(code).toBe("factorflow train 'https://host/a b.csv' --test=http://host/t.csv --rank 4");
   });
 
   it('replaces an earlier report, and no other file', async () => {

@@ -1,3 +1,4 @@
+import { publicPath } from '../../../engine/errors.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import { describeMachine } from '../../doctor/machine.ts';
 import type { Section } from '../section.ts';
@@ -22,12 +23,11 @@ export function environmentSection(argv: readonly string[], adapter: string | nu
 
 /** The words as a shell takes them; credentials and queries of addresses are left out. */
 function commandLine(argv: readonly string[]): string {
-  return ['factorflow', ...argv.map(withoutSecrets)].map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ');
+  return ['factorflow', ...argv.map(publicWord)].map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ');
 }
 
-function withoutSecrets(word: string): string {
-  const [, flag = '', address] = /^(--[\w-]+=)?(https?:\/\/.*)$/i.exec(word) ?? [];
-  if (address === undefined || !URL.canParse(address)) return word;
-  const url = new URL(address);
-  return `${flag}${url.protocol}//${url.host}${url.pathname}`;
+/** A word without the credentials of its address, which may stand behind a flag and =. */
+function publicWord(word: string): string {
+  const [, flag = '', value = word] = /^(--[\w-]+=)(.*)$/s.exec(word) ?? [];
+  return flag + publicPath(value);
 }
