@@ -9,6 +9,7 @@ import type { RatingBlock } from './rating-block.ts';
 import { balancedRanges } from './row-ranges.ts';
 import type { CombinedRatings } from './sorting/combine-duplicates.ts';
 import { joinParts } from './sorting/join-parts.ts';
+import { leaveRoom, type PairRoom } from './sorting/pair-room.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
 import { lengthsWithout, sortByUser } from './sorting/sort-by-user.ts';
 import { sortIntoRows } from './sorting/sort-into-rows.ts';
@@ -36,8 +37,11 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
 }
 
 async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+  const { room } = indexed;
   const { block: byUser, extra, removed } = await sortWhole(indexed, duplicates, ctx);
-  return { byUser, byItem: await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx), duplicates: extra };
+  const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), room, ctx);
+  if (room) await leaveRoom(room, true, ctx);
+  return { byUser, byItem, duplicates: extra };
 }
 
 async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
@@ -76,6 +80,7 @@ export async function buildUserBlock(indexed: IndexedRatings, duplicates: Duplic
     return { byUser: await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx), extra: parts.duplicates };
   }
   const { block: byUser, extra } = await sortWhole(indexed, duplicates, ctx);
+  if (indexed.room) await leaveRoom(indexed.room, false, ctx);
   return { byUser, extra };
 }
 
@@ -83,11 +88,11 @@ function sortWhole(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: Ex
   return sortByUser(indexed, duplicates, { by: indexed.swapped ? 'items' : 'users', firstRow: 0 }, ctx);
 }
 
-/** `lengths`: ratings of each column of the block. */
-async function transposeBlock(block: RatingBlock, lengths: Int32Array, ctx: ExecutionContext): Promise<RatingBlock> {
+/** `lengths`: ratings of each column of the block. `room`: memory for the result. */
+async function transposeBlock(block: RatingBlock, lengths: Int32Array, room: PairRoom | undefined, ctx: ExecutionContext): Promise<RatingBlock> {
   const groups = balancedRanges(block.offsets, 4 * hostDevice(ctx.executor).info.parallelism);
   const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
-  const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept' }, ref, ctx, {
+  const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept', room: room?.columns }, ref, ctx, {
     count: (ranges, counts, { bands, bandCount, rowBits }) => ({
       kernel: 'count-columns',
       inputs: { block: block.ref, bands },

@@ -18,11 +18,11 @@ export async function readRatings(plan: LogicalPlan, options: ReadOptions, ctx: 
     if (rows > 0) phase.progress(rows);
     for (const chunk of chunks) await keeper.keep(chunk);
   };
-  const found = await readSplits(plan, { ...options, maximumRows: mostRows(options) }, ctx, onChunks);
+  const found = await readSplits(plan, { ...options, maximumRows: mostRows(options), roomRows: options.rowsInMemory ?? Number.POSITIVE_INFINITY }, ctx, onChunks);
   if (found === undefined) return runInto(plan, new IndexIds(options), ctx);
   ctx.metrics.addStage('read', started, rows);
   using _ = ctx.metrics.begin('number');
-  const indexed = await indexChunks(found.chunks, found.types, keeper.spilled, ctx);
+  const indexed = await indexChunks(found.chunks, found.types, keeper.spilled, ctx, found.room);
   phase?.end(rows);
   return indexed;
 }
