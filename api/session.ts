@@ -26,7 +26,7 @@ import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
-import { openDevices, type SessionDevice } from './devices/open-devices.ts';
+import { beginDevices, openDevices, type SessionDevice } from './devices/open-devices.ts';
 import { Profile } from './profile.ts';
 import { parseSize } from './sizes.ts';
 
@@ -48,6 +48,8 @@ export interface SessionOptions {
   readonly splitBytes?: number;
   /** @internal So many devices in the place of one, for tests and demonstrations. */
   readonly fakeDevices?: number;
+  /** @internal True gives the session while a GPU is still being opened; `opened` waits for it. */
+  readonly background?: boolean;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
   readonly signal?: AbortSignal;
 }
@@ -60,6 +62,13 @@ export interface RunOptions {
   readonly onEvent?: EventSink;
 }
 
+/** Devices that are being opened. */
+interface Opening {
+  readonly found: Promise<SessionDevice>;
+  /** Gives up, where that is still possible. */
+  end(): void;
+}
+
 /** A memory budget in which the heaps of threads and memory that waits for its collection would take a large part. */
 const SCARCE_BYTES = 2 ** 30;
 /** Of such a budget the share that may wait for its collection. */
@@ -70,11 +79,11 @@ const SCARCE_COLLECT_SHARE = 40;
  * or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
  */
 export class Session implements AsyncDisposable {
-  /** The devices, and the reason for the choice. */
-  readonly device: SessionDevice;
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
   readonly #executor: Executor;
+  readonly #opening: Opening | undefined;
+  #device: SessionDevice | undefined;
   /** @internal */
   readonly splitBytes: number | undefined;
   readonly #parquetBackend: ParquetBackendName | undefined;
@@ -85,21 +94,26 @@ export class Session implements AsyncDisposable {
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
+  private constructor(executor: Executor, device: SessionDevice | Opening, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
     this.#executor = executor;
-    this.device = device;
-    this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
     this.#spill = spill;
     this.#parquetBackend = parquetBackend;
     this.splitBytes = splitBytes;
     this.#profile = profile;
+    if ('found' in device) this.#opening = device;
+    else this.#has(device);
+  }
+
+  #has(device: SessionDevice): void {
+    this.#device = device;
+    this.#warning = device.warning;
   }
 
   /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that is missing or cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, signal, ...unknown } = options;
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
@@ -114,9 +128,21 @@ export class Session implements AsyncDisposable {
     // A folder that cannot be used shows before the work.
     if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
+    const wanted = { device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices };
+    const kept = { parquetBackend, profile, splitBytes };
     try {
-      const opened = await openDevices({ device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices, signal });
-      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
+      if (background && fakeDevices === undefined) {
+        const ending = new AbortController();
+        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) });
+        const executor = new LocalExecutor([cpu], new SpillMemory(spill));
+        const found = all.then(({ devices: [_, ...more], device: chosen }) => {
+          executor.add(more);
+          return chosen;
+        });
+        return new Session(executor, { found, end: () => ending.abort() }, budget, spill, kept);
+      }
+      const opened = await openDevices({ ...wanted, signal });
+      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, kept);
     } catch (error) {
       await spill.close();
       throw error;
@@ -188,13 +214,37 @@ export class Session implements AsyncDisposable {
     return Model.load(this, directory);
   }
 
+  /** The devices, and the reason for the choice. */
+  get device(): SessionDevice {
+    if (this.#device === undefined) throw new Error('the devices of this session are still being opened');
+    return this.#device;
+  }
+
+  /** @internal True while a GPU is still being opened. */
+  get opening(): boolean {
+    return this.#device === undefined;
+  }
+
+  /**
+   * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its warning is. Throws as `create` does.
+   * @internal
+   */
+  async opened(onEvent?: EventSink): Promise<void> {
+    if (this.#opening === undefined || this.#device !== undefined) return;
+    this.#has(await this.#opening.found);
+    this.#tellWarning(onEvent);
+  }
+
+  #tellWarning(onEvent: EventSink | undefined): void {
+    if (onEvent === undefined || this.#warning === undefined) return;
+    onEvent({ type: 'warning', text: this.#warning });
+    this.#warning = undefined;
+  }
+
   /** The context of operators: this session's devices, new metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     if (this.#closed) throw sessionClosed();
-    if (onEvent && this.#warning !== undefined) {
-      onEvent({ type: 'warning', text: this.#warning });
-      this.#warning = undefined;
-    }
+    this.#tellWarning(onEvent);
     return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics(this.#profile?.spans), spill: this.#spill };
   }
 
@@ -230,6 +280,8 @@ export class Session implements AsyncDisposable {
   async close(): Promise<void> {
     using _ = this.#profile?.begin('end');
     this.#closed = true;
+    this.#opening?.end();
+    await this.#opening?.found.catch(() => undefined);
     await Promise.all([this.#executor.close(), this.#requests?.close()]);
     await this.#spill.close();
   }

@@ -33,6 +33,7 @@ import { describeInput, type FitOptions, type RatingInput } from '../rating-inpu
 import { ratingsHome, spillGrid } from './plans/ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
+import { OpenedDevices } from './opened-devices.ts';
 import { trainingDevice } from './training-device.ts';
 
 export interface AlsFit {
@@ -58,26 +59,26 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
 /** Trains by ALS with holdings of its own. */
 export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
-  const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
-  context.events({ type: 'note', text });
+  const opened = await OpenedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
   const rated = async (dataset: Dataset) => (fit.params.implicitPrefs ? keptAs(await unratedAsOnes(dataset, fit.input.columns.rating, context), dataset) : dataset);
   const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
-  return Holdings.ofRun({ ...context, executor }, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, checkpoints, ctx)));
+  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)));
 }
 
-async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: OpenedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'als', params });
-  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
+  if (given) plannedDevices(given, planDevices(ctx.executor));
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
   // Ratings that are kept from fit to fit stay in memory.
   const inFiles = !isKept(ratings);
-  const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx, { inFiles }));
+  const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inFiles })));
+  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   const home = ratingsHome(inFiles, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);

@@ -12,7 +12,7 @@ export interface TrainingDevice {
 }
 
 /** The parameters of either algorithm that not every device can serve. */
-type DeviceParams = Pick<AlsParams, 'precision'> & Partial<Pick<AlsParams, 'kernel'>> & Partial<Pick<SgdParams, 'schedule'>>;
+export type DeviceParams = Pick<AlsParams, 'precision'> & Partial<Pick<AlsParams, 'kernel'>> & Partial<Pick<SgdParams, 'schedule'>>;
 
 /** The devices that these parameters are trained with, the session's. Throws UsageError for a parameter that cannot act there. */
 export function trainingDevice(device: SessionDevice, executor: Executor, { precision, kernel, schedule = 'auto' }: DeviceParams): TrainingDevice {

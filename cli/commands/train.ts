@@ -35,7 +35,7 @@ export const train = defineCommand({
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const trainer = await trainerOf(values, given);
-    await using session = await openSession(values, context);
+    await using session = await openSession(values, context, true);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal } = context;
     const onEvent = withoutComparison(context.onEvent);
