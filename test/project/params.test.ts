@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { trainOptions } from '../../cli/options/training-options.ts';
+import { trainOptions } from '../../cli/options/training/training-options.ts';
 import { type Options, shownFlag } from '../../cli/options/option.ts';
 import { ALS, type JsonObject, Session, SGD } from '../../index.ts';
 import { alsTable } from '../../operators/als/params.ts';
