@@ -21,7 +21,7 @@ import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { checkOptions, shown } from './check-options.ts';
+import { checkFakeDevices, checkOptions, requireBatches, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
@@ -296,16 +296,3 @@ const noDevices: Executor = {
   memory: new HostMemory(),
   close: async () => {},
 };
-
-function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
-  if (count === undefined) return;
-  if (!Number.isInteger(count) || count < 1 || count > 16) throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
-  if (device.startsWith('gpu:')) throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
-}
-
-/** Throws UsageError for an array of rows, before anything is read. */
-function requireBatches(batches: readonly unknown[]): void {
-  const first = batches[0];
-  const plain = typeof first !== 'object' || first === null || [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
-  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects use tableFromJSON(rows).batches of apache-arrow');
-}

@@ -5,7 +5,7 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsChoices, chooseKernels, freeTimed, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type AlsChoices, chooseKernels, compileAhead, freeTimed, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
@@ -33,8 +33,7 @@ import { describeInput, type FitOptions, type RatingInput } from '../rating-inpu
 import { ratingsHome, spillGrid } from './plans/ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
-import { OpenedDevices } from './opened-devices.ts';
-import { trainingDevice } from './training-device.ts';
+import { OpenedDevices, trainingDevice } from './training-device.ts';
 
 export interface AlsFit {
   readonly params: AlsParams;
@@ -77,10 +76,11 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const form = `als ${input.form}`;
   // Ratings that are kept from fit to fit stay in memory.
   const inFiles = !isKept(ratings);
-  const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inFiles })));
+  const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inFiles })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx));
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+  if (given === undefined) compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx);
   const home = ratingsHome(inFiles, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
   const read = home.kind === 'spill' ? await spillRatingBlocks(indexed, input.onDuplicates, home.partRatings, ctx) : await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx));
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
@@ -150,4 +150,8 @@ async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
   return { block: byUser, coldPairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(byUser, means) }) };
+}
+
+function most(counts: Int32Array): number {
+  return counts.reduce((largest, count) => Math.max(largest, count), 0);
 }

@@ -36,8 +36,7 @@ import { requireBudget } from './plans/memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { trainedModel } from './trained-model.ts';
-import { OpenedDevices } from './opened-devices.ts';
-import { trainingDevice } from './training-device.ts';
+import { OpenedDevices, trainingDevice } from './training-device.ts';
 
 /** Most workers of a plan's schedule, as many as `workers` of a session allows. */
 const MOST_WORKERS = 256;
@@ -114,7 +113,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   if (given) requireProblem(given, { algorithm: 'sgd', params });
   if (given) plannedDevices(given, planDevices(ctx.executor));
   const form = `sgd ${params.seed} ${params.biases} ${input.form}`;
-  const { indexed, widened, profile, details } = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => indexFit(fit, ratings, options, reading)));
+  const { indexed, widened, profile, details } = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => indexFit(fit, ratings, options, reading)), () => {});
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items, itemCounts, userCounts } = indexed;
   requireBudget(planCheckpoints(planSgd(profile, params, devices, details), checkpoints?.interval), session);

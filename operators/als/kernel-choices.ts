@@ -1,5 +1,6 @@
 import { computeDevices } from '../../engine/run/devices.ts';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
@@ -10,7 +11,7 @@ import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';
 import { isSpilled, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
-import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
+import { contracts, type KernelChoice, type KernelTuning, type TaskOf, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { AlsParams } from './params.ts';
 import { implicitWeights } from './implicit/weights.ts';
@@ -38,6 +39,25 @@ export async function chooseKernels(profile: RatingsProfile, params: AlsParams, 
   const problems = updateProblems(profile, params);
   const [users, items] = await runTasks(ctx, 'choose-kernels', info.place, [problems.users, problems.items].map((problem) => ({ kernel: 'choose-update' as const, inputs: {}, outputs: {}, params: problem })));
   return { users, items };
+}
+
+/**
+ * Has the kernels compiled that will probably be chosen, on every device that chooses them; of ratings that are not known yet, a guess. Nothing waits for it: a
+ * half-iteration compiles the kernels itself where this fails.
+ */
+export function compileAhead(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): void {
+  beginCompiling(profile, params, ctx).catch(() => undefined);
+}
+
+async function beginCompiling(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<void> {
+  // Not among the measures of the run.
+  const own = { ...ctx, metrics: new RunMetrics() };
+  const choices = await chooseKernels(profile, params, own);
+  if (choices === undefined) return;
+  const { rank, solver, cgSteps, biases, implicit, nonnegative } = updateProblems(profile, params).users;
+  const variants = [...new Set([choices.items.variant, choices.users.variant])];
+  const task: TaskOf<'compile-update'> = { kernel: 'compile-update', inputs: {}, outputs: {}, params: { rank, solver, cgSteps, biases, ...(implicit ? { implicit } : {}), ...(nonnegative ? { nonnegative } : {}), variants } };
+  await Promise.all(computeDevices(ctx.executor).map(({ info }) => runTasks(own, 'compile-update', info.place, [task])));
 }
 
 /**
