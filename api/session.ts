@@ -26,7 +26,7 @@ import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
-import { beginDevices, openDevices, type SessionDevice } from './devices/open-devices.ts';
+import { beginDevices, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
 import { Profile } from './reports/profile.ts';
 import { parseSize } from './sizes.ts';
 
@@ -60,13 +60,6 @@ const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'n
 export interface RunOptions {
   readonly signal?: AbortSignal;
   readonly onEvent?: EventSink;
-}
-
-/** Devices that are being opened. */
-interface Opening {
-  readonly found: Promise<SessionDevice>;
-  /** Gives up, where that is still possible. */
-  end(): void;
 }
 
 /** A memory budget in which the heaps of threads and memory that waits for its collection would take a large part. */
@@ -224,7 +217,6 @@ export class Session implements AsyncDisposable {
   get opening(): boolean {
     return this.#device === undefined;
   }
-
   /**
    * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its warning is. Throws as `create` does.
    * @internal
@@ -264,6 +256,16 @@ export class Session implements AsyncDisposable {
    */
   beginPhase(phase: string): Disposable {
     return new RunMetrics(this.#profile?.spans).begin(phase);
+  }
+
+  /** @internal Begins to close the GPUs, which nothing will use any more; `close` waits for that. */
+  closeGpus(): void {
+    for (const device of this.#executor.devices) if (device.info.kind === 'gpu') device.close().catch(() => undefined);
+  }
+
+  /** @internal True where memory was bounded. */
+  get bounded(): boolean {
+    return this.memoryBudget < totalmem();
   }
 
   /** @internal Threads that load and compute on the CPU. */

@@ -54,6 +54,13 @@ const ofCpus = { handlers: workerFile(new URL('./file-tasks.js', import.meta.url
 
 const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
 
+/** The search for a GPU and its opening, for a session that has begun. */
+export interface Opening {
+  readonly found: Promise<SessionDevice>;
+  /** Gives up, where that is still possible. */
+  end(): void;
+}
+
 /** Devices of which the first CPU is open. */
 export interface OpeningDevices {
   readonly cpu: Device;

@@ -41,6 +41,8 @@ export const train = defineCommand({
     const onEvent = withoutComparison(context.onEvent);
     const ready = await trainer.prepare(session, sets.train, context);
     const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
+    // It ends while the model is written.
+    if (values.report === undefined) session.closeGpus();
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     const run = {

@@ -230,7 +230,7 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
   /**
    * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
    * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
-   * Output: `factors`. `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
+   * Output: `factors`, a matrix or a vector of rows x rank. `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
    * (default 0), and `oneAt` one before it that becomes 1.
    */
   initialize: {
