@@ -128,8 +128,8 @@ export class Session implements AsyncDisposable {
         const ending = new AbortController();
         const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) });
         const executor = new LocalExecutor([cpu], new SpillMemory(spill));
-        const found = all.then(({ devices: [_, ...more], device: chosen }) => {
-          executor.add(more);
+        const found = all.then(({ devices, device: chosen }) => {
+          executor.add(devices.slice(1));
           return chosen;
         });
         return new Session(executor, { found, end: () => ending.abort() }, budget, spill, kept);

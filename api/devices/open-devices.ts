@@ -7,9 +7,9 @@ import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
-import { requireOpenFiles } from './open-files.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
 import { isRepeatable } from './repeatable.ts';
+import { requireLimits } from './system-limits.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -81,11 +81,11 @@ export async function openDevices(options: OpenDevicesOptions, machine: Machine 
 
 /**
  * Opens the CPU of a session, and begins to look for a GPU and to open it where one may be used. A broken driver ends only the process that
- * probes it. Throws CapacityError where too few files may be open. `all` throws UsageError with the reason and the packages to install
+ * probes it. Throws CapacityError where limits of the system leave too few open files or addresses. `all` throws UsageError with the reason and the packages to install
  * when a GPU was asked for and there is none; CancelledError.
  */
 export function beginDevices({ device: requested, workers, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): OpeningDevices {
-  requireOpenFiles(workers ?? availableParallelism());
+  requireLimits(workers ?? availableParallelism(), requested === 'cpu' ? fakeDevices : 1);
   const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
   const open = (count: number) => openCpus(count, workers, onCpus);
   const onCpu = (devices: readonly Device[], reason?: string): OpenedDevices => ({ devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } });
