@@ -39,7 +39,7 @@ import { describeInput, type FitOptions, type RatingInput } from '../rating-inpu
 import { ratingsHome, spillGrid } from './plans/ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
-import { OpenedDevices, trainingDevice } from './training-device.ts';
+import { AwaitedDevices, trainingDevice } from './training-device.ts';
 
 export interface AlsFit {
   readonly params: AlsParams;
@@ -64,13 +64,13 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
 /** Trains by ALS with holdings of its own. */
 export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
-  const opened = await OpenedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
+  const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
   const rated = async (dataset: Dataset) => (fit.params.implicitPrefs ? keptAs(await unratedAsOnes(dataset, fit.input.columns.rating, context), dataset) : dataset);
   const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
   return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)));
 }
 
-async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: OpenedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: AwaitedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();

@@ -36,7 +36,7 @@ import { requireBudget } from './plans/memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { trainedModel } from './trained-model.ts';
-import { OpenedDevices, trainingDevice } from './training-device.ts';
+import { AwaitedDevices, trainingDevice } from './training-device.ts';
 
 /** Most workers of a plan's schedule, as many as `workers` of a session allows. */
 const MOST_WORKERS = 256;
@@ -59,7 +59,7 @@ export interface SgdFit {
 /** Trains by SGD with holdings of its own. */
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
-  const opened = await OpenedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
+  const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
   return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, { opened, checkpoints }, ctx)));
 }
 
@@ -104,7 +104,7 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
   return { indexed, widened, profile, details };
 }
 
-async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: OpenedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: AwaitedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { params, input, start } = fit;
   const { session } = ratings;

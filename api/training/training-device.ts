@@ -32,7 +32,7 @@ export function trainingDevice(device: SessionDevice, executor: Executor, { prec
 }
 
 /** The devices of a training, which may still be opened while its ratings are read. */
-export class OpenedDevices {
+export class AwaitedDevices {
   readonly #session: Session;
   readonly #params: DeviceParams;
   readonly #ctx: ExecutionContext;
@@ -45,8 +45,8 @@ export class OpenedDevices {
   }
 
   /** Waits for the devices where `needed`, or where the parameters may not suit them, so that this shows before ratings are read. Throws as `wait` does. */
-  static async of(session: Session, params: DeviceParams, ctx: ExecutionContext, needed: boolean): Promise<OpenedDevices> {
-    const devices = new OpenedDevices(session, params, ctx);
+  static async of(session: Session, params: DeviceParams, ctx: ExecutionContext, needed: boolean): Promise<AwaitedDevices> {
+    const devices = new AwaitedDevices(session, params, ctx);
     const { precision = 'auto', kernel, schedule = 'auto' } = params;
     if (needed || !session.opening || precision !== 'auto' || kernel !== undefined || schedule !== 'auto') await devices.wait();
     return devices;
