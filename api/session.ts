@@ -27,7 +27,7 @@ import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
 import { openDevices, type SessionDevice } from './devices/open-devices.ts';
-import { Profile } from './profile.ts';
+import { Profile } from './reports/profile.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {

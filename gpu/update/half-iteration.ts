@@ -11,7 +11,7 @@ import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
-import { addCentred } from './centred.ts';
+import { addCentred, needsCentred } from './centred.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
 import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
 import { submitSolved } from './solved-pass.ts';
@@ -109,7 +109,7 @@ class UpdateKernels {
       batches ? compileSum(this.#gpu, this.#settings, biases) : undefined,
       batches ? compileSolve(this.#gpu, this.#settings, biases) : undefined,
       rows.fused && variant.fused && this.#compileFused(variant.fused.bin),
-      Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases }))),
+      Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases, centre: biases && !needsCentred(variant, rank, biases) }))),
       batches && implicit ? this.#gpu.compile(addGramKernel, { rank }) : undefined,
     ]);
     return { free, sum, solve, fused, short, gram };
