@@ -7,9 +7,9 @@ import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
-import { requireOpenFiles } from './open-files.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
 import { isRepeatable } from './repeatable.ts';
+import { requireLimits } from './system-limits.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -56,10 +56,10 @@ const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: p
 
 /**
  * Opens the devices of a session. A broken driver ends only the process that probes it. Throws UsageError with the reason and
- * the packages to install when a GPU was asked for and there is none; CapacityError where too few files may be open; CancelledError.
+ * the packages to install when a GPU was asked for and there is none; CapacityError where limits of the system leave too few open files or addresses; CancelledError.
  */
 export async function openDevices({ device: requested, workers, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
-  requireOpenFiles(workers ?? availableParallelism());
+  requireLimits(workers ?? availableParallelism(), requested === 'cpu' ? fakeDevices : 1);
   const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
   const onCpu = (reason?: string): OpenedDevices => {
     const devices = openCpus(fakeDevices, workers, onCpus);
