@@ -16,8 +16,10 @@ import { type RatingFacts, sortedRatingFacts } from '../../operators/evaluation/
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import { buildRatingBlocks, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
-import { isSpilled, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
+import { type BlocksInParts, buildRatingBlocks, buildRatingParts, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import { isInBlocks } from '../../operators/als/plan/grid.ts';
+import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';
@@ -30,7 +32,7 @@ import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { type ContinuedFit, isKept, keptAs, loadedOnce, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
-import { ratingsHome, spillGrid } from './plans/ratings-home.ts';
+import { type RatingsHome, ratingsHome, spillGrid } from './plans/ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { trainingDevice } from './training-device.ts';
@@ -75,13 +77,13 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
-  // Ratings that are kept from fit to fit stay in memory.
-  const inFiles = !isKept(ratings);
-  const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx, { inFiles }));
+  // Ratings that are kept from fit to fit stay in one block in memory.
+  const inParts = !isKept(ratings);
+  const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx, { inParts }));
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  const home = ratingsHome(inFiles, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
-  const read = home.kind === 'spill' ? await spillRatingBlocks(indexed, input.onDuplicates, home.partRatings, ctx) : await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx));
+  const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
+  const read = home.kind === 'memory' ? await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx)) : await sortInParts(indexed, input.onDuplicates, home, ctx);
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
@@ -102,8 +104,9 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (given) requireSizes(given, [known, asRead]);
   const kept = given === undefined && before !== undefined && chooses ? await ifFits(() => plannedKernels(before, known, params, ctx)) : undefined;
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
-  const parts = isSpilled(byUser) && isSpilled(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
-  const planFor = (of: RatingsProfile, compute = devices.compute) => planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval);
+  const parts = home.kind === 'parts' ? { grid: home.grid } : isInParts(byUser) && isInParts(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
+  const chosen = home.kind === 'parts' ? { estimate: home.plan.estimate, rejected: home.plan.rejected } : {};
+  const planFor = (of: RatingsProfile, compute = devices.compute) => ({ ...planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval), ...chosen });
   const plan = planFor(known);
   checkpoints?.planned(plan, before);
   if (given) requireFits(given, [plan, planFor(asRead)]);
@@ -119,11 +122,18 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
+/** Ratings that one block, or memory, does not hold. */
+function sortInParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, home: Exclude<RatingsHome, { readonly kind: 'memory' }>, ctx: ExecutionContext): Promise<BlocksInParts> {
+  if (home.kind === 'spill') return spillRatingBlocks(indexed, duplicates, home.partRatings, ctx);
+  const { users, items } = home.grid;
+  return buildRatingParts(indexed, duplicates, { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') }, ctx);
+}
+
 /** The kernels to use, timed first where that pays. */
 async function choose({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
-  // Of ratings in files the rule decides.
-  if (!isSpilled(byUser) && !isSpilled(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
+  // Of ratings in parts the rule decides.
+  if (!isInParts(byUser) && !isInParts(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
 

@@ -8,7 +8,7 @@ import { HOST } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';
-import { isSpilled, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { isInParts, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
@@ -75,7 +75,7 @@ export async function freeTimed({ byUser, byItem }: Readonly<Record<'byUser' | '
   const stay = datasets.every(({ name, parts }) => !name.startsWith('ratings-by-') || (parts.length === 1 && parts[0].at.includes(info.place)));
   if (!info.choosesKernels || stay) return;
   const steps = new StepList(contracts);
-  steps.free('tune-kernels', info.place, [byUser, byItem].flatMap((ratings) => (isSpilled(ratings) ? [] : [ratings.ref])));
+  steps.free('tune-kernels', info.place, [byUser, byItem].flatMap((ratings) => (isInParts(ratings) ? [] : [ratings.ref])));
   await runSteps(steps.steps, ctx);
 }
 
