@@ -22,8 +22,10 @@ import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { evenRanges } from '../../operators/ratings/row-ranges.ts';
-import { buildRatingBlocks, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
-import { isSpilled, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
+import { type BlocksInParts, buildRatingBlocks, buildRatingParts, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import { isInBlocks } from '../../operators/als/plan/grid.ts';
+import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';
@@ -36,7 +38,7 @@ import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { type ContinuedFit, isKept, keptAs, loadedOnce, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
-import { ratingsHome, spillGrid } from './plans/ratings-home.ts';
+import { type RatingsHome, ratingsHome, spillGrid } from './plans/ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { AwaitedDevices, trainingDevice } from './training-device.ts';
@@ -80,17 +82,17 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
-  // Ratings that are kept from fit to fit stay in memory.
-  const inFiles = !isKept(ratings);
-  const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inFiles })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx));
+  // Ratings that are kept from fit to fit stay in one block in memory.
+  const inParts = !isKept(ratings);
+  const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx));
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   if (given === undefined) compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx);
-  const home = ratingsHome(inFiles, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
-  const goesAhead = home.kind === 'memory' && inFiles && !params.implicitPrefs && devices.compute[0].ownMemory && staysWhole(home.plan, devices.compute[0].place);
+  const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
+  const goesAhead = home.kind === 'memory' && inParts && !params.implicitPrefs && devices.compute[0].ownMemory && staysWhole(home.plan, devices.compute[0].place);
   const sorted = (block: RatingBlock) => goesAhead && placeAhead(block, ctx);
-  const sort = async () => (home.kind === 'spill' ? spillRatingBlocks(indexed, input.onDuplicates, home.partRatings, ctx) : loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)));
+  const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx));
   const { validation } = options;
   const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx));
   // One after the other where memory is bounded.
@@ -117,8 +119,9 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (given) requireSizes(given, [known, asRead]);
   const kept = given === undefined && before !== undefined && chooses ? await ifFits(() => plannedKernels(before, known, params, ctx)) : undefined;
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
-  const parts = isSpilled(byUser) && isSpilled(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
-  const planFor = (of: RatingsProfile, compute = devices.compute) => planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval);
+  const parts = home.kind === 'parts' ? { grid: home.grid } : isInParts(byUser) && isInParts(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
+  const chosen = home.kind === 'parts' ? { estimate: home.plan.estimate, rejected: home.plan.rejected } : {};
+  const planFor = (of: RatingsProfile, compute = devices.compute) => ({ ...planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval), ...chosen });
   const plan = planFor(known);
   checkpoints?.planned(plan, before);
   if (given) requireFits(given, [plan, planFor(asRead)]);
@@ -134,11 +137,18 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
+/** Ratings that one block, or memory, does not hold. */
+function sortInParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, home: Exclude<RatingsHome, { readonly kind: 'memory' }>, ctx: ExecutionContext): Promise<BlocksInParts> {
+  if (home.kind === 'spill') return spillRatingBlocks(indexed, duplicates, home.partRatings, ctx);
+  const { users, items } = home.grid;
+  return buildRatingParts(indexed, duplicates, { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') }, ctx);
+}
+
 /** The kernels to use, timed first where that pays. */
 async function choose({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
-  // Of ratings in files the rule decides.
-  if (!isSpilled(byUser) && !isSpilled(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
+  // Of ratings in parts the rule decides.
+  if (!isInParts(byUser) && !isInParts(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
 

@@ -9,7 +9,7 @@ import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow, type RatingBlock } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';
-import { isSpilled, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { isInParts, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type TaskOf, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
@@ -116,7 +116,7 @@ export async function freeTimed(sides: Readonly<Record<'byUser' | 'byItem', Sort
 export async function freeAhead(ratings: readonly SortedRatings[], ctx: ExecutionContext): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);
-  steps.free('place-ratings', info.place, ratings.flatMap((one) => (isSpilled(one) ? [] : [one.ref])));
+  steps.free('place-ratings', info.place, ratings.flatMap((one) => (isInParts(one) ? [] : [one.ref])));
   await runSteps(steps.steps, ctx);
 }
 
