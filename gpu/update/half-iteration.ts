@@ -72,7 +72,7 @@ class UpdateKernels {
     const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
     if (variant.sum.kernel === 'vectors') return addVectorSteps(this.#gpu, pass, rows, { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps }, bindings);
     const kernels = await this.#compile(rows);
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
+    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, steps: this.#steps, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };
@@ -142,9 +142,9 @@ class UpdateKernels {
 
   async #compileFused(bin: number): Promise<CompiledKernel> {
     const { rank, variant, implicit } = this.#settings;
-    if (implicit) return this.#gpu.compile(updateImplicitTensorKernel, { rank, bin, steps: this.#steps });
-    if (variant.sum.kernel === 'int8') return this.#gpu.compile(updateInt8Kernel, { rank, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
-    return this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
+    if (implicit) return this.#gpu.compile(updateImplicitTensorKernel, { rank, bin });
+    if (variant.sum.kernel === 'int8') return this.#gpu.compile(updateInt8Kernel, { rank, biases: this.#biases, halfA: variant.halfA });
+    return this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, halfA: variant.halfA });
   }
 
   async #compileFree(): Promise<SizedKernel> {
