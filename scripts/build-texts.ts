@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { helpTexts } from './help-texts.ts';
 import { completionScripts } from './shells/completion-scripts.ts';
 
-const folder = fileURLToPath(new URL('../cli/generated', import.meta.url));
+const folder = fileURLToPath(new URL('../cli/generated/', import.meta.url));
 await mkdir(folder, { recursive: true });
 await write('help.ts', `By command ('' for the overview) and columns.`, 'helpTexts: Readonly<Record<string, Readonly<Record<number, string>>>>', await helpTexts());
 await write('completions.ts', 'By shell.', "completionScripts: Readonly<Record<'bash' | 'zsh' | 'fish', string>>", await completionScripts());

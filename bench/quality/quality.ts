@@ -1,5 +1,5 @@
 /**
- * Test RMSE with default parameters beside those of means, on explicit ratings; prints the table of docs/quality.md.
+ * Test RMSE with default parameters beside those of means, on explicit ratings; prints the table of docs/measured/quality.md.
  *
  *     npm run build && node bench/quality/quality.ts [--seeds 5] [--sets filmtrust,...] [--svd PYTHON]
  *

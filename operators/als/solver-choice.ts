@@ -31,7 +31,7 @@ export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
 
 /**
  * True where later iterations take fewer steps: where rows are held by `regOffset`, or have twice as many ratings on average as features. On sparser data with less
- * regularization fewer steps changed the test RMSE after ten iterations by up to 0.003 (docs/performance.md, Steps of conjugate gradients).
+ * regularization fewer steps changed the test RMSE after ten iterations by up to 0.003 (docs/measured/performance.md, Steps of conjugate gradients).
  */
 export function takesFewer({ rank, cgSteps, implicitPrefs, regOffset }: Steps, { users, items, ratings }: Counts): boolean {
   return cgSteps === 'auto' && !implicitPrefs && (regOffset >= HELD || ratings >= RATED * rank * Math.max(users, items));
