@@ -35,12 +35,14 @@ export const train = defineCommand({
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const trainer = await trainerOf(values, given);
-    await using session = await openSession(values, context);
+    await using session = await openSession(values, context, true);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal } = context;
     const onEvent = withoutComparison(context.onEvent);
     const ready = await trainer.prepare(session, sets.train, context);
     const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
+    // It ends while the model is written.
+    if (values.report === undefined) session.closeGpus();
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     const run = {

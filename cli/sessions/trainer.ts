@@ -57,7 +57,8 @@ function prepared(trainer: ALS | SGD): PreparedTrainer {
 
 function updater(directory: string, options: UpdateOptions): Trainer {
   return {
-    prepare: async (session) => {
+    prepare: async (session, _ratings, { onEvent }) => {
+      await session.opened(onEvent);
       const model = await session.loadModel(directory);
       return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
     },

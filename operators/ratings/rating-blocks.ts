@@ -25,25 +25,31 @@ export interface RatingBlocks {
 /**
  * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend): cuMF's R and Rᵀ.
  * The order inside rows doesn't depend on the input's, duplicates are ordered by value, so permuted input gives the same
- * bits. Releases the chunks. Those that were spilled come back part by part.
+ * bits. Releases the chunks. Those that were spilled come back part by part. `sorted` gets each block as soon as it is there, the first one while the other is sorted.
  */
-export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void = () => {}): Promise<RatingBlocks> {
   using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
-  const blocks = indexed.spilled ? await joinedBlocks(indexed, duplicates, ctx) : await sortedBlocks(indexed, duplicates, ctx);
+  const blocks = indexed.spilled ? await joinedBlocks(indexed, duplicates, ctx, sorted) : await sortedBlocks(indexed, duplicates, ctx, sorted);
   phase.end(indexed.rows);
   return blocks;
 }
 
-async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
   const { block: byUser, extra, removed } = await sortWhole(indexed, duplicates, ctx);
-  return { byUser, byItem: await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx), duplicates: extra };
+  sorted(byUser);
+  const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx);
+  sorted(byItem);
+  return { byUser, byItem, duplicates: extra };
 }
 
-async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
   const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: true }, ctx);
   const byUser = await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx);
-  return { byUser, byItem: await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx), duplicates: parts.duplicates };
+  sorted(byUser);
+  const byItem = await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx);
+  sorted(byItem);
+  return { byUser, byItem, duplicates: parts.duplicates };
 }
 
 /** Bytes of a coded rating. */
