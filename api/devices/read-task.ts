@@ -5,7 +5,7 @@ import type { TaskScope } from '../../cpu/handler.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
-import { type Partition, sharedArray, type SharedColumn } from '../../engine/partition.ts';
+import { pagedArray, type Partition, sharedArray, type SharedColumn } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
@@ -121,7 +121,7 @@ async function gather(params: ReadParams, room: Partition | undefined, source: S
     const { reused, ...place } = places.next(chunk.rows);
     const { users, items } = chunk.numbered(place);
     const { layout, columns } = chunk.values();
-    const values = Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copyTo(name === 'values' ? place.values : sharedArray(Float64Array, chunk.rows), numbers)]));
+    const values = Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copyTo(name === 'values' ? place.values : pagedArray(Float64Array, chunk.rows), numbers)]));
     const at = chunks.length;
     partitions[`codes.${at}`] = { layout: 'coded-pairs', rows: chunk.rows, columns: { users: users.codes, items: items.codes }, reused };
     partitions[`values.${at}`] = { layout, rows: chunk.rows, columns: values, reused };
@@ -166,7 +166,7 @@ class ChunkPlaces {
 
   next(rows: number): { readonly users: Uint32Array; readonly items: Uint32Array; readonly values: Float32Array; readonly reused: boolean } {
     if (this.#room === undefined || this.#next + rows > this.#end) {
-      return { users: sharedArray(Uint32Array, rows), items: sharedArray(Uint32Array, rows), values: sharedArray(Float32Array, rows), reused: false };
+      return { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows), values: pagedArray(Float32Array, rows), reused: false };
     }
     const { users, items, values } = this.#room.columns as { users: Uint32Array; items: Uint32Array; values: Float32Array };
     const [from, to] = [this.#next, this.#next + rows];
