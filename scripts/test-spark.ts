@@ -60,8 +60,8 @@ for (const one of chosen) {
       PYSPARK_PYTHON: pythonOf(one.version),
       PYTHONDONTWRITEBYTECODE: '1',
       SPARK_HOME: undefined,
-      // Short-lived JVMs on few processors: most of their time goes into compiling and into threads of the collector.
-      JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC',
+      // Short-lived JVMs on few processors: most of their time goes into compiling and into threads of the collector. Code that is optimized less needs more stack.
+      JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m',
     },
   });
   console.log(`== ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - start) / 1000).toFixed(0)} s: ${name}`);
