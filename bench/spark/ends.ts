@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describeMachine } from '../machine.ts';
 
-const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
+const main = resolve(import.meta.dirname, '../../dist/programs/cli/main.js');
 const [stream, rows, times = '20', busy = '0'] = process.argv.slice(2);
 const spillDir = mkdtempSync(join(tmpdir(), 'ends-'));
 
