@@ -25,6 +25,7 @@ import { implicitErrors } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { sortedRowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
+import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
@@ -136,7 +137,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
   };
   return {
     startLoss: undefined,
-    round: () => ({}),
+    round: (number) => ({ cgSteps: stepsOf(params, { users: data.byUser.rows, items: data.byItem.rows, ratings: data.byUser.ratings }, number) }),
     check: (number, results) => {
       for (const solved of ['items', 'users'] as const) {
         const bad = badRow(solvedValues(results, solved), slices[`update-${solved}`], blocks[solved].rows);
