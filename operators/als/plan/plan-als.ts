@@ -8,6 +8,7 @@ import { candidateGrids, describeGrid, HEADROOM } from '../../planner/candidates
 import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts';
 import { bindingShare, deviceBytes, hostBytes, MOST_RATINGS } from '../../planner/device-bytes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
+import { spreadGrid } from '../../planner/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
@@ -28,14 +29,27 @@ const FINER = 1;
  * with their reasons. Throws CapacityError when none fits, before anything is allocated.
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
-  const planOf = (grid?: AlsGrid) => requireHost(planOfGrid(profile, params, devices, choices, { ...options, grid }), options.hostBytes);
+  const planOf = (grid?: AlsGrid, on = devices) => requireHost(planOfGrid(profile, params, on, choices, { ...options, grid }), options.hostBytes);
   if (options.grid !== undefined) return planOf(options.grid);
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
   requireRowsForParts(asked, problem.rows);
-  const usual = suits(problem.grid, asked) ? fitting(() => planOf()) : undefined;
+  const rejected: RejectedPlan[] = [];
+  const ways = usualWays(problem, asked, (compute) => alsProblem(profile, params, { ...devices, compute }, choices, options));
+  let usual: ReturnType<typeof fitting> | undefined;
+  let usualWay: UsualWay = { name: describeGrid(problem.grid), problem, cost: costOf(problem) };
+  for (const way of ways) {
+    if (usual?.plan !== undefined) {
+      rejected.push({ name: way.name, seconds: way.cost.seconds, reason: 'slower' });
+      continue;
+    }
+    const tried = fitting(() => planOf(way.grid, { ...devices, compute: way.problem.compute }));
+    if (tried.plan !== undefined) [usual, usualWay] = [tried, way];
+    else rejected.push({ name: way.name, seconds: way.cost.seconds, reason: (tried.error as CapacityError).summary });
+    if (way.problem.compute.length === problem.compute.length) usual ??= tried;
+  }
   if (usual?.plan && problem.compute.length === 1 && !options.compares) return usual.plan;
-  const usualCost = costOf(problem);
+  const usualCost = usualWay.cost;
   const worthIt = (cost: IterationCost) => usual?.plan === undefined || (cost.seconds < (1 - WORTH.share) * usualCost.seconds && cost.seconds < usualCost.seconds - WORTH.seconds);
   // All items are ranked at once.
   const whole = problem.testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined ? (['items'] as const) : [];
@@ -43,7 +57,6 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const candidates = candidateGrids(problem, { ...limits, asked })
     .map((candidate) => ({ ...candidate, cost: costOf({ ...problem, grid: candidate.grid }) }))
     .sort((left, right) => left.cost.seconds - right.cost.seconds);
-  const rejected: RejectedPlan[] = [];
   let chosen = usual?.plan && { plan: usual.plan, cost: usualCost };
   for (const { grid, fits, cost } of candidates) {
     const name = describeGrid(grid);
@@ -54,7 +67,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       const tried = finer(grid, problem.rows, planOf, (cut) => suits(cut, asked));
       if (tried.plan === undefined) rejected.push({ name, seconds: cost.seconds, reason: tried.reason });
       else {
-        if (chosen !== undefined) rejected.push({ name: describeGrid(problem.grid), seconds: chosen.cost.seconds, reason: 'slower' });
+        if (chosen !== undefined) rejected.push({ name: usualWay.name, seconds: chosen.cost.seconds, reason: 'slower' });
         chosen = { plan: tried.plan, cost: costOf({ ...problem, grid: tried.grid }) };
       }
     }
@@ -62,6 +75,35 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, usual?.error, rejected[0]?.reason);
   if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
+}
+
+/** The usual grid on some of the devices. */
+interface UsualWay {
+  readonly name: string;
+  readonly problem: AlsProblem;
+  /** Where it is not the one that devices have without a comparison of times. */
+  readonly grid?: AlsGrid;
+  readonly cost: IterationCost;
+}
+
+/**
+ * The usual grid on each number of devices, in the order in which they are to be tried: those with memory of their own exchange rows through the host, which may take longer than what they save; then
+ * fewer are faster, or a share of the rows is solved on each of them. Of parts that are asked for, and of devices that share the host's memory, all have some.
+ */
+function usualWays(problem: AlsProblem, asked: ReturnType<typeof askedPartitions>, problemOn: (compute: AlsProblem['compute']) => AlsProblem): UsualWay[] {
+  const { compute, device } = problem;
+  const isAsked = asked.users !== undefined || asked.items !== undefined;
+  if (isAsked || compute.length === 1 || !device.ownMemory) return suits(problem.grid, asked) ? [{ name: describeGrid(problem.grid), problem, cost: costOf(problem) }] : [];
+  const ways = compute.flatMap((_, at): UsualWay[] => {
+    const some = problemOn(compute.slice(0, at + 1));
+    const grid = spreadGrid(some);
+    const plain: UsualWay = { name: nameOf(some.grid, at + 1), problem: some, cost: costOf(some) };
+    return JSON.stringify(grid) === JSON.stringify(some.grid) ? [plain] : [{ name: nameOf(grid, at + 1), problem: { ...some, grid }, grid, cost: costOf({ ...some, grid }) }, plain];
+  });
+  function nameOf(grid: AlsGrid, count: number): string {
+    return count === compute.length ? describeGrid(grid) : `${count} of ${compute.length} devices: ${describeGrid(grid)}`;
+  }
+  return ways.sort((left, right) => left.cost.seconds - right.cost.seconds);
 }
 
 /** The plan, where the host has the memory for it. */
