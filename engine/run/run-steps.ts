@@ -41,6 +41,15 @@ export class StepResults {
   of(stage: string, kernel?: string): JsonObject[] {
     return this.#values.flatMap(({ step, values }) => (step.stage === stage && (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel)) ? values : []));
   }
+
+  /** The same by the part that the tasks give under a name, in the order of parts; of a part that several places make, those of the first. */
+  byPart(stage: string, kernel: string, output: string): JsonObject[][] {
+    const parts: JsonObject[][] = [];
+    for (const { step, values } of this.#values) {
+      if (step.stage === stage && step.do.kind === 'task' && step.do.task.kernel === kernel) parts[step.do.task.outputs[output].partition] ??= [...values];
+    }
+    return parts;
+  }
 }
 
 export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];

@@ -32,11 +32,21 @@ export interface Pipelined {
   readonly devices: number;
 }
 
+/** The share of the kernels' time by which each further part prolongs it: a kernel ends with rows for which it has too few threads at work. */
+const PART_TAIL = 0.035;
+
+/** The seconds in which kernels solve the parts of a device, and the common rows. */
+function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): number {
+  return kernels * (1 - common + devices * common + PART_TAIL * (parts - (common > 0 ? 0 : 1)));
+}
+
 /** The seconds of such a half-iteration where every device solves a share of the rows for itself. All copies but those of the first part's rows may hide behind kernels, and those of the last part's behind the common rows. */
-export function pipelineSeconds({ kernels, copies, parts, perPart, devices }: Pipelined, common = 0): number {
+export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
+  const { kernels, copies, parts, perPart, devices } = pipelined;
   const own = 1 - common;
   const sending = copies * own + perPart * parts * devices;
-  return Math.max(kernels * (own + devices * common), (kernels * own) / parts + sending, kernels * own + sending / parts);
+  const first = (kernels * own) / parts + sending;
+  return Math.max(kernelSeconds(pipelined, common), first, kernelSeconds({ ...pipelined, devices: 0 }, common) + sending / parts);
 }
 
 /** The estimated time of an iteration with a grid. */
@@ -51,7 +61,7 @@ export function secondsAlone({ profile: { ratings: nz }, params: { rank }, compu
   return compute.map((device) => {
     const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
     const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
-    return nz * (rates.perRating + rates.perSquare * stride ** 2) + rows[side] * rates.perRow;
+    return nz * (rates.perRating + rates.perSquare * stride ** 2) + rows[side] * (rates.perRow + rates.perRowSquare * stride ** 2);
   });
 }
 

@@ -29,17 +29,10 @@ export type SideGrid = {
 /** The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the usual one. */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
-/**
- * Several devices with memory of their own have parts of about so many bytes in float16, at most so many each: all but the last are exchanged beside the computation of the next. More
- * parts cost more than they hide: a kernel ends with rows for which it has too few threads at work.
- */
-const EXCHANGED = { bytes: 24 << 20, parts: 4 };
-
-/** A part of each side on the only device, or some on each of several, and the fixed side whole on all of them. */
-export function usualGrid({ length: devices, 0: { ownMemory } }: readonly DeviceInfo[], rows: Readonly<Record<Side, number>>, rank: number): AlsGrid {
-  const each = (side: Side) => (devices > 1 && ownMemory ? Math.max(1, Math.min(EXCHANGED.parts, Math.round((2 * rows[side] * rank) / devices / EXCHANGED.bytes))) : 1);
-  const grid = (side: Side): SideGrid => ({ q: devices * each(side), fixed: 'whole', factors: 'device', ratings: 'device' });
-  return { users: grid('users'), items: grid('items') };
+/** A part of each side on each device, and the fixed side whole on all of them. */
+export function usualGrid({ length: devices }: readonly DeviceInfo[]): AlsGrid {
+  const side: SideGrid = { q: devices, fixed: 'whole', factors: 'device', ratings: 'device' };
+  return { users: side, items: side };
 }
 
 /** True where the parts of a side go through a pipeline: a part is gathered while the next ones are solved. */

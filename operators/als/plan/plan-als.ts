@@ -17,8 +17,8 @@ import { type AlsGrid, type Side, sides, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 
-/** Another grid than the usual one must save so much of an iteration, and so many seconds: estimates are not exact. */
-const WORTH = { share: 0.2, seconds: 0.005 };
+/** Another grid than the usual one must save so much of an iteration, and so many seconds, and twice the devices so much of it: estimates are not exact. */
+const WORTH = { share: 0.2, seconds: 0.005, device: 0.15 };
 
 /** Times that a grid which the walk refuses is cut into twice the parts. */
 const FINER = 1;
@@ -62,7 +62,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     const name = describeGrid(grid);
     if (!fits) rejected.push({ name, seconds: cost.seconds, reason: tooLarge(problem, grid, options.hostBytes) });
     else if (chosen !== undefined && (chosen.plan !== usual?.plan || !worthIt(cost))) {
-      if (JSON.stringify(grid) !== JSON.stringify(problem.grid)) rejected.push({ name, seconds: cost.seconds, reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid' });
+      if (name !== usualWay.name && rejected.every((one) => one.name !== name)) rejected.push({ name, seconds: cost.seconds, reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid' });
     } else {
       const tried = finer(grid, problem.rows, planOf, (cut) => suits(cut, asked));
       if (tried.plan === undefined) rejected.push({ name, seconds: cost.seconds, reason: tried.reason });
@@ -103,7 +103,8 @@ function usualWays(problem: AlsProblem, asked: ReturnType<typeof askedPartitions
   function nameOf(grid: AlsGrid, count: number): string {
     return count === compute.length ? describeGrid(grid) : `${count} of ${compute.length} devices: ${describeGrid(grid)}`;
   }
-  return ways.sort((left, right) => left.cost.seconds - right.cost.seconds);
+  const handicap = ({ problem: { compute: { length: count } }, cost }: UsualWay) => cost.seconds * (1 + WORTH.device * Math.log2(count));
+  return ways.sort((left, right) => handicap(left) - handicap(right));
 }
 
 /** The plan, where the host has the memory for it. */

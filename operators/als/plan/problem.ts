@@ -48,7 +48,7 @@ export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: 
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
   const testRatings = params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;
-  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute, rows, params.rank), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
+  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
 }
 
 /** The home of each part of a side. */
