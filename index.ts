@@ -13,11 +13,11 @@ export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts'
 export { ExplainedPlan } from './api/training/plans/explained-plan.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';
 export { Model, type ModelParts } from './api/model.ts';
-export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './api/training-report.ts';
+export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './api/reports/training-report.ts';
 export type { SessionDevice } from './api/devices/open-devices.ts';
 export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
-export { Profile, type ProfileReport } from './api/profile.ts';
-export { Trace } from './api/trace.ts';
+export { Profile, type ProfileReport } from './api/reports/profile.ts';
+export { Trace } from './api/reports/trace.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
 export type { PlannedTrial } from './api/validation/tuning/schedule.ts';
 export { type NumberRange, type SearchSpace, type TrialParams } from './api/validation/tuning/search-space.ts';

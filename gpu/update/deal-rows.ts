@@ -38,12 +38,12 @@ export interface DealtRows {
 }
 
 /** Longest rows of the lists of short rows: update-short is compiled for each. */
-const shortLengths = [32, 64];
+export const SHORT_LENGTHS = [32, 64];
 
 /** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row. A pure function. */
 export function dealRows(offsets: Int32Array, columns: Uint32Array, from: number, to: number, limits: RowLimits): DealtRows {
   const [fused, free] = [new EntryList(), new EntryList()];
-  const short = shortLengths.map((longest) => ({ longest, list: new EntryList() }));
+  const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList() }));
   const batches: DealtBatch[] = [];
   let [parts, rows, slots]: [Part[], EntryList, number] = [[], new EntryList(), 0];
   const flush = () => {

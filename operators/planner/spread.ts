@@ -1,5 +1,6 @@
 import { type AlsGrid, type Side, type SideGrid, sides } from '../als/plan/grid.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
+import { blockLimit } from './sizes.ts';
 import { pipelinedOf, pipelineSeconds, secondsAlone } from './cost.ts';
 
 /** Parts of each device that are tried, and percent of the ratings in a common part. */
@@ -18,8 +19,9 @@ const EVEN = 0.02;
  * time than to exchange them. An exchange goes through host memory at a few GB/s, while kernels solve rows faster than that where ranks are small.
  */
 export function spreadGrid(problem: AlsProblem): AlsGrid {
-  const { compute, device, grid } = problem;
-  if (compute.length === 1 || !device.ownMemory) return grid;
+  const { compute, device, grid, profile } = problem;
+  // Ratings of several blocks are cut before the plan is made.
+  if (compute.length === 1 || !device.ownMemory || profile.ratings > blockLimit.ratings) return grid;
   const spread = (side: Side): SideGrid => {
     const alone = secondsAlone(problem, side);
     const total = alone.reduce((sum, seconds) => sum + 1 / seconds, 0);

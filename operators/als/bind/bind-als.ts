@@ -5,9 +5,9 @@ import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import type { Given } from '../../../engine/run/run-steps.ts';
-import { columnsOfBlock, lengthsOfBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { columnsOfBlock, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
-import { isSpilled, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { gridOf, isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid, sides } from '../plan/grid.ts';
 import { startNorm } from '../rating-unit.ts';
@@ -33,12 +33,16 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   const name = dataSetName('als');
   const sets = new BoundSets(planned);
   const giveRatings = (set: string, side: Side, whole: SortedRatings): SideBlocks => {
-    if (isSpilled(whole)) {
-      sets.name(set, whole.parts);
-      return { parts: whole.parts, blocks: whole.parts };
-    }
     const [rows, columns] = [cuts[side], cuts[otherSide[side]]];
     const ref = (partition: number): PartitionRef => ({ name: `${name}/${set}`, partition, version: 0 });
+    if (isInParts(whole)) {
+      const blocks = whole.parts.flatMap(({ blocks: own = [] }, j): RatingBlock[] =>
+        own.length === 1 && isInBlocks(grid, side) ? columnsOfBlock(own[0].block, columns, (i) => ref(j * columns.length + i)) : own.map(({ block }) => block),
+      );
+      if (blocks.length === 0) sets.name(set, whole.parts);
+      else sets.giveBlocks(set, blocks);
+      return { parts: whole.parts, blocks: blocks.length === 0 ? whole.parts : blocks };
+    }
     const parts = rows.length === 1 ? [whole] : rows.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, ref(partition)));
     const blocks = isInBlocks(grid, side) ? parts.flatMap((part, j) => columnsOfBlock(part, columns, (i) => ref(j * columns.length + i))) : parts;
     sets.giveBlocks(set, blocks);
@@ -71,11 +75,11 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   return { plan, bound, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
 }
 
-/** The parts of a side: those that its ratings have in files, else as many as the plan has, balanced by ratings. */
+/** The parts of a side: those that its ratings have already, else as many as the plan has, balanced by ratings. */
 function cutOf(ratings: SortedRatings, grid: SideGrid): RowRange[] {
   const { q } = grid;
-  if (!isSpilled(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true, shares: sharesOfParts(grid) });
-  if (ratings.parts.length !== q) throw new Error(`the plan has ${q} parts, and the files ${ratings.parts.length}`);
+  if (!isInParts(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true, shares: sharesOfParts(grid) });
+  if (ratings.parts.length !== q) throw new Error(`the plan has ${q} parts, and the ratings ${ratings.parts.length}`);
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
 

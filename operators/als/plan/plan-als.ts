@@ -6,7 +6,8 @@ import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { candidateGrids, describeGrid, HEADROOM } from '../../planner/candidates.ts';
 import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts';
-import { bindingShare, deviceBytes, hostBytes, MOST_RATINGS } from '../../planner/device-bytes.ts';
+import { blockShare, deviceBytes, hostBytes } from '../../planner/device-bytes.ts';
+import { blockLimit } from '../../planner/sizes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
 import { spreadGrid } from '../../planner/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
@@ -35,7 +36,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const asked = askedPartitions(params);
   requireRowsForParts(asked, problem.rows);
   const rejected: RejectedPlan[] = [];
-  const ways = usualWays(problem, asked, (compute) => alsProblem(profile, params, { ...devices, compute }, choices, options));
+  const ways = usualWays(problem, asked, (compute) => alsProblem(profile, params, { ...devices, compute }, choices, options)).filter((way) => blockShare(way.problem) <= 1);
   let usual: ReturnType<typeof fitting> | undefined;
   let usualWay: UsualWay = { name: describeGrid(problem.grid), problem, cost: costOf(problem) };
   for (const way of ways) {
@@ -147,9 +148,8 @@ function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
   const [least] = [...problem.compute].sort((left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity));
   const need = deviceBytes({ ...problem, grid });
   if (least.capacityBytes !== null && need > HEADROOM * least.capacityBytes) return `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`;
-  const { bindingBytes, ...unbound } = problem.device;
-  if (bindingBytes === undefined || bindingShare({ ...problem, grid, device: unbound }) > 1) return `has parts of more than ${formatCount(MOST_RATINGS)} ratings`;
-  return `has buffers beyond the ${formatBytes(bindingBytes)} that ${problem.device.place} binds`;
+  if (blockShare({ ...problem, grid }) > 1) return `has parts of more than ${formatCount(blockLimit.ratings)} ratings`;
+  return `has buffers beyond the ${formatBytes(problem.device.bindingBytes ?? 0)} that ${problem.device.place} binds`;
 }
 
 /** The error of a problem without a grid that fits: the least that a device must have, or the grid that would fit if parts were not asked for. */
