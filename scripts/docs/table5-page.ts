@@ -46,7 +46,7 @@ export function table5Line({ name, paper, rank, ...profile }: Table5Set, { count
     return cells([side('users'), side('items'), grid.users.ratings, String(waves), formatBytes(largest), formatBytes(plan.memory[HOST] ?? 0), formatBytes(plan.memory[SPILL] ?? 0), formatMilliseconds(1000 * (plan.estimate?.seconds ?? NaN))]);
   } catch (error) {
     if (!(error instanceof CapacityError)) throw error;
-    return cells(['-', '-', '-', '-', /the least that a device needs is (about [^,;]*)/.exec(error.message)?.[1] ?? '-', '-', '-', 'no grid fits']);
+    return cells(['-', '-', '-', '-', /the least that a device needs is ((?:about )?[^,;(]*[^,;( ])/.exec(error.message)?.[1] ?? '-', '-', '-', 'no grid fits']);
   }
 }
 

@@ -14,12 +14,15 @@ import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { askedPartitions, requireRowsForParts } from '../partitions.ts';
-import { type AlsGrid, type Side, sides, suits } from './grid.ts';
+import { type AlsGrid, type Side, sides, suits, verticalParts } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 
 /** Another grid than the usual one must save so much of an iteration, and so many seconds, and twice the devices so much of it: estimates are not exact. */
 const WORTH = { share: 0.2, seconds: 0.005, device: 0.15 };
+
+/** Blocks of a side whose steps are walked only to tell how much memory they need. */
+const MOST_WALKED = 4096;
 
 /** Times that a grid which the walk refuses is cut into twice the parts. */
 const FINER = 1;
@@ -73,7 +76,10 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       }
     }
   }
-  if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, usual?.error, rejected[0]?.reason);
+    // The walk over a plan for devices without a bound.
+  const unbounded = { ...devices, compute: devices.compute.map((device) => ({ ...device, capacityBytes: null })) };
+  const walked = (grid: AlsGrid) => fitting(() => planOfGrid(profile, params, unbounded, choices, { ...options, grid })).plan?.memory;
+  if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, { usual: usual?.error, reason: rejected[0]?.reason, walked });
   if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
 }
@@ -153,13 +159,24 @@ function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
 }
 
 /** The error of a problem without a grid that fits: the least that a device must have, or the grid that would fit if parts were not asked for. */
-function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, usual: CapacityError | undefined, reason = 'none has such parts'): CapacityError {
+function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, { usual, reason = 'none has such parts', walked }: Refused): CapacityError {
   const sized = grids.map(({ grid, fits }) => ({ grid, fits, need: deviceBytes({ ...problem, grid }) })).sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
   const [best] = sized;
   const { summary, details } = usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
   const isAsked = asked.users !== undefined || asked.items !== undefined;
-  return new CapacityError(`${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} about ${formatBytes(best.need)}, with ${describeGrid(best.grid)}`, { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) });
+  // A grid with very many blocks takes long to walk.
+  const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED) ? undefined : walked(best.grid);
+  const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
+  const need = bytes === undefined ? `about ${formatBytes(best.need)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
+  return new CapacityError(`${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(best.grid)}`, { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) });
+}
+
+/** The reasons against the grids, and the bytes of a grid by place as the walk finds them. */
+interface Refused {
+  readonly usual: CapacityError | undefined;
+  readonly reason: string | undefined;
+  readonly walked: (grid: AlsGrid) => PhysicalPlan['memory'] | undefined;
 }
 
 function ratesText({ device, solver }: AlsProblem): string {
