@@ -132,7 +132,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (home.kind === 'spill') await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, ...(unit === 1 ? { level } : {}), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, ...(unit === 1 ? { level } : {}), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   options.continued?.kept?.(result.raw);
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
