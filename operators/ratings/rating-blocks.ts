@@ -1,3 +1,4 @@
+import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName } from '../../engine/partition.ts';
@@ -80,6 +81,8 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
     byUser.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
     if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, keyCount(indexed.items), ctx), ctx));
     phase.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
+    // The garbage of a part is of its own size.
+    await hostDevice(ctx.executor).trim();
   }
   const name = dataSetName('by-item');
   for (const [j, { from, to }] of (inBlocks ? cuts.items : []).entries()) {

@@ -4,7 +4,7 @@ import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../../engine/keys/key-column.ts';
 import { keysOfTable, type NumberedKeys, numberKeys } from '../../engine/keys/number-keys.ts';
 import { Utf8KeyTable } from '../../engine/keys/utf8-key-table.ts';
-import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { pagedArray, type Partition, sharedArray } from '../../engine/partition.ts';
 import type { SourceSplit } from '../../engine/stream/split.ts';
 
 /** Rows of a chunk. */
@@ -150,13 +150,13 @@ export class RatingChunk {
 }
 
 function sharedCopy(values: Float32Array | Float64Array): Float32Array | Float64Array {
-  const copy = values instanceof Float32Array ? sharedArray(Float32Array, values.length) : sharedArray(Float64Array, values.length);
+  const copy = values instanceof Float32Array ? pagedArray(Float32Array, values.length) : pagedArray(Float64Array, values.length);
   copy.set(values);
   return copy;
 }
 
 function numberedBy(ids: IdGatherer, rows: number): NumberedKeys {
-  return ids instanceof TextNumberer ? ids.numbered(rows) : numberKeys(ids.ids(rows), sharedArray(Uint32Array, rows));
+  return ids instanceof TextNumberer ? ids.numbered(rows) : numberKeys(ids.ids(rows), pagedArray(Uint32Array, rows));
 }
 
 /** Ids of one side. A chunk is filled from row 0 on, which begins it anew. */
@@ -274,7 +274,7 @@ class TextNumberer implements IdGatherer {
   }
 
   numbered(rows: number): NumberedKeys {
-    const codes = sharedArray(Uint32Array, rows);
+    const codes = pagedArray(Uint32Array, rows);
     codes.set(this.#codes.subarray(0, rows));
     return keysOfTable(this.#table, codes);
   }
