@@ -9,10 +9,11 @@ import { type AlsChoices, chooseKernels, freeTimed, profileOfSorted, tuneKernels
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { inUnit, ratingLevel, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
+import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
-import { type RatingFacts, sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
+import type { RatingFacts } from '../../operators/evaluation/rating-facts.ts';
+import { sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
@@ -87,14 +88,13 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const facts = await loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(byUser, keyCount(items), ctx));
+  const facts = await loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(blocks, ctx));
   const { validation } = options;
   const test = validation && (await loadedOnce(validation, `${form} ${params.implicitPrefs}`, () => validationOf(validation, { params, input }, indexed, facts, ctx)));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
   const before = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
-  const level = params.implicitPrefs ? undefined : await ratingLevel(byUser, facts, ctx);
-  const unit = level === undefined ? 1 : ratingUnit(level, params.biases);
+  const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
   const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
@@ -114,9 +114,9 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (home.kind === 'spill') await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, ...(unit === 1 ? { level } : {}), checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  options.continued?.kept?.(result.raw);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  options.continued?.kept?.(result.raw());
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */
@@ -139,9 +139,9 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   return users && items && { users, items };
 }
 
-async function lookAtRatings(byUser: SortedRatings, items: number, ctx: ExecutionContext): Promise<RatingFacts> {
+async function lookAtRatings(sides: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, ctx: ExecutionContext): Promise<RatingFacts> {
   using _ = ctx.metrics.begin('look at ratings');
-  return await sortedRatingFacts(byUser, items, ctx);
+  return await sortedRatingFacts(sides, ctx);
 }
 
 async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {

@@ -1,0 +1,53 @@
+import type { TaskHandler, TaskScope } from '../../handler.ts';
+
+/** Rows between two looks at the cancel flag. */
+const CHUNK_ROWS = 8_192;
+
+/** See `sum-ratings` of KernelTasks. */
+export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
+  const { from, to } = scope.params;
+  const { offsets, values } = blockOf(scope);
+  const rowSums = scope.hasInput('rowSums') ? (scope.partition('rowSums').columns.sums as Float64Array) : undefined;
+  let [sum, squares, least, most, whole, rated, single] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true, 0, 0];
+  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
+    const [first, end] = [offsets[row], offsets[row + 1]];
+    let ofRow = 0;
+    for (let k = first; k < end; k++) {
+      const value = values[k];
+      sum += value;
+      squares += value * value;
+      ofRow += value;
+      if (value < least) least = value;
+      if (value > most) most = value;
+      whole &&= Math.trunc(value) === value;
+    }
+    if (rowSums !== undefined) rowSums[row] = ofRow;
+    if (end > first) rated++;
+    if (end === first + 1) single++;
+  }
+  return { rows: offsets[to] - offsets[from], values: { sum, squares, least, most, whole, rated, single } };
+};
+
+/** See `damped-means` of KernelTasks. */
+export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
+  const { from, to, mean, damping } = scope.params;
+  const { offsets, indices, values } = blockOf(scope);
+  const columns = scope.partition('columnMeans').columns.means as Float32Array;
+  const rows = scope.partition('rowMeans').columns.means as Float32Array;
+  let squares = 0;
+  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
+    const [first, end] = [offsets[row], offsets[row + 1]];
+    let left = 0;
+    for (let k = first; k < end; k++) {
+      const apart = values[k] - mean;
+      squares += apart * apart;
+      left += apart - columns[indices[k]];
+    }
+    rows[row] = left / (end - first + damping);
+  }
+  return { rows: offsets[to] - offsets[from], values: { squares } };
+};
+
+function blockOf(scope: TaskScope<{ from: number; to: number }>): { readonly offsets: Int32Array; readonly indices: Uint32Array; readonly values: Float32Array } {
+  return scope.partition('block').columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+}
