@@ -45,8 +45,8 @@ export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: Executio
   }
   const rows = sharedArray(Float32Array, byUser.rows);
   const apart = await pass(byUser, ctx, ({ from, block }, given) => {
-    const columnMeans = given('columnMeans', { layout: 'means', rows: columns.length, columns: { means: columns } });
-    const rowMeans = given('rowMeans', { layout: 'means', rows: block.rows, columns: { means: rows.subarray(from, from + block.rows) } });
+    const columnMeans = given('columnMeans', { layout: 'means', rows: columns.length, columns: { values: columns } });
+    const rowMeans = given('rowMeans', { layout: 'means', rows: block.rows, columns: { values: rows.subarray(from, from + block.rows) } });
     return { kernel: 'damped-means', inputs: { block: given('block', hostForm(block)), columnMeans }, outputs: { rowMeans }, params: { mean, damping: DAMPING.users } };
   });
   const deviation = Math.sqrt(apart.reduce((sum, { squares }) => sum + squares, 0) / byUser.ratings);

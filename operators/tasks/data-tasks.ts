@@ -114,7 +114,7 @@ export interface DataTasks {
 
   /**
    * Damped means of the rows [from, to): what is left of their ratings less `mean` and the column's mean, over their number and `damping`. Inputs: `block`, `columnMeans`
-   * (`means` Float32[columns]). Output, there already: `rowMeans` (`means` Float32[rows]). Values: `squares` = Σ (r - mean)².
+   * (`values` Float32[columns]). Output, there already: `rowMeans` (`values` Float32[rows]). Values: `squares` = Σ (r - mean)².
    */
   'damped-means': { inputs: { block: PartitionRef; columnMeans: PartitionRef }; outputs: { rowMeans: PartitionRef }; params: Rows & { readonly mean: number; readonly damping: number }; values: { squares: number } };
 

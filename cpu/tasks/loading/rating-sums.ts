@@ -32,8 +32,8 @@ export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
 export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
   const { from, to, mean, damping } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
-  const columns = scope.partition('columnMeans').columns.means as Float32Array;
-  const rows = scope.partition('rowMeans').columns.means as Float32Array;
+  const columns = scope.partition('columnMeans').columns.values as Float32Array;
+  const rows = scope.partition('rowMeans').columns.values as Float32Array;
   let squares = 0;
   for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
     const [first, end] = [offsets[row], offsets[row + 1]];
