@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import type { DeviceRequest } from './devices/device-request.ts';
 
 /** The names of RunOptions. */
 export const runOptionNames = ['signal', 'onEvent'] as const;
@@ -24,4 +25,18 @@ export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'function') return 'a function';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
+/** Throws UsageError for a number of fake devices that is out of range, or beside cards by number. */
+export function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
+  if (count === undefined) return;
+  if (!Number.isInteger(count) || count < 1 || count > 16) throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
+  if (device.startsWith('gpu:')) throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
+}
+
+/** Throws UsageError for an array of rows, before anything is read. */
+export function requireBatches(batches: readonly unknown[]): void {
+  const first = batches[0];
+  const plain = typeof first !== 'object' || first === null || [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
+  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects use tableFromJSON(rows).batches of apache-arrow');
 }

@@ -34,7 +34,7 @@ import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
 import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
-import type { TrainingReport } from './training-report.ts';
+import type { TrainingReport } from './reports/training-report.ts';
 import type { UpdateOptions } from './training/update-model.ts';
 import type { RankingOptions } from './validation/evaluate-ranking.ts';
 

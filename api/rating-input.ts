@@ -18,7 +18,7 @@ import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
-import { spilledBytes } from '../operators/planner/sizes.ts';
+import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { requireRows, rowsWithin } from './training/plans/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
@@ -77,17 +77,17 @@ export class RatingInput {
   }
 
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
-  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inFiles = false }: IndexingOptions = {}): Promise<IndexedRatings> {
+  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inParts = false }: IndexingOptions = {}): Promise<IndexedRatings> {
     const selected = this.selected(ratings.plan);
     const { users, items, timestamps } = typesOf(await schemaOf(selected, undefined, ctx.signal));
     const ids = (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32';
     const { maximum, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
-    const maximumRows = inFiles ? undefined : maximum;
+    const maximumRows = inParts ? Number.MAX_SAFE_INTEGER : Math.min(maximum, blockLimit.ratings);
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
-    if (totalRows !== undefined && this.onBadRows === 'error' && !inFiles) requireRows(totalRows, ids, ratings.session);
+    if (totalRows !== undefined && this.onBadRows === 'error' && !inParts) requireRows(totalRows, ids, ratings.session);
     // Before the reading where their number is known, else before they are sorted.
-    if (inFiles && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
+    if (inParts && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
     return readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
   }
 
@@ -126,8 +126,8 @@ export class RatingInput {
 }
 
 export interface IndexingOptions {
-  /** True where ratings beyond the memory budget are trained on from files; default: they are an error. */
-  readonly inFiles?: boolean;
+  /** True where ratings beyond one block, or the memory budget, are trained on in parts, from files where memory does not hold them; default: they are an error. */
+  readonly inParts?: boolean;
 }
 
 /** The options of a method that only plans. */

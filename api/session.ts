@@ -21,13 +21,13 @@ import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { checkOptions, shown } from './check-options.ts';
+import { checkFakeDevices, checkOptions, requireBatches, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
-import { openDevices, type SessionDevice } from './devices/open-devices.ts';
-import { Profile } from './profile.ts';
+import { beginDevices, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
+import { Profile } from './reports/profile.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {
@@ -48,6 +48,8 @@ export interface SessionOptions {
   readonly splitBytes?: number;
   /** @internal So many devices in the place of one, for tests and demonstrations. */
   readonly fakeDevices?: number;
+  /** @internal True gives the session while a GPU is still being opened; `opened` waits for it. */
+  readonly background?: boolean;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
   readonly signal?: AbortSignal;
 }
@@ -70,11 +72,11 @@ const SCARCE_COLLECT_SHARE = 40;
  * or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
  */
 export class Session implements AsyncDisposable {
-  /** The devices, and the reason for the choice. */
-  readonly device: SessionDevice;
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
   readonly #executor: Executor;
+  readonly #opening: Opening | undefined;
+  #device: SessionDevice | undefined;
   /** @internal */
   readonly splitBytes: number | undefined;
   readonly #parquetBackend: ParquetBackendName | undefined;
@@ -85,21 +87,26 @@ export class Session implements AsyncDisposable {
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
+  private constructor(executor: Executor, device: SessionDevice | Opening, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
     this.#executor = executor;
-    this.device = device;
-    this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
     this.#spill = spill;
     this.#parquetBackend = parquetBackend;
     this.splitBytes = splitBytes;
     this.#profile = profile;
+    if ('found' in device) this.#opening = device;
+    else this.#has(device);
+  }
+
+  #has(device: SessionDevice): void {
+    this.#device = device;
+    this.#warning = device.warning;
   }
 
   /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, signal, ...unknown } = options;
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
@@ -114,9 +121,21 @@ export class Session implements AsyncDisposable {
     // A folder that cannot be used shows before the work.
     if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
+    const wanted = { device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices };
+    const kept = { parquetBackend, profile, splitBytes };
     try {
-      const opened = await openDevices({ device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices, signal });
-      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
+      if (background && fakeDevices === undefined) {
+        const ending = new AbortController();
+        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) });
+        const executor = new LocalExecutor([cpu], new SpillMemory(spill));
+        const found = all.then(({ devices, device: chosen }) => {
+          executor.add(devices.slice(1));
+          return chosen;
+        });
+        return new Session(executor, { found, end: () => ending.abort() }, budget, spill, kept);
+      }
+      const opened = await openDevices({ ...wanted, signal });
+      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, kept);
     } catch (error) {
       await spill.close();
       throw error;
@@ -188,13 +207,36 @@ export class Session implements AsyncDisposable {
     return Model.load(this, directory);
   }
 
+  /** The devices, and the reason for the choice. */
+  get device(): SessionDevice {
+    if (this.#device === undefined) throw new Error('the devices of this session are still being opened');
+    return this.#device;
+  }
+
+  /** @internal True while a GPU is still being opened. */
+  get opening(): boolean {
+    return this.#device === undefined;
+  }
+  /**
+   * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its warning is. Throws as `create` does.
+   * @internal
+   */
+  async opened(onEvent?: EventSink): Promise<void> {
+    if (this.#opening === undefined || this.#device !== undefined) return;
+    this.#has(await this.#opening.found);
+    this.#tellWarning(onEvent);
+  }
+
+  #tellWarning(onEvent: EventSink | undefined): void {
+    if (onEvent === undefined || this.#warning === undefined) return;
+    onEvent({ type: 'warning', text: this.#warning });
+    this.#warning = undefined;
+  }
+
   /** The context of operators: this session's devices, new metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     if (this.#closed) throw sessionClosed();
-    if (onEvent && this.#warning !== undefined) {
-      onEvent({ type: 'warning', text: this.#warning });
-      this.#warning = undefined;
-    }
+    this.#tellWarning(onEvent);
     return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics(this.#profile?.spans), spill: this.#spill };
   }
 
@@ -216,6 +258,16 @@ export class Session implements AsyncDisposable {
     return new RunMetrics(this.#profile?.spans).begin(phase);
   }
 
+  /** @internal Begins to close the GPUs, which nothing will use any more; `close` waits for that. */
+  closeGpus(): void {
+    for (const device of this.#executor.devices) if (device.info.kind === 'gpu') device.close().catch(() => undefined);
+  }
+
+  /** @internal True where memory was bounded. */
+  get bounded(): boolean {
+    return this.memoryBudget < totalmem();
+  }
+
   /** @internal Threads that load and compute on the CPU. */
   get workers(): number {
     return hostDevice(this.#executor).info.parallelism;
@@ -230,6 +282,8 @@ export class Session implements AsyncDisposable {
   async close(): Promise<void> {
     using _ = this.#profile?.begin('end');
     this.#closed = true;
+    this.#opening?.end();
+    await this.#opening?.found.catch(() => undefined);
     await Promise.all([this.#executor.close(), this.#requests?.close()]);
     await this.#spill.close();
   }
@@ -244,16 +298,3 @@ const noDevices: Executor = {
   memory: new HostMemory(),
   close: async () => {},
 };
-
-function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
-  if (count === undefined) return;
-  if (!Number.isInteger(count) || count < 1 || count > 16) throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
-  if (device.startsWith('gpu:')) throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
-}
-
-/** Throws UsageError for an array of rows, before anything is read. */
-function requireBatches(batches: readonly unknown[]): void {
-  const first = batches[0];
-  const plain = typeof first !== 'object' || first === null || [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
-  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects use tableFromJSON(rows).batches of apache-arrow');
-}

@@ -79,7 +79,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   await (await import('./output/check-collisions.ts')).refuseCollisions(command.files);
   if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
   const trace = command.trace === undefined ? undefined : await (await import('./output/open-trace.ts')).openTrace(command.trace);
-  const profile = command.profile || trace || command.report !== undefined ? new (await import('../api/profile.ts')).Profile({ from: 'process', trace }) : undefined;
+  const profile = command.profile || trace || command.report !== undefined ? new (await import('../api/reports/profile.ts')).Profile({ from: 'process', trace }) : undefined;
   let result: CommandResult;
   try {
     result = await command.run({ signal, onEvent, expect: progress.expect, profile });

@@ -17,7 +17,7 @@ export interface MatrixView {
 export const SCRATCH_BYTES = 8 << 20;
 
 /** The kernels of a CPU. */
-export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'sgd-tiles' | 'sgd-waves' | 'read-ratings' | 'read-rows'> {
+export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'compile-update' | 'sgd-tiles' | 'sgd-waves' | 'read-ratings' | 'read-rows'> {
   /** Does nothing but what a thread does before any task, such as collecting garbage. */
   rest: { inputs: None; outputs: None; params: None; values: None };
   /** Writes its inputs `part.0`, `part.1`, ... to a new file. */

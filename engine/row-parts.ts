@@ -5,21 +5,15 @@ export interface RowParts {
   readonly rows: number;
   /** Numbers of a row as it is read: its values, and those of the tail. */
   readonly columns: number;
-  /** `values`: rows x (columns without the tail's two). `own`: a number of each row. */
-  readonly parts: readonly RowPart[];
+  /** `values`: rows x columns, without the tail's two. `own`: a number of each row. */
+  readonly parts: readonly { readonly values: Float32Array; readonly own?: Float32Array }[];
   /** Two numbers behind a row's values: its own plus `add`, and a 1, in this order or with the 1 first. */
-  readonly tail?: RowTail;
+  readonly tail?: { readonly oneFirst: boolean; readonly add: number };
   /** Factors of values and own numbers; default 1. */
-  readonly scale?: RowScale;
+  readonly scale?: { readonly values: number; readonly own: number };
 }
 
-export interface RowPart {
-  readonly values: Float32Array;
-  readonly own?: Float32Array;
-}
-
-export type RowTail = { readonly oneFirst: boolean; readonly add: number };
-export type RowScale = { readonly values: number; readonly own: number };
+export type RowPart = RowParts['parts'][number];
 
 /** A whole matrix as one part. */
 export function wholeRows(values: Float32Array, columns: number): RowParts {

@@ -79,6 +79,7 @@ export class GpuDevice implements Device {
   #collection = 0;
   #lost: DeviceLostError | undefined;
   #closing = false;
+  #closed: Promise<void> | undefined;
   readonly #ended: () => void;
 
   private constructor(pool: ThreadPool, adapter: GpuInfo, place: Place, memoryBytes: number | undefined, tunedKernels: TunedKernels) {
@@ -224,7 +225,11 @@ export class GpuDevice implements Device {
     await this.#request({ type: 'lose', what });
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
     if (!this.#closing && this.#lost === undefined) {
       this.#closing = true;
       // A thread that ended by itself has closed already.
@@ -233,7 +238,6 @@ export class GpuDevice implements Device {
     await this.#pool.close();
     this.#ended();
     for (const [key, stored] of this.#store) this.#forget(key, stored);
-
   }
 
   async #request(command: GpuCommand, signal?: AbortSignal) {

@@ -2,6 +2,7 @@ import type { TaskOutcome } from '../engine/task.ts';
 import type { GpuTaskHandler, GpuTasks, GpuTaskScope } from './handler.ts';
 import { checkKernels } from './tasks/check-kernels.ts';
 import { compileSearch } from './tasks/compile-search.ts';
+import { compileUpdate } from './tasks/compile-update.ts';
 import { copyRows } from './tasks/copy-rows.ts';
 import { addRows } from './tasks/equations/add-rows.ts';
 import { normalEquations } from './tasks/equations/normal-equations.ts';
@@ -47,6 +48,7 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   'top-n': topN,
   'rank-listed': rankListed,
   'compile-search': compileSearch,
+  'compile-update': compileUpdate,
   'kernel-times': kernelTimes,
   'check-kernels': checkKernels,
   'time-variants': timeVariants,

@@ -7,9 +7,9 @@ import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
-import { requireOpenFiles } from './open-files.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
 import { isRepeatable } from './repeatable.ts';
+import { requireLimits } from './system-limits.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -54,34 +54,67 @@ const ofCpus = { handlers: workerFile(new URL('./file-tasks.js', import.meta.url
 
 const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
 
-/**
- * Opens the devices of a session. A broken driver ends only the process that probes it. Throws UsageError with the reason and
- * the packages to install when a GPU was asked for and there is none; CapacityError where too few files may be open; CancelledError.
- */
-export async function openDevices({ device: requested, workers, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
-  requireOpenFiles(workers ?? availableParallelism());
-  const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
-  const onCpu = (reason?: string): OpenedDevices => {
-    const devices = openCpus(fakeDevices, workers, onCpus);
-    return { devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } };
-  };
-  if (requested === 'cpu') return onCpu();
-  let cpu: Device | undefined;
+/** The search for a GPU and its opening, for a session that has begun. */
+export interface Opening {
+  readonly found: Promise<SessionDevice>;
+  /** Gives up, where that is still possible. */
+  end(): void;
+}
+
+/** Devices of which the first CPU is open. */
+export interface OpeningDevices {
+  readonly cpu: Device;
+  /** All of them: of `auto` with `fakeDevices` not this one where there is no GPU. Rejects as openDevices does; this one stays open then. */
+  readonly all: Promise<OpenedDevices>;
+}
+
+/** Opens the devices of a session; see beginDevices. */
+export async function openDevices(options: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
+  const { cpu, all } = beginDevices(options, machine);
   try {
-    const found = await findGpu(requested, machine, signal);
-    if ('missing' in found) return onCpu(found.missing);
-    [cpu] = openCpus(1, workers, onCpus);
-    const cards = cardsOf(requested);
-    const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
-    const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
-    const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
-    const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');
-    return { devices: [cpu, ...gpus], device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning } };
+    return await all;
   } catch (error) {
-    await cpu?.close();
-    if (requested === 'auto' && !signal?.aborted) return onCpu(error instanceof Error ? error.message.split('\n')[0] : String(error));
+    await cpu.close();
     throw error;
   }
+}
+
+/**
+ * Opens the CPU of a session, and begins to look for a GPU and to open it where one may be used. A broken driver ends only the process that
+ * probes it. Throws CapacityError where limits of the system leave too few open files or addresses. `all` throws UsageError with the reason and the packages to install
+ * when a GPU was asked for and there is none; CancelledError.
+ */
+export function beginDevices({ device: requested, workers, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): OpeningDevices {
+  requireLimits(workers ?? availableParallelism(), requested === 'cpu' ? fakeDevices : 1);
+  const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
+  const open = (count: number) => openCpus(count, workers, onCpus);
+  const onCpu = (devices: readonly Device[], reason?: string): OpenedDevices => ({ devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } });
+  if (requested === 'cpu') {
+    const devices = open(fakeDevices);
+    return { cpu: devices[0], all: Promise.resolve(onCpu(devices)) };
+  }
+  const [cpu] = open(1);
+  const without = async (reason: string) => {
+    if (fakeDevices === 1) return onCpu([cpu], reason);
+    await cpu.close();
+    return onCpu(open(fakeDevices), reason);
+  };
+  const onGpu = async (): Promise<OpenedDevices> => {
+    try {
+      const found = await findGpu(requested, machine, signal);
+      if ('missing' in found) return await without(found.missing);
+      const cards = cardsOf(requested);
+      const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
+      const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
+      const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
+      const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');
+      return { devices: [cpu, ...gpus], device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning } };
+    } catch (error) {
+      if (requested !== 'auto' || signal?.aborted) throw error;
+      return without(error instanceof Error ? error.message.split('\n')[0] : String(error));
+    }
+  };
+  return { cpu, all: onGpu() };
 }
 
 /** "NVIDIA H200; f16, subgroups, tensor", of several devices "gpu:0 (..), gpu:1 (..)". */

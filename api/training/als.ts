@@ -11,7 +11,7 @@ import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOp
 /** Parameters of `ALS`: Spark ML's names, ours beside them; `ALS.spark` has Spark's defaults too. A name that is not here is an error. */
 export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
 
-/** Alternating least squares, by default with biases: docs/quality.md. Immutable; `fit` may run many times. */
+/** Alternating least squares, by default with biases: docs/measured/quality.md. Immutable; `fit` may run many times. */
 export class ALS {
   readonly params: AlsParams;
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };

@@ -31,6 +31,7 @@ export async function chooseTrainer(ratings: Dataset, options: TrainerOptions = 
   const ctx = ratings.session.context(run);
   const plan = new RatingInput({ userCol, itemCol, ratingCol, onBadRows }).selected(ratings.plan);
   const { users, items, ratings: count } = await runInto(plan, new ProfileRatings(), ctx);
+  await ratings.session.opened(run.onEvent);
   const { rank, targetRmse } = als.params;
   const { algorithm, reason } = chooseAlgorithm({ users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse }, computeDevice(ctx.executor).info);
   return { trainer: algorithm === 'als' ? als : sgd, reason };

@@ -1,11 +1,15 @@
 import { computingOf, planDevices } from '../../engine/run/devices.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
+import { together } from '../../engine/threads/together.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsChoices, chooseKernels, freeTimed, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type AlsChoices, chooseKernels, compileAhead, freeAhead, freeTimed, placeAhead, profileOfSorted, staysWhole, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import type { AlsStart } from '../../operators/als/bind/als-data.ts';
+import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
@@ -16,9 +20,13 @@ import type { RatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import { sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import { buildRatingBlocks, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
-import { isSpilled, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
+import { evenRanges } from '../../operators/ratings/row-ranges.ts';
+import { type BlocksInParts, buildRatingBlocks, buildRatingParts, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import { isInBlocks } from '../../operators/als/plan/grid.ts';
+import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';
@@ -31,10 +39,10 @@ import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { type ContinuedFit, isKept, keptAs, loadedOnce, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
-import { ratingsHome, spillGrid } from './plans/ratings-home.ts';
+import { type RatingsHome, ratingsHome, spillGrid } from './plans/ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
-import { trainingDevice } from './training-device.ts';
+import { AwaitedDevices, trainingDevice } from './training-device.ts';
 
 export interface AlsFit {
   readonly params: AlsParams;
@@ -59,42 +67,51 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
 /** Trains by ALS with holdings of its own. */
 export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
-  const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
-  context.events({ type: 'note', text });
+  const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
   const rated = async (dataset: Dataset) => (fit.params.implicitPrefs ? keptAs(await unratedAsOnes(dataset, fit.input.columns.rating, context), dataset) : dataset);
   const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
-  return Holdings.ofRun({ ...context, executor }, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, checkpoints, ctx)));
+  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)));
 }
 
-async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: AwaitedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'als', params });
-  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
+  if (given) plannedDevices(given, planDevices(ctx.executor));
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
-  // Ratings that are kept from fit to fit stay in memory.
-  const inFiles = !isKept(ratings);
-  const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx, { inFiles }));
+  // Ratings that are kept from fit to fit stay in one block in memory.
+  const inParts = !isKept(ratings);
+  const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx));
+  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  const home = ratingsHome(inFiles, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
-  const read = home.kind === 'spill' ? await spillRatingBlocks(indexed, input.onDuplicates, home.partRatings, ctx) : await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx));
+  if (given === undefined) compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx);
+  const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
+  const goesAhead = home.kind === 'memory' && inParts && !params.implicitPrefs && devices.compute[0].ownMemory && staysWhole(home.plan, devices.compute[0].place);
+  const sorted = (block: RatingBlock) => goesAhead && placeAhead(block, ctx);
+  const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx));
+  const { validation } = options;
+  const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx));
+  // One after the other where memory is bounded.
+  const [read, pairs] = session.bounded ? [await sort(), await readTest()] : await together(sort, readTest);
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const facts = await loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(blocks, ctx));
-  const { validation } = options;
-  const test = validation && (await loadedOnce(validation, `${form} ${params.implicitPrefs}`, () => validationOf(validation, { params, input }, indexed, facts, ctx)));
+  const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
+  const look = () => loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(blocks, ctx));
+  const [facts, drawn] = await together(look, async () => (draws ? drawnStart(indexed, params, ctx) : undefined));
+  const test = validation && pairs && (await loadedOnce(validation, `${form} ${params.implicitPrefs}`, async (): Promise<ValidationPairs> => ({ ...pairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(pairs.block, facts.means) }) })));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
   const before = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
+  if (unit !== 1 && goesAhead) await freeAhead([byUser, byItem], ctx);
   const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
@@ -102,8 +119,9 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (given) requireSizes(given, [known, asRead]);
   const kept = given === undefined && before !== undefined && chooses ? await ifFits(() => plannedKernels(before, known, params, ctx)) : undefined;
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
-  const parts = isSpilled(byUser) && isSpilled(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
-  const planFor = (of: RatingsProfile, compute = devices.compute) => planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval);
+  const parts = home.kind === 'parts' ? { grid: home.grid } : isInParts(byUser) && isInParts(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
+  const chosen = home.kind === 'parts' ? { estimate: home.plan.estimate, rejected: home.plan.rejected } : {};
+  const planFor = (of: RatingsProfile, compute = devices.compute) => ({ ...planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval), ...chosen });
   const plan = planFor(known);
   checkpoints?.planned(plan, before);
   if (given) requireFits(given, [plan, planFor(asRead)]);
@@ -114,16 +132,23 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (home.kind === 'spill') await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   options.continued?.kept?.(result.raw());
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+}
+
+/** Ratings that one block, or memory, does not hold. */
+function sortInParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, home: Exclude<RatingsHome, { readonly kind: 'memory' }>, ctx: ExecutionContext): Promise<BlocksInParts> {
+  if (home.kind === 'spill') return spillRatingBlocks(indexed, duplicates, home.partRatings, ctx);
+  const { users, items } = home.grid;
+  return buildRatingParts(indexed, duplicates, { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */
 async function choose({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
-  // Of ratings in files the rule decides.
-  if (!isSpilled(byUser) && !isSpilled(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
+  // Of ratings in parts the rule decides.
+  if (!isInParts(byUser) && !isInParts(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
 
@@ -144,9 +169,21 @@ async function lookAtRatings(sides: Readonly<Record<'byUser' | 'byItem', SortedR
   return await sortedRatingFacts(sides, ctx);
 }
 
-async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {
+/** The start of a training whose ratings are of an ordinary unit, in host memory, drawn while blocks are on the way to the GPU. */
+async function drawnStart({ users, items }: Pick<IndexedRatings, 'users' | 'items'>, params: AlsParams, ctx: ExecutionContext): Promise<AlsStart> {
+  const side = (values: Float32Array, rows: number) => ({ values, ...(params.biases ? { bias: sharedArray(Float32Array, rows) } : {}) });
+  const drawn = await drawRows(users, params, 1, evenRanges(keyCount(users), 128), ctx);
+  return { users: side(drawn, keyCount(users)), items: side(sharedArray(Float32Array, keyCount(items) * params.rank), keyCount(items)) };
+}
+
+/** The known pairs of a validation set, without what the training ratings say of them. */
+async function testPairs(dataset: Dataset, input: RatingInput, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext): Promise<Pick<ValidationPairs, 'block' | 'coldPairs'>> {
   using _ = ctx.metrics.begin('test set');
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
-  return { block: byUser, coldPairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(byUser, means) }) };
+  return { block: byUser, coldPairs };
+}
+
+function most(counts: Int32Array): number {
+  return counts.reduce((largest, count) => Math.max(largest, count), 0);
 }

@@ -36,7 +36,7 @@ import { requireBudget } from './plans/memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { trainedModel } from './trained-model.ts';
-import { trainingDevice } from './training-device.ts';
+import { AwaitedDevices, trainingDevice } from './training-device.ts';
 
 /** Most workers of a plan's schedule, as many as `workers` of a session allows. */
 const MOST_WORKERS = 256;
@@ -59,8 +59,8 @@ export interface SgdFit {
 /** Trains by SGD with holdings of its own. */
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
-  context.events({ type: 'note', text: trainingDevice(ratings.session.device, context.executor, fit.params).text });
-  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, checkpoints, ctx)));
+  const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
+  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, { opened, checkpoints }, ctx)));
 }
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
@@ -104,16 +104,17 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
   return { indexed, widened, profile, details };
 }
 
-async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: AwaitedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { params, input, start } = fit;
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'sgd', params });
-  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
+  if (given) plannedDevices(given, planDevices(ctx.executor));
   const form = `sgd ${params.seed} ${params.biases} ${input.form}`;
-  const { indexed, widened, profile, details } = await loadedOnce(ratings, `${form} index`, () => indexFit(fit, ratings, options, ctx));
+  const { indexed, widened, profile, details } = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => indexFit(fit, ratings, options, reading)), () => {});
+  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items, itemCounts, userCounts } = indexed;
   requireBudget(planCheckpoints(planSgd(profile, params, devices, details), checkpoints?.interval), session);
   const from = start && widened && continueFrom(start, widened, params);

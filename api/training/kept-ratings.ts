@@ -5,7 +5,7 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hostForm, type RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { isSpilled, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
+import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { Dataset } from '../dataset.ts';
 import type { FitOptions } from '../rating-input.ts';
 
@@ -66,7 +66,7 @@ export async function ownBlock(dataset: Dataset, block: RatingBlock, ctx: Execut
 
 /** The same of ratings that may lie in files, where none are kept. */
 export async function ownRatings(dataset: Dataset, ratings: SortedRatings, ctx: ExecutionContext): Promise<SortedRatings> {
-  return isSpilled(ratings) ? ratings : ownBlock(dataset, ratings, ctx);
+  return isInParts(ratings) ? ratings : ownBlock(dataset, ratings, ctx);
 }
 
 /** Options of a fit with what a search hands from one to the next. */

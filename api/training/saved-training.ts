@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { savedPlan } from './plans/given-plan.ts';
-import type { TrainingReport } from '../training-report.ts';
+import type { TrainingReport } from '../reports/training-report.ts';
 
 /**
  * The facts about its training that a saved model contains. Nothing that differs between runs of the same data, seed and plan

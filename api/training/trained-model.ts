@@ -9,7 +9,7 @@ import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { judge, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
 import { Model } from '../model.ts';
-import type { TrainingReport } from '../training-report.ts';
+import type { TrainingReport } from '../reports/training-report.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 

@@ -61,7 +61,7 @@ async function nextRequest(cursor: ByteCursor): Promise<Request> {
   const view = new DataView(head.buffer);
   if (head.length < 8) throw new CancelledError({ phase: 'train', cause: new Error('stdin has ended') });
   const [headerBytes, payloadBytes] = [view.getUint32(0, true), view.getUint32(4, true)];
-  if (headerBytes > LONGEST_HEADER) throw new UsageError(`a request's header has ${headerBytes} bytes`, { advice: 'Requests are frames: see docs/worker-protocol.md' });
+  if (headerBytes > LONGEST_HEADER) throw new UsageError(`a request's header has ${headerBytes} bytes`, { advice: 'Requests are frames: see docs/reference/worker-protocol.md' });
   const header = await cursor.take(headerBytes);
   const payload = await cursor.take(payloadBytes);
   if (header.length < headerBytes || payload.length < payloadBytes) throw new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
@@ -69,7 +69,7 @@ async function nextRequest(cursor: ByteCursor): Promise<Request> {
   try {
     fields = objectOf(JSON.parse(Buffer.from(header).toString('utf8')), 'a request');
   } catch {
-    throw new UsageError("a request's header is no JSON object", { advice: 'Requests are frames: see docs/worker-protocol.md' });
+    throw new UsageError("a request's header is no JSON object", { advice: 'Requests are frames: see docs/reference/worker-protocol.md' });
   }
   const { type, id } = fields;
   if (typeof type !== 'string' || !Number.isSafeInteger(id)) throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);

@@ -6,7 +6,7 @@ import { MAXIMUM_RANK } from '../../operators/params/common.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../report/facts.ts';
-import { columnOptions } from '../options/data-options.ts';
+import { columnOptions } from '../options/data/data-options.ts';
 import { choice, shown, toggle } from '../options/kinds.ts';
 import { flagName, type Option } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';

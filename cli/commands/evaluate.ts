@@ -4,10 +4,10 @@ import { defineCommand } from './command.ts';
 import { besideMeans, withoutComparison } from '../report/beside-means.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
-import { badRowsOption } from '../options/data-options.ts';
-import { readOptions, readSpec } from '../options/text-options.ts';
+import { badRowsOption } from '../options/data/data-options.ts';
+import { readOptions, readSpec } from '../options/data/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { checkRanking, rankingOptions, rankingSettings } from '../options/ranking-options.ts';
+import { checkRanking, rankingOptions, rankingSettings } from '../options/data/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
 import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
 

@@ -5,8 +5,8 @@ import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { reportOption } from '../options/output-options.ts';
 import { flagName, type Values } from '../options/option.ts';
-import { fitCheckpoints } from '../options/checkpoint-options.ts';
-import { checkTraining, initModelOption, trainingOptions } from '../options/training-options.ts';
+import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
+import { checkTraining, initModelOption, trainingOptions } from '../options/training/training-options.ts';
 import { trainerOf } from '../sessions/trainer.ts';
 import { trainingSets } from '../sessions/training-sets.ts';
 
@@ -44,7 +44,7 @@ export const plan = defineCommand({
     checkTraining(values, given);
     const { physical, planned } = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : sameOf(await planOfCounts(values, given, context));
     const { ExplainedPlan } = await import('../../api/training/plans/explained-plan.ts');
-    const { comparedMemory } = await import('../../api/compared-memory.ts');
+    const { comparedMemory } = await import('../../api/reports/compared-memory.ts');
     const report = values.report === undefined ? undefined : { title: `Plan: ${physical.algorithm.toUpperCase()}`, sections: [(await import('../page/sections/plan.ts')).planSection(physical)] };
     return { json: { command: 'plan', analyzed: values.analyze, ...(values.analyze ? { memory: comparedMemory(physical) } : {}), plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)), report };
   },

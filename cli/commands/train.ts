@@ -3,10 +3,10 @@ import { DeviceLostError } from '../../engine/errors.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
-import { fitCheckpoints } from '../options/checkpoint-options.ts';
+import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { openSession } from '../sessions/open-session.ts';
-import { checkTraining, trainOptions } from '../options/training-options.ts';
-import { withPlan } from '../options/plan-file.ts';
+import { checkTraining, trainOptions } from '../options/training/training-options.ts';
+import { withPlan } from '../options/training/plan-file.ts';
 import { withoutComparison } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { trainerOf } from '../sessions/trainer.ts';
@@ -35,12 +35,14 @@ export const train = defineCommand({
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const trainer = await trainerOf(values, given);
-    await using session = await openSession(values, context);
+    await using session = await openSession(values, context, true);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal } = context;
     const onEvent = withoutComparison(context.onEvent);
     const ready = await trainer.prepare(session, sets.train, context);
     const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
+    // It ends while the model is written.
+    if (values.report === undefined) session.closeGpus();
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     const run = {

@@ -14,7 +14,7 @@ export const worker = defineCommand({
   positionals: [],
   options: { ...machineOptions, memoryBudget, spillDir: spillDirOption },
   examples: [['worker --device gpu:1 --workers 2 --memory-budget 4GiB', 'as a parent process starts it, with pipes as stdin and stdout']],
-  epilog: 'docs/worker-protocol.md has the frames. The process ends when its stdin does.',
+  epilog: 'docs/reference/worker-protocol.md has the frames. The process ends when its stdin does.',
   run: async ({ values }, { signal }) => {
     if (isatty(0) || isatty(1)) throw new UsageError('worker is for a parent process, with pipes as stdin and stdout', { advice: 'To train by hand, use factorflow train' });
     const { serveProcess } = await import('../worker/serve-process.ts');

@@ -4,5 +4,5 @@ import { checkWritable } from './check-output.ts';
 /** Opens the trace of a command. Throws UsageError for a file that is no trace. */
 export async function openTrace(file: string): Promise<Trace> {
   if (file !== '-') await checkWritable(file);
-  return (await import('../../api/trace.ts')).Trace.open(file);
+  return (await import('../../api/reports/trace.ts')).Trace.open(file);
 }

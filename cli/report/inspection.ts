@@ -5,7 +5,7 @@ import type { DegreeProfile, RatingsSummary } from '../../operators/ratings/prof
 import type { TrainingWarning } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { ColumnDescription, DatasetLayout } from './dataset-layout.ts';
-import { trainingOptions } from '../options/training-options.ts';
+import { trainingOptions } from '../options/training/training-options.ts';
 import { facts } from './facts.ts';
 import { nameFlags } from './name-flags.ts';
 

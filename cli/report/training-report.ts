@@ -1,7 +1,7 @@
 import type { Model } from '../../api/model.ts';
-import type { TrainingReport } from '../../api/training-report.ts';
+import type { TrainingReport } from '../../api/reports/training-report.ts';
 import type { Baselines } from '../../index.ts';
-import { comparedMemory } from '../../api/compared-memory.ts';
+import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandResult } from '../commands/command.ts';

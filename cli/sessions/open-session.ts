@@ -13,10 +13,10 @@ interface MachineValues {
   readonly fakeDevices?: number | undefined;
 }
 
-/** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
-export async function openSession({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues, { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>): Promise<Session> {
+/** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. `background`: while a GPU is still being opened. */
+export async function openSession({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues, { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>, background = false): Promise<Session> {
   const { Session } = await import('../../api/session.ts');
-  return Session.create({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, profile, fakeDevices, signal });
+  return Session.create({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, profile, fakeDevices, background, signal });
 }
 
 /** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */

@@ -17,9 +17,9 @@ import { UsageError } from '../../engine/errors.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
 import { flagName } from '../options/option.ts';
-import { algorithmOf } from '../options/check-algorithm.ts';
-import { givenParams } from '../options/param-options.ts';
-import type { TrainingValues } from '../options/training-options.ts';
+import { algorithmOf } from '../options/training/check-algorithm.ts';
+import { givenParams } from '../options/training/param-options.ts';
+import type { TrainingValues } from '../options/training/training-options.ts';
 
 /** Plans a problem by its counts alone. Throws CapacityError where it does not fit the memory budget. */
 export async function planOfProblem(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {

@@ -7,9 +7,9 @@ import type { SGD } from '../../api/training/sgd.ts';
 import type { UpdateOptions } from '../../api/training/update-model.ts';
 import type { CommandContext } from '../commands/command.ts';
 import type { CommonParams } from '../../index.ts';
-import { algorithmOf } from '../options/check-algorithm.ts';
-import { givenParams } from '../options/param-options.ts';
-import type { TrainingValues } from '../options/training-options.ts';
+import { algorithmOf } from '../options/training/check-algorithm.ts';
+import { givenParams } from '../options/training/param-options.ts';
+import type { TrainingValues } from '../options/training/training-options.ts';
 
 type Given = ReadonlySet<string>;
 
@@ -57,7 +57,8 @@ function prepared(trainer: ALS | SGD): PreparedTrainer {
 
 function updater(directory: string, options: UpdateOptions): Trainer {
   return {
-    prepare: async (session) => {
+    prepare: async (session, _ratings, { onEvent }) => {
+      await session.opened(onEvent);
       const model = await session.loadModel(directory);
       return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
     },

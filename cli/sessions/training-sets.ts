@@ -1,8 +1,8 @@
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session } from '../../api/session.ts';
 import type { CommandContext } from '../commands/command.ts';
-import { readSpec } from '../options/text-options.ts';
-import type { TrainingValues } from '../options/training-options.ts';
+import { readSpec } from '../options/data/text-options.ts';
+import type { TrainingValues } from '../options/training/training-options.ts';
 import { knownRows } from './open-session.ts';
 
 export interface TrainingSets {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
-import type { RowPart, RowParts, RowScale, RowTail } from '../../engine/row-parts.ts';
+import type { RowPart, RowParts } from '../../engine/row-parts.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
@@ -32,7 +32,7 @@ const WANTED_PARTS = 64;
 export type FactorPart = { readonly file: string; readonly from: number; readonly to: number };
 
 /** The parameters of the task: the part, and the side's RowParts without its arrays. */
-export type WrittenPart = FactorPart & { readonly rows: number; readonly columns: number; readonly tail?: RowTail; readonly scale?: RowScale };
+export type WrittenPart = FactorPart & { readonly rows: number; readonly columns: number; readonly tail?: NonNullable<RowParts['tail']>; readonly scale?: NonNullable<RowParts['scale']> };
 
 /** The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has the same files. */
 export function factorParts(rows: number, rank: number): { readonly name: string; readonly from: number; readonly to: number }[] {

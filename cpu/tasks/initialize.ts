@@ -1,5 +1,5 @@
 import { gaussianPair, mix32, randomU32 } from '../../engine/random.ts';
-import type { TaskHandler } from '../handler.ts';
+import type { ScopeOf, TaskHandler } from '../handler.ts';
 
 /** Rows between two looks at the cancel flag. */
 const CHUNK_ROWS = 4_096;
@@ -8,8 +8,7 @@ const CHUNK_ROWS = 4_096;
 export const initialize: TaskHandler<'initialize'> = (scope) => {
   const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
-  const { pointer, stride } = scope.matrix('factors');
-  const factors = new Float32Array(scope.memory.buffer, pointer, to * stride);
+  const { factors, stride } = outputOf(scope, to, rank);
   const row = new Float64Array(rank + (rank & 1));
   // Two words of the seed: for each seed the 64-bit key of a row is another one, and rows stay distinct.
   const [seedLow, seedHigh] = [mix32(seed, 1), mix32(seed, 2)];
@@ -29,3 +28,10 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
   }
   return { rows: to - from };
 };
+
+/** A matrix of the device, or rows without padding in host memory. */
+function outputOf(scope: ScopeOf<'initialize'>, to: number, rank: number): { readonly factors: Float32Array; readonly stride: number } {
+  if (!scope.hasMatrix('factors')) return { factors: scope.partition('factors').columns.values as Float32Array, stride: rank };
+  const { pointer, stride } = scope.matrix('factors');
+  return { factors: new Float32Array(scope.memory.buffer, pointer, to * stride), stride };
+}

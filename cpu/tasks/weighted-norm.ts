@@ -3,7 +3,7 @@ import { ratingPower } from './row-shifts.ts';
 
 const CHUNK_ROWS = 65_536;
 
-/** See `weighted-norm` of KernelTasks. Only the block's offsets are read. */
+/** See `weighted-norm` of KernelTasks. Only the block's offsets are read, as differences of 32 bits: those of all ratings of a side may have begun at 0 again. */
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   const { from, to, exponent = 1, plainWeights } = scope.params;
   const offsets = scope.partition('block').columns.offsets as Int32Array;
@@ -19,7 +19,7 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   for (let row = from; row < to && !scope.cancelled(); row += CHUNK_ROWS) {
     const end = Math.min(row + CHUNK_ROWS, to);
     offsetsView.set(offsets.subarray(row, end + 1));
-    if (exponent !== 1) for (let r = row; r < end; r++) weights[r - row] = ratingPower(offsets[r + 1] - offsets[r], exponent);
+    if (exponent !== 1) for (let r = row; r < end; r++) weights[r - row] = ratingPower((offsets[r + 1] - offsets[r]) | 0, exponent);
     scope.kernels.addWeightedNorms(factors.pointer + row * size, size, offsetsAt, exponent === 1 ? 0 : weightsAt, end - row, sums);
   }
   const plain = plainWeights === undefined ? sumsView[1] : weightedFeatures(new Float32Array(buffer, factors.pointer, to * factors.stride), factors.stride, offsets, from, to, plainWeights);

@@ -56,6 +56,7 @@ export interface SpillStore extends Device {
 
 /** The devices of a run; `LocalExecutor` has those of this process. */
 export interface Executor {
+  /** Those that are open: a GPU may come later, and none goes. */
   readonly devices: readonly Device[];
   /** The place `host`. */
   readonly memory: HostStore;

@@ -90,6 +90,28 @@ class HeldSpill extends HeldDevice<SpillStore> implements SpillStore {
   }
 }
 
+class HeldExecutor implements Executor {
+  readonly memory = new HostMemory();
+  readonly spilled?: HeldSpill;
+  readonly #executor: Executor;
+  readonly #held: HeldDevice[] = [];
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+    if (executor.spilled) this.spilled = new HeldSpill(executor.spilled);
+  }
+
+  /** In the executor's order, to which devices are added at the end. */
+  get devices(): readonly Device[] {
+    for (const device of this.#executor.devices.slice(this.#held.length)) this.#held.push(new HeldDevice(device));
+    return this.#held;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#held, this.memory, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()));
+  }
+}
+
 /**
  * All partitions of one run, on every device, in host memory and in files. `close` releases those that are left, after a success as after
  * a failure; the devices stay open.
@@ -99,11 +121,7 @@ export class Holdings {
   readonly #executor: Executor;
 
   constructor(ctx: ExecutionContext) {
-    const devices = ctx.executor.devices.map((device) => new HeldDevice(device));
-    const memory = new HostMemory();
-    const spilled = ctx.executor.spilled && new HeldSpill(ctx.executor.spilled);
-    const close = async () => void (await Promise.all([...devices, memory, ...(spilled ? [spilled] : [])].map((device) => device.close())));
-    this.#executor = { devices, memory, ...(spilled ? { spilled } : {}), close };
+    this.#executor = new HeldExecutor(ctx.executor);
     this.ctx = { ...ctx, executor: this.#executor };
   }
 

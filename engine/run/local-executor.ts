@@ -3,16 +3,24 @@ import { HostMemory } from './host-memory.ts';
 
 /** Runs tasks with worker threads of this process: each device brings its own pool (see `ThreadPool`). */
 export class LocalExecutor implements Executor {
-  readonly devices: readonly Device[];
   readonly memory = new HostMemory();
-
   readonly spilled: SpillStore | undefined;
+  readonly #devices: Device[] = [];
 
   constructor(devices: readonly Device[], spilled?: SpillStore) {
-    const places = devices.map(({ info }) => info.place);
-    if (new Set(places).size < places.length) throw new Error(`two devices share a place: ${places.join(', ')}`);
-    this.devices = devices;
+    this.add(devices);
     this.spilled = spilled;
+  }
+
+  get devices(): readonly Device[] {
+    return this.#devices;
+  }
+
+  /** Adds devices that took longer to open; contexts made before have them as well. */
+  add(devices: readonly Device[]): void {
+    const places = [...this.#devices, ...devices].map(({ info }) => info.place);
+    if (new Set(places).size < places.length) throw new Error(`two devices share a place: ${places.join(', ')}`);
+    this.#devices.push(...devices);
   }
 
   async close(): Promise<void> {

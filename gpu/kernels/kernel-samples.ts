@@ -96,7 +96,7 @@ export const kernelSamples: readonly KernelSample[] = [
     { rank: 100, steps: 6, halfA: true, biases: true, half: true },
     { rank: 64, steps: 6, halfA: false, biases: false, half: false },
   ]),
-  sample(updateShortKernel, [{ rank: 100, longest: 64, biases: true }, { rank: 10, longest: 32, biases: false }]),
+  sample(updateShortKernel, [...[true, false].map((centre) => ({ rank: 100, longest: 64, biases: true, centre })), { rank: 10, longest: 32, biases: false, centre: false }]),
   sample(fromHalfKernel, [{}]),
   sample(shrinkRowsKernel, [{ adaptive: false }, { adaptive: true }]),
   sample(sgdTilesKernel, [

@@ -38,13 +38,13 @@ export interface DealtRows {
 }
 
 /** Longest rows of the lists of short rows: update-short is compiled for each. */
-const shortLengths = [32, 64];
+export const SHORT_LENGTHS = [32, 64];
 
 /** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row. A pure function. */
 export function dealRows(offsets: Int32Array, columns: Uint32Array, from: number, to: number, limits: RowLimits): DealtRows {
   // Memory that is never written takes no place.
   const [fused, free] = [new EntryList(to - from), new EntryList(to - from)];
-  const short = shortLengths.map((longest) => ({ longest, list: new EntryList(to - from) }));
+  const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList(to - from) }));
   const batches: DealtBatch[] = [];
   let [parts, rows, slots]: [Part[], EntryList, number] = [[], new EntryList(), 0];
   const flush = () => {

@@ -1,20 +1,14 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { addGramKernel } from '../kernels/implicit/add-gram.ts';
-import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
 import { addInt8 } from '../kernels/int8/to-int8.ts';
-import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
 import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
-import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
-import { updateShortKernel } from '../kernels/update/update-short.ts';
-import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
-import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
-import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
+import { prepareRows } from './prepared-rows.ts';
 import { submitSolved } from './solved-pass.ts';
+import { compileUpdate } from './update-kernels.ts';
 import type { UpdateSettings } from './variant.ts';
 import { addVectorSteps } from './vector-steps.ts';
 
@@ -71,7 +65,7 @@ class UpdateKernels {
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
     const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
     if (variant.sum.kernel === 'vectors') return addVectorSteps(this.#gpu, pass, rows, { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps }, bindings);
-    const kernels = await this.#compile(rows);
+    const kernels = await compileUpdate(this.#gpu, { ...this.#settings, biases: this.#biases }, { free: rows.free !== undefined, fused: rows.fused !== undefined, batches: rows.batches.length > 0, short: rows.short.map(({ longest }) => longest) });
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
@@ -98,23 +92,6 @@ class UpdateKernels {
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
   }
 
-  /** The kernels that the lists need, compiled side by side. */
-  async #compile(rows: PreparedRows) {
-    const { variant, rank } = this.#settings;
-    const biases = this.#biases;
-    const batches = rows.batches.length > 0;
-    const implicit = this.#settings.implicit !== undefined;
-    const [free, sum, solve, fused, short, gram] = await Promise.all([
-      rows.free && this.#compileFree(),
-      batches ? compileSum(this.#gpu, this.#settings, biases) : undefined,
-      batches ? compileSolve(this.#gpu, this.#settings, biases) : undefined,
-      rows.fused && variant.fused && this.#compileFused(variant.fused.bin),
-      Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases }))),
-      batches && implicit ? this.#gpu.compile(addGramKernel, { rank }) : undefined,
-    ]);
-    return { free, sum, solve, fused, short, gram };
-  }
-
   async #bindings(values: GPUBuffer): Promise<Readonly<Record<string, Binding>>> {
     const { block, fixed, fixedBias, previous, factors, bias, gram, shifts } = this.#inputs;
     return {
@@ -138,18 +115,6 @@ class UpdateKernels {
     const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });
     encoder.copyBufferToBuffer(previous.values, 0, factors.values, 0, previous.rows * previous.stride * 4);
     this.#gpu.device.queue.submit([encoder.finish()]);
-  }
-
-  async #compileFused(bin: number): Promise<CompiledKernel> {
-    const { rank, variant, implicit } = this.#settings;
-    if (implicit) return this.#gpu.compile(updateImplicitTensorKernel, { rank, bin, steps: this.#steps });
-    if (variant.sum.kernel === 'int8') return this.#gpu.compile(updateInt8Kernel, { rank, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
-    return this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
-  }
-
-  async #compileFree(): Promise<SizedKernel> {
-    const params = freeParams(this.#gpu, this.#settings, this.#biases);
-    return { compiled: await this.#gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
   }
 }
 

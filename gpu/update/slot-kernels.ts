@@ -16,7 +16,7 @@ export interface SizedKernel {
   workgroups(count: number): number;
 }
 
-export async function compileSum(gpu: Gpu, { variant, rank, implicit: weights }: Pick<UpdateSettings, 'variant' | 'rank' | 'implicit'>, biases: boolean): Promise<SizedKernel> {
+export async function compileSum(gpu: Gpu, { variant, rank, implicit: weights }: Pick<UpdateSettings, 'variant' | 'rank'> & { readonly implicit?: unknown }, biases: boolean): Promise<SizedKernel> {
   const implicit = weights !== undefined;
   if (variant.sum.kernel === 'tensor') {
     const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });

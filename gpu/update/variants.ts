@@ -2,7 +2,6 @@ import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
 import { INT8_RANKS } from '../kernels/int8/int8-plan.ts';
-import { hasRatingRow } from '../kernels/normal-equations/tensor-plan.ts';
 import { normalEquationsInt8Kernel } from '../kernels/int8/normal-equations-int8.ts';
 import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
@@ -64,7 +63,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, cgSteps, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: REGION_RATINGS, sorted: true } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
   // The dual system of a row of implicit data has the size of all rows of θ, and that of one with x >= 0 a bound for each feature.
-  const shorts = [64, 32, 0].filter((longest) => longest === 0 || (!implicit && !nonnegative && admits(info, updateShortKernel, { rank, longest, biases })));
+  const shorts = [64, 32, 0].filter((longest) => longest === 0 || (!implicit && !nonnegative && admits(info, updateShortKernel, { rank, longest, biases, centre: biases })));
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
@@ -78,8 +77,6 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, cgSteps: steps, biases, implicit = false } = shape;
   if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
-  // With biases, where the ratings lie in θ's padding (rank 100), solutions were wrong on an H200 (errors of 20 to 60), for a reason that is not known.
-  if (biases && !hasRatingRow(rank)) return [];
   return tensorVariants(info, shape)
     .filter(({ fused, halfA }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, steps, halfA }))
     .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));

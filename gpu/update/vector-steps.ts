@@ -19,13 +19,8 @@ interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
  * each step, whose products then take all rows of the batch a step further.
  */
 export async function addVectorSteps(gpu: Gpu, pass: Pass, { batches, slotBytes }: PreparedRows, settings: VectorSettings, bindings: Readonly<Record<string, Binding>>): Promise<void> {
-  const { rank, sum, half, biases, steps } = settings;
-  const products = { rank, precision: half ? 'f16' : 'f32', biases, threads: sum.threads, lanes: sum.lanes, width: sum.width } as const;
-  const [residuals, directions, begin, residual, step] = await Promise.all([
-    gpu.compile(vectorProductsKernel, { ...products, first: true }),
-    gpu.compile(vectorProductsKernel, { ...products, first: false }),
-    ...(['begin', 'residual', 'step'] as const).map((phase) => gpu.compile(vectorStepKernel, { rank, biases, half, phase })),
-  ]);
+  const { rank, biases, steps } = settings;
+  const [residuals, directions, begin, residual, step] = await compileVectorSteps(gpu, settings);
   const most = batches.reduce((rows, { rowCount }) => Math.max(rows, rowCount), 1);
   const buffers = { ...bindings, slots: await gpu.scratch('slots', slotBytes), state: await gpu.scratch('vector state', 16 * stateQuads(rank, biases) * most) };
   const uniforms = regularizationValues(settings);
@@ -40,4 +35,14 @@ export async function addVectorSteps(gpu: Gpu, pass: Pass, { batches, slotBytes 
       add(step, number === steps ? 1 : 0);
     }
   }
+}
+
+/** The kernels of addVectorSteps: products for the residual and of a step, and the three phases of a step. */
+export function compileVectorSteps(gpu: Gpu, { rank, sum, half, biases }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases'>) {
+  const products = { rank, precision: half ? 'f16' : 'f32', biases, threads: sum.threads, lanes: sum.lanes, width: sum.width } as const;
+  return Promise.all([
+    gpu.compile(vectorProductsKernel, { ...products, first: true }),
+    gpu.compile(vectorProductsKernel, { ...products, first: false }),
+    ...(['begin', 'residual', 'step'] as const).map((phase) => gpu.compile(vectorStepKernel, { rank, biases, half, phase })),
+  ]);
 }

@@ -1,16 +1,17 @@
 import { computeDevices } from '../../engine/run/devices.ts';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import { HOST } from '../../engine/plan/place.ts';
+import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import { hostForm, longestRow } from '../ratings/rating-block.ts';
+import { hostForm, longestRow, type RatingBlock } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';
-import { isSpilled, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { isInParts, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
-import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
+import { contracts, type KernelChoice, type KernelTuning, type TaskOf, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { AlsParams } from './params.ts';
 import { implicitWeights } from './implicit/weights.ts';
@@ -38,6 +39,25 @@ export async function chooseKernels(profile: RatingsProfile, params: AlsParams, 
   const problems = updateProblems(profile, params);
   const [users, items] = await runTasks(ctx, 'choose-kernels', info.place, [problems.users, problems.items].map((problem) => ({ kernel: 'choose-update' as const, inputs: {}, outputs: {}, params: problem })));
   return { users, items };
+}
+
+/**
+ * Has the kernels compiled that will probably be chosen, on every device that chooses them; of ratings that are not known yet, a guess. Nothing waits for it: a
+ * half-iteration compiles the kernels itself where this fails.
+ */
+export function compileAhead(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): void {
+  beginCompiling(profile, params, ctx).catch(() => undefined);
+}
+
+async function beginCompiling(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<void> {
+  // Not among the measures of the run.
+  const own = { ...ctx, metrics: new RunMetrics() };
+  const choices = await chooseKernels(profile, params, own);
+  if (choices === undefined) return;
+  const { rank, solver, cgSteps, biases, implicit, nonnegative } = updateProblems(profile, params).users;
+  const variants = [...new Set([choices.items.variant, choices.users.variant])];
+  const task: TaskOf<'compile-update'> = { kernel: 'compile-update', inputs: {}, outputs: {}, params: { rank, solver, cgSteps, biases, ...(implicit ? { implicit } : {}), ...(nonnegative ? { nonnegative } : {}), variants } };
+  await Promise.all(computeDevices(ctx.executor).map(({ info }) => runTasks(own, 'compile-update', info.place, [task])));
 }
 
 /**
@@ -69,13 +89,34 @@ export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'
   return tunings;
 }
 
-/** Frees the blocks that kernels were timed on, where the plan has them in parts or brings them for as long as they are used. */
-export async function freeTimed({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, { datasets }: PhysicalPlan, ctx: ExecutionContext): Promise<void> {
+/**
+ * Sends a sorted block to the first device while the other is sorted. The steps that place it there find it; see freeTimed. Nothing waits for it, and where it fails the steps
+ * send it again.
+ */
+export function placeAhead(block: RatingBlock, ctx: ExecutionContext): void {
   const [{ info }] = computeDevices(ctx.executor);
-  const stay = datasets.every(({ name, parts }) => !name.startsWith('ratings-by-') || (parts.length === 1 && parts[0].at.includes(info.place)));
-  if (!info.choosesKernels || stay) return;
   const steps = new StepList(contracts);
-  steps.free('tune-kernels', info.place, [byUser, byItem].flatMap((ratings) => (isSpilled(ratings) ? [] : [ratings.ref])));
+  steps.move('place-ratings', block.ref, HOST, info.place);
+  steps.task('place-ratings', info.place, { kernel: 'upload', inputs: { data: block.ref }, outputs: {}, params: {} });
+  runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block)]] }).catch(() => undefined);
+}
+
+/** True where a plan has the ratings of both sides whole at a device for the whole run. */
+export function staysWhole({ datasets }: PhysicalPlan, place: Place): boolean {
+  return datasets.every(({ name, parts }) => !name.startsWith('ratings-by-') || (parts.length === 1 && parts[0].at.includes(place)));
+}
+
+/** Frees the blocks that were sent ahead, or that kernels were timed on, where the plan has them in parts or brings them for as long as they are used. */
+export async function freeTimed(sides: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, plan: PhysicalPlan, ctx: ExecutionContext): Promise<void> {
+  const [{ info }] = computeDevices(ctx.executor);
+  if (info.choosesKernels && !staysWhole(plan, info.place)) await freeAhead([sides.byUser, sides.byItem], ctx);
+}
+
+/** Frees blocks that were sent ahead. */
+export async function freeAhead(ratings: readonly SortedRatings[], ctx: ExecutionContext): Promise<void> {
+  const [{ info }] = computeDevices(ctx.executor);
+  const steps = new StepList(contracts);
+  steps.free('place-ratings', info.place, ratings.flatMap((one) => (isInParts(one) ? [] : [one.ref])));
   await runSteps(steps.steps, ctx);
 }
 

@@ -1,7 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { isSpilled, replaceParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { isInParts, replaceParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 
 /** Ratings whose size lies in this range, or whose inverse does, are trained as they are. */
 const USUAL = 64;
@@ -37,7 +37,7 @@ export function startNorm(unit: number): number {
 
 /** The same of ratings that may lie in files, which are written anew. */
 export async function sortedInUnit(ratings: SortedRatings, unit: number, ctx: ExecutionContext): Promise<SortedRatings> {
-  if (!isSpilled(ratings)) return inUnit(ratings, unit);
+  if (!isInParts(ratings)) return inUnit(ratings, unit);
   return unit === 1 ? ratings : replaceParts(ratings, ({ block }) => inUnit(block, unit), ctx);
 }
 

@@ -6,7 +6,7 @@ export const MAXIMUM_RANK = 512;
 /** Iterations or epochs at most. */
 export const MOST_ITERATIONS = 1_000_000;
 
-/** λ, o and d of models with biases and of those without, chosen over all explicit sets: docs/quality.md. */
+/** λ, o and d of models with biases and of those without, chosen over all explicit sets: docs/measured/quality.md. */
 const withBiases = { regParam: 0.02, regOffset: 10, biasDamping: [3, 5] } as const;
 const withoutBiases = { regParam: 0.1, regOffset: 0, biasDamping: 0 } as const;
 

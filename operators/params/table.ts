@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 
 interface Described<T> {
-  /** One phrase: the flag's line in --help and in docs/cli.md. */
+  /** One phrase: the flag's line in --help and in docs/reference/cli.md. */
   readonly help: string;
   /** The heading of the flag; default 'Model:'. */
   readonly group?: 'Model:' | 'Held-out ratings:';

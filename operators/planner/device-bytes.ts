@@ -1,10 +1,7 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
 import { isInBlocks, otherSide, type Side, sides, verticalParts } from '../als/plan/grid.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
-import { blockBytes, factorBytes } from './sizes.ts';
-
-/** Most ratings of one part: its row pointers are 32-bit. */
-export const MOST_RATINGS = 2 ** 31 - 1;
+import { blockBytes, blockLimit, factorBytes } from './sizes.ts';
 
 type Sized = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'grid'>;
 
@@ -41,15 +38,21 @@ export function hostBytes({ profile: { ratings: nz }, params: { rank }, device, 
   return sides.reduce((sum, side) => sum + blocks(side) + copies * factors(side) + (grid[side].factors === 'host' ? factors(side) * (1 + 1 / grid[side].q) : 0), 0);
 }
 
-/** The largest buffer of a grid beside what a device binds, in units of that bound: beyond 1 it does not fit. */
+/** The largest buffer of a grid beside what a device binds, or the largest block beside the ratings that one has, in units of that bound: beyond 1 it does not fit. */
 export function bindingShare({ profile: { ratings: nz }, params: { rank, biases }, device, rows, grid }: Sized): number {
   const { bindingBytes = Infinity } = device;
-  return Math.max(...sides.map((side) => {
+  return Math.max(blockShare({ profile: { ratings: nz }, grid }), ...sides.map((side) => {
     const { q, fixed } = grid[side];
     const cut = q * verticalParts(grid, side);
     const whole = fixed === 'whole' ? factorBytes(rows[side], rank, device.strideStep) : factorBytes(rows[side] / q, rank, device.strideStep);
     const equations = isInBlocks(grid, side) ? factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep) : 0;
     // Rows of one part have more ratings than those of another; the cut is by ratings and rows.
-    return Math.max((1.05 * Math.max(whole, equations, (4 * nz) / cut)) / bindingBytes, (1.05 * nz) / cut / MOST_RATINGS);
+    return (1.05 * Math.max(whole, equations, (4 * nz) / cut)) / bindingBytes;
   }));
+}
+
+/** The ratings of the largest block of a grid beside those that a block may have. Users are sorted in rows that are cut into blocks later. */
+export function blockShare({ profile: { ratings: nz }, grid }: Pick<AlsProblem, 'grid'> & { readonly profile: Pick<AlsProblem['profile'], 'ratings'> }): number {
+  const blocks = Math.min(grid.users.q, grid.items.q * verticalParts(grid, 'items'));
+  return nz <= blockLimit.ratings ? 0 : (1.05 * nz) / blocks / blockLimit.ratings;
 }

@@ -10,6 +10,7 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
+import { blockLimit } from '../planner/sizes.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import { ChunkKeeper } from './sorting/chunk-keeper.ts';
 import { numberIds, type NumberedChunk } from './number-ids.ts';
@@ -44,7 +45,7 @@ export interface IndexedRatings {
 }
 
 export interface IndexOptions {
-  /** More ratings are a CapacityError. */
+  /** More ratings are a CapacityError; default: those of one block. */
   readonly maximumRows?: number;
   /** Chunks of more ratings than these go to files; default: none. */
   readonly rowsInMemory?: number;
@@ -53,8 +54,8 @@ export interface IndexOptions {
 }
 
 /** Most ratings that are read. */
-export function mostRows({ maximumRows = Number.POSITIVE_INFINITY }: IndexOptions): number {
-  return Math.min(maximumRows, 2 ** 31 - 1);
+export function mostRows({ maximumRows = blockLimit.ratings }: IndexOptions): number {
+  return maximumRows;
 }
 
 /**

@@ -41,9 +41,20 @@ export function rowsOfBlock({ offsets, indices, values }: RatingBlock, from: num
   return { ref, rows: to - from, ratings: last - first, offsets: own, indices: indices.subarray(first, last), values: values.subarray(first, last) };
 }
 
-/** The lengths of the rows alone, as a block whose indices and values no task reads. */
-export function lengthsOfBlock({ rows, offsets }: Pick<RatingBlock, 'rows' | 'offsets'>, ref: PartitionRef): RatingBlock {
-  return { ref, rows, ratings: 0, offsets, indices: sharedArray(Uint32Array, 0), values: sharedArray(Float32Array, 0) };
+/** The pointers of rows that may together have more ratings than a block. */
+export interface RowPointers {
+  readonly rows: number;
+  readonly offsets: Int32Array | Float64Array;
+}
+
+/** The lengths of the rows alone, as a block whose indices and values no task reads. Pointers beyond 2^32 begin at 0 again, so their differences are right in 32 bits. */
+export function lengthsOfBlock({ rows, offsets }: RowPointers, ref: PartitionRef): RatingBlock {
+  let pointers = offsets;
+  if (pointers instanceof Float64Array) {
+    pointers = sharedArray(Int32Array, rows + 1);
+    pointers.set(offsets);
+  }
+  return { ref, rows, ratings: 0, offsets: pointers, indices: sharedArray(Uint32Array, 0), values: sharedArray(Float32Array, 0) };
 }
 
 /** The block as a partition for tasks that do not read its values. */
@@ -52,7 +63,7 @@ export function withoutValues(block: RatingBlock): Partition {
 }
 
 /** Length of the longest row. */
-export function longestRow(block: Pick<RatingBlock, 'rows' | 'offsets'>): number {
+export function longestRow(block: RowPointers): number {
   let longest = 0;
   for (let row = 0; row < block.rows; row++) longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
   return longest;

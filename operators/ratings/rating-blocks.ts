@@ -1,18 +1,17 @@
-import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { dataSetName } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { spilledBytes } from '../planner/sizes.ts';
 import type { IndexedRatings } from './index-ids.ts';
-import type { RatingBlock } from './rating-block.ts';
-import { balancedRanges } from './row-ranges.ts';
+import { type RatingBlock, rowsOfBlock } from './rating-block.ts';
+import { balancedRanges, offsetsOf } from './row-ranges.ts';
 import type { CombinedRatings } from './sorting/combine-duplicates.ts';
 import { joinParts } from './sorting/join-parts.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
 import { lengthsWithout, sortByUser } from './sorting/sort-by-user.ts';
-import { sortIntoRows } from './sorting/sort-into-rows.ts';
-import { spillParts, type SpilledRatings } from './spilled-ratings.ts';
+import { columnLengths, transposeBlock } from './sorting/transpose-block.ts';
+import { ofParts, partOfBlocks, type RatingsInParts, type SortedPart, spillParts } from './spilled-ratings.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 export interface RatingBlocks {
@@ -25,38 +24,75 @@ export interface RatingBlocks {
 /**
  * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend): cuMF's R and Rᵀ.
  * The order inside rows doesn't depend on the input's, duplicates are ordered by value, so permuted input gives the same
- * bits. Releases the chunks. Those that were spilled come back part by part.
+ * bits. Releases the chunks. Those that were spilled come back part by part. `sorted` gets each block as soon as it is there, the first one while the other is sorted.
  */
-export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void = () => {}): Promise<RatingBlocks> {
   using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
-  const blocks = indexed.spilled ? await joinedBlocks(indexed, duplicates, ctx) : await sortedBlocks(indexed, duplicates, ctx);
+  const blocks = indexed.spilled ? await joinedBlocks(indexed, duplicates, ctx, sorted) : await sortedBlocks(indexed, duplicates, ctx, sorted);
   phase.end(indexed.rows);
   return blocks;
 }
 
-async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
   const { block: byUser, extra, removed } = await sortWhole(indexed, duplicates, ctx);
-  return { byUser, byItem: await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx), duplicates: extra };
+  sorted(byUser);
+  const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx);
+  sorted(byItem);
+  return { byUser, byItem, duplicates: extra };
 }
 
-async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
   const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: true }, ctx);
   const byUser = await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx);
-  return { byUser, byItem: await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx), duplicates: parts.duplicates };
+  sorted(byUser);
+  const byItem = await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx);
+  sorted(byItem);
+  return { byUser, byItem, duplicates: parts.duplicates };
 }
 
 /** Bytes of a coded rating. */
 const CODED_BYTES = 12;
 
-export interface SpilledBlocks {
-  readonly byUser: SpilledRatings;
-  readonly byItem: SpilledRatings;
+export interface BlocksInParts {
+  readonly byUser: RatingsInParts;
+  readonly byItem: RatingsInParts;
   readonly duplicates: number;
 }
 
+/** The parts of ratings in memory. */
+export interface PartCounts {
+  readonly users: number;
+  readonly items: number;
+  /** The ratings of items are cut by the parts of users as well: the blocks R(ij) of a side in vertical parts. */
+  readonly inBlocks: boolean;
+}
+
+/** The same as so many parts in memory, balanced by ratings, where they are more than a block has. */
+export async function buildRatingParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, { users, items, inBlocks }: PartCounts, ctx: ExecutionContext): Promise<BlocksInParts> {
+  using _ = ctx.metrics.begin('sort');
+  const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
+  const cut = (counts: Int32Array, parts: number) => balancedRanges(offsetsOf(counts), parts, undefined, { exactly: true });
+  const cuts = { users: cut(indexed.userCounts, users), items: cut(indexed.itemCounts, items) };
+  const parts = new RatingParts(indexed, duplicates, { cuts, spills: indexed.spilled ?? false, bothSides: !inBlocks }, ctx);
+  const [byUser, byItem, transposed]: [SortedPart[], SortedPart[], RatingBlock[]] = [[], [], []];
+  for await (const { from, block } of parts.byUser()) {
+    byUser.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
+    if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, keyCount(indexed.items), ctx), ctx));
+    phase.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
+  }
+  const name = dataSetName('by-item');
+  for (const [j, { from, to }] of (inBlocks ? cuts.items : []).entries()) {
+    const rowsOf = (block: RatingBlock, i: number) => (items === 1 ? block : rowsOfBlock(block, from, to, { name, partition: j * users + i, version: 0 }));
+    byItem.push(partOfBlocks(from, transposed.map((block, i) => ({ firstColumn: byUser[i].from, block: rowsOf(block, i) }))));
+  }
+  if (!inBlocks) for await (const { from, block } of parts.byItem()) byItem.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
+  phase.end(indexed.rows);
+  return { byUser: ofParts(byUser), byItem: ofParts(byItem), duplicates: parts.duplicates };
+}
+
 /** The same as parts in files, of at most `partRatings` ratings each but for long rows, where memory does not hold them. */
-export async function spillRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, partRatings: number, ctx: ExecutionContext): Promise<SpilledBlocks> {
+export async function spillRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, partRatings: number, ctx: ExecutionContext): Promise<BlocksInParts> {
   using _ = ctx.metrics.begin('sort');
   await ctx.spill?.requireRoom(spilledBytes(indexed.rows) - (indexed.spilled ? CODED_BYTES * indexed.rows : 0));
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
@@ -81,20 +117,4 @@ export async function buildUserBlock(indexed: IndexedRatings, duplicates: Duplic
 
 function sortWhole(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<CombinedRatings> {
   return sortByUser(indexed, duplicates, { by: indexed.swapped ? 'items' : 'users', firstRow: 0 }, ctx);
-}
-
-/** `lengths`: ratings of each column of the block. */
-async function transposeBlock(block: RatingBlock, lengths: Int32Array, ctx: ExecutionContext): Promise<RatingBlock> {
-  const groups = balancedRanges(block.offsets, 4 * hostDevice(ctx.executor).info.parallelism);
-  const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
-  const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept' }, ref, ctx, {
-    count: (ranges, counts, { bands, bandCount, rowBits }) => ({
-      kernel: 'count-columns',
-      inputs: { block: block.ref, bands },
-      outputs: { counts },
-      params: { starts: [...ranges.map(({ from }) => from), ranges[ranges.length - 1].to], bands: bandCount, rowBits },
-    }),
-    scatter: (range, cursors, { bands, block: transposed, rowBits, columnBits }) => ({ kernel: 'scatter-columns', inputs: { block: block.ref, bands, cursors }, outputs: { transposed }, params: { ...range, rowBits, columnBits } }),
-  });
-  return sorted.block;
 }

@@ -28,6 +28,13 @@ export function balancedRanges(offsets: Int32Array | Float64Array, parts: number
   return ranges;
 }
 
+/** Row pointers of rows with so many ratings, which together may be more than a block has. */
+export function offsetsOf(counts: Int32Array): Float64Array {
+  const offsets = new Float64Array(counts.length + 1);
+  for (let row = 0; row < counts.length; row++) offsets[row + 1] = offsets[row] + counts[row];
+  return offsets;
+}
+
 /** Number of tasks that a pass over a block is cut into: enough for many threads, and few enough that their overhead is negligible. */
 export function taskCount(ratings: number): number {
   return Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));

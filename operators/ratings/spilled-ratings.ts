@@ -5,39 +5,63 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { blockOf, hostForm, type RatingBlock } from './rating-block.ts';
+import { formatCount } from '../../engine/format.ts';
+import { CapacityError } from '../../engine/errors.ts';
+import { blockLimit } from '../planner/sizes.ts';
+import { blockOf, hostForm, type RatingBlock, type RowPointers } from './rating-block.ts';
 import { joinParts } from './sorting/join-parts.ts';
 import type { RatingPart } from './sorting/rating-parts.ts';
 
 const STAGE = 'rating-parts';
 
-/** Rows of a block, whose ratings may lie in a file. */
-export type RatedRows = Pick<RatingBlock, 'ref' | 'rows' | 'ratings' | 'offsets'>;
+/** Rows of ratings that may lie in a file, or in several blocks, whose pointers together are float64. */
+export type RatedRows = Pick<RatingBlock, 'ref' | 'ratings'> & RowPointers;
 
-/** The rows [from, from + rows) of one side, numbered from 0; their ratings lie at the place `spill`, under the part's name. */
-export interface SpilledPart extends RatedRows {
-  readonly from: number;
-  /** The slices of a pass over all ratings that are in this part. */
-  readonly slices: readonly RowRange[];
+/** The ratings of some rows in a run of columns, which are numbered from 0. */
+export interface ColumnBlock {
+  readonly firstColumn: number;
+  readonly block: RatingBlock;
 }
 
-/** Ratings in compressed rows that memory does not hold: parts of adjacent rows in files. */
-export interface SpilledRatings {
+/** The rows [from, from + rows) of one side, numbered from 0. */
+export interface SortedPart extends RatedRows {
+  readonly from: number;
+  /** The ratings in memory, side by side by their columns. Absent: they lie at the place `spill`, under the part's name. */
+  readonly blocks?: readonly ColumnBlock[];
+  /** The slices of a pass over all ratings that are in this part, where parts are those of a pass. */
+  readonly slices?: readonly RowRange[];
+}
+
+/** Ratings in compressed rows that no block holds, or no memory: parts of adjacent rows. */
+export interface RatingsInParts {
   readonly rows: number;
   readonly ratings: number;
-  readonly parts: readonly SpilledPart[];
+  readonly parts: readonly SortedPart[];
 }
 
-/** Ratings sorted into the rows of one side: one block in memory, or parts in files. */
-export type SortedRatings = RatingBlock | SpilledRatings;
+/** Ratings sorted into the rows of one side: one block in memory, or parts. */
+export type SortedRatings = RatingBlock | RatingsInParts;
 
-export function isSpilled(ratings: SortedRatings): ratings is SpilledRatings {
+export function isInParts(ratings: SortedRatings): ratings is RatingsInParts {
   return 'parts' in ratings;
+}
+
+export function ofParts(parts: readonly SortedPart[]): RatingsInParts {
+  return { rows: parts.reduce((sum, { rows }) => sum + rows, 0), ratings: parts.reduce((sum, { ratings }) => sum + ratings, 0), parts };
+}
+
+/** The rows of blocks that stand side by side. */
+export function partOfBlocks(from: number, blocks: readonly ColumnBlock[], more: Pick<SortedPart, 'slices'> = {}): SortedPart {
+  const [{ block }] = blocks;
+  if (blocks.length === 1) return { ...more, from, blocks, ref: block.ref, rows: block.rows, ratings: block.ratings, offsets: block.offsets };
+  const offsets = new Float64Array(block.rows + 1);
+  for (const { block: { offsets: own } } of blocks) for (let row = 0; row <= block.rows; row++) offsets[row] += own[row];
+  return { ...more, from, blocks, ref: block.ref, rows: block.rows, ratings: offsets[block.rows], offsets };
 }
 
 /** The rows in order, part by part; a block in memory is one part. */
 export function rowParts(ratings: SortedRatings): readonly (RatedRows & { readonly from: number })[] {
-  return isSpilled(ratings) ? ratings.parts : [{ ...ratings, from: 0 }];
+  return isInParts(ratings) ? ratings.parts : [{ ...ratings, from: 0 }];
 }
 
 /** Ratings of a row. */
@@ -46,37 +70,53 @@ export function lengthOfRow(ratings: SortedRatings, row: number): number {
   return part === undefined ? 0 : part.offsets[row - part.from + 1] - part.offsets[row - part.from];
 }
 
-/** The ratings in memory, part by part in the order of rows: of those in files only the part at hand, whose arrays the next part overwrites. */
-export async function* blocksOf(ratings: SortedRatings, ctx: ExecutionContext): AsyncGenerator<RatingPart, void> {
-  if (!isSpilled(ratings)) {
-    yield { from: 0, block: ratings };
+/** Rows and columns of ratings that are in memory. */
+export interface HeldBlock extends ColumnBlock {
+  /** Position of the block's first row. */
+  readonly from: number;
+}
+
+/**
+ * The ratings in memory, part by part in the order of rows, of a part block by block in the order of columns: of those in files only the part at hand, whose
+ * arrays the next part overwrites.
+ */
+export async function* blocksOf(ratings: SortedRatings, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
+  if (!isInParts(ratings)) {
+    yield { from: 0, firstColumn: 0, block: ratings };
     return;
   }
-  const { place } = hostDevice(ctx.executor).info;
-  for (const { from, ref } of ratings.parts) {
-    const reading = new StepList({});
-    reading.move(STAGE, ref, SPILL, place);
-    reading.handOut(STAGE, ref, place);
-    const { handed } = await runSteps(reading.steps, ctx);
-    try {
-      yield { from, block: blockOf(ref, handed[0]) };
-    } finally {
-      const freeing = new StepList({});
-      freeing.free(STAGE, place, [ref]);
-      await runSteps(freeing.steps, ctx);
-    }
+  for (const part of ratings.parts) {
+    if (part.blocks === undefined) yield* blockInFile(part, ctx);
+    else for (const block of part.blocks) yield { from: part.from, ...block };
   }
 }
 
-/** All ratings as one block. */
+async function* blockInFile({ from, ref }: SortedPart, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
+  const { place } = hostDevice(ctx.executor).info;
+  const reading = new StepList({});
+  reading.move(STAGE, ref, SPILL, place);
+  reading.handOut(STAGE, ref, place);
+  const { handed } = await runSteps(reading.steps, ctx);
+  try {
+    yield { from, firstColumn: 0, block: blockOf(ref, handed[0]) };
+  } finally {
+    const freeing = new StepList({});
+    freeing.free(STAGE, place, [ref]);
+    await runSteps(freeing.steps, ctx);
+  }
+}
+
+/** All ratings as one block. Throws CapacityError where a block does not have so many. */
 export async function inMemory(ratings: SortedRatings, ctx: ExecutionContext): Promise<RatingBlock> {
-  return isSpilled(ratings) ? joinParts(blocksOf(ratings, ctx), ratings.rows, ratings.ratings, ctx) : ratings;
+  if (!isInParts(ratings)) return ratings;
+  if (ratings.ratings > blockLimit.ratings) throw new CapacityError(`${formatCount(ratings.ratings)} ratings are more than the ${formatCount(blockLimit.ratings)} that rankings of a validation set leave out`, { phase: 'train', advice: 'Leave rankings out while training, and use a part of the data to choose parameters' });
+  return joinParts(blocksOf(ratings, ctx), ratings.rows, ratings.ratings, ctx);
 }
 
 /** Writes parts to files as they come, and frees them at the CPU. `slices`: of all rows, in order; a part ends where a slice ends. */
-export async function spillParts(parts: AsyncIterable<RatingPart>, slices: readonly RowRange[], name: string, ctx: ExecutionContext): Promise<SpilledRatings> {
+export async function spillParts(parts: AsyncIterable<RatingPart>, slices: readonly RowRange[], name: string, ctx: ExecutionContext): Promise<RatingsInParts> {
   const { place } = hostDevice(ctx.executor).info;
-  const spilled: SpilledPart[] = [];
+  const spilled: SortedPart[] = [];
   for await (const { from, block } of parts) {
     const ref: PartitionRef = { name, partition: spilled.length, version: 0 };
     const steps = new StepList({});
@@ -86,26 +126,29 @@ export async function spillParts(parts: AsyncIterable<RatingPart>, slices: reado
     const own = slices.filter((slice) => slice.from >= from && slice.to <= from + block.rows).map((slice) => ({ from: slice.from - from, to: slice.to - from }));
     spilled.push({ ref, from, rows: block.rows, ratings: block.ratings, offsets: block.offsets, slices: own });
   }
-  return { rows: spilled.reduce((sum, { rows }) => sum + rows, 0), ratings: spilled.reduce((sum, { ratings }) => sum + ratings, 0), parts: spilled };
+  return ofParts(spilled);
 }
 
-/** The same parts with other ratings of their rows; those of before are removed. */
-export async function replaceParts(ratings: SpilledRatings, change: (part: RatingPart) => RatingBlock, ctx: ExecutionContext): Promise<SpilledRatings> {
-  const { place } = hostDevice(ctx.executor).info;
-  const parts: SpilledPart[] = [];
-  for await (const part of blocksOf(ratings, ctx)) {
-    const old = ratings.parts[parts.length];
-    const block = change(part);
-    const ref: PartitionRef = { ...old.ref, version: old.ref.version + 1 };
-    const steps = new StepList({});
-    steps.move(STAGE, ref, place, SPILL);
-    steps.free(STAGE, place, [ref]);
-    steps.free(STAGE, SPILL, [old.ref]);
-    await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
-    // Those of the part that was read are overwritten by the next.
-    const offsets = block.offsets === part.block.offsets ? old.offsets : block.offsets;
-    parts.push({ ...old, ref, ratings: block.ratings, offsets });
+/** The same parts with other ratings of their rows; those of before are removed from files. */
+export async function replaceParts(ratings: RatingsInParts, change: (block: HeldBlock) => RatingBlock, ctx: ExecutionContext): Promise<RatingsInParts> {
+  const parts: SortedPart[] = [];
+  for (const part of ratings.parts) {
+    const { from, blocks } = part;
+    if (blocks === undefined) for await (const held of blockInFile(part, ctx)) parts.push(await replacedInFile(part, held.block, change(held), ctx));
+    else parts.push(partOfBlocks(from, blocks.map((one) => ({ firstColumn: one.firstColumn, block: change({ from, ...one }) }))));
   }
-  return { ...ratings, ratings: parts.reduce((sum, { ratings: own }) => sum + own, 0), parts };
+  return ofParts(parts);
 }
 
+async function replacedInFile(old: SortedPart, read: RatingBlock, block: RatingBlock, ctx: ExecutionContext): Promise<SortedPart> {
+  const { place } = hostDevice(ctx.executor).info;
+  const ref: PartitionRef = { ...old.ref, version: old.ref.version + 1 };
+  const steps = new StepList({});
+  steps.move(STAGE, ref, place, SPILL);
+  steps.free(STAGE, place, [ref]);
+  steps.free(STAGE, SPILL, [old.ref]);
+  await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
+  // Those of the part that was read are overwritten by the next.
+  const offsets = block.offsets === read.offsets ? old.offsets : block.offsets;
+  return { ...old, ref, ratings: block.ratings, offsets };
+}

@@ -102,15 +102,10 @@ export interface DataTasks {
   };
 
   /**
-   * Sums the ratings of the rows [from, to) of a block in their order, in float64. Output, where it is named, there already: `rowSums` (`sums` Float64[rows]). Values: `sum` and
-   * `squares` of the ratings, the `least` and the `most` (infinite without ratings), `whole` (all are whole numbers), and the rows that are `rated` and that have a `single` rating.
+   * Sums the ratings of the rows [from, to) of a block in their order, in float64. Output, where it is named, there already: `rowSums` (`sums` Float64[rows]), to which each row's are added.
+   * Values: `sum`, the `least` and the `most` (infinite without ratings), `whole` (all are whole numbers).
    */
-  'sum-ratings': {
-    inputs: { block: PartitionRef };
-    outputs: { rowSums?: PartitionRef };
-    params: Rows;
-    values: { sum: number; squares: number; least: number; most: number; whole: boolean; rated: number; single: number };
-  };
+  'sum-ratings': { inputs: { block: PartitionRef }; outputs: { rowSums?: PartitionRef }; params: Rows; values: { sum: number; least: number; most: number; whole: boolean } };
 
   /**
    * Damped means of the rows [from, to): what is left of their ratings less `mean` and the column's mean, over their number and `damping`. Inputs: `block`, `columnMeans`

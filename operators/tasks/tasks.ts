@@ -210,6 +210,9 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
   /** Starts compiling for such tasks, of top-n those with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
   'compile-search': { inputs: None; outputs: None; params: { readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean }; values: None };
 
+  /** Starts compiling the kernels of `update`, or with `implicit` of update-implicit, by these variants, and those of its measures, while ratings are read. */
+  'compile-update': { inputs: None; outputs: None; params: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'> & { readonly variants: readonly string[] }; values: None };
+
   /**
    * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
    * or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are
@@ -227,7 +230,7 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
   /**
    * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
    * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
-   * Output: `factors`. `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
+   * Output: `factors`, a matrix or a vector of rows x rank. `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
    * (default 0), and `oneAt` one before it that becomes 1.
    */
   initialize: {
@@ -281,6 +284,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
   'compile-search': {},
+  'compile-update': {},
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
   'solve-row': { exact: 'read', guide: 'read', gram: 'read' },
@@ -296,7 +300,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'sort-bands': { bands: 'read', block: 'alone' },
   'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
   'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
-  'sum-ratings': { block: 'read', rowSums: 'write' },
+  'sum-ratings': { block: 'read', rowSums: 'alone' },
   'damped-means': { block: 'read', columnMeans: 'read', rowMeans: 'write' },
   'place-columns': { block: 'read', 'part.*': 'alone' },
   'sgd-block': { block: 'read', order: 'read', rows: 'alone', columns: 'alone', rowSums: 'alone', columnSums: 'alone' },

@@ -1,9 +1,9 @@
-/** docs/api.md: the names that index.ts exports, with their doc comments and signatures. */
+/** docs/reference/api.md: the names that index.ts exports, with their doc comments and signatures. */
 import { type Declaration, SourceFile } from './declarations.ts';
 
 const introduction = `# API reference
 
-Every name that \`factorflow\` exports, from the comments in the source. [concepts.md](concepts.md) says how the parts fit together.
+Every name that \`factorflow\` exports, from the comments in the source. [concepts.md](../concepts.md) says how the parts fit together.
 `;
 
 export function apiPage(root: string): string {

@@ -7,8 +7,8 @@ const note = '<!-- Written by `npm run docs`; changes made here by hand are lost
 /** The pages of docs/ that are made from the sources: content by path from the project's root. */
 export async function generatedPages(root: string): Promise<Readonly<Record<string, string>>> {
   return {
-    'docs/api.md': note + apiPage(root),
-    'docs/cli.md': note + (await cliPage()),
-    'docs/performance.md': note + performancePage(root),
+    'docs/reference/api.md': note + apiPage(root),
+    'docs/reference/cli.md': note + (await cliPage()),
+    'docs/measured/performance.md': note + performancePage(root),
   };
 }

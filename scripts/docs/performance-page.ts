@@ -1,4 +1,4 @@
-/** docs/performance.md: bench/RESULTS.md. The package leaves bench/ out, so links to its files become their paths. */
+/** docs/measured/performance.md: bench/RESULTS.md. The package leaves bench/ out, so links to its files become their paths. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 

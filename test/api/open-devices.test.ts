@@ -1,10 +1,12 @@
 /** The devices of a session; no driver can disturb a run on the CPU. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
-import { type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions, type SessionDevice } from '../../api/devices/open-devices.ts';
-import { trainingDevice } from '../../api/training/training-device.ts';
+import { beginDevices, type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions, type SessionDevice } from '../../api/devices/open-devices.ts';
+import type { Session } from '../../api/session.ts';
+import { AwaitedDevices, trainingDevice } from '../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import type { Device, HostStore } from '../../engine/run/device.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { explainProbe } from '../../gpu/probe/explain-probe.ts';
@@ -13,6 +15,7 @@ import { type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts'
 import type { Card } from '../../gpu/cards/find-cards.ts';
 import { cpuInfo, h200Info } from '../support/device-info.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
+import { contextOf } from '../support/steps/small-problems.ts';
 
 const card = { name: 'a card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
 
@@ -76,6 +79,39 @@ describe('device gpu', () => {
     const error = await openDevices({ device: 'gpu', workers: 1 }, machineWith(outcome)).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect(String((error as Error).message)).toMatch(message);
+  });
+});
+
+describe('a GPU that is opened beside other work', () => {
+  it('comes to contexts that were made before', async () => {
+    const found = Promise.withResolvers<ProbeOutcome>();
+    const { cpu, all } = beginDevices({ device: 'auto', workers: 1 }, { ...machineWith({ messages: '' }), probe: () => found.promise, open: async () => ({ info: { ...h200Info, place: 'gpu:0' }, adapter: { name: 'a card', software: false }, close: async () => {} }) as unknown as Awaited<ReturnType<Machine['open']>> });
+    const executor = new LocalExecutor([cpu]);
+    await Holdings.within(contextOf(executor), async (held) => {
+      expect(held.executor.devices.map(({ info }) => info.place)).toEqual(['cpu']);
+      found.resolve({ adapter: card, messages: '' });
+      executor.add((await all).devices.slice(1));
+      expect(held.executor.devices.map(({ info }) => info.place)).toEqual(['cpu', 'gpu:0']);
+    });
+    await executor.close();
+  });
+
+  it('ends the reading of ratings where it cannot be opened, with the reason', async () => {
+    const opening = Promise.withResolvers<void>();
+    const ctx = contextOf(new LocalExecutor([]));
+    const devices = await AwaitedDevices.of({ opening: true, opened: () => opening.promise } as unknown as Session, { precision: 'auto' }, ctx, false);
+    const reading = devices.during(ctx, async ({ signal }) => {
+      opening.reject(new UsageError('no GPU: it is gone'));
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      throw new CancelledError();
+    }, () => expect.unreachable());
+    await expect(reading).rejects.toThrow('no GPU: it is gone');
+  });
+
+  it('leaves an error of the reading as it is', async () => {
+    const ctx = contextOf(new LocalExecutor([]));
+    const devices = await AwaitedDevices.of({ opening: true, opened: () => new Promise<void>(() => {}) } as unknown as Session, { precision: 'auto' }, ctx, false);
+    await expect(devices.during(ctx, () => Promise.reject(new Error('row 3')), () => {})).rejects.toThrow('row 3');
   });
 });
 

@@ -97,7 +97,7 @@ describe('ALS parameters', () => {
     expect(() => new ALS(options as AlsOptions)).toThrow(UsageError);
   });
 
-  it('are good by default, with biases and without: docs/quality.md', () => {
+  it('are good by default, with biases and without: docs/measured/quality.md', () => {
     expect(new ALS().params).toMatchObject({ rank: 10, maxIter: 10, biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5], start: 'level' });
     expect(new ALS({ biases: false }).params).toMatchObject({ biases: false, regParam: 0.1, regOffset: 0, start: 'level' });
     expect(new ALS({ implicitPrefs: true }).params).toMatchObject({ biases: false, regParam: 4, alpha: 40, regOffset: 0, start: 'spark' });

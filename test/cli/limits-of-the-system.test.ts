@@ -22,9 +22,12 @@ describe.runIf(process.platform === 'linux')('a limit of the system is named', (
     expect(temporariesIn(folder)).toEqual([]);
   });
 
-  it('on memory', async () => {
-    const { code, stderr } = await limited('-v 2000000');
-    expect(stderr).toMatch(/^factorflow: the system gives the CPU device no more memory: .* are needed beside the .* that it has\. Raise the limit/);
-    expect(code).toBe(4);
+  it('on addresses, from those with which the program begins to those that are enough', async () => {
+    for (const kibibytes of [2_000_000, 4_000_000, 6_000_000, 7_000_000]) {
+      const { code, stderr } = await limited(`-v ${kibibytes}`);
+      expect(stderr).toMatch(/^factorflow: this process may have .* of addresses, of which it has .*; with 2 threads it takes .*\. Raise the limit \(ulimit -v\), or use fewer workers/);
+      expect(code).toBe(4);
+    }
+    expect(await limited('-v 9000000')).toMatchObject({ code: 0 });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { trainOptions } from '../../cli/options/training-options.ts';
+import { trainOptions } from '../../cli/options/training/training-options.ts';
 import { nameFlags } from '../../cli/report/name-flags.ts';
 import { reportError } from '../../cli/report/report-error.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';

@@ -35,13 +35,6 @@ describe('the texts of kernels, also those for other hardware', () => {
     });
   }
 
-  it('are not those in 8 bits with biases where ratings lie in the padding of θ', () => {
-    const names = (rank: number, biases: boolean) => everyVariant(tensorGpu, { rank, solver: 'cg', cgSteps: 6, biases }).map(({ name }) => name);
-    expect(names(100, true).filter((name) => name.startsWith('int8'))).toEqual([]);
-    expect(names(100, false)).toContain('int8-fused-short64');
-    expect(names(64, true)).toContain('int8-fused-short32');
-  });
-
   for (const [rank, biases] of [[10, false], [64, true], [100, false], [200, true]] as const) {
     it(`compile for every variant of a half-iteration of rank ${rank}`, async () => {
       const texts = new Map<string, string>();
@@ -68,5 +61,5 @@ function addKernels(add: Add, { sum, fused, short, precision, halfA }: UpdateVar
     add(normalEquationsKernel, { rank, precision, biases, ...tiles });
   }
   if (fused) add(updateTensorKernel, { rank, bin: fused.bin, biases, steps: 6, halfA });
-  if (short > 0) add(updateShortKernel, { rank, longest: short, biases });
+  if (short > 0) for (const centre of [false, biases]) add(updateShortKernel, { rank, longest: short, biases, centre });
 }

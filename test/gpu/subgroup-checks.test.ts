@@ -1,6 +1,7 @@
 /** The checks of kernels for subgroups and tensor cores, which no software adapter runs, on an emulation of these kernels. */
 import { describe, expect, it } from 'vitest';
 import { subgroupChecks } from '../../gpu/kernels/checks.ts';
+import { halfIterationChecks } from '../../gpu/kernels/update/half-iteration.check.ts';
 import { emulatedGpu, gradients } from '../support/gpu/emulated-gpu.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
@@ -33,6 +34,16 @@ describe('checks of kernels for subgroups and tensor cores', () => {
       expect(error).toBeLessThanOrEqual(limit);
     });
   }
+
+  it('pass for half-iterations by every variant on tensor cores, with biases where ratings lie in the padding of θ and where they do not', async () => {
+    const shapes = [33, 42].map((rank) => ({ rank, solver: 'cg', biases: true }) as const);
+    const checks = halfIterationChecks(gpu.info, 200, shapes).filter(({ variant }) => /^(tensor|int8)/.test(variant));
+    expect(checks.length).toBe(24);
+    for (const { variant, run } of checks) {
+      const { error, limit } = await run(gpu);
+      expect(error, variant).toBeLessThanOrEqual(limit);
+    }
+  });
 
   const faults: Readonly<Record<string, (outputs: Readonly<Record<string, { readonly bytes: ArrayBuffer }>>) => void>> = {
     'one sum is off': ({ slots, factors }) => {

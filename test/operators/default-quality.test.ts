@@ -1,4 +1,4 @@
-/** Models by default parameters beat damped means of items and users: docs/quality.md. */
+/** Models by default parameters beat damped means of items and users: docs/measured/quality.md. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
-import { comparedMemory } from '../../api/compared-memory.ts';
+import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { ALS, Session, SGD } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';

@@ -81,7 +81,7 @@ describe('the plan of als', () => {
   it.each<[string, number, PlanDevices, RegExp]>([
     ['of memory', 1e6, on({ ...h200Info, capacityBytes: 1e6 }), /^plan: no grid fits: needs about \d.* MiB at gpu:0, which has 976\.6 KiB; /],
     ['of a buffer', 50_000_000, on({ ...h200Info, bindingBytes: 2 ** 20 }), /^plan: no grid fits: has buffers beyond the 1\.0 MiB that gpu:0 binds; with other parts/],
-    ['of the numbers of ratings', 2e10, { compute: [{ ...cpuInfo, capacityBytes: null }], host: cpuInfo }, /^plan: no grid fits: has parts of more than 2,147,483,647 ratings; with other parts/],
+    ['of the numbers of ratings', 2e10, { compute: [{ ...cpuInfo, capacityBytes: null }], host: cpuInfo }, /^plan: no grid fits: has parts of more than 1,073,741,823 ratings; with other parts/],
   ])('names the bound %s that parts which are asked for are beyond', (_, ratings, devices, message) => {
     const plan = () => planAls({ users: 100_000, items: 1000, ratings }, alsParams({ partitionUsers: '2,2', partitionItems: '2,2' }), devices);
     expect(plan).toThrow(CapacityError);

@@ -1,10 +1,10 @@
-/** The plans of docs/table5.md are those that the planner makes. */
+/** The plans of docs/measured/table5.md are those that the planner makes. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { table5Line, table5Machines, table5Sets } from '../../scripts/docs/table5-page.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/table5.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../docs/measured/table5.md'), 'utf8');
 /** Problems whose plans have thousands of blocks are planned on one machine each. */
 const large = ['SparkALS', 'Factorbird', 'Facebook'];
 const cases = table5Sets.flatMap((set) => table5Machines.filter(({ count, gigabytes }) => !large.includes(set.name) || (count === 1 && gigabytes === 141)).map((machine) => [set.name, machine, set] as const));

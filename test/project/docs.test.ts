@@ -19,7 +19,7 @@ describe('the generated pages', async () => {
   });
 
   it('tell of every command and every exported name', () => {
-    const [api, cli] = [textOf('docs/api.md'), textOf('docs/cli.md')];
+    const [api, cli] = [textOf('docs/reference/api.md'), textOf('docs/reference/cli.md')];
     for (const command of ['train', 'evaluate', 'predict', 'recommend', 'plan']) expect(cli).toContain(`\n## ${command}\n`);
     for (const { name } of new SourceFile(root, 'index.ts').reexports()) expect(api).toContain(`\n### ${name}\n`);
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { trainOptions } from '../../cli/options/training-options.ts';
+import { trainOptions } from '../../cli/options/training/training-options.ts';
 import { type Options, shownFlag } from '../../cli/options/option.ts';
 import { ALS, type JsonObject, Session, SGD } from '../../index.ts';
 import { alsTable } from '../../operators/als/params.ts';
@@ -22,9 +22,9 @@ describe.each([['ALS', alsTable.params, ALS], ['SGD', sgdTable.params, SGD]] as 
   it.each(entries)('%s is a flag with its help, and in the documentation', (name, { help }) => {
     expect((trainOptions as Options)[name].describe).toBe(help);
     const { flag, describe } = shownFlag(name, (trainOptions as Options)[name]);
-    expect(docs('cli.md')).toContain(`| \`--${flag}\` |`);
-    expect(docs('cli.md')).toContain(`| ${describe.replaceAll('|', '\\|')}`);
-    expect(docs('api.md')).toMatch(new RegExp(`^  readonly ${name}\\??: `, 'm'));
+    expect(docs('reference/cli.md')).toContain(`| \`--${flag}\` |`);
+    expect(docs('reference/cli.md')).toContain(`| ${describe.replaceAll('|', '\\|')}`);
+    expect(docs('reference/api.md')).toMatch(new RegExp(`^  readonly ${name}\\??: `, 'm'));
   });
 
   it('is in the metadata of a model, where it is set', async () => {

@@ -1,4 +1,4 @@
-/** Many hosts: blocks of rows in several workers, docs/worker-protocol.md. */
+/** Many hosts: blocks of rows in several workers, docs/reference/worker-protocol.md. */
 import { tableFromIPC } from 'apache-arrow';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, Session } from '../../index.ts';

@@ -1,4 +1,4 @@
-/** The command `worker` as a parent process sees it: docs/worker-protocol.md, training on one host. */
+/** The command `worker` as a parent process sees it: docs/reference/worker-protocol.md, training on one host. */
 import { tableFromIPC, tableToIPC } from 'apache-arrow';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

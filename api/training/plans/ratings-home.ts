@@ -1,6 +1,8 @@
 import { CapacityError } from '../../../engine/errors.ts';
+import { formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import type { AlsGrid } from '../../../operators/als/plan/grid.ts';
+import { type AlsGrid, gridOf } from '../../../operators/als/plan/grid.ts';
+import { blockLimit } from '../../../operators/planner/sizes.ts';
 import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
 /** Ratings of a part in files, from those that are read with the least overhead to the least that are worth a file. */
@@ -12,22 +14,19 @@ const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 /** Parts may be unequal by so much: they end where slices of rows do. */
 const SLACK = 1.05;
 
-/** Ratings of one block, at most: its row pointers are 32-bit. Further ones lie in files, in parts. */
-const MOST_IN_MEMORY = 2 ** 31 - 1;
-
-/** The home of ratings while they are trained on: memory where the plan fits the budget, else files of the spill folder in parts. */
-export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'memory' } | { readonly kind: 'spill'; readonly partRatings: number });
+/** The home of ratings while they are trained on: memory where the plan fits the budget, in the parts of its grid where one block does not have so many, else files of the spill folder in parts. */
+export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'memory' } | { readonly kind: 'parts'; readonly grid: AlsGrid } | { readonly kind: 'spill'; readonly partRatings: number });
 
 /**
  * Chooses the home of ratings by the plans that `planOf` makes. Throws CapacityError with the least budget where even small parts do not fit, or where
- * ratings must stay in memory (`mayBeInFiles`) and do not.
+ * ratings must stay in one block in memory (not `mayBeInParts`) and do not.
  */
-export function ratingsHome(mayBeInFiles: boolean, planOf: (options: { readonly grid?: AlsGrid }) => PhysicalPlan, ratings: number, budget: MemoryBudget): RatingsHome {
+export function ratingsHome(mayBeInParts: boolean, planOf: (options: { readonly grid?: AlsGrid }) => PhysicalPlan, ratings: number, budget: MemoryBudget): RatingsHome {
   const plan = planOf({});
-  if (!mayBeInFiles) requireBudget(plan, budget);
-  const inOneBlock = ratings <= MOST_IN_MEMORY;
-  if (!inOneBlock && !mayBeInFiles) throw new CapacityError(`${ratings.toLocaleString('en')} ratings are more than the ${MOST_IN_MEMORY.toLocaleString('en')} of a block in memory`, { phase: 'plan', advice: 'Train without keeping the ratings for further runs' });
-  if (inOneBlock && fitsBudget(plan, budget)) return { kind: 'memory', plan };
+  if (!mayBeInParts) requireBudget(plan, budget);
+  const inOneBlock = ratings <= blockLimit.ratings;
+  if (!inOneBlock && !mayBeInParts) throw new CapacityError(`${formatCount(ratings)} ratings are more than the ${formatCount(blockLimit.ratings)} of a block in memory`, { phase: 'plan', advice: 'Train without keeping the ratings for further runs' });
+  if (fitsBudget(plan, budget)) return inOneBlock ? { kind: 'memory', plan } : { kind: 'parts', plan, grid: gridOf(plan) };
   // Two parts at least, or the device would hold all ratings at once.
   const inParts = (most: number) => {
     const parts = Math.max(2, Math.ceil(ratings / most));

@@ -8,24 +8,21 @@ export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
   const { from, to } = scope.params;
   const { offsets, values } = blockOf(scope);
   const rowSums = scope.hasInput('rowSums') ? (scope.partition('rowSums').columns.sums as Float64Array) : undefined;
-  let [sum, squares, least, most, whole, rated, single] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true, 0, 0];
+  let [sum, least, most, whole] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true];
   for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
     const [first, end] = [offsets[row], offsets[row + 1]];
-    let ofRow = 0;
+    let ofRow = rowSums === undefined ? 0 : rowSums[row];
     for (let k = first; k < end; k++) {
       const value = values[k];
       sum += value;
-      squares += value * value;
       ofRow += value;
       if (value < least) least = value;
       if (value > most) most = value;
       whole &&= Math.trunc(value) === value;
     }
     if (rowSums !== undefined) rowSums[row] = ofRow;
-    if (end > first) rated++;
-    if (end === first + 1) single++;
   }
-  return { rows: offsets[to] - offsets[from], values: { sum, squares, least, most, whole, rated, single } };
+  return { rows: offsets[to] - offsets[from], values: { sum, least, most, whole } };
 };
 
 /** See `damped-means` of KernelTasks. */

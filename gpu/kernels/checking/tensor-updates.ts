@@ -14,22 +14,24 @@ interface UpdateCheck {
   readonly expectation: Expectation;
   /** Of the factors that the kernel gathers. */
   readonly precision?: 'f16' | 'int8';
+  /** The kernel takes mean and biases off the ratings; without it as kernels that sum do. */
+  readonly centre?: boolean;
 }
 
 /** The largest error of a kernel whose three workgroups walk all rows. */
-export async function updateError<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, { scale, expectation, precision }: UpdateCheck): Promise<number> {
-  const { status, buffers } = await runUpdate(gpu, kernel, params, problem, scale, precision);
+export async function updateError<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, { scale, expectation, precision, centre }: UpdateCheck): Promise<number> {
+  const { status, buffers } = await runUpdate(gpu, kernel, params, problem, scale, precision, centre);
   const error = status === NO_ROW ? await problemError(gpu, problem, buffers, true, expectation) : Infinity;
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return error;
 }
 
-async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, scale: number, precision: 'f16' | 'int8' = 'f16') {
+async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, scale: number, precision: 'f16' | 'int8' = 'f16', centre?: boolean) {
   const { ratings, lengths, regularization } = problem;
   const work = new EntryList();
   lengths.forEach((length, row) => work.add(row, ratings.offsets[row], length, 0));
   const { entries, count } = work.list;
-  const buffers = await problemBuffers(gpu, problem, precision, precision === 'int8' ? problem.biases : centresRatings({ rank: ratings.rank, biases: problem.biases }));
+  const buffers = await problemBuffers(gpu, problem, precision, centre ?? (precision === 'int8' ? problem.biases : centresRatings({ rank: ratings.rank, biases: problem.biases })));
   buffers.work = await gpu.bufferOf(entries, 'work');
   buffers.status = await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status');
   const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization), mean: ratings.mean };

@@ -1,13 +1,14 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { regularizationUniforms } from '../regularization.ts';
 import { paddedRank } from '../normal-equations/slots.ts';
-import { centresRatings } from '../normal-equations/tensor-plan.ts';
 
 export type UpdateShortParams = {
   readonly rank: number;
   /** Ratings of the longest row: 32 or 64. */
   readonly longest: number;
   readonly biases: boolean;
+  /** μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings; else another pass has done so, and other numbers serve as `fixed_bias`. */
+  readonly centre: boolean;
 };
 
 /** Chunks of 16 bytes, eight float16 features each, that are staged at a time. */
@@ -16,7 +17,6 @@ const CHUNKS_A_ROUND = 4;
 /**
  * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding, also when CG is
  * requested. The shift is above 0, and with biases that of a bias is no small part of n. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
- * `fixed_bias`: see normal-equations-tensor.
  */
 export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   name: 'update-short',
@@ -28,7 +28,7 @@ export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
     { name: 'mean', type: 'f32' },
   ],
   needs: () => ['f16', 'subgroups', 'tensor'],
-  values: ({ rank, longest, biases }) => {
+  values: ({ rank, longest, biases, centre }) => {
     const chunks = paddedRank(rank) / 8;
     const tiles = longest / 16;
     return {
@@ -36,7 +36,7 @@ export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
       LONGEST: longest,
       ROUNDS: Math.ceil(chunks / CHUNKS_A_ROUND),
       BIASES: biases,
-      CENTRE: centresRatings({ rank, biases }),
+      CENTRE: centre,
       own_rows: range(Math.ceil(longest / 32)),
       passes: range((longest * CHUNKS_A_ROUND) / 32),
       tiles: range(tiles),

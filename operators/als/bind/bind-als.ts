@@ -8,7 +8,7 @@ import type { Given } from '../../../engine/run/run-steps.ts';
 import { lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
-import { isSpilled, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { gridOf, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
 import { startNorm } from '../rating-unit.ts';
@@ -37,18 +37,20 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   const sets = new BoundSets(planned);
   const columnCuts: ColumnCut[] = [];
   const giveRatings = (set: string, side: Side, whole: SortedRatings): SideBlocks => {
-    if (isSpilled(whole)) {
-      sets.name(set, whole.parts);
-      return { parts: whole.parts, blocks: whole.parts };
-    }
     const [rows, columns] = [cuts[side], cuts[otherSide[side]]];
     const ref = (partition: number): PartitionRef => ({ name: `${name}/${set}`, partition, version: 0 });
-    const parts = rows.length === 1 ? [whole] : rows.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, ref(partition)));
     const blocksOf = (part: RatingBlock, j: number) => {
       const cut = cutColumns(part, columns, (i) => ref(j * columns.length + i));
       columnCuts.push(cut);
       return cut.blocks;
     };
+    if (isInParts(whole)) {
+      const blocks = whole.parts.flatMap(({ blocks: own = [] }, j): readonly RatingBlock[] => (own.length === 1 && isInBlocks(grid, side) ? blocksOf(own[0].block, j) : own.map(({ block }) => block)));
+      if (blocks.length === 0) sets.name(set, whole.parts);
+      else sets.giveBlocks(set, blocks);
+      return { parts: whole.parts, blocks: blocks.length === 0 ? whole.parts : blocks };
+    }
+    const parts = rows.length === 1 ? [whole] : rows.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, ref(partition)));
     const blocks = isInBlocks(grid, side) ? parts.flatMap(blocksOf) : parts;
     sets.giveBlocks(set, blocks);
     return { parts, blocks };
@@ -80,10 +82,10 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   return { plan, bound, columnCuts, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
 }
 
-/** The parts of a side: those that its ratings have in files, else as many as the plan has, balanced by ratings. */
+/** The parts of a side: those that its ratings have already, else as many as the plan has, balanced by ratings. */
 function cutOf(ratings: SortedRatings, q: number): RowRange[] {
-  if (!isSpilled(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true });
-  if (ratings.parts.length !== q) throw new Error(`the plan has ${q} parts, and the files ${ratings.parts.length}`);
+  if (!isInParts(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true });
+  if (ratings.parts.length !== q) throw new Error(`the plan has ${q} parts, and the ratings ${ratings.parts.length}`);
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
 

@@ -1,9 +1,9 @@
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { blocksOf, isSpilled, replaceParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { blocksOf, isInParts, replaceParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 
-/** Ratings by both sides, in memory or in files. */
+/** Ratings by both sides. */
 export interface SortedSides {
   readonly byUser: SortedRatings;
   readonly byItem: SortedRatings;
@@ -42,15 +42,15 @@ export async function effectiveRatings(blocks: SortedSides, ctx: ExecutionContex
 }
 
 async function keptOf(ratings: SortedRatings, rowsOut: Uint8Array, columnsOut: Uint8Array, ctx: ExecutionContext): Promise<SortedRatings> {
-  if (!isSpilled(ratings)) return kept(ratings, rowsOut, columnsOut);
-  return replaceParts(ratings, ({ from, block }) => kept(block, rowsOut.subarray(from, from + block.rows), columnsOut), ctx);
+  if (!isInParts(ratings)) return kept(ratings, rowsOut, columnsOut);
+  return replaceParts(ratings, ({ from, firstColumn, block }) => kept(block, rowsOut.subarray(from, from + block.rows), columnsOut.subarray(firstColumn)), ctx);
 }
 
 /** 1 for each row that has no positive rating. */
 async function withoutPositive(ratings: SortedRatings, ctx: ExecutionContext): Promise<Uint8Array> {
-  const without = new Uint8Array(ratings.rows);
+  const without = new Uint8Array(ratings.rows).fill(1);
   for await (const { from, block: { rows, offsets, values } } of blocksOf(ratings, ctx)) {
-    for (let row = 0; row < rows; row++) without[from + row] = values.subarray(offsets[row], offsets[row + 1]).some((value) => value > 0) ? 0 : 1;
+    for (let row = 0; row < rows; row++) if (values.subarray(offsets[row], offsets[row + 1]).some((value) => value > 0)) without[from + row] = 0;
   }
   return without;
 }

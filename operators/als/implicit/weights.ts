@@ -26,22 +26,24 @@ export function implicitWeights({ alpha, unobservedWeight }: WeightParams): Impl
  * ratings of the row. `columns`: rows of the other side.
  */
 export function rowShifts(block: RatingBlock, columns: number, params: ShiftParams): Float32Array {
-  const shifts = sharedArray(Float32Array, block.rows);
-  fillShifts(shifts, block, columns, params);
-  return shifts;
+  const positive = new Int32Array(block.rows);
+  addPositive(positive, block);
+  return shiftsOf(positive, columns, params);
 }
 
-/** The same of ratings that may lie in files. */
+/** The same of ratings that may lie in parts. */
 export async function sortedRowShifts(ratings: SortedRatings, columns: number, params: ShiftParams, ctx: ExecutionContext): Promise<Float32Array> {
-  const shifts = sharedArray(Float32Array, ratings.rows);
-  for await (const { from, block } of blocksOf(ratings, ctx)) fillShifts(shifts.subarray(from, from + block.rows), block, columns, params);
-  return shifts;
+  const positive = new Int32Array(ratings.rows);
+  for await (const { from, block } of blocksOf(ratings, ctx)) addPositive(positive.subarray(from, from + block.rows), block);
+  return shiftsOf(positive, columns, params);
 }
 
-function fillShifts(shifts: Float32Array, { rows, offsets, values }: RatingBlock, columns: number, { regParam, regExponent, unobservedWeight = 0 }: ShiftParams): void {
-  for (let row = 0; row < rows; row++) {
-    let positive = 0;
-    for (let k = offsets[row]; k < offsets[row + 1]; k++) positive += values[k] > 0 ? 1 : 0;
-    shifts[row] = regParam * (positive + unobservedWeight * columns) ** regExponent;
-  }
+function addPositive(positive: Int32Array, { rows, offsets, values }: RatingBlock): void {
+  for (let row = 0; row < rows; row++) for (let k = offsets[row]; k < offsets[row + 1]; k++) positive[row] += values[k] > 0 ? 1 : 0;
+}
+
+function shiftsOf(positive: Int32Array, columns: number, { regParam, regExponent, unobservedWeight = 0 }: ShiftParams): Float32Array {
+  const shifts = sharedArray(Float32Array, positive.length);
+  for (let row = 0; row < shifts.length; row++) shifts[row] = regParam * (positive[row] + unobservedWeight * columns) ** regExponent;
+  return shifts;
 }

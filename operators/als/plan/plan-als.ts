@@ -6,7 +6,8 @@ import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { candidateGrids, describeGrid, HEADROOM } from '../../planner/candidates.ts';
 import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts';
-import { bindingShare, deviceBytes, hostBytes, MOST_RATINGS } from '../../planner/device-bytes.ts';
+import { blockShare, deviceBytes, hostBytes } from '../../planner/device-bytes.ts';
+import { blockLimit } from '../../planner/sizes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
@@ -33,7 +34,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
   requireRowsForParts(asked, problem.rows);
-  const usual = suits(problem.grid, asked) ? fitting(() => planOf()) : undefined;
+  const usual = suits(problem.grid, asked) && blockShare(problem) <= 1 ? fitting(() => planOf()) : undefined;
   if (usual?.plan && problem.compute.length === 1 && !options.compares) return usual.plan;
   const usualCost = costOf(problem);
   const worthIt = (cost: IterationCost) => usual?.plan === undefined || (cost.seconds < (1 - WORTH.share) * usualCost.seconds && cost.seconds < usualCost.seconds - WORTH.seconds);
@@ -104,9 +105,8 @@ function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
   const [least] = [...problem.compute].sort((left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity));
   const need = deviceBytes({ ...problem, grid });
   if (least.capacityBytes !== null && need > HEADROOM * least.capacityBytes) return `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`;
-  const { bindingBytes, ...unbound } = problem.device;
-  if (bindingBytes === undefined || bindingShare({ ...problem, grid, device: unbound }) > 1) return `has parts of more than ${formatCount(MOST_RATINGS)} ratings`;
-  return `has buffers beyond the ${formatBytes(bindingBytes)} that ${problem.device.place} binds`;
+  if (blockShare({ ...problem, grid }) > 1) return `has parts of more than ${formatCount(blockLimit.ratings)} ratings`;
+  return `has buffers beyond the ${formatBytes(problem.device.bindingBytes ?? 0)} that ${problem.device.place} binds`;
 }
 
 /** The error of a problem without a grid that fits: the least that a device must have, or the grid that would fit if parts were not asked for. */

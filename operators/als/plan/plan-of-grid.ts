@@ -5,7 +5,7 @@ import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
 import { loadStages } from '../../planner/load-stages.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
-import { blockBytes, partLoadingBytes, requireBindings, requireDeviceFit, spilledLoadingBytes } from '../../planner/sizes.ts';
+import { blockBytes, blockLimit, loadingBytes as ratingLoadingBytes, partLoadingBytes, requireBindings, requireDeviceFit, spilledLoadingBytes } from '../../planner/sizes.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
@@ -46,7 +46,7 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)))) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const inFiles = sides.every((side) => grid[side].ratings === 'spill');
-  const loadingBytes = inFiles ? partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q)))) : spilledLoadingBytes(nz);
+  const loadingBytes = inFiles ? partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q)))) : nz > blockLimit.ratings ? ratingLoadingBytes(nz) : spilledLoadingBytes(nz);
   // At the end the parts of the factors, the whole of them, those with their biases, and what is written; ratings in memory take more than these.
   const endBytes = inFiles ? 4 * 4 * (params.rank + 2) * (rows.users + rows.items) : 0;
   const hostBytes = Math.max(endBytes, loadingBytes + (testRatings === undefined ? 0 : blockBytes(rows.users, testRatings)), peak[HOST] ?? 0);

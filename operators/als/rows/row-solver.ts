@@ -1,10 +1,9 @@
 import { DivergedError } from '../../../engine/errors.ts';
 import { type KeyColumn, keyCount, keyText } from '../../../engine/keys/key-column.ts';
-import { keyHashes } from '../../../engine/keys/key-hash.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
-import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps, type StepResults } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
@@ -14,10 +13,11 @@ import { addSliced } from '../../tasks/run-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import { gramSlices } from '../implicit/stages.ts';
+import { drawRows } from '../draw-rows.ts';
 import { implicitWeights, rowShifts } from '../implicit/weights.ts';
 import { chooseKernels } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
-import { inUnit, startNorm } from '../rating-unit.ts';
+import { inUnit } from '../rating-unit.ts';
 import { chooseSolver } from '../solver-choice.ts';
 
 const STAGE = 'solve-rows';
@@ -63,19 +63,7 @@ export class RowSolver {
   /** Draws the rows with which training begins, by seed and id, as version `version`. */
   async start(version: number): Promise<Float32Array> {
     if (this.#isEmpty) return this.#nothing(version);
-    const { rank, seed, nonnegative, start } = this.#params;
-    const { place, strideStep } = hostDevice(this.#ctx.executor).info;
-    const absolute = nonnegative || start === 'level';
-    const { low, high } = keyHashes(this.keys);
-    const [keys, drawn] = [this.#ref('keys'), this.#ref('drawn')];
-    const steps = new StepList(contracts);
-    steps.allocate(STAGE, place, drawn, { rows: this.block.rows, columns: rank, stride: factorStride(rank, strideStep) });
-    const norm = this.#unit === 1 || absolute ? {} : { norm: startNorm(this.#unit) };
-    addSliced(steps, STAGE, place, { kernel: 'initialize', inputs: { keys }, outputs: { factors: drawn }, params: { rank, seed, nonnegative: absolute, ...norm } }, this.#slices());
-    steps.handOut(STAGE, drawn, place);
-    steps.free(STAGE, place, [keys, drawn]);
-    const results = await this.#run(steps, [[keys, { layout: 'key-hashes', rows: this.block.rows, columns: { low, high } }, place]]);
-    const values = handed(results);
+    const values = await drawRows(this.keys, this.#params, this.#unit, this.#slices(), this.#ctx);
     await this.#replace(version, values);
     return this.#inRatings(values);
   }

@@ -9,7 +9,7 @@ import type { Task } from '../../../engine/task.ts';
 import type { CodedChunk, IndexedRatings } from '../index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import { lengthsWithout, sortByUser } from './sort-by-user.ts';
-import { balancedRanges, taskCount } from '../row-ranges.ts';
+import { balancedRanges, offsetsOf, taskCount } from '../row-ranges.ts';
 import { inputsOf, partitionsOf, sortChunks } from './sort-chunks.ts';
 import { GROUP_RATINGS } from './sort-into-rows.ts';
 import { contracts, type DuplicatePolicy, type ValuesOf } from '../../tasks/tasks.ts';
@@ -28,6 +28,8 @@ export interface RatingPart {
 export interface PartOptions {
   /** Most ratings of a part, but for slices that have more. */
   readonly partRatings?: number;
+  /** The rows of each part, in place of such a bound. */
+  readonly cuts?: Readonly<Record<'users' | 'items', readonly RowRange[]>>;
   /** Keeps all but the part at hand in files of the run's spill folder. */
   readonly spills: boolean;
   /** False: `byItem` is not called. */
@@ -54,8 +56,8 @@ export class RatingParts {
   /** Takes the chunks over. */
   constructor(indexed: IndexedRatings, policy: DuplicatePolicy, options: PartOptions, ctx: ExecutionContext) {
     [this.#indexed, this.#policy, this.#options, this.#ctx] = [indexed, policy, options, ctx];
-    this.#slices = { users: this.#slicesOf(indexed.userCounts), items: options.bothSides ? this.#slicesOf(indexed.itemCounts) : [] };
-    this.#itemRanges = this.#cut(indexed.itemCounts, this.#slices.items);
+    this.#slices = options.cuts ?? { users: this.#slicesOf(indexed.userCounts), items: options.bothSides ? this.#slicesOf(indexed.itemCounts) : [] };
+    this.#itemRanges = options.bothSides ? this.#cut(indexed.itemCounts, 'items') : [];
     this.#ofItems = this.#itemRanges.map(() => []);
   }
 
@@ -75,7 +77,7 @@ export class RatingParts {
   /** Once. */
   async *byUser(): AsyncGenerator<RatingPart, void> {
     const { users, items, itemCounts, swapped } = this.#indexed;
-    const ranges = this.#cut(this.#indexed.userCounts, this.#slices.users);
+    const ranges = this.#cut(this.#indexed.userCounts, 'users');
     const chunks = await this.#splitChunks(ranges);
     for (const [p, { from, to }] of ranges.entries()) {
       const userCounts = this.#indexed.userCounts.subarray(from, to);
@@ -102,20 +104,19 @@ export class RatingParts {
 
   #slicesOf(counts: Int32Array): RowRange[] {
     const { rows: ratings } = this.#indexed;
-    const offsets = new Float64Array(counts.length + 1);
-    counts.forEach((count, row) => (offsets[row + 1] = offsets[row] + count));
-    return balancedRanges(offsets, Math.max(taskCount(ratings), Math.ceil(ratings / this.#most)));
+    return balancedRanges(offsetsOf(counts), Math.max(taskCount(ratings), Math.ceil(ratings / this.#most)));
   }
 
   get #most(): number {
     return this.#options.partRatings ?? PART_RATINGS;
   }
 
-  /** Runs of slices of at most so many ratings; a slice with more is a part of its own. */
-  #cut(counts: Int32Array, slices: readonly RowRange[]): RowRange[] {
+  /** The given cuts, else runs of slices of at most so many ratings; a slice with more is a part of its own. */
+  #cut(counts: Int32Array, side: 'users' | 'items'): readonly RowRange[] {
+    if (this.#options.cuts !== undefined) return this.#options.cuts[side];
     const ranges: { from: number; to: number }[] = [];
     let ratings = 0;
-    for (const { from, to } of slices) {
+    for (const { from, to } of this.#slices[side]) {
       let own = 0;
       for (let row = from; row < to; row++) own += counts[row];
       const last = ranges.at(-1);

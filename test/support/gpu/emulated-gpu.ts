@@ -8,6 +8,7 @@ import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
 import { int8Pieces } from '../../../gpu/kernels/int8/int8-plan.ts';
 import { centresRatings } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
+import { tensorGpu } from './gpu-info.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/kernels/normal-equations/slots.ts';
 
 interface HostBuffer {
@@ -29,8 +30,12 @@ export function emulatedGpu(fault: (kernel: string, buffers: Buffers) => void = 
     new Uint8Array(bytes).set(new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
     return { bytes, destroy: () => {} };
   };
+  const writeBuffer = ({ bytes }: HostBuffer, at: number, source: Uint32Array) => new Uint8Array(bytes, at).set(new Uint8Array(source.buffer));
   const gpu = {
+    info: tensorGpu,
     admits: () => true,
+    device: { queue: { writeBuffer } },
+    scratch: async (_name: string, bytes: number): Promise<HostBuffer> => ({ bytes: new ArrayBuffer(Math.ceil(bytes / 16) * 16), destroy: () => {} }),
     bufferOf,
     download: async ({ bytes }: HostBuffer, target: Float32Array | Uint32Array) => new Uint8Array(target.buffer, target.byteOffset, target.byteLength).set(new Uint8Array(bytes, 0, target.byteLength)),
     compile: async (kernel: KernelDescriptor, params: KernelParams) => ({ kernel, params }),
@@ -89,7 +94,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
   'update-short': (params, buffers, uniforms) => {
     const { rank } = params;
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
-      const { theta, r } = gathered(params, buffers, { ...uniforms, scale: 1 }, first, ratings, fround);
+      const { theta, r } = gathered(params, buffers, { ...uniforms, scale: 1 }, first, ratings, fround, params.centre === true);
       const { shift, ownShift } = shiftsOf(params, uniforms, ratings);
       const ratio = ownShift === undefined ? 0 : fround(shift / ownShift);
       const k = new Float32Array(ratings * ratings);
@@ -98,6 +103,22 @@ const emulations: Readonly<Record<string, Emulation>> = {
       const bias = ratio * y.reduce((sum, value) => sum + value, 0);
       writeRow(params, buffers, row, Float32Array.from({ length: rank + 1 }, (_, f) => (f === rank ? bias : theta.reduce((sum, row, i) => fround(sum + fround(y[i] * row[f])), 0))), true);
     }
+  },
+  'subtract-bias': (_params, buffers, { first, fours, mean }) => {
+    const indices = new Uint32Array(buffers.indices.bytes);
+    const [values, fixedBias, centred] = [buffers.values, buffers.fixed_bias, buffers.centred].map(({ bytes }) => new Float32Array(bytes));
+    for (let k = 4 * first; k < Math.min(4 * (first + fours), indices.length); k++) centred[k] = fround(values[k] - fround(mean + fixedBias[indices[k]]));
+  },
+  'column-maxima': ({ rank }, { factors, maxima }, { rows }) => {
+    const [values, found] = [factors, maxima].map(({ bytes }) => new Float32Array(bytes));
+    const stride = tilesOf(rank) * TILE;
+    for (let at = 0; at < rows * stride; at++) found[at % stride] = Math.max(found[at % stride], Math.abs(values[at]));
+  },
+  'to-int8': ({ rank }, { factors, maxima, rounded, scales }, { rows }) => {
+    const [values, found] = [factors, maxima].map(({ bytes }) => new Float32Array(bytes));
+    const [stride, pitch, target] = [tilesOf(rank) * TILE, 16 * int8Pieces(rank), new Int8Array(rounded.bytes)];
+    for (let at = 0; at < rows * stride; at++) target[Math.floor(at / stride) * pitch + (at % stride)] = Math.round((127 * values[at]) / Math.max(found[at % stride], 1e-30));
+    new Float32Array(scales.bytes).set(found.map((value) => value / 127).subarray(0, stride));
   },
 };
 
@@ -113,7 +134,7 @@ function shiftsOf({ biases }: Params, { lambda, exponent, offset, damping }: Uni
 }
 
 /** Rows of θ and ratings of a part, as the kernel stages them. */
-function gathered({ rank, biases }: Params, buffers: Buffers, { scale, mean }: Uniforms, first: number, count: number, round: (value: number) => number) {
+function gathered({ rank }: Params, buffers: Buffers, { scale, mean }: Uniforms, first: number, count: number, round: (value: number) => number, centre: boolean) {
   const scales = buffers.scales && new Float32Array(buffers.scales.bytes);
   const [halves, eighths] = [new Uint16Array(buffers.fixed.bytes), new Int8Array(buffers.fixed.bytes)];
   const rounded = scales ? (value: number) => Math.max(-32_000, Math.min(32_000, Math.round(value))) : round;
@@ -125,15 +146,15 @@ function gathered({ rank, biases }: Params, buffers: Buffers, { scale, mean }: U
   for (let k = 0; k < count; k++) {
     const column = indices[first + k];
     theta.push(Float32Array.from({ length: rank }, (_, f) => (scales ? eighths[column * 16 * int8Pieces(rank) + f] * scales[f] : halfValue(halves[column * stride + f]))));
-    r[k] = rounded(fround(((scales ? biases : centresRatings({ rank, biases })) ? fround(values[first + k] - fround(mean + fixedBias[column])) : values[first + k]) * scale));
+    r[k] = rounded(fround((centre ? fround(values[first + k] - fround(mean + fixedBias[column])) : values[first + k]) * scale));
   }
   return { theta, r };
 }
 
 /** A, b, s and t: products of sixteen ratings at a time, added to a truncated float32. */
 function sums(params: Params, buffers: Buffers, uniforms: Uniforms, first: number, count: number): Equations {
-  const { rank } = params;
-  const { theta, r } = gathered(params, buffers, uniforms, first, count, roundToHalf);
+  const { rank, biases } = params;
+  const { theta, r } = gathered(params, buffers, uniforms, first, count, roundToHalf, buffers.scales ? biases : centresRatings({ rank, biases }));
   const [a, b, s] = [new Float32Array(rank * rank), new Float32Array(rank), new Float32Array(rank)];
   let t = 0;
   for (let from = 0; from < count; from += 16) {

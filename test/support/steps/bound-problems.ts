@@ -13,7 +13,7 @@ import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { type RatingBlock, rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../../../operators/ratings/row-ranges.ts';
-import { isSpilled, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
+import { isInParts, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
@@ -45,7 +45,7 @@ export function boundAls({ rows, columns, test, devices }: ProblemShape, given: 
   const { ratings } = data.byUser;
   const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) }, undefined, { grid });
   const made = bindAls(plan, data, { biases: params.biases, mean: 0, offset: 0, unit: 1 });
-  const inFiles = [data.byUser, data.byItem].flatMap((one) => (isSpilled(one) ? one.parts.map(({ ref }) => ref) : []));
+  const inFiles = [data.byUser, data.byItem].flatMap((one) => (isInParts(one) ? one.parts.map(({ ref }) => ref) : []));
   return { plan: made.plan, bound: made.bound, given: [...made.given.map(([ref]) => ref), ...inFiles], keep: made.plan.keep };
 }
 

@@ -1,0 +1,39 @@
+import { formatCount } from '../../../engine/format.ts';
+import { defineCommand } from '../command.ts';
+import { choice, requiredText } from '../../options/kinds.ts';
+import { commonOptions, forceOption } from '../../options/output-options.ts';
+import { checkWritable } from '../../output/check-output.ts';
+import { refuseOverlap } from '../../output/check-overlap.ts';
+import { summaryOf } from '../../output/write-output.ts';
+import { seconds3 } from '../../progress/phrases.ts';
+
+export const exportFactors = defineCommand({
+  summary: "Write a model's factors for other programs",
+  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  options: {
+    output: requiredText({ describe: 'folder', group: 'Required:' }),
+    to: choice({ describe: 'NumPy arrays (user_ids.npy, user_factors.npy and of items), or Parquet (users.parquet, items.parquet)', group: 'Output:', choices: ['npy', 'parquet'], fallback: 'npy' }),
+    precision: choice({ describe: 'of the numbers; float16 takes half the bytes', group: 'Output:', choices: ['float32', 'float16'], fallback: 'float32' }),
+    force: forceOption,
+    ...commonOptions,
+  },
+  examples: [
+    ['export model --output arrays', 'numpy.load("arrays/item_factors.npy")'],
+    ['export model --output vectors --to parquet --precision float16', 'id and features, for a vector database'],
+  ],
+  run: async ({ values, positionals }, { signal }) => {
+    const { output, to, precision, force } = values;
+    await refuseOverlap(output, positionals.model);
+    await checkWritable(output);
+    const { Session } = await import('../../../api/session.ts');
+    await using session = Session.withoutDevices();
+    const model = await session.loadModel(positionals.model[0]);
+    await model.exportFactors(output, { format: to, precision, overwrite: force, signal });
+    const seconds = performance.now() / 1000;
+    const { userCount: users, itemCount: items, features } = model;
+    return {
+      json: { command: 'export', users, items, features, format: to, precision, seconds: { total: seconds }, output },
+      text: summaryOf(output, [['users', formatCount(users)], ['items', formatCount(items)], ['features', `${features}, ${precision}`], ['time', seconds3(seconds)], ['output', output]]),
+    };
+  },
+});

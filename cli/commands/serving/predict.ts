@@ -1,0 +1,55 @@
+import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
+import { defineCommand } from '../command.ts';
+import { knownRows, openSession } from '../../sessions/open-session.ts';
+import { readOptions, readSpec } from '../../options/data/text-options.ts';
+import { choice, requiredText } from '../../options/kinds.ts';
+import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../../options/output-options.ts';
+import { seconds3 } from '../../progress/phrases.ts';
+import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
+
+export const predict = defineCommand({
+  summary: 'Predict the ratings of pairs of users and items',
+  positionals: [
+    { name: 'model', describe: 'folder of a model', required: true },
+    { name: 'pairs', describe: "rows with the model's user and item columns, others are passed on: files, folders, quoted globs, or - for stdin", required: true, many: true },
+  ],
+  options: {
+    output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
+    ...readOptions,
+    to: toOption,
+    coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
+    ...machineOptions,
+    parquetBackend: parquetBackendOption,
+    codec: codecOption,
+    force: forceOption,
+    profile: profileOption,
+    trace: traceOption,
+    ...commonOptions,
+  },
+  examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are'],
+    ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout']],
+  run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
+    const { output, coldStart } = values;
+    const sink = await openOutput(output, values, [positionals.model[0], ...positionals.pairs]);
+    await using session = await openSession(values, { signal, profile });
+    const pairs = await session.read.any(positionals.pairs, readSpec(values));
+    expect('write', (await knownRows(pairs)) ?? 0);
+    const model = await session.loadModel(positionals.model[0]);
+    const { countColdPairs } = await import('../../output/cold-pairs.ts');
+    const { predictions, counts } = countColdPairs(pairs, (rows) => model.predict(rows, { coldStart }), model.columns.prediction);
+    const { rows, bytes, files } = await writeOutput(predictions, sink, { signal, onEvent });
+    const { unknown, leftOut } = counts();
+    const coldPairs = unknown + leftOut;
+    const seconds = performance.now() / 1000;
+    return {
+      json: { command: 'predict', rows, coldPairs, files, bytes, seconds: { total: seconds }, output },
+      text: summaryOf(output, [
+        ['predictions', formatCount(rows)],
+        ['cold pairs', coldPairs === 0 ? '0' : `${formatCount(coldPairs)} with an unknown user or item (${leftOut > 0 ? 'left out' : 'NaN'})`],
+        ['time', seconds3(seconds)],
+        ['output', `${output} (${counted(files, 'file')}, ${formatBytes(bytes)})`],
+      ]),
+    };
+  },
+});

@@ -1,0 +1,117 @@
+import type { Dataset } from '../../../api/dataset.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
+import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
+import { openSession } from '../../sessions/open-session.ts';
+import { flagName } from '../../options/option.ts';
+import { readOptions, readSpec } from '../../options/data/text-options.ts';
+import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
+import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../../options/output-options.ts';
+import { seconds3 } from '../../progress/phrases.ts';
+import { type Recommendation, recommendationRows, recommendationTable } from '../../report/recommendations.ts';
+import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
+
+/** Most users whose recommendations are printed. */
+const MOST_PRINTED = 100;
+
+const options = {
+  output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
+  users: listOf({ describe: 'users to find items for: all (the default), or ids with commas between them; an id with a comma in quotes, or the flag again for each id', group: 'Data:' }),
+  items: listOf({ describe: 'items to find users for, in place of items for users: all, or ids likewise', group: 'Data:' }),
+  n: wholeNumber({ describe: 'items for each user, or users for each item, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
+  exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob', group: 'Data:' }),
+  deny: listOf({ describe: 'ids of items that are never recommended', group: 'Data:' }),
+  allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
+  unknownUsers: choice({ describe: 'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command', group: 'Data:', choices: ['empty', 'popular', 'error'], fallback: 'empty' }),
+  ...readOptions,
+  to: toOption,
+  ...machineOptions,
+  parquetBackend: parquetBackendOption,
+  codec: codecOption,
+  force: forceOption,
+  profile: profileOption,
+  trace: traceOption,
+  ...commonOptions,
+};
+
+export const recommend = defineCommand({
+  summary: 'Find the best items for all users or some',
+  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  options,
+  examples: [
+    ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
+    ['recommend model --output - --to ndjson', 'for the next program, an object a line'],
+    ['recommend model --users 1,2,3 --n 5 --deny 10,11', 'a table for three users, without two items'],
+    ['recommend model --items all --output fans', 'ten users for every item'],
+  ],
+  run: async ({ values, given, positionals }, context) => {
+    const { output, n, exclude, deny, allow, unknownUsers } = values;
+    const side = sideOf(values);
+    const ids = values[side] === undefined || values[side].join() === 'all' ? 'all' : values[side];
+    const unfit = (['deny', 'allow', 'unknownUsers'] as const).find((flag) => given.has(flag) && (side === 'items' || (flag === 'unknownUsers' && ids === 'all')));
+    if (unfit !== undefined) throw new UsageError(`--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`, { advice: 'Leave it out' });
+    const idle = output === undefined ? (['codec', 'force', 'to'] as const).find((name) => given.has(name)) : undefined;
+    if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
+    const unread = exclude === undefined ? (Object.keys(readOptions) as (keyof typeof readOptions)[]).find((name) => given.has(name)) : undefined;
+    if (unread !== undefined) throw new UsageError(`--${flagName(unread)} acts only with --exclude`, { advice: 'Leave it out; --to is the format of the output' });
+    const sink = output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
+    if (sink === undefined && (ids === 'all' || ids.length > MOST_PRINTED)) {
+      throw new UsageError(`--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`, { advice: `Give --output PATH, or a few ${side} with --${side} id,id` });
+    }
+    await using session = await openSession(values, context);
+    const model = await session.loadModel(positionals.model[0]);
+    const excluded = exclude === undefined ? undefined : await session.read.any(exclude, readSpec(values));
+    await excluded?.schema();
+    const found = (() => {
+      if (side === 'items') return ids === 'all' ? model.recommendForAllItems(n, { exclude: excluded }) : model.recommendForItems(ids, n, { exclude: excluded });
+      const lists = { exclude: excluded, deny, allow };
+      return ids === 'all' ? model.recommendForAllUsers(n, lists) : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
+    })();
+    const unknown = {
+      ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)) } : {}),
+      ...(deny || allow ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length } : {}),
+    };
+    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown };
+    // Awaited here, since the session's threads end with this function.
+    return output === undefined || sink === undefined ? await printed(found, asked, context) : await written(found, { output, sink }, asked, context);
+  },
+});
+
+/** The lists that were asked for. */
+interface Asked {
+  readonly n: number;
+  readonly side: 'users' | 'items';
+  readonly lists: number;
+  readonly unknown: { readonly unknownUsers?: readonly string[]; readonly unknownItems?: number };
+}
+
+async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, { n, side, lists, unknown }: Asked, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
+  expect('write', lists * n);
+  const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent });
+  const seconds = performance.now() / 1000;
+  return {
+    json: { command: 'recommend', [side]: lists, n, rows, missing: lists * n - rows, ...unknown, files, bytes, seconds: { total: seconds }, output },
+    text: summaryOf(output, [
+      [side, formatCount(lists)],
+      ['recommendations', `${formatCount(rows)}, at most ${n} ${side === 'users' ? 'a user' : 'an item'}`],
+      ['time', seconds3(seconds)],
+      ['output', `${output} (${counted(files, 'file')}, ${formatBytes(bytes)})`],
+    ]),
+  };
+}
+
+async function printed(found: Dataset, { n, side, lists, unknown }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+  const rows: Recommendation[] = [];
+  for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch));
+  const named = side === 'users' ? rows : rows.map(({ user, rank, item, prediction }) => ({ item: user, rank, user: item, prediction }));
+  return {
+    json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...unknown, recommendations: named.map((row) => ({ ...row })) },
+    text: recommendationTable(rows, side === 'users' ? undefined : ['item', 'rank', 'user', 'prediction']),
+  };
+}
+
+function sideOf({ users, items }: { readonly users: readonly string[] | undefined; readonly items: readonly string[] | undefined }): 'users' | 'items' {
+  if (users !== undefined && items !== undefined) throw new UsageError('give either --users or --items', { advice: 'The first finds items for users, the second users for items' });
+  return items === undefined ? 'users' : 'items';
+}

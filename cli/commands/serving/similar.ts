@@ -1,0 +1,48 @@
+import type { RunOptions } from '../../../api/session.ts';
+import type { Dataset } from '../../../api/dataset.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import { defineCommand } from '../command.ts';
+import { openSession } from '../../sessions/open-session.ts';
+import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
+import { machineOptions } from '../../options/machine-options.ts';
+import { commonOptions } from '../../options/output-options.ts';
+import { type Recommendation, recommendationRows, recommendationTable } from '../../report/recommendations.ts';
+
+const options = {
+  item: listOf({ describe: 'ids of items, with commas between them; an id with a comma in quotes, or the flag again for each id', group: 'Data:' }),
+  user: listOf({ describe: 'ids of users, likewise', group: 'Data:' }),
+  n: wholeNumber({ describe: 'neighbours of each, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
+  similarity: choice({ describe: 'cosine of the angle between two vectors, or their dot product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
+  ...machineOptions,
+  ...commonOptions,
+};
+
+export const similar = defineCommand({
+  summary: 'Find the items or users most like some',
+  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  options,
+  examples: [
+    ['similar model --item 1196', 'the ten items most like one'],
+    ['similar model --user 7,8 --n 3', 'three neighbours for each of two users'],
+  ],
+  run: async ({ values, positionals }, { signal, onEvent }) => {
+    const { item, user, n, similarity } = values;
+    if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
+    const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);
+    await using session = await openSession(values, { signal });
+    const model = await session.loadModel(positionals.model[0]);
+    const found = side === 'item' ? model.similarItems(ids, n, { similarity }) : model.similarUsers(ids, n, { similarity });
+    const rows = await collect(found, { signal, onEvent });
+    const neighbours = rows.map((row) => ({ [side]: row.user, rank: row.rank, similar: row.item, similarity: row.prediction }));
+    return {
+      json: { command: 'similar', side, n, similarity, neighbours },
+      text: recommendationTable(rows, [side, 'rank', `similar ${side}`, similarity]),
+    };
+  },
+});
+
+async function collect(found: Dataset, options: RunOptions): Promise<Recommendation[]> {
+  const rows: Recommendation[] = [];
+  for await (const batch of await found.stream(options)) rows.push(...recommendationRows(batch));
+  return rows;
+}

@@ -1,0 +1,52 @@
+import { UsageError } from '../../../engine/errors.ts';
+import { checkAlgorithm } from './check-algorithm.ts';
+import { checkCheckpoints, checkpointOptions } from './checkpoint-options.ts';
+import { columnOptions, policyOptions } from '../data/data-options.ts';
+import { checkHeldOut, heldOutOptions } from '../data/held-out-options.ts';
+import { choice, requiredText, text } from '../kinds.ts';
+import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../machine-options.ts';
+import type { Values } from '../option.ts';
+import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
+import { paramOptions } from './param-options.ts';
+import { planOption } from './plan-file.ts';
+import { readOptions } from '../data/text-options.ts';
+
+/** The flags of a training run, the same for `train` and `plan`. */
+export const trainingOptions = {
+  algorithm: choice({ describe: 'algorithm; auto chooses by the shape of the ratings and the device', group: 'Model:', choices: ['als', 'sgd', 'auto'], defaultText: 'als' }),
+  coldStart: choice({ describe: 'predictions for unknown users and items: NaN, or left out', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
+  ...heldOutOptions,
+  ...paramOptions,
+  ...columnOptions,
+  ...readOptions,
+  ...policyOptions,
+  ...checkpointOptions,
+  ...machineOptions,
+  fakeDevices: fakeDevicesOption,
+  memoryBudget: memoryBudgetOption,
+  spillDir: spillDirOption,
+  parquetBackend: parquetBackendOption,
+  config: text({ describe: 'JSON file with these flags, {"rank": 64}; flags win', group: 'Options:', alias: 'c' }),
+  ...commonOptions,
+};
+
+/** Only of `train` and `plan`. */
+export const initModelOption = text({ describe: "model to go on from, with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, with the model's λ for new users and items alone; of implicit data one round of ALS", group: 'Model:' });
+
+export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
+
+export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption };
+
+export type TrainingValues = Values<typeof trainingOptions>;
+
+/** Throws UsageError for a flag that cannot act beside the others. */
+export function checkTraining(values: TrainingValues & { readonly initModel?: string | undefined }, given: ReadonlySet<string>): void {
+  checkAlgorithm(values, given);
+  checkHeldOut(values, given);
+  checkCheckpoints(values);
+  if (values.device === 'cpu') {
+    if (values.precision === 'f16' || values.precision === 'int8') throw new UsageError(`--precision ${values.precision} cannot act with --device cpu, which computes in float32`, { advice: 'Leave one of them out' });
+    if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
+    if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
+  }
+}

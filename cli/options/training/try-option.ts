@@ -1,0 +1,87 @@
+import { UsageError } from '../../../engine/errors.ts';
+import { listed, type Param } from '../../../operators/params/table.ts';
+import type { SearchSpace } from '../../../index.ts';
+import { flagName } from '../option.ts';
+import { type Algorithm, tables } from './param-options.ts';
+import { nearestFlag } from '../nearest.ts';
+
+const SYNTAX = "Write names with their values, such as --try 'rank=8,16,32 reg-param=0.01..0.1'";
+
+/** A range over more than one order of magnitude is searched by orders of magnitude. */
+const WIDE = 10;
+
+/**
+ * The space of --try: words with a parameter's name and its values, a list with commas or a range with two dots.
+ *
+ *     rank=8,16,32 reg-param=0.005..0.2 algorithm=als,sgd
+ *
+ * Throws UsageError for a name or a value that an algorithm of the search does not have. `usual`: the algorithm where none is named.
+ */
+export function readSpace(given: string, usual: Algorithm): { readonly space: SearchSpace; readonly algorithms: readonly Algorithm[] } {
+  const words = given.split(/\s+/).filter((part) => part !== '').map((word) => {
+    const [, flag = '', values = ''] = /^-{0,2}([\w-]+)=(.+)$/.exec(word) ?? [];
+    if (flag === '') throw new UsageError(`--try has the word ${JSON.stringify(word)}, which is no name with values`, { advice: SYNTAX });
+    return { flag, values };
+  });
+  const named = words.find(({ flag }) => flag === 'algorithm')?.values.split(',').map((value) => choiceOf('algorithm', value, ['als', 'sgd']));
+  const algorithms = named ?? [usual];
+  const space: Record<string, SearchSpace[string]> = {};
+  for (const { flag, values } of words) {
+    const name = nameOf(flag);
+    if (name in space) throw new UsageError(`--try names ${flag} twice`, { advice: 'Put all values behind one name' });
+    if (name === 'algorithm') {
+      space.algorithm = algorithms;
+      continue;
+    }
+    const param = paramOf(name, flag, algorithms);
+    const range = /^([^,.]+(?:\.\d+)?)\.\.([^,]+)$/.exec(values);
+    if (range !== null) {
+      if (param.kind !== 'number' && param.kind !== 'whole number') throw new UsageError(`${flag} in --try has no ranges`, { advice: SYNTAX });
+      const [from, to] = [numberOf(flag, range[1]), numberOf(flag, range[2])];
+      space[name] = { from, to, scale: from > 0 && to / from >= WIDE ? 'log' : 'linear', ...(param.kind === 'whole number' ? { whole: true } : {}) };
+    } else space[name] = values.split(',').map((value) => valueOf(param, flag, value));
+  }
+  return { space, algorithms };
+}
+
+/** The space of a search that names none: around the defaults, which are the first trial. */
+export function usualSpace(algorithm: Algorithm, { implicitPrefs = false, biases = true, unobservedWeight }: { readonly implicitPrefs?: boolean; readonly biases?: boolean; readonly unobservedWeight?: number }): SearchSpace {
+  const range = (from: number, to: number) => ({ from, to, scale: 'log' as const });
+  if (algorithm === 'sgd') return { rank: { ...range(4, 64), whole: true }, regParam: range(0.003, 0.2), learningRate: range(0.02, 0.3) };
+  if (implicitPrefs) return { rank: { ...range(16, 128), whole: true }, ...(unobservedWeight === undefined ? { regParam: range(0.3, 100), alpha: range(1, 100) } : { regParam: range(0.0003, 0.03), unobservedWeight: range(0.005, 1) }) };
+  return { rank: { ...range(4, 64), whole: true }, ...(biases ? { regParam: range(0.003, 0.2), regOffset: range(3, 30) } : { regParam: range(0.01, 1) }) };
+}
+
+/** The parameter of a flag's name, or of its name in the library. */
+function nameOf(flag: string): string {
+  return Object.values(tables).flatMap(({ params }) => Object.keys(params)).find((name) => name === flag || flagName(name) === flag) ?? flag;
+}
+
+function paramOf(name: string, flag: string, algorithms: readonly Algorithm[]): Param {
+  const found = algorithms.map((algorithm) => (tables[algorithm].params as Readonly<Record<string, Param>>)[name]);
+  const missing = algorithms.find((_, at) => found[at] === undefined);
+  if (missing === undefined) return found[0];
+  const names = Object.keys(tables[missing].params).map(flagName);
+  const near = nearestFlag(flag, names);
+  throw new UsageError(`${missing.toUpperCase()} has no parameter ${flag}, which --try names`, { advice: near === undefined ? `There are: ${names.join(', ')}` : `Did you mean ${near}?` });
+}
+
+function valueOf(param: Param, flag: string, value: string): unknown {
+  if (param.kind === 'toggle') return choiceOf(flag, value, ['true', 'false']) === 'true';
+  if (param.kind === 'choice') return choiceOf(flag, value, param.choices);
+  if (param.kind === 'text') return value;
+  if (param.kind === 'one or two numbers' && value.includes(':')) return value.split(':').map((part) => numberOf(flag, part));
+  return numberOf(flag, value);
+}
+
+function choiceOf<const C extends string>(flag: string, value: string, choices: readonly C[]): C {
+  const found = choices.find((choice) => choice === value);
+  if (found !== undefined) return found;
+  throw new UsageError(`${flag} in --try is ${listed(choices)}, got ${JSON.stringify(value)}`);
+}
+
+function numberOf(flag: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value)) return value;
+  throw new UsageError(`${flag} in --try has the value ${JSON.stringify(text)}, which is no number`, { advice: SYNTAX });
+}

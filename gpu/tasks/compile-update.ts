@@ -1,0 +1,16 @@
+import { strideOf } from '../device/resources.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { squaredErrorKernel } from '../kernels/loss/squared-error.ts';
+import { weightedNormKernel } from '../kernels/loss/weighted-norm.ts';
+import { variantNamed } from '../update/choose.ts';
+import { compileEvery } from '../update/update-kernels.ts';
+
+/** See `compile-update` of KernelTasks: it does not wait, so that ratings go up meanwhile. */
+export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
+  const { rank, biases, implicit = false, nonnegative, solver, cgSteps, variants } = params;
+  const settings = { rank, biases, nonnegative, ...(implicit ? { implicit } : {}), solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const) };
+  const measures = implicit ? [] : [gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases }), gpu.compile(weightedNormKernel, {})];
+  // The task that wants a kernel tells what is wrong with it.
+  for (const compiling of [...variants.map((name) => compileEvery(gpu, { ...settings, variant: variantNamed(name, gpu.info, params) })), ...measures]) compiling.catch(() => undefined);
+  return { rows: 0 };
+};

@@ -1,0 +1,76 @@
+import { addGramKernel } from '../kernels/implicit/add-gram.ts';
+import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
+import { subtractBiasKernel } from '../kernels/copies/subtract-bias.ts';
+import { toHalfKernel } from '../kernels/copies/to-half.ts';
+import { columnMaximaKernel, toInt8Kernel } from '../kernels/int8/to-int8.ts';
+import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
+import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
+import { updateShortKernel } from '../kernels/update/update-short.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { CompiledKernel } from '../webgpu/pass.ts';
+import { needsCentred } from './centred.ts';
+import { SHORT_LENGTHS } from './deal-rows.ts';
+import { freeParams } from './prepared-rows.ts';
+import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
+import type { UpdateSettings } from './variant.ts';
+import { compileVectorSteps } from './vector-steps.ts';
+
+/** The settings that kernels are compiled for. */
+export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'> & { readonly biases: boolean; readonly implicit?: unknown };
+
+/** The lists that rows were dealt to, which have kernels of their own. */
+interface NeededKernels {
+  readonly free: boolean;
+  readonly fused: boolean;
+  /** Rows that go by slots. */
+  readonly batches: boolean;
+  /** The longest rows of each list of short ones. */
+  readonly short: readonly number[];
+}
+
+/** The kernels that the lists need, compiled side by side. */
+export async function compileUpdate(gpu: Gpu, settings: KernelSettings, { free: hasFree, fused: hasFused, batches, short: lengths }: NeededKernels) {
+  const { variant, rank, biases } = settings;
+  const implicit = settings.implicit !== undefined;
+  const [free, sum, solve, fused, short, gram] = await Promise.all([
+    hasFree ? compileFree(gpu, settings) : undefined,
+    batches ? compileSum(gpu, settings, biases) : undefined,
+    batches ? compileSolve(gpu, settings, biases) : undefined,
+    hasFused && variant.fused ? compileFused(gpu, settings, variant.fused.bin) : undefined,
+    Promise.all(lengths.map((longest) => gpu.compile(updateShortKernel, { rank, longest, biases, centre: biases && !needsCentred(variant, rank, biases) }))),
+    batches && implicit ? gpu.compile(addGramKernel, { rank }) : undefined,
+  ]);
+  return { free, sum, solve, fused, short, gram };
+}
+
+/** Compiles all kernels of a half-iteration that rows of a length may need. */
+export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<void> {
+  const { variant, rank, biases, solver } = settings;
+  const { sum, short, fused, free } = variant;
+  const mirrors = [
+    ...(variant.precision === 'f32' ? [] : [gpu.compile(toHalfKernel, {})]),
+    ...(sum.kernel === 'int8' ? [gpu.compile(columnMaximaKernel, { rank }), gpu.compile(toInt8Kernel, { rank })] : []),
+    ...(needsCentred(variant, rank, biases) ? [gpu.compile(subtractBiasKernel, {})] : []),
+  ];
+  const lengths = SHORT_LENGTHS.filter((longest) => longest <= short);
+  const rows = sum.kernel === 'vectors' ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' }) : compileUpdate(gpu, settings, { free: free && solver !== 'cholesky', fused: fused !== undefined, batches: true, short: lengths });
+  await Promise.all([rows, ...mirrors]);
+}
+
+async function compileFused(gpu: Gpu, { variant, rank, solver, biases, implicit }: KernelSettings, bin: number): Promise<CompiledKernel> {
+  const steps = stepsOf(solver);
+  if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin, steps });
+  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, steps, halfA: variant.halfA });
+  return gpu.compile(updateTensorKernel, { rank, bin, biases, steps, halfA: variant.halfA });
+}
+
+async function compileFree(gpu: Gpu, settings: KernelSettings): Promise<SizedKernel> {
+  const params = freeParams(gpu, settings, settings.biases);
+  return { compiled: await gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
+}
+
+/** Steps of CG; 0 for Cholesky. */
+function stepsOf(solver: UpdateSettings['solver']): number {
+  return solver === 'cholesky' ? 0 : solver.steps;
+}
