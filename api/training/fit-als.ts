@@ -44,6 +44,9 @@ import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { AwaitedDevices, trainingDevice } from './training-device.ts';
 
+/** Ratings whose loading leaves garbage of half a gigabyte and more. */
+const LARGE = 1 << 25;
+
 export interface AlsFit {
   readonly params: AlsParams;
   readonly input: RatingInput;
@@ -128,8 +131,8 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   await freeTimed(scaled, plan, ctx);
   const replan = (compute: readonly DeviceInfo[]) => planFor(known, compute);
   ctx.events({ type: 'plan', plan });
-  // Garbage of loading goes before factors are allocated, where memory is scarce.
-  if (home.kind === 'spill') await Promise.all(ctx.executor.devices.map((device) => device.trim()));
+  // Garbage of loading goes before factors are allocated, where memory is scarce or there is much of it.
+  if (home.kind === 'spill' || indexed.rows > LARGE) await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
