@@ -44,8 +44,8 @@ import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { AwaitedDevices, trainingDevice } from './training-device.ts';
 
-/** Ratings whose loading leaves garbage of half a gigabyte and more. */
-const LARGE = 1 << 25;
+/** Ratings whose loading leaves garbage of gigabytes. */
+const LARGE = 1 << 27;
 
 export interface AlsFit {
   readonly params: AlsParams;
