@@ -20,7 +20,7 @@ interface TrainResult {
 }
 
 const root = resolve(import.meta.dirname, '..');
-const cli = join(root, 'dist/cli/main.js');
+const cli = join(root, 'dist/programs/cli/main.js');
 const folder = process.argv[2] ?? join(root, 'build/bench/movielens20m');
 const settings = [
   { rank: 64, solver: 'cholesky', implicit: 16.2 },

@@ -70,7 +70,7 @@ async function write(session: Session, file: string, rows: number, ids: Ids): Pr
   else await data.write.arrow(file);
 }
 
-const main = join(import.meta.dirname, '../dist/cli/main.js');
+const main = join(import.meta.dirname, '../dist/programs/cli/main.js');
 const rows = Number(process.argv[2] ?? 3_000_000);
 const budgets = (process.argv[3] ?? '450MiB,700MiB').split(',');
 const folder = process.env.FACTORFLOW_BENCH_FOLDER ?? mkdtempSync(join(tmpdir(), 'factorflow-bench-'));

@@ -51,7 +51,7 @@ const base: Partial<SgdParams> = { regParam: 0.02, learningRate: 0.05, biases: t
 
 if (!existsSync(folder)) {
   const arguments_ = ['generate', '--preset', 'movielens20m', '--scale', values.scale, '--seed', '1', '--output', folder];
-  execFileSync(process.execPath, [join(root, 'dist/cli/main.js'), ...arguments_], { stdio: 'inherit' });
+  execFileSync(process.execPath, [join(root, 'dist/programs/cli/main.js'), ...arguments_], { stdio: 'inherit' });
 }
 console.log(describeMachine());
 

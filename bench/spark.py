@@ -1,6 +1,6 @@
 """ALS through the plugin for Apache Spark beside Spark's own, on the ratings of a Parquet folder, in one local session.
 
-    python bench/spark.py RATINGS JAR [--node NODE --main dist/cli/main.js] [--rank 64] [--iterations 3] [--workers 1 --exchange auto] [--own]
+    python bench/spark.py RATINGS JAR [--node NODE --main dist/programs/cli/main.js] [--rank 64] [--iterations 3] [--workers 1 --exchange auto] [--own]
 
 Prints, for each fit: seconds of wall time; CPU seconds of the JVM, which does not hold the worker's; and the plugin's counters. `--own` adds Spark's
 own ALS, which takes minutes. Needs PySpark 4; the jar comes from `mvn -f spark/pom.xml package`.
@@ -18,7 +18,7 @@ options = argparse.ArgumentParser()
 options.add_argument("ratings")
 options.add_argument("jar")
 options.add_argument("--node", default="node")
-options.add_argument("--main", default="dist/cli/main.js")
+options.add_argument("--main", default="dist/programs/cli/main.js")
 options.add_argument("--master", default="local[2]")
 options.add_argument("--rank", type=int, default=64)
 options.add_argument("--iterations", type=int, default=3)

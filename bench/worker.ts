@@ -24,7 +24,7 @@ interface Header {
 
 /** Runs the worker once; calls `see` with each frame. */
 async function run(rows: number, see: (header: Header, payloadBytes: number) => void): Promise<void> {
-  const child = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'worker', ...flags], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [join(root, 'dist/programs/cli/main.js'), 'worker', ...flags], { stdio: ['pipe', 'pipe', 'inherit'] });
   const { stdin, stdout } = child;
   let rest = Buffer.alloc(0);
   stdout.on('data', (chunk: Buffer) => {

@@ -15,6 +15,6 @@ console.log(`\nThe model lies in ${join(root, model)}: Parquet folders that Spar
 
 function run(title: string, args: string): void {
   console.log(`\n${title}\n$ factorflow ${args}\n`);
-  const { status } = spawnSync(process.execPath, [join(root, 'dist/cli/main.js'), ...args.split(' ')], { cwd: root, stdio: 'inherit' });
+  const { status } = spawnSync(process.execPath, [join(root, 'dist/programs/cli/main.js'), ...args.split(' ')], { cwd: root, stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);
 }

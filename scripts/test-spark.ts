@@ -55,7 +55,7 @@ for (const one of chosen) {
       FACTORFLOW_MODE: one.mode,
       FACTORFLOW_MASTER: one.master,
       FACTORFLOW_NODE: process.execPath,
-      FACTORFLOW_MAIN: join(root, 'dist/cli/main.js'),
+      FACTORFLOW_MAIN: join(root, 'dist/programs/cli/main.js'),
       FACTORFLOW_JAR: jar,
       PYSPARK_PYTHON: pythonOf(one.version),
       PYTHONDONTWRITEBYTECODE: '1',

@@ -65,7 +65,7 @@ describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patt
     expect(steps.length).toBe(patterns.length);
     for (const [at, { line, program }] of steps.entries()) {
       let ended: Promise<{ readonly stdout: string }>;
-      if (program === undefined) ended = run('sh', ['-c', `factorflow() { "${node.path}" "${join(root, 'dist/cli/main.js')}" "$@"; }; ${line}`], { cwd: reader });
+      if (program === undefined) ended = run('sh', ['-c', `factorflow() { "${node.path}" "${join(root, 'dist/programs/cli/main.js')}" "$@"; }; ${line}`], { cwd: reader });
       else {
         writeFileSync(join(reader, 'program.mjs'), program);
         ended = run(node.path, ['program.mjs'], { cwd: reader });

@@ -5,6 +5,7 @@ import type { Device } from '../../engine/run/device.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
+import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
@@ -47,12 +48,19 @@ export interface OpenDevicesOptions {
 export interface Machine extends GpuMachine {
   readonly hasGraphicsDevice: () => boolean;
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
+  /** Told the adapter that a probe found, once it has opened. */
+  readonly opened?: (adapter: Adapter) => Promise<void>;
 }
 
 /** The module whose tasks read and write files. */
 const ofCpus = { handlers: workerFile(new URL('./file-tasks.js', import.meta.url)), repeatable: isRepeatable };
 
-const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
+const thisMachine: Machine = {
+  ...gpusOfThisMachine,
+  hasGraphicsDevice,
+  probe: async (signal) => (await new KnownDrivers().take()) ?? probeWebGpu(signal),
+  opened: (adapter) => new KnownDrivers().keep(adapter),
+};
 
 /** The search for a GPU and its opening, for a session that has begun. */
 export interface Opening {
@@ -105,6 +113,7 @@ export function beginDevices({ device: requested, workers, memoryBytes, collectB
       if ('missing' in found) return await without(found.missing);
       const cards = cardsOf(requested);
       const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
+      await machine.opened?.(found.adapter);
       const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
       const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
       const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');

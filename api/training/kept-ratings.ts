@@ -80,6 +80,8 @@ export interface Continued {
   readonly start?: AlsStart | undefined;
   /** Told the factors at the end. */
   readonly kept?: (factors: AlsStart) => void;
+  /** True for a trial that nothing ends early: ALS is measured after its first iteration and its last alone. */
+  readonly measuresEnds?: boolean;
   /** The search that chose the parameters, which the model says. */
   readonly tuning?: JsonObject;
 }

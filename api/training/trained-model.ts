@@ -4,7 +4,7 @@ import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
 import { BAD_ROWS } from '../../operators/ratings/bad-rows.ts';
 import type { ModelRows } from '../../operators/training/model-rows.ts';
-import type { LoopResult } from '../../operators/training/loop.ts';
+import type { LoopResult } from '../../operators/training/training.ts';
 import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { judge, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';

@@ -3,7 +3,7 @@
  * memory, each of a `train` in a process of its own (rank 8, one iteration), the median of some runs. Another build's command may be
  * given, to be measured beside.
  *
- *     node bench/data/load.ts [--workers 1,2,4,8,16] [--runs 3] [--cli dist/cli/main.js] RATINGS...
+ *     node bench/data/load.ts [--workers 1,2,4,8,16] [--runs 3] [--cli dist/programs/cli/main.js] RATINGS...
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ const { values: options, positionals: inputs } = parseArgs({
   options: {
     workers: { type: 'string', default: [1, 2, 4, 8, 16].filter((count) => count <= availableParallelism()).join(',') },
     runs: { type: 'string', default: '3' },
-    cli: { type: 'string', default: join(import.meta.dirname, '../../dist/cli/main.js') },
+    cli: { type: 'string', default: join(import.meta.dirname, '../../dist/programs/cli/main.js') },
   },
 });
 

@@ -41,7 +41,7 @@ process.exit(0);
 
 async function bench({ name, change, steps = 6 }: Setting): Promise<void> {
   const solver = steps === 0 ? ('cholesky' as const) : { steps };
-  const variants = updateVariants(gpu.info, { rank, solver: steps === 0 ? 'cholesky' : 'cg', cgSteps: steps, biases: false });
+  const variants = updateVariants(gpu.info, { rank, solver: steps === 0 ? 'cholesky' : 'cg', biases: false });
   const found = name === 'update' ? variants[0] : variants.find((one) => one.name === name);
   if (found === undefined) throw new Error(`there are ${variants.map((one) => one.name).join(', ')}`);
   const variant = { ...found, ...change };

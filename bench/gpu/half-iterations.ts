@@ -8,6 +8,7 @@ import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { updateRows } from '../../gpu/update/half-iteration.ts';
 import { addGramMatrix } from '../../gpu/update/implicit/gram.ts';
 import { addHalf } from '../../gpu/kernels/copies/to-half.ts';
+import { int8Scale } from '../../gpu/kernels/int8/int8-plan.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { everyVariant, updateVariants } from '../../gpu/update/variants.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
@@ -33,6 +34,9 @@ export interface ProblemForm {
 
 /** μ of problems with biases, about that of the data. */
 const MEAN = 3.6;
+
+/** Of stars. */
+const LARGEST_RATING = 5;
 
 export type Side = 'items' | 'users';
 
@@ -96,7 +100,7 @@ export class HalfIterations {
 
   /** The variants that this GPU admits, best first by rule; `every` adds variants of them. */
   variants(rank: number, steps: number, { biases = false, alpha, nonnegative }: ProblemForm = {}, every = false): UpdateVariant[] {
-    return (every ? everyVariant : updateVariants)(this.gpu.info, { rank, cgSteps: steps, solver: steps === 0 ? 'cholesky' : 'cg', biases, implicit: alpha !== undefined, nonnegative });
+    return (every ? everyVariant : updateVariants)(this.gpu.info, { rank, solver: steps === 0 ? 'cholesky' : 'cg', biases, implicit: alpha !== undefined, nonnegative });
   }
 
   /** Resets the factors of a rank to the start; those of another rank are freed. */
@@ -132,7 +136,7 @@ export class HalfIterations {
     const { biases = false, alpha, nonnegative } = form;
     const { x, nextX, theta, nextTheta, beta, gamma, gram } = this.#require();
     const [block, fixed, previous, factors, bias, fixedBias] = side === 'items' ? [this.items, x, theta, nextTheta, gamma, beta] : [this.users, theta, x, nextX, beta, gamma];
-    const settings = { variant, from: 0, to: block.rows, rank, lambda: alpha === undefined ? lambda : 0, mean: biases ? MEAN : 0, solver: steps === 0 ? ('cholesky' as const) : { steps }, nonnegative, scale: 1 };
+    const settings = { variant, from: 0, to: block.rows, rank, lambda: alpha === undefined ? lambda : 0, mean: biases ? MEAN : 0, solver: steps === 0 ? ('cholesky' as const) : { steps }, nonnegative, scale: variant.precision === 'int8' ? int8Scale(LARGEST_RATING) : 1 };
     const inputs = { block, fixed, previous, factors, ...(biases ? { bias, fixedBias } : {}) };
     if (alpha === undefined) return updateRows(gpu, inputs, settings, { timed });
     const pass = gpu.pass('gram');

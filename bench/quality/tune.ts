@@ -18,7 +18,7 @@ import { describeMachine } from '../machine.ts';
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { seeds: { type: 'string', default: '3' }, sets: { type: 'string' }, trials: { type: 'string', default: '30' }, try: { type: 'string', default: 'rank=8,16,24,32 reg-param=0.01,0.02,0.05,0.1,0.2' } } });
 const root = resolve(import.meta.dirname, '../..');
-const program = join(root, 'dist/cli/main.js');
+const program = join(root, 'dist/programs/cli/main.js');
 const scratch = mkdtempSync(join(tmpdir(), 'factorflow-tune-'));
 const [what, path = ''] = positionals;
 try {

@@ -50,6 +50,16 @@ export function wholeNumber<F extends number | undefined = undefined>(spec: Numb
   return numeric('a whole number', Number.isSafeInteger, spec);
 }
 
+/** A whole number, or `auto`. */
+export function countOrAuto({ least, most, ...spec }: Spec<undefined> & { readonly least: number; readonly most: number }): Option<number | 'auto' | undefined> {
+  const read = (given: unknown, flag: string) => {
+    const value = given === 'auto' ? given : numberOf(given);
+    if (value === 'auto' || (Number.isSafeInteger(value) && value >= least && value <= most)) return value;
+    throw new UsageError(`${flag} must be auto or a whole number${range({ ...spec, least, most })}, got ${shown(given)}`);
+  };
+  return { ...spec, fallback: undefined, read };
+}
+
 export function decimal<F extends number | undefined = undefined>(spec: NumberSpec<F>): Option<number | F> {
   return numeric('a number', Number.isFinite, spec);
 }

@@ -161,7 +161,11 @@ export class Holdings {
       return await Holdings.within(ctx, work);
     } finally {
       // The loss of a device at this point does not fail the run: the next call to the device reports it.
-      await Promise.allSettled([...ctx.executor.devices, ...(ctx.executor.spilled ? [ctx.executor.spilled] : [])].map((device) => device.trim()));
+      const { devices, spilled } = ctx.executor;
+      const trimmed = (kept: readonly Device[]) => Promise.allSettled(kept.map((device) => device.trim()));
+      // Memory of a GPU is none of the process's, and its next request waits by itself.
+      void trimmed(devices.filter(({ info }) => info.ownMemory));
+      await trimmed([...devices.filter(({ info }) => !info.ownMemory), ...(spilled ? [spilled] : [])]);
     }
   }
 }

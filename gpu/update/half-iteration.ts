@@ -66,7 +66,7 @@ class UpdateKernels {
     const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
     if (variant.sum.kernel === 'vectors') return addVectorSteps(this.#gpu, pass, rows, { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps }, bindings);
     const kernels = await compileUpdate(this.#gpu, { ...this.#settings, biases: this.#biases }, { free: rows.free !== undefined, fused: rows.fused !== undefined, batches: rows.batches.length > 0, short: rows.short.map(({ longest }) => longest) });
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
+    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, steps: this.#steps, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };

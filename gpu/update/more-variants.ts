@@ -7,7 +7,7 @@ import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import type { UpdateVariant } from './variant.ts';
 import { admitsFused } from './admits-fused.ts';
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
 
 /** A part of a variant's name, and the change that it stands for; `apply` gives undefined when nothing would change. */
 interface Change {
@@ -67,9 +67,9 @@ function applied(variant: UpdateVariant, group: readonly Change[], shape: Shape)
   });
 }
 
-function runs(info: GpuInfo, { precision, sum, fused, halfA }: UpdateVariant, { rank, cgSteps, biases, implicit = false }: Shape): boolean {
+function runs(info: GpuInfo, { precision, sum, fused, halfA }: UpdateVariant, { rank, biases, implicit = false }: Shape): boolean {
   if (sum.kernel === 'tensor') {
-    if (fused !== undefined && !admitsFused(info, { rank, cgSteps, biases, implicit }, fused.bin, halfA)) return false;
+    if (fused !== undefined && !admitsFused(info, { rank, biases, implicit }, fused.bin, halfA)) return false;
     return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases, implicit });
   }
   if (sum.kernel === 'vectors' || sum.kernel === 'int8' || precision === 'int8') return true;

@@ -76,9 +76,8 @@ function isDualRegular({ lambda, offset = 0, damping = 0, biasLambda = lambda }:
 }
 
 /** Parameters of the matrix-free kernel for a variant's short rows. */
-export function freeParams(gpu: Gpu, { variant, rank, solver }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>, biases: boolean): UpdateMatrixFreeParams {
-  const steps = solver === 'cholesky' ? 0 : solver.steps;
-  return chooseUpdateMatrixFree(rank, variant.precision === 'f32' ? 'f32' : 'f16', steps, biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
+export function freeParams(gpu: Gpu, { variant, rank }: Pick<UpdateSettings, 'variant' | 'rank'>, biases: boolean): UpdateMatrixFreeParams {
+  return chooseUpdateMatrixFree(rank, variant.precision === 'f32' ? 'f32' : 'f16', biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
 }
 
 /** Parts of a block for which larger parts still leave no workgroup waiting for another at the end. */

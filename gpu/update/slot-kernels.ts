@@ -37,8 +37,7 @@ export async function compileSolve(gpu: Gpu, { variant, rank, solver, nonnegativ
     const params = chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes });
     return { compiled: await gpu.compile(solveCholeskyKernel, params), workgroups: one };
   }
-  const { steps } = solver;
-  if (variant.registers) return { compiled: await gpu.compile(solveCgRegistersKernel, { rank, steps, halfA: variant.halfA, biases, half }), workgroups: one };
-  const params: SolveCgParams = { rank, steps, a: variant.halfA ? 'f16' : 'f32', biases, half };
+  if (variant.registers) return { compiled: await gpu.compile(solveCgRegistersKernel, { rank, halfA: variant.halfA, biases, half }), workgroups: one };
+  const params: SolveCgParams = { rank, a: variant.halfA ? 'f16' : 'f32', biases, half };
   return { compiled: await gpu.compile(solveCgKernel, params), workgroups: (rows) => solveCgWorkgroups(params, rows) };
 }

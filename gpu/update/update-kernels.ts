@@ -58,19 +58,13 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   await Promise.all([rows, ...mirrors]);
 }
 
-async function compileFused(gpu: Gpu, { variant, rank, solver, biases, implicit }: KernelSettings, bin: number): Promise<CompiledKernel> {
-  const steps = stepsOf(solver);
-  if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin, steps });
-  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, steps, halfA: variant.halfA });
-  return gpu.compile(updateTensorKernel, { rank, bin, biases, steps, halfA: variant.halfA });
+async function compileFused(gpu: Gpu, { variant, rank, biases, implicit }: KernelSettings, bin: number): Promise<CompiledKernel> {
+  if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin });
+  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, halfA: variant.halfA });
+  return gpu.compile(updateTensorKernel, { rank, bin, biases, halfA: variant.halfA });
 }
 
 async function compileFree(gpu: Gpu, settings: KernelSettings): Promise<SizedKernel> {
   const params = freeParams(gpu, settings, settings.biases);
   return { compiled: await gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
-}
-
-/** Steps of CG; 0 for Cholesky. */
-function stepsOf(solver: UpdateSettings['solver']): number {
-  return solver === 'cholesky' ? 0 : solver.steps;
 }

@@ -35,10 +35,13 @@ const WALKERS = 4224;
 const VECTOR_RANKS = 129;
 const VECTOR_PART = 2048;
 
+/** Largest rank with A in float32 registers where factors are gathered in 8 bits: rank 136 takes 14.0 ms by A in float16, and 15.3 by float32. */
+const INT8_FULL_REGISTERS = 128;
+
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
 
 /**
  * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then CG by vectors, then
@@ -54,20 +57,20 @@ export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...main, ...moreVariants(info, shape, main)];
 }
 
-function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit = false, nonnegative = false }: Shape): UpdateVariant[] {
+function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false, nonnegative = false }: Shape): UpdateVariant[] {
   if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })) return [];
   // A of implicit data is not of the size of n, by which float16 would divide it.
   const halfA = rank > FULL_REGISTERS && !implicit;
   const bins = tensorBins(rank);
   const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases, implicit })) ?? LEAST_BIN;
-  const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, cgSteps, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: REGION_RATINGS, sorted: true } as const;
+  const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: REGION_RATINGS, sorted: true } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
   // The dual system of a row of implicit data has the size of all rows of θ, and that of one with x >= 0 a bound for each feature.
   const shorts = [64, 32, 0].filter((longest) => longest === 0 || (!implicit && !nonnegative && admits(info, updateShortKernel, { rank, longest, biases, centre: biases })));
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
-  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admitsFused(info, { rank, biases, implicit, cgSteps }, bin, halfA));
+  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admitsFused(info, { rank, biases, implicit }, bin, halfA));
   if (fusedBin === undefined) return variants;
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS };
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
@@ -75,10 +78,11 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
 
 /** The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with dual systems as the rule has them for float16. */
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
-  const { rank, cgSteps: steps, biases, implicit = false } = shape;
+  const { rank, biases, implicit = false } = shape;
   if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
   return tensorVariants(info, shape)
-    .filter(({ fused, halfA }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, steps, halfA }))
+    .map((variant) => ({ ...variant, halfA: rank > INT8_FULL_REGISTERS }))
+    .filter(({ fused, halfA }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, halfA }))
     .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));
 }
 
@@ -101,7 +105,7 @@ function named(name: string, short: number): string {
   return short === 0 ? name : `${name}-short${short}`;
 }
 
-function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit = false }: Shape): UpdateVariant[] {
+function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
   const variants: UpdateVariant[] = [];
   const limits = { threads: info.limits.workgroupThreads, bytes: Math.min(16384, info.limits.workgroupBytes) };
   const tiles = rank <= 32 ? [4, 8] : [8, 4];
@@ -116,7 +120,7 @@ function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit 
         short: 0,
         free: false,
         halfA: false,
-        registers: registers(info, rank, cgSteps, false, biases),
+        registers: registers(info, rank, false, biases),
         partRatings: PART_RATINGS,
         regionBytes: REGION_BYTES,
         regionRatings: REGION_RATINGS,
@@ -129,8 +133,8 @@ function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit 
   return variants;
 }
 
-/** True when the solver that keeps A in registers serves: a thread has a row of A, in float32 up to 128 features. */
-function registers(info: GpuInfo, rank: number, steps: number, halfA: boolean, biases: boolean): boolean {
-  const largest = halfA ? REGISTER_RANKS : 128;
-  return paddedRank(rank) <= largest && admits(info, solveCgRegistersKernel, { rank, steps, halfA, biases, half: true });
+/** True when the solver that keeps A in registers serves: a thread has a row of A, in float32 up to FULL_REGISTERS features. */
+function registers(info: GpuInfo, rank: number, halfA: boolean, biases: boolean): boolean {
+  const largest = halfA ? REGISTER_RANKS : FULL_REGISTERS;
+  return paddedRank(rank) <= largest && admits(info, solveCgRegistersKernel, { rank, halfA, biases, half: true });
 }

@@ -15,7 +15,7 @@ import { contracts, type KernelChoice, type KernelTuning, type TaskOf, type Upda
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { AlsParams } from './params.ts';
 import { implicitWeights } from './implicit/weights.ts';
-import { chooseSolver } from './solver-choice.ts';
+import { chooseSolver, mostSteps } from './solver-choice.ts';
 
 /** By the side whose rows are solved. */
 export interface AlsChoices {
@@ -142,11 +142,11 @@ export function profileOfSorted({ byUser, byItem }: Readonly<Record<'byUser' | '
 
 /** `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
 function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
-  const { rank, precision, kernel, biases, cgSteps } = params;
+  const { rank, precision, kernel, biases } = params;
   const solver = chooseSolver(params, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
   const { implicitPrefs, nonnegative } = params;
   const largestRating = implicitPrefs ? largestOfRoots(params, largest) : largest;
-  return { rank, solver, cgSteps, precision, biases, ...(implicitPrefs ? { implicit: true } : {}), ...(nonnegative ? { nonnegative } : {}), rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
+  return { rank, solver, cgSteps: mostSteps(params), precision, biases, ...(implicitPrefs ? { implicit: true } : {}), ...(nonnegative ? { nonnegative } : {}), rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
 }
 
 /** The largest of √w and t / √w, which kernels in float16 stage. Without weights, with α = 0, there is no bound. */

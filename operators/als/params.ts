@@ -6,8 +6,10 @@ import { askedPartitions } from './partitions.ts';
 export interface AlsParams extends CommonParams {
   /** Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or one of both for each row (`auto`). */
   readonly solver: 'auto' | 'cholesky' | 'cg';
-  /** f_s of cuMF_ALS, Algorithm 1. */
-  readonly cgSteps: number;
+  /**
+   * f_s of cuMF_ALS, Algorithm 1. `auto`: 6 in the first three iterations, which start far from where they end, and 4 in later ones, which start from the factors before; 6 for implicit data.
+   */
+  readonly cgSteps: number | 'auto';
   /** True keeps all factors >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
   readonly nonnegative: boolean;
   /**
@@ -57,7 +59,7 @@ export const alsTable: ParamTable<AlsParams> = {
   params: {
     ...commonParams,
     solver: { kind: 'choice', help: 'solve rows exactly, by conjugate gradients, or by the faster of the two', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' },
-    cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
+    cgSteps: { kind: 'whole number or auto', help: 'steps of conjugate gradients a row; auto: 6 in the first iterations, then 4', least: 1, most: 1000, fallback: 'auto' },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free)', fallback: false },
     regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
     start: { kind: 'choice', help: "users to begin with: absolute values of Gaussian rows, which find the ratings' level at once, or Spark's Gaussian rows", choices: ['level', 'spark'], fallback: 'level', defaultText: 'level; implicit: spark' },

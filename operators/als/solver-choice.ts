@@ -1,4 +1,5 @@
 import type { AlsParams } from './params.ts';
+import type { RatingsProfile } from '../planner/profile.ts';
 import type { SolverChoice } from '../tasks/tasks.ts';
 
 /** A number of ratings above that of any row. */
@@ -9,34 +10,68 @@ export const ALL_ROWS = 2 ** 31 - 1;
  */
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 
+/** Steps of cgSteps `auto`: the first iterations start far from where they end, later ones from the factors before. */
+const AUTO = { first: 6, iterations: 3, later: 4 } as const;
+
+type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>;
+
+/** Numbers of a set of ratings. */
+type Counts = Pick<RatingsProfile, 'users' | 'items' | 'ratings'>;
+
+/** o in standard deviations from which every row is held near the mean, so that few steps end at its solution. */
+const HELD = 1;
+
+/** Ratings of a row for each feature, on average of the side with more rows, from which few steps end at its solution as well. */
+const RATED = 2;
+
+/** Steps of CG in any iteration, at most. */
+export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
+  return cgSteps === 'auto' ? AUTO.first : cgSteps;
+}
+
+/**
+ * True where later iterations take fewer steps: where rows are held by `regOffset`, or have twice as many ratings on average as features. On sparser data with less
+ * regularization fewer steps changed the test RMSE after ten iterations by up to 0.003 (docs/measured/performance.md, Steps of conjugate gradients).
+ */
+export function takesFewer({ rank, cgSteps, implicitPrefs, regOffset }: Steps, { users, items, ratings }: Counts): boolean {
+  return cgSteps === 'auto' && !implicitPrefs && (regOffset >= HELD || ratings >= RATED * rank * Math.max(users, items));
+}
+
+/** Steps of CG in an iteration, counted from 1. */
+export function stepsOf(params: Steps, counts: Counts, iteration: number): number {
+  return takesFewer(params, counts) && iteration > AUTO.iterations ? AUTO.later : mostSteps(params);
+}
+
 /**
  * The solver of each row. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
  * normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps and the first
  * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 40 on, for
- * any row; a GPU has other rates, and solves all rows one way. Non-negative factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same model.
+ * any row; a GPU has other rates, and solves all rows one way. Non-negative factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same model. `fewer`: later iterations take fewer steps.
  */
-export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>, kind: 'cpu' | 'gpu' = 'cpu'): SolverChoice & { readonly kernel: string; readonly reason: string } {
-  const { rank: f, solver, cgSteps, nonnegative } = params;
+export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>, kind: 'cpu' | 'gpu' = 'cpu', fewer = false): SolverChoice & { readonly kernel: string; readonly reason: string } {
+  const { rank: f, solver, nonnegative } = params;
+  const cgSteps = mostSteps(params);
+  const named = fewer ? `${cgSteps}, then ${AUTO.later}` : String(cgSteps);
   if (nonnegative) {
     const reason = `nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting ${kind === 'gpu' ? 'on swept matrices in float32' : 'in float64'} on its formed A; CG cannot keep x >= 0`;
     return { cgBelow: 0, cgSteps, kernel: 'nnls', reason };
   }
   if (solver === 'cholesky') return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };
-  if (solver === 'cg') return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver cg, ${cgSteps} steps, as asked` };
-  if (kind === 'gpu') return gpuSolver(f, cgSteps);
+  if (solver === 'cg') return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${named})`, reason: `solver cg, ${named} steps, as asked` };
+  if (kind === 'gpu') return gpuSolver(f, cgSteps, named);
   const padded = Math.ceil(f / 8) * 8;
   const exactPerRating = (padded * (padded + 1) + 2 * padded) / rates.normalEquations;
   const exactPerRow = (padded ** 3 / 3 + 4 * padded ** 2) / rates.cholesky;
   const cgPerRating = (padded * (2 + 4 * (cgSteps + 1))) / rates.conjugateGradient;
   const costs = `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns exactly and ${cgPerRating.toFixed(0)} ns by ${cgSteps} CG steps, a row ${(exactPerRow / 1000).toFixed(1)} µs more exactly`;
   if (cgPerRating <= exactPerRating) {
-    return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver auto: CG for all rows; ${costs}` };
+    return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${named})`, reason: `solver auto: CG for all rows; ${costs}` };
   }
   const cgBelow = Math.ceil(exactPerRow / (cgPerRating - exactPerRating));
   return {
     cgBelow,
     cgSteps,
-    kernel: `cg(${cgSteps}) below ${cgBelow}, else cholesky`,
+    kernel: `cg(${named}) below ${cgBelow}, else cholesky`,
     reason: `solver auto: CG for rows under ${cgBelow} ratings, Cholesky for the others; ${costs}`,
   };
 }
@@ -44,7 +79,7 @@ export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgStep
 /** The largest f at which a row's Cholesky costs a GPU no more than its CG steps. */
 const EXACT_ON_GPU = 32;
 
-function gpuSolver(f: number, cgSteps: number): SolverChoice & { readonly kernel: string; readonly reason: string } {
-  if (f > EXACT_ON_GPU) return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver auto on a GPU: ${cgSteps} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and Cholesky costs f³/3 a row` };
+function gpuSolver(f: number, cgSteps: number, named: string): SolverChoice & { readonly kernel: string; readonly reason: string } {
+  if (f > EXACT_ON_GPU) return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${named})`, reason: `solver auto on a GPU: ${named} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and Cholesky costs f³/3 a row` };
   return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: `solver auto on a GPU: Cholesky for all rows, since f = ${f} <= ${EXACT_ON_GPU}` };
 }

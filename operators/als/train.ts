@@ -14,7 +14,8 @@ import { joined, joinedParts, partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
-import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
+import { runLoop } from '../training/loop.ts';
+import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
 import { rankingMetricOf } from '../params/common.ts';
@@ -27,6 +28,7 @@ import { implicitErrors } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { sortedRowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
+import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
@@ -53,6 +55,8 @@ export interface TrainAlsOptions {
   /** See LoopOptions. */
   readonly copySeconds?: number;
   /** See LoopOptions. */
+  readonly measuresEnds?: boolean | undefined;
+  /** See LoopOptions. */
   readonly checkpoints?: Checkpoints<Matrices> | undefined;
 }
 
@@ -61,7 +65,7 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, measuresEnds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
   const level = params.biases || params.regOffset !== 0 ? (known ?? (await sortedRatingFacts(ratings, ctx))) : { mean: 0, deviation: 0 };
@@ -82,6 +86,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       devices,
       rule: new StoppingRule(params, ratings.test),
       copySeconds,
+      measuresEnds,
       checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
       measure: rank && ((factors, held) => rank(joinedRows(sidesOf(factors)), held)),
       prepare: async (left, from) => {
@@ -131,7 +136,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
   };
   return {
     startLoss: undefined,
-    round: () => ({}),
+    round: (number) => ({ cgSteps: stepsOf(params, { users: data.byUser.rows, items: data.byItem.rows, ratings: data.byUser.ratings }, number) }),
     check: (number, results) => {
       for (const solved of ['items', 'users'] as const) {
         const bad = badRow(solvedValues(results, solved), slices[`update-${solved}`], blocks[solved].rows);

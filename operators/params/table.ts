@@ -12,12 +12,22 @@ interface Described<T> {
   readonly defaultText?: string;
 }
 
-export interface NumberParam extends Described<number> {
-  readonly kind: 'whole number' | 'number';
-  /** Least and most; `above` excludes the bound itself. */
+/** Least and most; `above` excludes the bound itself. */
+interface Bounds {
   readonly least?: number;
   readonly most?: number;
   readonly above?: number;
+}
+
+export interface NumberParam extends Described<number>, Bounds {
+  readonly kind: 'whole number' | 'number';
+}
+
+/** A whole number, or `auto`. */
+export interface CountParam extends Described<number | 'auto'> {
+  readonly kind: 'whole number or auto';
+  readonly least: number;
+  readonly most: number;
 }
 
 /** A number, or two for users and items. */
@@ -45,9 +55,9 @@ export interface TextParam extends Described<string> {
   readonly meaning: string;
 }
 
-export type Param = NumberParam | PairParam | ChoiceParam | ToggleParam | TextParam;
+export type Param = NumberParam | CountParam | PairParam | ChoiceParam | ToggleParam | TextParam;
 
-type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
+type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [number | 'auto'] ? ([T] extends [string] ? ChoiceParam<T> : CountParam) : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
 
 /** A description of each parameter of P: those that P requires have a fallback, and no others. */
 export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };
@@ -147,10 +157,11 @@ function isOf(param: Param, value: unknown): boolean {
     const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
     return values.every((one) => Number.isFinite(one) && (one as number) >= (param.least ?? Number.NEGATIVE_INFINITY));
   }
+  if (param.kind === 'whole number or auto' && value === 'auto') return true;
   if (param.kind === 'choice') return param.choices.includes(value as string);
   if (param.kind === 'toggle') return typeof value === 'boolean';
   if (param.kind === 'text') return typeof value === 'string' && value !== '';
-  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY, above = Number.NEGATIVE_INFINITY } = param;
+  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY, above = Number.NEGATIVE_INFINITY }: Bounds = param;
   const isNumber = param.kind === 'number' ? Number.isFinite(value) : Number.isInteger(value);
   return isNumber && (value as number) >= least && (value as number) <= most && (value as number) > above;
 }
@@ -160,6 +171,7 @@ function meaningOf(param: Param): string {
   if (param.kind === 'toggle') return 'true or false';
   if (param.kind === 'text') return param.meaning;
   if (param.kind === 'one or two numbers') return `a number${param.least === undefined ? '' : ` >= ${param.least}`}, or two for users and items`;
+  if (param.kind === 'whole number or auto') return `auto or a whole number from ${param.least} to ${param.most.toLocaleString('en')}`;
   const { least, most, above } = param;
   if (least !== undefined && most !== undefined) return `a ${param.kind} from ${least} to ${most.toLocaleString('en')}`;
   return `a ${param.kind}${least === undefined ? '' : ` >= ${least}`}${above === undefined ? '' : ` > ${above}`}`;

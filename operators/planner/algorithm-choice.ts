@@ -1,3 +1,5 @@
+import type { AlsParams } from '../als/params.ts';
+import { mostSteps } from '../als/solver-choice.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { schedulesFor } from '../sgd/schedules/choose-schedule.ts';
 import { factorStride } from './sizes.ts';
@@ -9,7 +11,7 @@ export interface AlgorithmProblem {
   readonly items: number;
   readonly ratings: number;
   readonly rank: number;
-  readonly cgSteps: number;
+  readonly cgSteps: AlsParams['cgSteps'];
   /** Training ends at this validation RMSE, so that the choice depends on time alone. */
   readonly targetRmse?: number;
 }
@@ -80,7 +82,7 @@ function alsSeconds({ users, items, ratings, rank, cgSteps }: AlgorithmProblem):
   const f = factorStride(rank);
   const side = (rows: number) => {
     const exact = ratings * ((f * (f + 1) + 2 * f) / 40) + rows * ((f ** 3 / 3 + 4 * f ** 2) / 25);
-    const cg = ratings * ((f * (2 + 4 * (cgSteps + 1))) / 33);
+    const cg = ratings * ((f * (2 + 4 * (mostSteps({ cgSteps }) + 1))) / 33);
     return Math.min(exact, cg);
   };
   return (side(users) + side(items)) * 1e-9;

@@ -60,7 +60,7 @@ function costOfHalf({ profile: { ratings: nz }, params, compute, device, rows, s
  * (cuMF, section 4.3, has A and b reduced).
  */
 export function costOfVectors(problem: Costed): number {
-  const { profile: { ratings: nz }, params: { rank, cgSteps }, compute, device, rows } = problem;
+  const { profile: { ratings: nz }, params: { rank }, solver: { cgSteps }, compute, device, rows } = problem;
   const rates = ratesOf(device, cgSteps);
   const d = compute.length;
   const gathered = nz * (4 * rank + 8) * (cgSteps + 1);

@@ -1,71 +1,21 @@
-import { DeviceLostError, type DivergedError } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { DeviceLostError } from '../../engine/errors.ts';
 import type { Partition } from '../../engine/partition.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
-import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
+import { keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
 import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
-import { type Given, runSteps, type StepResults } from '../../engine/run/run-steps.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
-import type { Checkpoints, HostCopy } from './host-copy.ts';
+import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import { handedBytes } from './planned-checkpoints.ts';
-import type { StoppingRule } from './stopping-rule.ts';
-
-/** An algorithm in the form that the loop runs: a bound plan, and pure functions of the results of its steps. */
-export interface Training<Factors> {
-  readonly bound: BoundPlan;
-  readonly keep: KeptVersions;
-  /** Partitions that the first steps find in host memory, or at places. The loop empties the list then: factors to go on from are on the devices, and nowhere else. */
-  readonly given: Given[];
-  /** The loss that the first round is compared with; `measure`: that of the start; undefined: the first round is not compared. */
-  readonly startLoss: number | 'measure' | undefined;
-  /** Parameters of a round's tasks. */
-  round(number: number): JsonObject;
-  /** Throws DivergedError for a round whose tasks report that. */
-  check(number: number, results: StepResults): void;
-  errors(measured: StepResults): TrainingErrors;
-  /** True where the loss shows that the run has diverged. */
-  diverged(loss: number, before: number): boolean;
-  divergence(number: number, loss: number, before: number): DivergedError;
-  /** Halves the steps of the round that is run again and of all later ones, and gives the new rate. Absent where rounds are not run again. */
-  slower?(number: number): number;
-  /** Called with the loss of each round that is kept. */
-  accepted?(loss: number): void;
-  /** State after the last round that was kept, beside its factors; `prepare` finds it in the copy. */
-  course?(): JsonObject;
-  /** The factors that the phase `end` handed out; `last`: no round follows. */
-  factors(results: StepResults, last: boolean): Factors;
-}
-
-export interface LoopOptions<Factors> {
-  readonly called: 'iteration' | 'epoch';
-  readonly maxIter: number;
-  readonly devices: readonly DeviceInfo[];
-  readonly rule: StoppingRule;
-  /** Seconds between two copies of a device's factors to the host, at least. */
-  readonly copySeconds?: number;
-  readonly checkpoints?: Checkpoints<Factors> | undefined;
-  /** Further measures of a version, from its factors in host memory. */
-  measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;
-  /** The training on these devices, from the start or from factors. */
-  prepare(devices: readonly DeviceInfo[], from: HostCopy<Factors> | undefined): Promise<Training<Factors>>;
-}
-
-export interface LoopResult<Factors> {
-  readonly factors: Factors;
-  readonly iterations: readonly TrainingIteration[];
-  /** The iteration whose factors these are. */
-  readonly bestIteration: number;
-  /** Set when the last device was lost: the factors are those that had reached the host by then. */
-  readonly lost?: DeviceLostError;
-}
+import type { LoopOptions, LoopResult, Training } from './training.ts';
 
 /** Rounds that are run again one after the other, at most. */
 export const MOST_RESTARTS = 3;
@@ -177,10 +127,17 @@ class Loop<Factors> {
       const { versions } = round;
       await this.#round(training, round.steps, number);
       const seconds = (performance.now() - started) / 1000;
-      const measuring = this.#measure(training, versions);
+      const measuring = this.#measures(number) ? this.#measure(training, versions) : undefined;
       // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
       const measured = await measuring;
+      if (measured === undefined) {
+        best = good = { number, versions };
+        for (const old of kept) await this.#free(training, old, [versions]);
+        if (losable) await this.#offerCopy(training, good, best);
+        number++;
+        continue;
+      }
       const testMetrics = await this.#options.measure?.(await this.#fetch(training, versions), this.#ctx);
       const errors = testMetrics === undefined ? measured : { ...measured, testMetrics };
       // A kill loses an interval at most.
@@ -215,6 +172,11 @@ class Loop<Factors> {
       number++;
     }
     return { factors: await this.#factorsOf(training, best, true), iterations: this.#iterations, bestIteration: best.number };
+  }
+
+  #measures(number: number): boolean {
+    const { measuresEnds = false, maxIter } = this.#options;
+    return !measuresEnds || number === 1 || number === maxIter;
   }
 
   /** The loss that the round behind the copy is compared with. */

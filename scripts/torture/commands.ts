@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { dirname, join, relative, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
-const program = join(root, 'dist/cli/main.js');
+const program = join(root, 'dist/programs/cli/main.js');
 /** A command that takes longer hangs. */
 const PATIENCE_MILLISECONDS = 120_000;
 

@@ -1,5 +1,8 @@
 /** The devices of a session; no driver can disturb a run on the CPU. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
 import { beginDevices, type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions, type SessionDevice } from '../../api/devices/open-devices.ts';
 import type { Session } from '../../api/session.ts';
@@ -10,6 +13,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { explainProbe } from '../../gpu/probe/explain-probe.ts';
+import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import type { Card } from '../../gpu/cards/find-cards.ts';
@@ -112,6 +116,38 @@ describe('a GPU that is opened beside other work', () => {
     const ctx = contextOf(new LocalExecutor([]));
     const devices = await AwaitedDevices.of({ opening: true, opened: () => new Promise<void>(() => {}) } as unknown as Session, { precision: 'auto' }, ctx, false);
     await expect(devices.during(ctx, () => Promise.reject(new Error('row 3')), () => {})).rejects.toThrow('row 3');
+  });
+});
+
+describe('a driver that has served before', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'known-driver-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const known = (system = 'driver 1') => new KnownDrivers(folder, system);
+
+  it('is known until it is opened, so that a crash in it is followed by a probe', async () => {
+    await known().keep(card);
+    expect(await known().take()).toEqual({ adapter: card, messages: '' });
+    expect(await known().take()).toBeUndefined();
+  });
+
+  it('is not known after a change of the system, nor from a file that is damaged or of a computing processor', async () => {
+    await known().keep(card);
+    expect(await known('driver 2').take()).toBeUndefined();
+    writeFileSync(join(folder, 'known-driver.json'), '{"format":');
+    expect(await known().take()).toBeUndefined();
+    rmSync(join(folder, 'known-driver.json'));
+    await known().keep({ ...card, isFallback: true });
+    expect(await known().take()).toBeUndefined();
+  });
+
+  it('is noted once its GPU has opened, and not where that failed', async () => {
+    const seen: string[] = [];
+    const machine = (open: Machine['open']): Machine => ({ ...machineWith({ adapter: card, messages: '' }, open), opened: async ({ name }) => void seen.push(name) });
+    const device = { info: { ...h200Info, place: 'gpu:0' }, adapter: { name: 'a card', software: false }, close: async () => {} } as unknown as Awaited<ReturnType<Machine['open']>>;
+    await opened('auto', machine(() => Promise.reject(new Error('gone'))));
+    expect(seen).toEqual([]);
+    await opened('auto', machine(async () => device));
+    expect(seen).toEqual(['a card']);
   });
 });
 

@@ -79,6 +79,26 @@ describe('TrainValidationSplit', () => {
     expect(model.metadata.tuning).toMatchObject({ metric: 'rmse', best: best.number, trials: [{ number: 1 }, { number: 2 }] });
   });
 
+  it('measures trials of ALS after the first iteration and the last alone, unless they may end early', async () => {
+    const measuredBy = async (params: TrialParams) => {
+      const seen: number[][] = [];
+      const estimator = (made: TrialParams) => {
+        const own = als({ ...params, ...made });
+        const fit: ALS['fit'] = async (...args) => {
+          const model = await ALS.prototype.fit.apply(own, args);
+          seen.push((model.training?.iterations ?? []).map(({ iteration }) => iteration));
+          return model;
+        };
+        return Object.assign(own, { fit });
+      };
+      const { trials } = await new TrainValidationSplit({ estimator, grid: [{ rank: 2 }] }).fit(ratings);
+      expect(trials[0].iterations).toBe(6);
+      return seen[0];
+    };
+    expect(await measuredBy({})).toEqual([1, 6]);
+    expect(await measuredBy({ earlyStop: 6 })).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
   it('gives the same with several trials at the same time, and after an interruption', async () => {
     const options = { estimator: als, space: { rank: [2, 3], regParam: [0.3, 0.1, 0.03] }, warmStart: true };
     const whole = await new TrainValidationSplit(options).fit(ratings);

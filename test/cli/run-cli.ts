@@ -7,7 +7,7 @@ import { afterAll, expect, inject } from 'vitest';
 import { finish, startRun } from '../../cli/run-cli.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-export const program = join(root, 'dist/cli/main.js');
+export const program = join(root, 'dist/programs/cli/main.js');
 
 /** 100,000 real ratings {user, item, rating, timestamp}. */
 export const ratings = join(root, 'examples/data/movietweetings-100k/ratings.parquet');

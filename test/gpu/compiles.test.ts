@@ -39,7 +39,7 @@ describe('the texts of kernels, also those for other hardware', () => {
     it(`compile for every variant of a half-iteration of rank ${rank}`, async () => {
       const texts = new Map<string, string>();
       const add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));
-      for (const variant of everyVariant(tensorGpu, { rank, solver: 'cg', cgSteps: 6, biases })) addKernels(add, variant, rank, biases);
+      for (const variant of everyVariant(tensorGpu, { rank, solver: 'cg', biases })) addKernels(add, variant, rank, biases);
       expect(texts.size).toBeGreaterThan(20);
       for (const [label, text] of texts) expect(await gpu.errorsOf(label, text), label).toEqual([]);
     });
@@ -53,13 +53,13 @@ function addKernels(add: Add, { sum, fused, short, precision, halfA }: UpdateVar
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
   else if (sum.kernel === 'int8' || precision === 'int8') {
     add(normalEquationsInt8Kernel, { rank, biases });
-    if (fused) return add(updateInt8Kernel, { rank, biases, steps: 6, halfA });
+    if (fused) return add(updateInt8Kernel, { rank, biases, halfA });
   } else if (sum.kernel === 'vectors') {
     for (const first of [true, false]) add(vectorProductsKernel, { rank, precision, biases, first, threads: sum.threads, lanes: sum.lanes, width: sum.width });
   } else {
     const { kernel: _kernel, ...tiles } = sum;
     add(normalEquationsKernel, { rank, precision, biases, ...tiles });
   }
-  if (fused) add(updateTensorKernel, { rank, bin: fused.bin, biases, steps: 6, halfA });
+  if (fused) add(updateTensorKernel, { rank, bin: fused.bin, biases, halfA });
   if (short > 0) for (const centre of [false, biases]) add(updateShortKernel, { rank, longest: short, biases, centre });
 }

@@ -13,7 +13,8 @@ import { dominantItem } from '../../operators/sgd/schedules/convergence.ts';
 import { LearningRate } from '../../operators/sgd/learning-rate.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
-import { type LoopResult, MOST_RESTARTS, runLoop } from '../../operators/training/loop.ts';
+import { MOST_RESTARTS, runLoop } from '../../operators/training/loop.ts';
+import type { LoopResult } from '../../operators/training/training.ts';
 import { StoppingRule } from '../../operators/training/stopping-rule.ts';
 import { cpuInfo } from '../support/device-info.ts';
 

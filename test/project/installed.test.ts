@@ -88,7 +88,7 @@ describe.each([
   });
 
   it('says how to add the package for GPUs that was left out', async () => {
-    const command = join(installed, 'dist/cli/main.js');
+    const command = join(installed, 'dist/programs/cli/main.js');
     const doctor = await ended(node, command, 'doctor');
     expect(doctor).toMatchObject({ code: 0, stdout: expect.stringMatching(/webgpu +not installed\n(.|\n)*The package webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@0/) });
     const { version } = JSON.parse(readFileSync(join(root, 'node_modules/webgpu/package.json'), 'utf8')) as { readonly version: string };
@@ -104,7 +104,7 @@ describe('on a Node that is too old', () => {
   const message = /factorflow needs Node 22\.12 or newer, and this is 20\.11\.0\. Install a newer one from https:\/\/nodejs\.org, or give your project its own: after npm install node@24, npx and npm scripts there run with it\n/i;
 
   it('the command, an import and a require say the same', async () => {
-    expect(await ended(process.execPath, '--import', older, join(installed, 'dist/cli/main.js'), 'doctor')).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+    expect(await ended(process.execPath, '--import', older, join(installed, 'dist/programs/cli/main.js'), 'doctor')).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
     expect(await ended(process.execPath, '--import', older, '--input-type=module', '-e', "import 'factorflow'")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
     expect(await ended(process.execPath, '--import', older, '--input-type=commonjs', '-e', "require('factorflow')")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
   });

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { CounterRandom } from '../../engine/random.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const program = join(root, 'dist/cli/main.js');
+const program = join(root, 'dist/programs/cli/main.js');
 
 /** Milliseconds between two looks for the first checkpoint. */
 const LOOK = 2;

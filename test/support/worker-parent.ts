@@ -5,7 +5,7 @@ import { frameHead } from '../../cli/worker/frame-output.ts';
 import type { JsonObject } from '../../engine/json.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-export const program = join(root, 'dist/cli/main.js');
+export const program = join(root, 'dist/programs/cli/main.js');
 
 export interface Frame {
   readonly header: JsonObject;

@@ -6,7 +6,7 @@ import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import { ALS } from '../../training/als.ts';
 import { chainsOf, type PlannedTrial, rungsOf, warmIterations } from './schedule.ts';
 import type { TrainValidationSplit, TrainValidationSplitOptions, TuneOptions } from './train-validation-split.ts';
-import { isError, type RanTrial, runTrial, type Trial, type TrialRatings, type TunedEstimator } from './trial.ts';
+import { endsEarly, isError, type RanTrial, runTrial, type Trial, type TrialRatings, type TunedEstimator } from './trial.ts';
 
 /** The best trial: of equal ones the first. Throws DataError where all failed. */
 export function bestOf(trials: readonly Trial[], metric: string): Trial {
@@ -147,8 +147,7 @@ export class Search {
 
   /** True for a trial whose factors may be those of an earlier iteration than its last. */
   #endsEarly({ params }: PlannedTrial): boolean {
-    const made = this.#options.estimator(params) as { readonly params?: { readonly earlyStop?: number; readonly targetRmse?: number } };
-    return !isError(this.#split.metric) || made.params?.earlyStop !== undefined || made.params?.targetRmse !== undefined;
+    return !isError(this.#split.metric) || endsEarly(this.#options.estimator(params));
   }
 
   #maxIter({ params }: PlannedTrial): number {

@@ -75,7 +75,8 @@ export async function runTrial({ number, params, metric, make, iterations, from,
   let factors: AlsStart | undefined;
   try {
     const estimator = make({ ...params, ...(iterations === undefined ? {} : { maxIter: iterations }), ...rankedBy(metric, params, iterations, make) });
-    const model = await estimator.fit(train, { validation, signal, onEvent, ...(isOwn(estimator) ? { continued: { start: from?.factors, kept: (ended: AlsStart) => (factors = ended) } } : {}) });
+    const measuresEnds = isError(metric) && !endsEarly(estimator);
+    const model = await estimator.fit(train, { validation, signal, onEvent, ...(isOwn(estimator) ? { continued: { measuresEnds, start: from?.factors, kept: (ended: AlsStart) => (factors = ended) } } : {}) });
     const { training } = model;
     const best = training?.iterations.find(({ iteration }) => iteration === training.bestIteration);
     const value = isError(metric) ? (metric === 'rmse' ? best?.testRmse : best?.testMae) : best?.testMetrics?.[metric];
@@ -85,7 +86,7 @@ export async function runTrial({ number, params, metric, make, iterations, from,
       number,
       params,
       value,
-      iterations: before + training.iterations.length,
+      iterations: before + (training.iterations.at(-1)?.iteration ?? 0),
       bestIteration: before + training.bestIteration,
       ...(best?.testRmse === undefined ? {} : { rmse: best.testRmse }),
       ...(best?.testMae === undefined ? {} : { mae: best.testMae }),
@@ -105,6 +106,12 @@ export async function runTrial({ number, params, metric, make, iterations, from,
 /** True for the estimators of this program, which take what a search hands from one fit to the next. */
 export function isOwn(estimator: TunedEstimator): boolean {
   return estimator instanceof ALS || estimator instanceof SGD;
+}
+
+/** True for an estimator whose factors may be those of an earlier iteration than its last. */
+export function endsEarly(estimator: TunedEstimator): boolean {
+  const { params } = estimator as { readonly params?: { readonly earlyStop?: number; readonly targetRmse?: number } };
+  return params?.earlyStop !== undefined || params?.targetRmse !== undefined;
 }
 
 /** Parameters that let training measure a ranking: it never ends early by them, unless the trial asks for that itself. */

@@ -66,7 +66,7 @@ function settings({ training }: BenchRun, rank: number, base: UpdateVariant, var
   if (fused !== undefined) {
     for (const bin of [16, 32, 48, 64]) {
       if (bin === fused.bin) continue;
-      const admitted = bin <= subgroupsFor(rank) * 32 && training.gpu.admits(updateTensorKernel, { rank, bin, biases: false, steps: STEPS, halfA }) && training.gpu.admits(normalEquationsTensorKernel, { rank, bin, biases: false });
+      const admitted = bin <= subgroupsFor(rank) * 32 && training.gpu.admits(updateTensorKernel, { rank, bin, biases: false, halfA }) && training.gpu.admits(normalEquationsTensorKernel, { rank, bin, biases: false });
       other(`bin ${bin}`, admitted ? { ...base, sum: { kernel: 'tensor', bin }, fused: { ...fused, bin } } : undefined);
     }
     for (const longest of [1024, 2048, 4096, 8192]) if (longest !== fused.longest) other(`in place to ${longest} ratings`, { ...base, fused: { ...fused, longest } });

@@ -69,7 +69,7 @@ function paramOf(name: string, flag: string, algorithms: readonly Algorithm[]): 
 function valueOf(param: Param, flag: string, value: string): unknown {
   if (param.kind === 'toggle') return choiceOf(flag, value, ['true', 'false']) === 'true';
   if (param.kind === 'choice') return choiceOf(flag, value, param.choices);
-  if (param.kind === 'text') return value;
+  if (param.kind === 'text' || (param.kind === 'whole number or auto' && value === 'auto')) return value;
   if (param.kind === 'one or two numbers' && value.includes(':')) return value.split(':').map((part) => numberOf(flag, part));
   return numberOf(flag, value);
 }

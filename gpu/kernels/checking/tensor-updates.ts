@@ -20,13 +20,13 @@ interface UpdateCheck {
 
 /** The largest error of a kernel whose three workgroups walk all rows. */
 export async function updateError<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, { scale, expectation, precision, centre }: UpdateCheck): Promise<number> {
-  const { status, buffers } = await runUpdate(gpu, kernel, params, problem, scale, precision, centre);
+  const { status, buffers } = await runUpdate(gpu, kernel, params, problem, scale, expectation.steps, precision, centre);
   const error = status === NO_ROW ? await problemError(gpu, problem, buffers, true, expectation) : Infinity;
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return error;
 }
 
-async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, scale: number, precision: 'f16' | 'int8' = 'f16', centre?: boolean) {
+async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, scale: number, steps: number, precision: 'f16' | 'int8' = 'f16', centre?: boolean) {
   const { ratings, lengths, regularization } = problem;
   const work = new EntryList();
   lengths.forEach((length, row) => work.add(row, ratings.offsets[row], length, 0));
@@ -34,7 +34,7 @@ async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDe
   const buffers = await problemBuffers(gpu, problem, precision, centre ?? (precision === 'int8' ? problem.biases : centresRatings({ rank: ratings.rank, biases: problem.biases })));
   buffers.work = await gpu.bufferOf(entries, 'work');
   buffers.status = await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status');
-  const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization), mean: ratings.mean };
+  const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization), mean: ratings.mean, steps };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, uniforms, 3).submit({ read: { buffer: buffers.status, bytes: 4 } });
   return { status: new Uint32Array(bytes)[0], buffers };
@@ -53,7 +53,7 @@ export function notFinite<Params extends KernelParams>(kernel: KernelDescriptor<
       for (let k = 0; k < offsets[4]; k++) if (indices[k] === bad) indices[k]--;
       indices[offsets[3] - 1] = bad;
       mirror[(bad * stride) / 2] = halfBits(Infinity);
-      const { status, buffers } = await runUpdate(gpu, kernel, params, problem, 1);
+      const { status, buffers } = await runUpdate(gpu, kernel, params, problem, 1, 6);
       for (const buffer of Object.values(buffers)) buffer.destroy();
       return { error: status === 2 ? 0 : Infinity, limit: 0 };
     },

@@ -42,7 +42,7 @@ export const implicitShapes: readonly ImplicitShape[] = [
 /** The longest row has `longest` ratings. */
 export function implicitChecks(info: GpuInfo, longest: number, among: readonly ImplicitShape[] = implicitShapes): KernelCheck[] {
   return among.flatMap((shape) =>
-    updateVariants(info, { ...shape, solver: shape.solver === 'cg' ? 'cg' : 'cholesky', nonnegative: shape.solver === 'nonnegative', cgSteps: STEPS, biases: false, implicit: true }).map((variant) => ({
+    updateVariants(info, { ...shape, solver: shape.solver === 'cg' ? 'cg' : 'cholesky', nonnegative: shape.solver === 'nonnegative', biases: false, implicit: true }).map((variant) => ({
       name: 'implicit-half-iteration',
       variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}, alpha ${shape.alpha}`,
       run: (gpu: Gpu) => check(gpu, variant, shape, longest),

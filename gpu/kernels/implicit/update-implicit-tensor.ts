@@ -7,7 +7,6 @@ export type UpdateImplicitTensorParams = {
   readonly rank: number;
   /** Ratings staged at a time, see TensorParams. */
   readonly bin: number;
-  readonly steps: number;
 };
 
 const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: false, implicit: true });
@@ -26,8 +25,9 @@ export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorPa
     { name: 'unscale', type: 'f32' },
     { name: 'alpha', type: 'f32' },
     { name: 'base', type: 'f32' },
+    { name: 'steps', type: 'u32' },
   ],
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ steps: params.steps, halfA: false }) }),
+  values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ halfA: false }) }),
   workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank) }),
 };

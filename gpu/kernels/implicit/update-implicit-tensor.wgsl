@@ -13,6 +13,7 @@ struct Params {
   unscale: f32,
   alpha: f32,
   base: f32,
+  steps: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;

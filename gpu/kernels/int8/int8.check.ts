@@ -54,9 +54,10 @@ const updateChecks: readonly KernelCheck[] = [
   variant: `${variantOf(params)}${level ? ", from the start's level" : ''}`,
   admitted: (gpu: Gpu) => gpu.admits(updateInt8Kernel, params),
   run: async (gpu: Gpu) => {
-    const { rank, biases, steps, halfA } = params;
+    const { steps, ...kernel } = params;
+    const { rank, biases, halfA } = kernel;
     const problem = ratedProblem({ rank, biases, precision: 'int8', lengths: level ? LEVEL_LENGTHS : lengthsAround(BIN), level });
-    const error = await updateError(gpu, updateInt8Kernel, params, problem, { scale: 1024, expectation: { steps, exactTo: -1 }, precision: 'int8' });
+    const error = await updateError(gpu, updateInt8Kernel, kernel, problem, { scale: 1024, expectation: { steps, exactTo: -1 }, precision: 'int8' });
     return { error, limit: halfA ? CG_HALF_LIMIT : biases && !level ? CG_BIAS_LIMIT : CG_LIMIT };
   },
 }));

@@ -5,7 +5,6 @@ import { int8Values, int8Workgroup } from './int8-plan.ts';
 import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
 
 export type UpdateInt8Params = NormalEquationsInt8Params & {
-  readonly steps: number;
   /** See update-tensor. */
   readonly halfA: boolean;
 };
@@ -21,6 +20,7 @@ export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
     { name: 'unscale', type: 'f32' },
     ...regularizationUniforms,
     { name: 'mean', type: 'f32' },
+    { name: 'steps', type: 'u32' },
   ],
   needs: () => ['f16', 'subgroups', 'int8'],
   values: (params) => ({ ...int8Values(params), ...registerSolverValues(params) }),

@@ -17,6 +17,7 @@ struct Params {
   damping: f32,
   bias_lambda: f32,
   mean: f32,
+  steps: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;

@@ -32,7 +32,7 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
     // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
     var enough = 0.0;
     {{ between }}
-    for (var step = 0u; step < STEPS; step++) {
+    for (var step = 0u; step < params.steps; step++) {
       let which = (step + 1u) & 1u;
       put_vector(which, thread, p{{ scaled }});
       workgroupBarrier();
@@ -63,7 +63,7 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
     let along = subgroupAdd(s{{ scaled }} * x);
 {%- if SUBGROUPS > 1 %}
     // The half of the sums that the last step leaves alone.
-    let others = ((STEPS + 1u) & 1u) * SUBGROUPS;
+    let others = ((params.steps + 1u) & 1u) * SUBGROUPS;
     if ((thread & 31u) == 0u) { sums[others + subgroup].x = along; }
     workgroupBarrier();
     var s_x = sums[others].x;

@@ -3,10 +3,12 @@ import { CHECKED_RANKS, type KernelCheck, variantOf } from '../checking/check.ts
 import { checkNotFinite, checkSteps } from '../checking/solver-checks.ts';
 import { solveCgRegistersKernel, type SolveRegistersParams } from './solve-cg-registers.ts';
 
+type Shape = SolveRegistersParams & { readonly steps: number };
+
 const registers = { steps: 6, halfA: false, biases: false, half: false };
 
-const inRegisters: readonly SolveRegistersParams[] = [
-  ...CHECKED_RANKS.filter((rank) => rank <= 128).map((rank) => ({ ...registers, rank })),
+const inRegisters: readonly Shape[] = [
+  ...[...CHECKED_RANKS.filter((rank) => rank <= 128), 144].map((rank) => ({ ...registers, rank })),
   ...[7, 64, 100, 200, 256].map((rank) => ({ ...registers, rank, halfA: true, half: true })),
   ...[10, 100].map((rank) => ({ ...registers, rank, biases: true, half: true })),
   { ...registers, rank: 24, halfA: true, biases: true, half: true },

@@ -9,7 +9,6 @@ export const REGISTER_RANKS = 256;
 
 export type SolveRegistersParams = {
   readonly rank: number;
-  readonly steps: number;
   readonly halfA: boolean;
   readonly biases: boolean;
   /** The float16 mirror of the factors is written too. */
@@ -17,8 +16,8 @@ export type SolveRegistersParams = {
 };
 
 /** Values of the parts that solve with A in registers. */
-export function registerSolverValues({ steps, halfA }: { readonly steps: number; readonly halfA: boolean }) {
-  return { tolerance: RESIDUAL_TOLERANCE, STEPS: steps, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
+export function registerSolverValues({ halfA }: { readonly halfA: boolean }) {
+  return { tolerance: RESIDUAL_TOLERANCE, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
 }
 
 /** Bytes of workgroup memory that these parts need. */
@@ -26,13 +25,14 @@ export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)
   return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroups * 16;
 }
 
-/** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 128. */
+/** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 144. */
 export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
   name: 'solve-cg-registers',
   bindings: [...reads('work', 'slots', 'previous'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     ...regularizationUniforms,
+    { name: 'steps', type: 'u32' },
   ],
   needs: () => ['subgroups'],
   values: (params) => {

@@ -10,6 +10,7 @@ struct Params {
   offset: f32,
   damping: f32,
   bias_lambda: f32,
+  steps: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;

@@ -3,11 +3,13 @@ import { CHECKED_RANKS, type KernelCheck, variantOf } from '../checking/check.ts
 import { checkNotFinite, checkSteps } from '../checking/solver-checks.ts';
 import { solveCgKernel, type SolveCgParams } from './solve-cg.ts';
 
+type Shape = SolveCgParams & { readonly steps: number };
+
 const common = { steps: 6, a: 'f32', biases: false, half: false } as const;
 
-const level: SolveCgParams = { ...common, rank: 32, steps: 12, biases: true, half: true };
+const level: Shape = { ...common, rank: 32, steps: 12, biases: true, half: true };
 
-const approximate: readonly SolveCgParams[] = [
+const approximate: readonly Shape[] = [
   ...[...CHECKED_RANKS, 512].map((rank) => ({ ...common, rank })),
   ...[7, 64, 100, 200].map((rank) => ({ ...common, rank, a: 'f16' as const })),
   ...[10, 100, 140].map((rank) => ({ ...common, rank, biases: true, half: true })),

@@ -4,8 +4,6 @@ import { regularizationUniforms } from '../regularization.ts';
 
 export type SolveCgParams = {
   readonly rank: number;
-  /** Steps: f_s of cuMF_ALS, Algorithm 1. */
-  readonly steps: number;
   /** `f16`: A / n_u is rounded to float16 (cuMF_ALS, Solution 4); λ and all vectors are float32. */
   readonly a: 'f32' | 'f16';
   /** The row's bias is solved as well. */
@@ -37,7 +35,7 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 }
 
 /**
- * x of (A + λ n_u I) x = b by `steps` steps of conjugate gradients from `previous` (cuMF_ALS, Algorithm 1), which ends early
+ * x of (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS, Algorithm 1), which ends early
  * as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features, beyond it is read from its first slot. Lists,
  * slots, outputs and `status` are those of solve-cholesky. Without biases any buffer serves as `bias`.
  */
@@ -47,15 +45,15 @@ export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
   uniforms: [
     { name: 'count', type: 'u32' },
     ...regularizationUniforms,
+    { name: 'steps', type: 'u32' },
   ],
   needs: () => [],
   values(params) {
-    const { rank, steps, biases } = params;
+    const { rank, biases } = params;
     const { stride, registers, segments, lanes, rows } = shape(params);
     return {
       ...params,
       RANK: rank,
-      STEPS: steps,
       STRIDE: stride,
       QUADS: stride / 4,
       SLOT_QUADS: slotElements(rank, biases) / 4,

@@ -40,7 +40,7 @@ function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
 /** Checks of all variants that the adapter admits for the shapes; the longest row has `longest` ratings. */
 export function halfIterationChecks(info: GpuInfo, longest: number, among: readonly HalfIterationShape[] = shapes): KernelCheck[] {
   return among.flatMap((shape) =>
-    updateVariants(info, { ...shape, ...solverOf(shape), cgSteps: CG_STEPS }).map((variant) => ({
+    updateVariants(info, { ...shape, ...solverOf(shape) }).map((variant) => ({
       name: 'half-iteration',
       variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
       run: (gpu: Gpu) => checkHalfIteration(gpu, variant, shape, longest),

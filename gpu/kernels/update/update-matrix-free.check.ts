@@ -8,11 +8,13 @@ import { expectedSteps, regularizationFor, regularized } from '../checking/solve
 import { regularizationValues } from '../regularization.ts';
 import { chooseUpdateMatrixFree, updateMatrixFreeKernel, type UpdateMatrixFreeParams, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
 
-function choose(rank: number, precision: 'f32' | 'f16', biases: boolean, changes: Partial<UpdateMatrixFreeParams> = {}): UpdateMatrixFreeParams {
-  return { ...chooseUpdateMatrixFree(rank, precision, 6, biases), ...changes };
+type Shape = UpdateMatrixFreeParams & { readonly steps: number };
+
+function choose(rank: number, precision: 'f32' | 'f16', biases: boolean, changes: Partial<Shape> = {}): Shape {
+  return { ...chooseUpdateMatrixFree(rank, precision, biases), steps: 6, ...changes };
 }
 
-const cases: readonly UpdateMatrixFreeParams[] = [
+const cases: readonly Shape[] = [
   ...[...CHECKED_RANKS, 512].map((rank) => choose(rank, 'f32', false)),
   ...[10, 64, 128].map((rank) => choose(rank, 'f16', false)),
   ...[10, 64].map((rank) => choose(rank, 'f32', true)),
@@ -28,8 +30,8 @@ export const updateMatrixFreeChecks: readonly KernelCheck[] = cases.map((params)
   return { name: updateMatrixFreeKernel.name, variant, run: (gpu) => check(gpu, params) };
 });
 
-async function check(gpu: Gpu, params: UpdateMatrixFreeParams): Promise<{ error: number; limit: number }> {
-  const { rank, precision, steps, longest, biases } = params;
+async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: number; limit: number }> {
+  const { rank, precision, longest, biases } = params;
   const lengths = [longest, longest - 1, Math.min(longest, 2), 1, 0, 1].map((length) => Math.max(0, length));
   const regularization = regularizationFor(biases);
   const rows = ratedRows({ rank, biases, precision, lengths });
@@ -46,7 +48,7 @@ async function check(gpu: Gpu, params: UpdateMatrixFreeParams): Promise<{ error:
   const compiled = await gpu.compile(updateMatrixFreeKernel, params);
   const { bytes } = await gpu
     .pass('check update-matrix-free')
-    .dispatch(compiled, buffers, { count, ...regularizationValues(regularization) }, updateMatrixFreeWorkgroups(params, count))
+    .dispatch(compiled, buffers, { count, ...regularizationValues(regularization), steps }, updateMatrixFreeWorkgroups(params, count))
     .submit({ read: { buffer: buffers.status, bytes: 4 } });
   const factors = new Float32Array(start.length);
   const bias = new Float32Array(lengths.length);

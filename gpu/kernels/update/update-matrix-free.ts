@@ -7,8 +7,6 @@ export type UpdateMatrixFreeParams = {
   readonly rank: number;
   /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
-  /** Steps: f_s of cuMF_ALS, Algorithm 1. */
-  readonly steps: number;
   /** Ratings of the longest row in the list. */
   readonly longest: number;
   /** Threads that serve one row. */
@@ -37,11 +35,10 @@ export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count
 export function chooseUpdateMatrixFree(
   rank: number,
   precision: 'f32' | 'f16',
-  steps: number,
   biases: boolean,
   { bytes = 16384 }: { readonly bytes?: number } = {},
 ): UpdateMatrixFreeParams {
-  const one = { rank, precision, steps, biases, lanes: 32, rows: 1, longest: 0 };
+  const one = { rank, precision, biases, lanes: 32, rows: 1, longest: 0 };
   const perRating = bytesOf({ ...one, longest: 1 }) - bytesOf(one);
   const longest = Math.max(1, Math.min(64, Math.floor((bytes - bytesOf(one)) / perRating)));
   const rows = Math.max(1, Math.min(4, Math.floor(bytes / bytesOf({ ...one, longest }))));
@@ -49,7 +46,7 @@ export function chooseUpdateMatrixFree(
 }
 
 /**
- * x of rows of at most `longest` ratings by `steps` steps of conjugate gradients without A (cuMF_ALS, Algorithm 1; ends early as
+ * x of rows of at most `longest` ratings by `steps` steps (f_s) of conjugate gradients without A (cuMF_ALS, Algorithm 1; ends early as
  * cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating, ratings, 0. `fixed` and ratings are those
  * of normal-equations, `status` and what is written those of solve-cholesky.
  *
@@ -62,14 +59,14 @@ export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = 
   uniforms: [
     { name: 'count', type: 'u32' },
     ...regularizationUniforms,
+    { name: 'steps', type: 'u32' },
   ],
   needs: () => [],
   values(params) {
-    const { rank, precision, steps, longest, lanes, rows } = params;
+    const { rank, precision, longest, lanes, rows } = params;
     const quads = paddedRank(rank) / 4;
     return {
       ...params,
-      STEPS: steps,
       QUADS: quads,
       PITCH: pitchOf(rank),
       LONGEST: longest,

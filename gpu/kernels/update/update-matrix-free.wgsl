@@ -11,6 +11,7 @@ struct Params {
   offset: f32,
   damping: f32,
   bias_lambda: f32,
+  steps: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -102,7 +103,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   var done = false;
   var bad = false;
   // Step 0 makes b and r = b - A x.
-  for (var step = 0u; step <= STEPS; step++) {
+  for (var step = 0u; step <= params.steps; step++) {
 {% for part in owned %}
     if (owns_{{ part }}) {
       direction[batch * QUADS + quad_{{ part }}] = p_{{ part }};

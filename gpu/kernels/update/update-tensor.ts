@@ -5,13 +5,12 @@ import { regularizationUniforms } from '../regularization.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
 
 export type UpdateTensorParams = TensorParams & {
-  readonly steps: number;
   /** A/n as float16 in registers (cuMF_ALS, section 4.2); float32 otherwise. */
   readonly halfA: boolean;
 };
 
 /**
- * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A, which must fit the registers, to 128.
+ * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A, which must fit the registers, to 144.
  * Workgroups walk the list of rows, so any number of them may be dispatched. `fixed_bias`: see normal-equations-tensor.
  */
 export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
@@ -24,6 +23,7 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
     { name: 'unscale', type: 'f32' },
     ...regularizationUniforms,
     { name: 'mean', type: 'f32' },
+    { name: 'steps', type: 'u32' },
   ],
   needs: () => tensorNeeds,
   values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params) }),

@@ -1,12 +1,13 @@
 import type { JsonObject } from '../../../engine/json.ts';
 import { formatBytes } from '../../../engine/format.ts';
-import type { DataUses, Stage } from '../../../engine/plan/stages.ts';
+import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { forSides } from '../../params/table.ts';
 import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import type { KernelChoice, RowRegularization } from '../../tasks/tasks.ts';
 import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { AlsParams } from '../params.ts';
+import { takesFewer } from '../solver-choice.ts';
 import { hasGramOfParts, isPipelined, otherSide, type Side } from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
@@ -31,7 +32,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
   return {
     name: `update-${side}`,
     at: partPlaces(problem, side),
-    work: { kind: 'tasks', tasks: [{ kernel: task, uses, params: taskParams }] },
+    work: { kind: 'tasks', tasks: [{ kernel: task, uses, params: taskParams, ...stepsTaken(problem) }] },
     ...pipelineOf(problem, side),
     kernel: [task, choice?.variant, solver.kernel].filter((part) => part !== undefined).join(' '),
     tasks: tasksOfPart(problem, side),
@@ -44,6 +45,11 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     // Items are solved first.
     reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
   };
+}
+
+/** The steps of CG of a round, where they are not the same in all. */
+export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPlan, 'takes'> {
+  return solver.cgBelow > 0 && takesFewer(params, profile) ? { takes: { cgSteps: 'cgSteps' } } : {};
 }
 
 /** The device's memory that a choice takes beside the data sets, of work lists and of scratch the given shares. */

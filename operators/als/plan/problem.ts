@@ -7,7 +7,7 @@ import type { RatingsProfile } from '../../planner/profile.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
-import { chooseSolver } from '../solver-choice.ts';
+import { chooseSolver, takesFewer } from '../solver-choice.ts';
 import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, type SideGrid, usualGrid, verticalParts } from './grid.ts';
 
 /** All that the pieces of a plan are made from. */
@@ -48,7 +48,7 @@ export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: 
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
   const testRatings = params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;
-  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute, rows, params.rank), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
+  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute, rows, params.rank), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind, takesFewer(params, profile)) };
 }
 
 /** The place of each part of a side. */

@@ -74,21 +74,21 @@ const emulations: Readonly<Record<string, Emulation>> = {
     }
   },
   'update-tensor': (params, buffers, uniforms) => {
-    const { rank, steps, halfA } = params as Params & { readonly steps: number; readonly halfA: boolean };
+    const { rank, halfA } = params as Params & { readonly halfA: boolean };
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
       const equations = sums(params, buffers, uniforms, first, ratings);
-      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), steps, shiftsOf(params, uniforms, ratings), ratings, halfA), true);
+      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA), true);
     }
   },
   'normal-equations-int8': (params, buffers, uniforms) => emulations['normal-equations-tensor'](params, buffers, uniforms),
   'update-int8': (params, buffers, uniforms) => emulations['update-tensor'](params, buffers, uniforms),
   'solve-cg-registers': (params, buffers, uniforms) => {
-    const { rank, steps, halfA, half } = params as Params & { readonly steps: number; readonly halfA: boolean; readonly half: boolean };
+    const { rank, halfA, half } = params as Params & { readonly halfA: boolean; readonly half: boolean };
     const slots = new Float32Array(buffers.slots.bytes);
     for (const [row, first, ratings, count] of entries(buffers, uniforms)) {
       let equations: Equations = { a: new Float32Array(rank * rank), b: new Float32Array(rank), s: new Float32Array(rank), t: 0 };
       for (let slot = first; slot < first + count; slot++) equations = withSlot(equations, slots, slot, rank, params.biases);
-      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), steps, shiftsOf(params, uniforms, ratings), ratings, halfA), half);
+      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA), half);
     }
   },
   'update-short': (params, buffers, uniforms) => {

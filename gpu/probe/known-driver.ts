@@ -1,0 +1,90 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { homedir, release } from 'node:os';
+import { join } from 'node:path';
+import { cacheFolder } from '../device/tuner-cache.ts';
+import type { Adapter, ProbeOutcome } from './probe-webgpu.ts';
+
+interface KnownDriver {
+  readonly format: 'factorflow-known-driver';
+  /** All that the answer of the driver depends on. */
+  readonly system: string;
+  readonly adapter: Adapter;
+}
+
+const FORMAT = 'factorflow-known-driver';
+
+/** Environment variables that choose a driver or a card. */
+const VARIABLES = ['VK_DRIVER_FILES', 'VK_ADD_DRIVER_FILES', 'VK_ICD_FILENAMES', 'VK_LOADER_DRIVERS_SELECT', 'VK_LOADER_DRIVERS_DISABLE', 'DRI_PRIME', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES'];
+
+/** Folders of the files that name Vulkan's drivers, which an update of a driver writes anew. */
+const DRIVER_FOLDERS = ['/usr/share/vulkan/icd.d', '/usr/local/share/vulkan/icd.d', '/etc/vulkan/icd.d', '/usr/local/nvidia/share/vulkan/icd.d'];
+
+/**
+ * The driver that has served a run of this system: it need not be probed in a process of its own again. It is forgotten while it is opened, so that a crash leaves
+ * nothing, and the next run probes it. Known on Linux alone, where the system tells which driver it is.
+ */
+export class KnownDrivers {
+  readonly #file: string;
+  readonly #system: string | undefined;
+
+  constructor(folder = cacheFolder(process.env, process.platform, homedir()), system = process.platform === 'linux' ? thisSystem() : undefined) {
+    this.#file = join(folder, 'known-driver.json');
+    this.#system = system;
+  }
+
+  /** The known driver's adapter as the outcome of a probe, and forgets it; undefined for a driver that is not known. Never throws. */
+  async take(): Promise<ProbeOutcome | undefined> {
+    if (this.#system === undefined) return undefined;
+    try {
+      const { format, system, adapter } = JSON.parse(await readFile(this.#file, 'utf8')) as Partial<KnownDriver>;
+      if (format !== FORMAT || system !== this.#system || typeof adapter?.name !== 'string' || typeof adapter.vendor !== 'string') return undefined;
+      // Without this the next run would not notice a crash of this one.
+      await rm(this.#file);
+      return { adapter: { ...adapter, isFallback: false }, messages: '' };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Notes a driver that has opened a device of hardware. Never throws: without a cache the next run probes it again. */
+  async keep(adapter: Adapter): Promise<void> {
+    if (this.#system === undefined || adapter.isFallback) return;
+    const known: KnownDriver = { format: FORMAT, system: this.#system, adapter };
+    try {
+      await mkdir(join(this.#file, '..'), { recursive: true });
+      await writeFile(this.#file, `${JSON.stringify(known)}\n`);
+    } catch {}
+  }
+}
+
+/** The kernel, its graphics drivers and devices, and the variables that choose among them. */
+function thisSystem(): string {
+  const devices = ['/dev', '/dev/dri'].flatMap((folder) => namesIn(folder).filter((name) => /^(nvidia|renderD|dxg)/.test(name)));
+  const drivers = DRIVER_FOLDERS.flatMap((folder) => namesIn(folder).map((name) => `${folder}/${name} ${changed(`${folder}/${name}`)}`));
+  return JSON.stringify([process.versions.node, release(), textOf('/proc/driver/nvidia/version'), devices.sort(), drivers.sort(), VARIABLES.map((name) => process.env[name] ?? '')]);
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+function changed(file: string): number {
+  try {
+    return statSync(file).mtimeMs;
+  } catch {
+    return 0;
+  }
+}
