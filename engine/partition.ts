@@ -59,6 +59,18 @@ export function sharedArray<T extends SharedColumn>(
   return new type(new SharedArrayBuffer(length * type.BYTES_PER_ELEMENT));
 }
 
+/** Bytes from which the pages of an array are its own. */
+const PAGED_BYTES = 1 << 20;
+
+/**
+ * The same over pages that go back to the system as soon as the array is collected, for data that comes and goes piece by piece: of arrays of some megabytes the
+ * allocator of the process keeps the memory, where it is in pieces. A buffer that may grow, even to its own size alone, has such pages.
+ */
+export function pagedArray<T extends SharedColumn>(type: { new (buffer: SharedArrayBuffer, byteOffset?: number, length?: number): T; readonly BYTES_PER_ELEMENT: number }, length: number): T {
+  const bytes = length * type.BYTES_PER_ELEMENT;
+  return bytes < PAGED_BYTES ? sharedArray(type, length) : new type(new SharedArrayBuffer(bytes, { maxByteLength: bytes }), 0, length);
+}
+
 let dataSets = 0;
 
 /** A name for a data set that nothing else in this process has. */

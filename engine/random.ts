@@ -84,7 +84,9 @@ export class CounterRandom {
 
 /** 0 .. count - 1 in an order drawn from the sequence (Fisher and Yates). */
 export function randomOrder(count: number, random: CounterRandom): Uint32Array {
-  const order = Uint32Array.from({ length: count }, (_, i) => i);
+  // A loop: `from` takes several times as long as the exchanges.
+  const order = new Uint32Array(count);
+  for (let i = 0; i < count; i++) order[i] = i;
   for (let i = count - 1; i > 0; i--) {
     const j = random.below(i, i + 1);
     const moved = order[i];

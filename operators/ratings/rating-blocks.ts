@@ -1,3 +1,4 @@
+import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName } from '../../engine/partition.ts';
@@ -8,6 +9,7 @@ import { type RatingBlock, rowsOfBlock } from './rating-block.ts';
 import { balancedRanges, offsetsOf } from './row-ranges.ts';
 import type { CombinedRatings } from './sorting/combine-duplicates.ts';
 import { joinParts } from './sorting/join-parts.ts';
+import { leaveRoom } from './sorting/pair-room.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
 import { lengthsWithout, sortByUser } from './sorting/sort-by-user.ts';
 import { columnLengths, transposeBlock } from './sorting/transpose-block.ts';
@@ -35,9 +37,11 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
 }
 
 async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
+  const { room } = indexed;
   const { block: byUser, extra, removed } = await sortWhole(indexed, duplicates, ctx);
   sorted(byUser);
-  const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx);
+  const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx, room?.columns);
+  if (room) await leaveRoom(room, true, ctx);
   sorted(byItem);
   return { byUser, byItem, duplicates: extra };
 }
@@ -80,6 +84,8 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
     byUser.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
     if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, keyCount(indexed.items), ctx), ctx));
     phase.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
+    // The garbage of a part is of its own size.
+    await hostDevice(ctx.executor).trim();
   }
   const name = dataSetName('by-item');
   for (const [j, { from, to }] of (inBlocks ? cuts.items : []).entries()) {
@@ -112,6 +118,7 @@ export async function buildUserBlock(indexed: IndexedRatings, duplicates: Duplic
     return { byUser: await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx), extra: parts.duplicates };
   }
   const { block: byUser, extra } = await sortWhole(indexed, duplicates, ctx);
+  if (indexed.room) await leaveRoom(indexed.room, false, ctx);
   return { byUser, extra };
 }
 

@@ -1,4 +1,4 @@
-import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import { pagedArray, type Partition } from '../../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 import { keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
 
@@ -56,8 +56,8 @@ interface Part {
 }
 
 function roomFor(count: number, withTimestamps: boolean): Part {
-  const numbers = () => sharedArray(Uint32Array, count);
-  return { users: numbers(), items: numbers(), values: sharedArray(Float32Array, count), timestamps: withTimestamps ? sharedArray(Float64Array, count) : undefined, filled: 0 };
+  const numbers = () => pagedArray(Uint32Array, count);
+  return { users: numbers(), items: numbers(), values: pagedArray(Float32Array, count), timestamps: withTimestamps ? pagedArray(Float64Array, count) : undefined, filled: 0 };
 }
 
 function partitionsOf(parts: readonly Part[]): Record<`${'partCodes' | 'partValues'}.${number}`, Partition> {

@@ -1,6 +1,6 @@
 import { keysFromArrays } from '../../../engine/keys/key-column.ts';
 import { codedKeys, numberKeys as numbered } from '../../../engine/keys/number-keys.ts';
-import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import { pagedArray, type Partition } from '../../../engine/partition.ts';
 import type { TaskHandler } from '../../handler.ts';
 
 /** See `number-keys` of ReadingTasks. */
@@ -8,8 +8,8 @@ export const numberKeys: TaskHandler<'number-keys'> = (scope) => {
   const { rows } = scope.params;
   const { columns } = scope.partition('ids');
   // Inputs are never written.
-  const users = numbered(keysFromArrays(columns, 'user'), sharedArray(Uint32Array, rows));
-  const items = numbered(keysFromArrays(columns, 'item'), sharedArray(Uint32Array, rows));
+  const users = numbered(keysFromArrays(columns, 'user'), pagedArray(Uint32Array, rows));
+  const items = numbered(keysFromArrays(columns, 'item'), pagedArray(Uint32Array, rows));
   return {
     rows,
     partitions: { codes: codedPairs(users.codes, items.codes), users: users.keys, items: items.keys },
@@ -24,7 +24,7 @@ export const recodeIds: TaskHandler<'recode-ids'> = (scope) => {
     const near = scope.params[side];
     const codes = columns[side] as Uint32Array;
     if (near === null) return { codes };
-    return codedKeys({ type: 'int32', values: Int32Array.from(codes, (code) => code + near.least) }, sharedArray(Uint32Array, rows), near.wide);
+    return codedKeys({ type: 'int32', values: Int32Array.from(codes, (code) => code + near.least) }, pagedArray(Uint32Array, rows), near.wide);
   };
   const [users, items] = [recode('users'), recode('items')];
   return {
