@@ -8,26 +8,38 @@ export class Patience implements Disposable {
   readonly #signal: AbortSignal;
   readonly #phase: string;
   #timer: NodeJS.Timeout | undefined;
-  #giveUp: (reason: CancelledError) => void = () => {};
-  readonly #end: Promise<never>;
+  /** Each of the waits under way: one promise for all would hold the outcome of every wait until the end. */
+  readonly #waiting = new Set<(reason: CancelledError) => void>();
+  #gaveUp: CancelledError | undefined;
 
   constructor(signal: AbortSignal, phase: string) {
     [this.#signal, this.#phase] = [signal, phase];
-    this.#end = new Promise((_, reject) => (this.#giveUp = reject));
-    this.#end.catch(() => {});
     signal.addEventListener('abort', this.#onAbort);
   }
 
   /** The outcome of the wait; CancelledError when the signal has fired and the wait goes on. */
   async waitFor<T>(start: () => Promise<T>): Promise<T> {
     throwIfAborted(this.#signal, this.#phase);
-    return Promise.race([start(), this.#end]);
+    return this.#race(start());
   }
 
   /** Waits for the end, or until the signal has fired and it does not come. */
   async outlast(end: Promise<unknown> | undefined): Promise<void> {
     if (this.#signal.aborted && this.#timer === undefined) this.#onAbort();
-    await Promise.race([end, this.#end.catch(() => {})]);
+    await this.#race(end).catch((error: unknown) => {
+      if (error !== this.#gaveUp) throw error;
+    });
+  }
+
+  async #race<T>(wait: T | Promise<T>): Promise<T> {
+    if (this.#gaveUp !== undefined) throw this.#gaveUp;
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.#waiting.add(reject);
+    try {
+      return await Promise.race([wait, promise]);
+    } finally {
+      this.#waiting.delete(reject);
+    }
   }
 
   [Symbol.dispose](): void {
@@ -36,7 +48,11 @@ export class Patience implements Disposable {
   }
 
   readonly #onAbort = (): void => {
-    this.#timer = setTimeout(() => this.#giveUp(new CancelledError({ phase: this.#phase, cause: this.#signal.reason })), GRACE_MILLISECONDS);
+    this.#timer = setTimeout(() => {
+      const reason = new CancelledError({ phase: this.#phase, cause: this.#signal.reason });
+      this.#gaveUp = reason;
+      for (const giveUp of this.#waiting) giveUp(reason);
+    }, GRACE_MILLISECONDS);
   };
 }
 

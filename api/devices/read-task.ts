@@ -5,7 +5,7 @@ import type { TaskScope } from '../../cpu/handler.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
-import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { pagedArray, type Partition, sharedArray, type SharedColumn } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
@@ -27,7 +27,7 @@ let lastChunk: WeakRef<RatingChunk> | undefined;
 
 /** See `read-ratings` of ReadingTasks. */
 export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
-  return whileWanted(scope, (rows) => gather(scope.params as ReadParams, rows));
+  return whileWanted(scope, (rows) => gather(scope.params as ReadParams, scope.hasInput('room') ? scope.partition('room') : undefined, rows));
 }
 
 /** See `read-rows` of ReadingTasks. */
@@ -106,7 +106,7 @@ class SplitRows {
   }
 }
 
-async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+async function gather(params: ReadParams, room: Partition | undefined, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
   const operators = params.operators.map(operatorFrom);
   const selection = operators.pop() as SelectRatings;
   let stream = batchStream(source.schema, source.read(params, true));
@@ -116,11 +116,15 @@ async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<
   const types = typesOf(selected.schema);
   const partitions: Record<string, Partition> = {};
   const chunks: ChunkSummary[] = [];
+  const places = new ChunkPlaces(room, params.room);
   const finish = (chunk: RatingChunk) => {
-    const { users, items } = chunk.numbered();
+    const { reused, ...place } = places.next(chunk.rows);
+    const { users, items } = chunk.numbered(place);
+    const { layout, columns } = chunk.values();
+    const values = Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copyTo(name === 'values' ? place.values : pagedArray(Float64Array, chunk.rows), numbers)]));
     const at = chunks.length;
-    partitions[`codes.${at}`] = { layout: 'coded-pairs', rows: chunk.rows, columns: { users: users.codes, items: items.codes } };
-    partitions[`values.${at}`] = chunk.values(true);
+    partitions[`codes.${at}`] = { layout: 'coded-pairs', rows: chunk.rows, columns: { users: users.codes, items: items.codes }, reused };
+    partitions[`values.${at}`] = { layout, rows: chunk.rows, columns: values, reused };
     partitions[`users.${at}`] = users.keys;
     partitions[`items.${at}`] = items.keys;
     chunks.push({ rows: chunk.rows, users: users.summary, items: items.summary });
@@ -143,6 +147,32 @@ async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<
   if (chunk.rows > 0) finish(chunk);
   lastChunk = new WeakRef(chunk);
   return { rows, partitions, spans: source.spans, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
+}
+
+function copyTo(target: Float32Array | Float64Array, values: SharedColumn): Float32Array | Float64Array {
+  target.set(values as typeof target);
+  return target;
+}
+
+/** The memory of chunks: one behind the other in the room for all rows, or of their own where there is none. */
+class ChunkPlaces {
+  readonly #room: Partition | undefined;
+  #next: number;
+  readonly #end: number;
+
+  constructor(room: Partition | undefined, { from, to } = { from: 0, to: 0 }) {
+    [this.#room, this.#next, this.#end] = [room, from, to];
+  }
+
+  next(rows: number): { readonly users: Uint32Array; readonly items: Uint32Array; readonly values: Float32Array; readonly reused: boolean } {
+    if (this.#room === undefined || this.#next + rows > this.#end) {
+      return { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows), values: pagedArray(Float32Array, rows), reused: false };
+    }
+    const { users, items, values } = this.#room.columns as { users: Uint32Array; items: Uint32Array; values: Float32Array };
+    const [from, to] = [this.#next, this.#next + rows];
+    this.#next = to;
+    return { users: users.subarray(from, to), items: items.subarray(from, to), values: values.subarray(from, to), reused: true };
+  }
 }
 
 /** A chunk to fill: that of the task before, unless it has other columns or its memory was collected. */

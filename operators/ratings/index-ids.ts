@@ -13,6 +13,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { blockLimit } from '../planner/sizes.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import { ChunkKeeper } from './sorting/chunk-keeper.ts';
+import { leaveRoom, type PairRoom } from './sorting/pair-room.ts';
 import { numberIds, type NumberedChunk } from './number-ids.ts';
 import { CHUNK_ROWS, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
 
@@ -42,6 +43,8 @@ export interface IndexedRatings {
   readonly swapped?: boolean;
   /** True where memory did not hold the chunks: their codes and values lie in files. */
   readonly spilled?: boolean;
+  /** The memory of the chunks, where they lie in one. */
+  readonly room?: PairRoom;
 }
 
 export interface IndexOptions {
@@ -115,11 +118,14 @@ export class IndexIds implements Sink<IndexedRatings> {
 }
 
 /** Numbers the ids of all chunks together, which `spilled` says lie in files. Throws DataError where there are none. */
-export async function indexChunks(numbered: readonly NumberedChunk[], types: RatingTypes, spilled: boolean, ctx: ExecutionContext): Promise<IndexedRatings> {
+export async function indexChunks(numbered: readonly NumberedChunk[], types: RatingTypes, spilled: boolean, ctx: ExecutionContext, room?: PairRoom): Promise<IndexedRatings> {
   if (numbered.length === 0) throw new DataError('no ratings are left to work on', { phase: 'read', advice: 'Check the input, the split and the policies for bad rows' });
   const { users, items, chunks } = await numberIds(numbered, types, spilled, ctx);
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
-  return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks, spilled };
+  // Chunks with other codes than they were read with have memory of their own.
+  const kept = room !== undefined && chunks.every(({ codes }, c) => codes === numbered[c].codes) ? { room } : {};
+  if (room !== undefined && !('room' in kept)) await leaveRoom(room, false, ctx);
+  return { ...kept, users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks, spilled };
 }
 
 /** The chunks under way: a bounded number is numbered at once, so that reading waits for numbering. */

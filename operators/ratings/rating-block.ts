@@ -14,12 +14,13 @@ export interface RatingBlock {
   readonly values: Float32Array;
 }
 
-/** The typed arrays of a block that is to be filled; offsets follow from the rows' lengths. */
-export function emptyBlock(lengths: Int32Array, valueType: 'float32' | 'uint32' = 'float32'): Partition {
+/** The typed arrays of a block that is to be filled; offsets follow from the rows' lengths. `room`: memory for as many ratings or more. */
+export function emptyBlock(lengths: Int32Array, valueType: 'float32' | 'uint32' = 'float32', room?: { readonly indices: Uint32Array; readonly values: Float32Array }): Partition {
   const rows = lengths.length;
   const offsets = sharedArray(Int32Array, rows + 1);
   for (let row = 0; row < rows; row++) offsets[row + 1] = offsets[row] + lengths[row];
   const ratings = offsets[rows];
+  if (room) return { layout: 'rating-block', rows, columns: { offsets, indices: room.indices.subarray(0, ratings), values: room.values.subarray(0, ratings) } };
   const values = valueType === 'float32' ? sharedArray(Float32Array, ratings) : sharedArray(Uint32Array, ratings);
   return { layout: 'rating-block', rows, columns: { offsets, indices: sharedArray(Uint32Array, ratings), values } };
 }

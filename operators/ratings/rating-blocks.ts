@@ -9,6 +9,7 @@ import { type RatingBlock, rowsOfBlock } from './rating-block.ts';
 import { balancedRanges, offsetsOf } from './row-ranges.ts';
 import type { CombinedRatings } from './sorting/combine-duplicates.ts';
 import { joinParts } from './sorting/join-parts.ts';
+import { leaveRoom } from './sorting/pair-room.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
 import { lengthsWithout, sortByUser } from './sorting/sort-by-user.ts';
 import { columnLengths, transposeBlock } from './sorting/transpose-block.ts';
@@ -36,9 +37,11 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
 }
 
 async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
+  const { room } = indexed;
   const { block: byUser, extra, removed } = await sortWhole(indexed, duplicates, ctx);
   sorted(byUser);
-  const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx);
+  const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx, room?.columns);
+  if (room) await leaveRoom(room, true, ctx);
   sorted(byItem);
   return { byUser, byItem, duplicates: extra };
 }
@@ -115,6 +118,7 @@ export async function buildUserBlock(indexed: IndexedRatings, duplicates: Duplic
     return { byUser: await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx), extra: parts.duplicates };
   }
   const { block: byUser, extra } = await sortWhole(indexed, duplicates, ctx);
+  if (indexed.room) await leaveRoom(indexed.room, false, ctx);
   return { byUser, extra };
 }
 

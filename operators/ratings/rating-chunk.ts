@@ -4,7 +4,7 @@ import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../../engine/keys/key-column.ts';
 import { keysOfTable, type NumberedKeys, numberKeys } from '../../engine/keys/number-keys.ts';
 import { Utf8KeyTable } from '../../engine/keys/utf8-key-table.ts';
-import { pagedArray, type Partition, sharedArray } from '../../engine/partition.ts';
+import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { SourceSplit } from '../../engine/stream/split.ts';
 
 /** Rows of a chunk. */
@@ -137,26 +137,20 @@ export class RatingChunk {
     return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
-  /** The ids as codes, in memory of their own. */
-  numbered(): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
-    return { users: numberedBy(this.#users, this.rows), items: numberedBy(this.#items, this.rows) };
+  /** The ids as codes in `codes`, which have room for the rows. */
+  numbered(codes: { readonly users: Uint32Array; readonly items: Uint32Array }): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
+    return { users: numberedBy(this.#users, codes.users), items: numberedBy(this.#items, codes.items) };
   }
 
-  /** Ratings and timestamps of the rows; a copy outlives the chunk's next filling. */
-  values(copy = false): Partition {
-    const own = <T extends Float32Array | Float64Array>(values: T) => (copy ? sharedCopy(values.subarray(0, this.rows)) : values.subarray(0, this.rows));
+  /** Ratings and timestamps of the rows, valid until the chunk is filled again. */
+  values(): Partition {
+    const own = <T extends Float32Array | Float64Array>(values: T) => values.subarray(0, this.rows);
     return { layout: 'values', rows: this.rows, columns: this.#timestamps ? { values: own(this.#ratings), timestamps: own(this.#timestamps) } : { values: own(this.#ratings) } };
   }
 }
 
-function sharedCopy(values: Float32Array | Float64Array): Float32Array | Float64Array {
-  const copy = values instanceof Float32Array ? pagedArray(Float32Array, values.length) : pagedArray(Float64Array, values.length);
-  copy.set(values);
-  return copy;
-}
-
-function numberedBy(ids: IdGatherer, rows: number): NumberedKeys {
-  return ids instanceof TextNumberer ? ids.numbered(rows) : numberKeys(ids.ids(rows), pagedArray(Uint32Array, rows));
+function numberedBy(ids: IdGatherer, codes: Uint32Array): NumberedKeys {
+  return ids instanceof TextNumberer ? ids.numbered(codes) : numberKeys(ids.ids(codes.length), codes);
 }
 
 /** Ids of one side. A chunk is filled from row 0 on, which begins it anew. */
@@ -273,9 +267,8 @@ class TextNumberer implements IdGatherer {
     return takeKeys(this.#table.keys(), this.#codes.subarray(0, rows));
   }
 
-  numbered(rows: number): NumberedKeys {
-    const codes = pagedArray(Uint32Array, rows);
-    codes.set(this.#codes.subarray(0, rows));
+  numbered(codes: Uint32Array): NumberedKeys {
+    codes.set(this.#codes.subarray(0, codes.length));
     return keysOfTable(this.#table, codes);
   }
 }

@@ -3,6 +3,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import { indexChunks, type IndexedRatings, IndexIds, type IndexOptions, mostRows } from './index-ids.ts';
 import { type OnChunks, readSplits, type SplitOptions } from './read-splits.ts';
+import { blockLimit } from '../planner/sizes.ts';
 import { ChunkKeeper } from './sorting/chunk-keeper.ts';
 
 export type ReadOptions = IndexOptions & Pick<SplitOptions, 'splitBytes'>;
@@ -18,11 +19,11 @@ export async function readRatings(plan: LogicalPlan, options: ReadOptions, ctx: 
     if (rows > 0) phase.progress(rows);
     for (const chunk of chunks) await keeper.keep(chunk);
   };
-  const found = await readSplits(plan, { ...options, maximumRows: mostRows(options) }, ctx, onChunks);
+  const found = await readSplits(plan, { ...options, maximumRows: mostRows(options), roomRows: Math.min(blockLimit.ratings, options.rowsInMemory ?? Number.POSITIVE_INFINITY) }, ctx, onChunks);
   if (found === undefined) return runInto(plan, new IndexIds(options), ctx);
   ctx.metrics.addStage('read', started, rows);
   using _ = ctx.metrics.begin('number');
-  const indexed = await indexChunks(found.chunks, found.types, keeper.spilled, ctx);
+  const indexed = await indexChunks(found.chunks, found.types, keeper.spilled, ctx, found.room);
   phase?.end(rows);
   return indexed;
 }

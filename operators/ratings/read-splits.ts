@@ -17,6 +17,7 @@ import type { NumberedChunk } from './number-ids.ts';
 import { chunksOf, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
 import type { SelectRatings } from './select-ratings.ts';
 import { groupSplits, RangeOrder } from './split-order.ts';
+import { type PairRoom, roomForPairs } from './sorting/pair-room.ts';
 
 const STAGE = 'read-ratings';
 
@@ -28,11 +29,14 @@ export interface SplitOptions {
   readonly splitBytes?: number;
   /** More ratings are a CapacityError. */
   readonly maximumRows: number;
+  /** Most rows that get one room (see PairRoom), where their number is known; default 0. */
+  readonly roomRows?: number;
 }
 
 /** The ratings of all splits, in the order of rows. */
 export interface SplitRatings {
   readonly chunks: readonly NumberedChunk[];
+  readonly room?: PairRoom;
   readonly types: RatingTypes;
 }
 
@@ -45,7 +49,7 @@ export type OnChunks = (chunks: readonly NumberedChunk[], rows: number) => Promi
  */
 export async function readSplits(plan: LogicalPlan, options: SplitOptions, ctx: ExecutionContext, onChunks: OnChunks = async () => {}): Promise<SplitRatings | undefined> {
   const work = await splitWork(plan, options.splitBytes ?? SPLIT_BYTES, ctx);
-  return work && new SplitReading(work, options.maximumRows, onChunks, ctx).read();
+  return work && new SplitReading(work, options, onChunks, ctx).read();
 }
 
 type SplitGroup = readonly SourceSplit[];
@@ -84,7 +88,7 @@ type ReadChunks = ReadValues & { readonly numbered: readonly NumberedChunk[] };
 /** Reads groups of splits by tasks, a bounded number at once, and takes their results in the order of rows. */
 class SplitReading {
   readonly #work: SplitWork;
-  readonly #maximumRows: number;
+  readonly #options: SplitOptions;
   readonly #onChunks: OnChunks;
   readonly #ctx: ExecutionContext;
   readonly #stop = new AbortController();
@@ -94,13 +98,15 @@ class SplitReading {
   readonly #order = new RangeOrder();
   readonly #bad = new BadRowTotal();
   readonly #chunks: NumberedChunk[] = [];
+  readonly #places = new Map<SplitGroup, { readonly from: number; readonly to: number }>();
+  #room: PairRoom | undefined;
   #started = 0;
   #rows = 0;
   /** True once a group has failed: those behind it are not read any more. */
   #failed = false;
 
-  constructor(work: SplitWork, maximumRows: number, onChunks: OnChunks, ctx: ExecutionContext) {
-    [this.#work, this.#maximumRows, this.#onChunks, this.#ctx] = [work, maximumRows, onChunks, ctx];
+  constructor(work: SplitWork, options: SplitOptions, onChunks: OnChunks, ctx: ExecutionContext) {
+    [this.#work, this.#options, this.#onChunks, this.#ctx] = [work, options, onChunks, ctx];
     this.#tasks = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#stop.signal]) };
   }
 
@@ -109,6 +115,7 @@ class SplitReading {
     const { groups, schema, types, selection } = this.#work;
     const { place, parallelism } = hostDevice(this.#ctx.executor).info;
     await giveTo(this.#ctx, place, [[this.#schemaRef, schemaPartition(schema)]]);
+    const room = await this.#makeRoom();
     await this.#onChunks([], 0);
     for await (const attempt of mapOrdered(eachOf(groups), 2 * parallelism, (group) => this.#attempt(group))) {
       try {
@@ -119,7 +126,23 @@ class SplitReading {
       }
     }
     reportBadRows(this.#bad.found, selection.badRows, this.#ctx);
-    return { chunks: this.#chunks, types };
+    return { chunks: this.#chunks, types, room };
+  }
+
+  /** One room for all rows, where all of them are ratings whose number is known. */
+  async #makeRoom(): Promise<PairRoom | undefined> {
+    const { groups, operators, types } = this.#work;
+    let rows = 0;
+    for (const group of groups) {
+      const own = group.reduce((sum, split) => sum + (split.rows ?? Number.NaN), 0);
+      this.#places.set(group, { from: rows, to: rows + own });
+      rows += own;
+    }
+    const { roomRows = 0, maximumRows } = this.#options;
+    // Another operator may leave rows out, so that the room would be too large. A comparison with NaN is false.
+    if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows))) return undefined;
+    this.#room = await roomForPairs(rows, { name: `${this.#name}/room`, partition: 0, version: 0 }, this.#ctx);
+    return this.#room;
   }
 
   async #attempt(group: SplitGroup): Promise<Attempt> {
@@ -151,20 +174,26 @@ class SplitReading {
     this.#bad.add(this.#order.pass(group, read));
     this.#chunks.push(...numbered);
     this.#rows += numbered.reduce((sum, chunk) => sum + chunk.rows, 0);
-    requireFewer(this.#rows, this.#maximumRows);
+    requireFewer(this.#rows, this.#options.maximumRows);
     await this.#onChunks(numbered, this.#rows);
   }
 
   async #read(splits: SplitGroup): Promise<ReadChunks> {
-    const { place } = hostDevice(this.#ctx.executor).info;
+    const { place: at } = hostDevice(this.#ctx.executor).info;
     const { operators, takesFaults } = this.#work;
     const name = `${this.#name}/${this.#started++}`;
     const ref = (part: string, partition: number): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
     const parts = ['codes', 'values', 'users', 'items'] as const;
     const outputs = Object.fromEntries(Array.from({ length: chunksOf(splits) }, (_, chunk) => parts.map((part) => [`${part}.${chunk}`, ref(part, chunk)])).flat());
-    const task: TaskOf<'read-ratings'> = { kernel: 'read-ratings', inputs: { schema: this.#schemaRef }, outputs, params: { splits, operators, takesFaults, maximumRows: this.#maximumRows } };
+    const place = this.#room && this.#places.get(splits);
+    const task: TaskOf<'read-ratings'> = {
+      kernel: 'read-ratings',
+      inputs: { schema: this.#schemaRef },
+      outputs: { ...outputs, ...(this.#room && { room: this.#room.ref }) },
+      params: { splits, operators, takesFaults, maximumRows: this.#options.maximumRows, ...(place && { room: place }) },
+    };
     const steps = new StepList(contracts);
-    steps.task(STAGE, place, task);
+    steps.task(STAGE, at, task);
     const results = await runSteps(steps.steps, this.#tasks).catch((error: unknown) => {
       throw threadProblem(error, splits[0].file);
     });

@@ -67,7 +67,7 @@ export async function relabel(indexed: IndexedRatings, users: Labels, items: Lab
   };
   const [user, item] = [side(indexed.users, indexed.userCounts, users), side(indexed.items, indexed.itemCounts, items)];
   const [row, column] = swapped ? [item, user] : [user, item];
-  return { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts, rows: indexed.rows, chunks, spilled: indexed.spilled, swapped };
+  return { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts, rows: indexed.rows, chunks, spilled: indexed.spilled, swapped, room: indexed.room };
 }
 
 /** Labels of a column of ids. */

@@ -20,7 +20,7 @@ export async function widenRatings(indexed: IndexedRatings, model: { readonly us
   const chunks = await renumberChunks(indexed.chunks, users.second, items.second, ctx);
   const userCounts = spread(indexed.userCounts, users);
   const itemCounts = spread(indexed.itemCounts, items);
-  return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks, spilled: indexed.spilled }, users: users.first, items: items.first };
+  return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks, spilled: indexed.spilled, room: indexed.room }, users: users.first, items: items.first };
 }
 
 /** The ids of both in one column; those of either ascend. */

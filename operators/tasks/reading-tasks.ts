@@ -17,6 +17,8 @@ export type ReadParams = {
   readonly takesFaults: boolean;
   /** Most ratings; more are a CapacityError. */
   readonly maximumRows: number;
+  /** The part of `room` that is this task's. */
+  readonly room?: { readonly from: number; readonly to: number };
 };
 
 export type ReadValues = {
@@ -59,8 +61,9 @@ export interface ReadingTasks {
    * Reads splits of a source to chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`: the columns of the splits, as an Arrow stream
    * without rows). Outputs of chunk i: `codes.i`, `users.i`, `items.i` as number-keys gives them,
    * `values.i` (`values` Float32[rows] and, where they were selected, `timestamps` Float64[rows]); those of chunks that do not come about are left out.
+   * With an output `room`, which is there already (see PairRoom), codes and values are views of the task's part of it.
    */
-  'read-ratings': { inputs: { schema: PartitionRef }; outputs: Numbered<'codes' | 'values' | 'users' | 'items'>; params: ReadParams; values: ReadValues };
+  'read-ratings': { inputs: { schema: PartitionRef }; outputs: Numbered<'codes' | 'values' | 'users' | 'items'> & { readonly room?: PartitionRef }; params: ReadParams; values: ReadValues };
 
   /** Reads splits of a source as they are. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the batches as an Arrow stream). */
   'read-rows': { inputs: { schema: PartitionRef }; outputs: { rows: PartitionRef }; params: ReadRowsParams; values: ReadRowsValues };
@@ -128,7 +131,7 @@ export interface ReadingTasks {
 
 /** See `contracts`. */
 export const readingContracts = {
-  'read-ratings': { schema: 'read', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
+  'read-ratings': { schema: 'read', room: 'alone', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
   'read-rows': { schema: 'read', rows: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },

@@ -7,6 +7,7 @@ import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { andThen, executePlan, fromSource } from '../../engine/stream/logical-plan.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
+import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { ratingBatch } from '../support/ratings.ts';
@@ -35,6 +36,26 @@ function counted() {
 
 describe('a stream', () => {
   const select = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' });
+
+  it('holds no batch of its source that its consumer is done with', async () => {
+    const given: WeakRef<RecordBatch>[] = [];
+    async function* batches(): AsyncGenerator<RecordBatch> {
+      for (let user = 0; user < 50; user++) {
+        const batch = ratingBatch([{ user, item: 1, rating: 1 }]);
+        given.push(new WeakRef(batch));
+        yield batch;
+        // A WeakRef keeps its target until the turn of the event loop in which it was made has ended.
+        await setImmediate();
+      }
+    }
+    let left = 0;
+    for await (const _ of await executePlan(andThen(fromSource(iterableSource(batches())), select), context())) {
+      if (given.length < 50) continue;
+      collectGarbage();
+      left = given.filter((batch) => batch.deref() !== undefined).length;
+    }
+    expect(left).toBeLessThan(5);
+  });
 
   it('pulls no more batches than its consumer asks for, and closes its source when left early', async () => {
     const { state, source } = counted();

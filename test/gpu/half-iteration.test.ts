@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { halfIterationChecks } from '../../gpu/kernels/update/half-iteration.check.ts';
+import { checkHalfIteration, halfIterationChecks } from '../../gpu/kernels/update/half-iteration.check.ts';
+import { compileEvery } from '../../gpu/update/update-kernels.ts';
+import { updateVariants } from '../../gpu/update/variants.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 
@@ -11,12 +13,31 @@ const shapes = [
   { rank: 33, solver: 'nonnegative', biases: true },
 ] as const;
 
+/** The kernels that were compiled since the last call. */
+function compiledBy(gpu: Gpu): string[] {
+  return gpu.journal.take().flatMap(({ row, name }) => (row === 'compiling' ? [name] : []));
+}
+
 describe.skipIf(noGpu)('half-iterations on a GPU', () => {
   let gpu: Gpu;
   beforeAll(async () => {
     gpu = await openTestGpu();
   });
   afterAll(() => gpu?.close());
+
+  it('find all their kernels compiled, where these were compiled ahead', async () => {
+    const ahead: string[] = [];
+    for (const shape of [{ rank: 12, solver: 'cg', biases: true }, { rank: 12, solver: 'cholesky', biases: false }] as const) {
+      const solver = shape.solver === 'cg' ? ({ steps: 6 } as const) : shape.solver;
+      for (const variant of updateVariants(gpu.info, shape)) {
+        await compileEvery(gpu, { variant, rank: shape.rank, biases: shape.biases, solver });
+        ahead.push(...compiledBy(gpu));
+        await checkHalfIteration(gpu, variant, shape, 1000);
+        expect(compiledBy(gpu), variant.name).toEqual([]);
+      }
+    }
+    expect(ahead.length).toBeGreaterThan(10);
+  });
 
   for (const shape of shapes) {
     it(`agree with their twin by every variant: ${JSON.stringify(shape)}`, async () => {

@@ -10,6 +10,7 @@ import type { CodedChunk, IndexedRatings } from '../index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import { lengthsWithout, sortByUser } from './sort-by-user.ts';
 import { balancedRanges, offsetsOf, taskCount } from '../row-ranges.ts';
+import { leaveRoom } from './pair-room.ts';
 import { inputsOf, partitionsOf, sortChunks } from './sort-chunks.ts';
 import { GROUP_RATINGS } from './sort-into-rows.ts';
 import { contracts, type DuplicatePolicy, type ValuesOf } from '../../tasks/tasks.ts';
@@ -79,6 +80,7 @@ export class RatingParts {
     const { users, items, itemCounts, swapped } = this.#indexed;
     const ranges = this.#cut(this.#indexed.userCounts, 'users');
     const chunks = await this.#splitChunks(ranges);
+    if (this.#indexed.room) await leaveRoom(this.#indexed.room, false, this.#ctx);
     for (const [p, { from, to }] of ranges.entries()) {
       const userCounts = this.#indexed.userCounts.subarray(from, to);
       const rows = chunks[p].reduce((sum, chunk) => sum + chunk.rows, 0);

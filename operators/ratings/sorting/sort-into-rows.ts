@@ -10,6 +10,7 @@ import { balancedRanges, evenRanges } from '../row-ranges.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts, type ParamsOf, type ValuesOf } from '../../tasks/tasks.ts';
+import type { PairRoom } from './pair-room.ts';
 
 export const STAGE = 'rating-blocks';
 
@@ -47,6 +48,8 @@ export interface RowsShape {
   readonly order: ParamsOf<'sort-bands'>['order'];
   /** Values are row numbers, not ratings. */
   readonly numbered?: boolean;
+  /** Memory for the block. */
+  readonly room?: PairRoom['columns'];
 }
 
 /** A block, and what sort-bands found of ratings beyond the first of their pair. */
@@ -62,7 +65,7 @@ export interface SortedRows {
 export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsShape, ref: PartitionRef, ctx: ExecutionContext, tasks: ScatterTasks<Group>): Promise<SortedRows> {
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const part = (name: string, partition = 0): PartitionRef => ({ name: `${ref.name}/${name}`, partition, version: 0 });
-  const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32');
+  const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32', shape.room && { indices: shape.room.users, values: shape.room.values });
   const offsets = block.columns.offsets as Int32Array;
   const columnBits = 32 - Math.clz32(Math.max(0, shape.columns - 1));
   const rowBits = Math.min(ROW_BITS, 32 - columnBits);

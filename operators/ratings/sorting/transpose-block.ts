@@ -6,13 +6,14 @@ import { StepList } from '../../../engine/run/step-list.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import { balancedRanges } from '../row-ranges.ts';
+import type { PairRoom } from './pair-room.ts';
 import { sortIntoRows, STAGE } from './sort-into-rows.ts';
 
-/** The columns of a block as rows, in which its rows ascend. `lengths`: ratings of each column. */
-export async function transposeBlock(block: RatingBlock, lengths: Int32Array, ctx: ExecutionContext): Promise<RatingBlock> {
+/** The columns of a block as rows, in which its rows ascend. `lengths`: ratings of each column. `room`: memory for the result. */
+export async function transposeBlock(block: RatingBlock, lengths: Int32Array, ctx: ExecutionContext, room?: PairRoom['columns']): Promise<RatingBlock> {
   const groups = balancedRanges(block.offsets, 4 * hostDevice(ctx.executor).info.parallelism);
   const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
-  const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept' }, ref, ctx, {
+  const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept', room }, ref, ctx, {
     count: (ranges, counts, { bands, bandCount, rowBits }) => ({
       kernel: 'count-columns',
       inputs: { block: block.ref, bands },
