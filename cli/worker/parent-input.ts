@@ -1,17 +1,19 @@
 import { Worker } from 'node:worker_threads';
 import { CancelledError } from '../../engine/errors.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
-import type { FromStdin, ToStdin } from './stdin-thread.ts';
+import type { FromStdin, StdinData, ToStdin } from './stdin-thread.ts';
 
 /** The bytes of stdin, which a thread of its own reads: it ends the process when the parent has gone, also while this thread is busy. */
 export class ParentInput {
-  readonly #thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)));
+  readonly #thread: Worker;
   readonly #chunks: Uint8Array[] = [];
   #ended = false;
   #failure: unknown;
   #wake: (() => void) | undefined;
 
-  constructor() {
+  /** `spillDir`: the folder from which files go too, where the process has to be killed. */
+  constructor(spillDir: string | undefined) {
+    this.#thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)), { workerData: { spillDir } satisfies StdinData });
     this.#thread.on('message', (message: FromStdin) => {
       if ('bytes' in message) this.#chunks.push(message.bytes);
       else this.#ended = true;

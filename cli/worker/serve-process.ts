@@ -12,7 +12,7 @@ export async function serveProcess(machine: Omit<SessionOptions, 'signal'>, sign
   await sendFrame({ type: 'hello', protocol: 1, version, node: process.versions.node, pid: process.pid }).catch((cause: unknown) => {
     throw new CancelledError({ cause });
   });
-  const input = new ParentInput();
+  const input = new ParentInput(machine.spillDir);
   try {
     const { serveParent } = await import('../../api/worker/serve-parent.ts');
     await serveParent(

@@ -5,7 +5,13 @@
 import { createReadStream, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
+import { removeOwnSpill } from '../../connectors/spill/spill-folder.ts';
+
+/** `spillDir`: see SpillFolder. */
+export interface StdinData {
+  readonly spillDir: string | undefined;
+}
 
 /** To the main thread: bytes, or the end of stdin. */
 export type FromStdin = { readonly bytes: Uint8Array } | { readonly end: true };
@@ -17,37 +23,49 @@ export type ToStdin = { readonly taken: number } | { readonly ending: true };
 const MOST_BYTES = 1 << 23;
 
 /** Milliseconds between two looks at the parent. */
-const LOOK = 200;
+const LOOK = 100;
 
-/** Milliseconds that the process has to end by itself. */
+/** Milliseconds that the process has to end by itself where a parent that closed stdin may read why. */
 const GRACE = 900;
 
 /** The same once it has begun to end: its answer has left. */
 const ENDING_GRACE = 5000;
 
+/** The same where the parent is no more, and nothing reads an answer. */
+const ORPHAN_GRACE = 400;
+
 const port = parentPort;
 if (port !== null) watch(port);
 
 function watch(port: NonNullable<typeof parentPort>): void {
+  const { spillDir } = workerData as StdinData;
   const send = (message: FromStdin, transfer: readonly ArrayBuffer[] = []) => port.postMessage(message, transfer);
   const stdin = openStdin();
   const parent = process.ppid;
   let underWay = 0;
   let deadline: NodeJS.Timeout | undefined;
-  let [ended, reading] = [false, false];
+  let [ended, reading, orphaned] = [false, false, false];
   const endWithin = (milliseconds: number) => {
     clearTimeout(deadline);
-    deadline = setTimeout(() => process.kill(process.pid, 'SIGKILL'), milliseconds);
+    deadline = setTimeout(() => {
+      removeOwnSpill(spillDir);
+      process.kill(process.pid, 'SIGKILL');
+    }, milliseconds);
   };
-  const gone = () => {
-    clearInterval(looking);
-    send({ end: true });
+  const look = () => {
+    if (process.ppid === parent || orphaned) return;
+    orphaned = true;
+    end();
+    endWithin(ORPHAN_GRACE);
+  };
+  const end = () => {
+    if (ended) return;
     ended = true;
+    send({ end: true });
     if (reading) endWithin(GRACE);
+    look();
   };
-  const looking = setInterval(() => {
-    if (process.ppid !== parent) gone();
-  }, LOOK);
+  setInterval(look, LOOK);
   stdin.on('data', (chunk: Buffer) => {
     // A view of memory that nothing else uses goes over as it is.
     const whole = chunk.byteLength === chunk.buffer.byteLength;
@@ -56,15 +74,15 @@ function watch(port: NonNullable<typeof parentPort>): void {
     send({ bytes }, [bytes.buffer]);
     if (underWay >= MOST_BYTES) stdin.pause();
   });
-  stdin.once('end', gone);
-  stdin.once('error', gone);
+  stdin.once('end', end);
+  stdin.once('error', end);
   port.on('message', (message: ToStdin) => {
     if ('ending' in message) {
-      if (deadline !== undefined) endWithin(ENDING_GRACE);
+      if (deadline !== undefined && !orphaned) endWithin(ENDING_GRACE);
       return;
     }
-    // The time counts from here on for a parent that had gone before: the main thread was still loading the program.
-    if (!reading && ended) endWithin(GRACE);
+    // The time counts from here on where stdin had ended before: the main thread was still loading the program.
+    if (!reading && ended && !orphaned) endWithin(GRACE);
     reading = true;
     underWay -= message.taken;
     if (underWay < MOST_BYTES) stdin.resume();

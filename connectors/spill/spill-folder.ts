@@ -1,3 +1,4 @@
+import { readdirSync, rmSync } from 'node:fs';
 import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -76,6 +77,18 @@ export class SpillFolder implements SpillSpace {
     const reason = code === 'ENOENT' ? 'does not exist' : code === 'ENOTDIR' ? 'is no folder' : `cannot be written to (${code ?? messageOf(error)})`;
     const name = this.#given ? 'spillDir' : 'the folder for temporary files';
     return new UsageError(`${name} ${this.#parent} ${reason}`, { advice: 'Give a folder that exists and can be written to as spillDir', cause: error });
+  }
+}
+
+/** Removes this process's folders in `parent` while its threads may still write there: it is about to be killed. */
+export function removeOwnSpill(parent: string = tmpdir()): void {
+  try {
+    for (const name of readdirSync(parent)) {
+      const [, host, id] = NAME.exec(name) ?? [];
+      if (host === hostDigest() && Number(id) === process.pid) rmSync(join(parent, name), { recursive: true, force: true, maxRetries: 3, retryDelay: 10 });
+    }
+  } catch {
+    // The next process that makes a folder there removes what is left.
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Device } from '../../engine/run/device.ts';
 import type { Card } from './find-cards.ts';
 import { cannotTell } from './memory-used.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 
 /** The means of telling cards apart; tests have others. */
 export interface CardMachine {
@@ -13,14 +14,22 @@ export interface CardMachine {
 const MARK = { rows: 1 << 16, columns: 1 << 10, stride: 1 << 10, contents: 'any' } as const;
 const SEEN_BYTES = (MARK.rows * MARK.columns * 4) / 2;
 
+/** Looks at each card, since memory that other processes take at the same time hides the mark. */
+const LOOKS = 3;
+
 /**
  * The address by which each of the wanted cards is opened. The layer that takes addresses has been seen to give the other card of
- * two, so each is opened, some of its memory is taken, and the card on which that is missing is the one. Throws UsageError.
+ * two, so each is opened, some of its memory is taken, and the card on which that is missing is the one. Processes that start together do so one after
+ * the other. Throws UsageError.
  */
-export async function tellApart(wanted: readonly number[], cards: readonly Card[], machine: CardMachine): Promise<ReadonlyMap<number, string>> {
+export function tellApart(wanted: readonly number[], cards: readonly Card[], machine: CardMachine): Promise<ReadonlyMap<number, string>> {
+  return oneAtATime('factorflow-gpus', () => marked(wanted, cards, machine));
+}
+
+async function marked(wanted: readonly number[], cards: readonly Card[], machine: CardMachine): Promise<ReadonlyMap<number, string>> {
   const addresses = new Map<number, string>();
   const candidates = [...wanted, ...cards.keys()].filter((number, at, all) => all.indexOf(number) === at);
-  for (const number of candidates) {
+  for (const number of Array.from({ length: LOOKS }, () => candidates).flat()) {
     if (wanted.every((one) => addresses.has(one))) break;
     const { address } = cards[number];
     const opened = await openedCard(address, cards, machine);

@@ -1,5 +1,7 @@
 """What the tests share: sessions, ratings, and a look at processes."""
 
+import contextlib
+import json
 import math
 import os
 import random
@@ -17,9 +19,7 @@ MOVIES = ROOT / "examples/data/movietweetings-100k/ratings.parquet"
 
 def base_conf(folder):
     """Settings for tests. The executable notes each start of a worker in the file `started` before it becomes FactorFlow's."""
-    executable = folder / "factorflow"
-    executable.write_text(f'#!/bin/sh\necho "$@" >> {folder}/started\nexec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} "$@"\n')
-    executable.chmod(0o755)
+    executable = program(folder / "factorflow", f'#!/bin/sh\necho "$@" >> {folder}/started\nexec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} "$@"\n')
     return {
         "spark.app.name": "factorflow-test",
         "spark.ui.enabled": "false",
@@ -29,10 +29,41 @@ def base_conf(folder):
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
         "spark.executor.extraJavaOptions": f"-D{RUN}",
-        "spark.factorflow.executable": str(executable),
+        "spark.factorflow.executable": executable,
         "spark.factorflow.device": "cpu",
         "spark.factorflow.cores": "1",
     }
+
+
+def program(path, text):
+    """An executable file."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def on_the_processor(folder, before="", after=""):
+    """An executable that trains on the processor for each device that it is told, between two commands of a shell."""
+    worker = f'{os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} worker --device cpu --workers 1'
+    return program(folder / "other", f"#!/bin/sh\n{before}\n{worker} <&0\n{after}\n")
+
+
+@contextlib.contextmanager
+def settings(spark, **changed):
+    """An application's settings as if it had been started with them: they are read at each fit. `a__b` stands for a.b, None for an unset one."""
+    conf = spark.sparkContext._jsc.sc().conf()
+    names = [name.replace("__", ".") for name in changed]
+    before = [conf.get(name, None) for name in names]
+    change(conf, names, changed.values())
+    try:
+        yield
+    finally:
+        change(conf, names, before)
+
+
+def change(conf, names, values):
+    for name, value in zip(names, values):
+        conf.remove(name) if value is None else conf.set(name, value)
 
 
 def start_session(mode, master, conf):
@@ -49,6 +80,17 @@ def start_session(mode, master, conf):
     for name, value in conf.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def other_version():
+    """A program in Node's language that greets as FactorFlow of another version does, and waits."""
+    hello = json.dumps({"type": "hello", "protocol": 1, "version": "0.0.9", "node": "24.0.0", "pid": 1})
+    return f"""const header = Buffer.from({json.dumps(hello)});
+const head = Buffer.alloc(8);
+head.writeUInt32LE(header.length, 0);
+process.stdout.write(Buffer.concat([head, header]));
+process.stdin.resume();
+"""
 
 
 def planted(users=60, items=40, each=15, seed=7):

@@ -2,11 +2,12 @@
 
 import math
 import os
+import threading
 
 import pytest
 from pyspark.ml.recommendation import ALS
 
-from support import MOVIES, OURS, factors, rmse, workers
+from support import MOVIES, OURS, factors, on_the_processor, rmse, settings, workers
 
 SCHEMA = "user {0}, item {0}, rating double"
 
@@ -60,6 +61,19 @@ def test_more_partitions_than_ratings_and_empty_ones(spark, ratings):
     assert (model.userFactors.count(), model.itemFactors.count()) == (2, 2)
     gaps = ratings.where("user < 6").repartition(8)
     assert factors(ALS(rank=2, maxIter=2, seed=1).fit(gaps)) == factors(ALS(rank=2, maxIter=2, seed=1).fit(gaps.coalesce(1)))
+
+
+def test_two_jobs_wait_for_each_other_on_a_gpu(spark, ratings, folder):
+    executable = on_the_processor(folder, f"echo begin >> {folder}/seen", f"echo end >> {folder}/seen")
+    found = []
+    with settings(spark, spark__factorflow__executable=executable, spark__factorflow__device="gpu:0"):
+        fits = [threading.Thread(target=lambda: found.append(factors(ALS(rank=3, maxIter=50, seed=1).fit(ratings)))) for _ in range(2)]
+        for fit in fits:
+            fit.start()
+        for fit in fits:
+            fit.join(200)
+    assert found[0] == found[1]
+    assert (folder / "seen").read_text().split() == ["begin", "end"] * 2
 
 
 def test_sparks_own_als_trains_what_factorflow_does_not(started, ratings):

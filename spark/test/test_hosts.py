@@ -7,7 +7,7 @@ import threading
 import pytest
 from pyspark.ml.recommendation import ALS
 
-from support import BLOCKS, executors, factors, planted, rmse, wait_for, workers
+from support import BLOCKS, executors, factors, other_version, planted, program, rmse, settings, wait_for, workers
 
 PARAMS = {"rank": 5, "maxIter": 6, "regParam": 0.05, "seed": 3, **BLOCKS}
 
@@ -18,11 +18,9 @@ def one_host(spark, ratings):
     return factors(on_hosts(spark, 1, lambda: ALS(**PARAMS).fit(ratings)))
 
 
-def on_hosts(spark, hosts, fit, exchange="auto"):
-    conf = spark.sparkContext._jsc.sc().conf()
-    conf.set("spark.factorflow.workers", str(hosts))
-    conf.set("spark.factorflow.exchange", exchange)
-    return fit()
+def on_hosts(spark, hosts, fit, exchange="auto", **more):
+    with settings(spark, spark__factorflow__workers=str(hosts), spark__factorflow__exchange=exchange, **more):
+        return fit()
 
 
 @pytest.mark.parametrize(("hosts", "exchange"), [(3, "broadcast"), (3, "shuffle"), (2, "auto")])
@@ -43,6 +41,29 @@ def test_more_hosts_than_users_leave_blocks_empty(spark):
     few = spark.createDataFrame(planted(users=2, items=5, each=4), "user int, item int, rating float")
     one, three = (factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(few))) for hosts in (1, 3))
     assert one == three
+
+
+def test_no_ratings(spark):
+    none = spark.createDataFrame([], "user int, item int, rating float")
+    with pytest.raises(Exception, match="No ratings available"):
+        on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(none))
+
+
+def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings, one_host, folder):
+    """Spark tries a task again: the job ends right where another executor takes it, or tells of the version."""
+    node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
+    old = program(folder / "old.js", other_version())
+    # An executor works in a folder that has its number as name.
+    executable = program(folder / "mixed", f'#!/bin/sh\ncase "$PWD" in */1) echo old >> {folder}/seen; exec {node} {old};; esac\nexec {node} {main} "$@"\n')
+    try:
+        found = factors(on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable))
+    except Exception as error:
+        assert "FactorFlow 0.0.9" in str(error)
+        assert "Put the same version on all hosts" in str(error)
+    else:
+        assert found == one_host
+    assert (folder / "seen").exists()
+    wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
 @pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])

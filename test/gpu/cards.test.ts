@@ -1,11 +1,15 @@
 /** Cards as the files of a Linux system show them. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { findCards } from '../../gpu/cards/find-cards.ts';
 import { readNvidia } from '../../gpu/cards/memory-used.ts';
+import { oneAtATime } from '../../gpu/cards/one-at-a-time.ts';
 import { withCard } from '../../gpu/cards/with-card.ts';
 
 const roots: string[] = [];
@@ -64,6 +68,32 @@ describe('the memory that is used', () => {
 
   it('must be told for every card', () => {
     expect(() => readNvidia('00000000:87:00.0, [N/A]\n00000000:06:00.0, 3\n', cards)).toThrow(/cannot be told apart: nvidia-smi does not tell the memory that is used on 0000:87:00\.0/);
+  });
+});
+
+describe.runIf(process.platform === 'linux')('work of one name', () => {
+  it('is done by one at a time, also after a failure', async () => {
+    const seen: string[] = [];
+    const work = (name: string) =>
+      oneAtATime('factorflow-test', async () => {
+        seen.push(name);
+        await setImmediate();
+        seen.push(name);
+        if (name === 'a') throw new Error('no');
+      });
+    await Promise.allSettled(['a', 'b', 'c'].map(work));
+    expect(seen.filter((name, at) => name === seen[at - 1])).toHaveLength(3);
+  });
+
+  it('waits for another process, and goes on when that was killed', async () => {
+    const file = fileURLToPath(new URL('../../gpu/cards/one-at-a-time.ts', import.meta.url));
+    const other = spawn(process.execPath, ['--input-type=module', '-e', `import { oneAtATime } from ${JSON.stringify(file)}; await oneAtATime('factorflow-test', async () => { console.log('held'); await new Promise(() => setInterval(() => {}, 1000)); });`], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(other.stdout, 'data');
+    let killed = false;
+    const done = oneAtATime('factorflow-test', async () => killed);
+    await setTimeout(200);
+    killed = other.kill('SIGKILL');
+    expect(await done).toBe(true);
   });
 });
 

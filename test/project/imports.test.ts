@@ -51,7 +51,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
     because: 'the api plans ratings, not counts alone',
   },
   { from: 'cli/signals.ts', to: ['connectors/output/temporaries.ts', 'engine/threads/endings.ts', 'engine/waits.ts'], because: 'a process that is stopped leaves nothing behind' },
-  { from: 'cli/worker/', to: ['engine/threads/worker-file.ts'], because: 'stdin is read by a thread' },
+  { from: 'cli/worker/', to: ['engine/threads/worker-file.ts', 'connectors/spill/spill-folder.ts'], because: 'stdin is read by a thread, which removes files before it kills the process' },
   {
     from: 'cli/doctor/',
     to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/synthetic-source.ts', 'gpu/own-tasks.ts', 'cpu/kernels.ts', 'engine/run/device.ts', 'engine/phase.ts', 'operators/als/params.ts'],

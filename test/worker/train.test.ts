@@ -2,7 +2,7 @@
 import { tableFromIPC, tableToIPC } from 'apache-arrow';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -240,14 +240,20 @@ describe('the sign of life', () => {
     expect(code).toBe(130);
   });
 
-  it('counts while the main thread is busy: the process is killed then', async () => {
+  it('counts while the main thread is busy: the process is killed then, and leaves no files', async () => {
     const block = "process.on('SIGUSR2', () => { process.getBuiltinModule('fs').writeSync(2, 'blocked'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); })";
-    const parent = await endless({ nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(block)}`] });
+    const spill = mkdtempSync(join(folder, 'spill-'));
+    const parent = await endless({ nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(block)}`], flags: ['--device', 'cpu', '--workers', '1', '--spill-dir', spill] });
+    const spilled = readdirSync(spill).find((name) => name.includes(`-${parent.child.pid}-`));
+    expect(spilled).toBeDefined();
+    writeFileSync(join(spill, String(spilled), 'part'), 'ratings');
     const blocked = new Promise<void>((resolve) => parent.child.stderr?.once('data', () => resolve()));
     parent.child.kill('SIGUSR2');
     await blocked;
     parent.close();
     expect((await parent.ended).signal).toBe('SIGKILL');
+    expect(readdirSync(spill)).toEqual([]);
+    rmSync(spill, { recursive: true });
   });
 
   it('is the parent too, where its stdin stays open', async () => {

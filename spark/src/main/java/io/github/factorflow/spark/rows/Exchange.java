@@ -19,12 +19,15 @@ interface Exchange {
   /** Gives up a side that no later task needs. */
   void drop(SolvedSide side);
 
-  /** By the setting; auto takes broadcasts while a side is small beside the driver's memory and the results that it takes. */
+  /** Bytes of a side from which a shuffle takes less time, as measured (bench/RESULTS.md). */
+  long MOST_BROADCAST = 16L << 20;
+
+  /** By the setting; auto takes broadcasts, after which a lost block is soon solved again, while a side is small, also beside the driver's memory and the results that it takes. */
   static Exchange of(Settings.Exchange setting, long rows, Parameters parameters, Blocks blocks) {
     SparkConf conf = blocks.context().getConf();
     long bytes = rows * (parameters.rank() + 2L) * 4;
     long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
-    long most = Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
+    long most = Math.min(MOST_BROADCAST, Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8));
     boolean broadcast = setting == Settings.Exchange.AUTO ? bytes <= most : setting == Settings.Exchange.BROADCAST;
     LoggerFactory.getLogger(Exchange.class).info("FactorFlow: factors of up to {} MiB a side travel by {}", bytes >> 20, broadcast ? "broadcast" : "shuffle");
     return broadcast ? new ByBroadcast(blocks, parameters) : new ByShuffle(blocks, parameters);

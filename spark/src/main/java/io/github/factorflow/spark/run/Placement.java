@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.resource.ResourceInformation;
 import org.apache.spark.resource.ResourceProfile;
@@ -80,9 +81,10 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     return "gpu:" + String.join(",", addresses);
   }
 
-  /** The flags of a worker of this task. */
+  /** The flags of a worker of this task. What its memory does not hold goes into Spark's own folder for such files, which goes with the executor. */
   public List<String> flags(TaskContext task) {
-    List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task))));
+    String files = SparkEnv.get().blockManager().diskBlockManager().localDirs()[0].getPath();
+    List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task)), "--spill-dir", files));
     if (memory > 0) flags.addAll(List.of("--memory-budget", memory / MIB + "MiB"));
     return flags;
   }
