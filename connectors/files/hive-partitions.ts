@@ -41,6 +41,8 @@ function narrowestType(values: readonly (string | null)[]): PartitionColumn['typ
   const known = values.filter((value) => value !== null);
   if (known.length === 0 || !known.every((value) => /^-?\d{1,19}$/.test(value))) return 'utf8';
   const integers = known.map(BigInt);
+  // 007 and 7 may be two ids.
+  if (new Set(integers).size < new Set(known).size) return 'utf8';
   if (integers.every((value) => BigInt.asIntN(32, value) === value)) return 'int32';
   return integers.every((value) => BigInt.asIntN(64, value) === value) ? 'int64' : 'utf8';
 }

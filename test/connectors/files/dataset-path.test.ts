@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { resolveDataset } from '../../../connectors/files/dataset-path.ts';
+import { partitionColumns } from '../../../connectors/files/hive-partitions.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 
@@ -106,4 +107,13 @@ test('a link to a folder above it is named at once, and other links are followed
   for (const path of ['loop', 'loop/*', 'loop/**/*.parquet']) await expect(find(path)).rejects.toThrow(told);
   symlinkSync('around', join(root, 'other/around'));
   await expect(find('other')).rejects.toThrow(/the link .*other\/around leads to itself/);
+});
+
+test.each([
+  [['7', '007'], 'utf8'],
+  [['0', '-0'], 'utf8'],
+  [['7', '008'], 'int32'],
+  [['9007199254740993', '9007199254740992'], 'int64'],
+])('folders of the values %j are of type %s: none becomes another', (values, type) => {
+  expect(partitionColumns(values.map((user) => ({ file: `user=${user}/x.csv`, partitions: { user } })))).toEqual([{ name: 'user', type }]);
 });
