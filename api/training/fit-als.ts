@@ -36,7 +36,7 @@ import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
 import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
-import { type ContinuedFit, isKept, keptAs, loadedOnce, ownBlock, ownRatings } from './kept-ratings.ts';
+import { budgetOf, type ContinuedFit, isKept, keptAs, loadedOnce, makeRoom, noteBytes, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { type RatingsHome, ratingsHome, spillGrid } from './plans/ratings-home.ts';
@@ -86,6 +86,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
+  makeRoom(ratings, form);
   // Ratings that are kept from fit to fit stay in one block in memory.
   const inParts = !isKept(ratings);
   const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx));
@@ -93,7 +94,8 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   if (given === undefined) compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx);
-  const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
+  const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, budgetOf(ratings));
+  noteBytes(ratings, form, home.plan);
   const goesAhead = home.kind === 'memory' && inParts && !params.implicitPrefs && devices.compute[0].ownMemory && staysWhole(home.plan, devices.compute[0].place);
   const sorted = (block: RatingBlock) => goesAhead && placeAhead(block, ctx);
   const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx));

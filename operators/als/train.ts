@@ -8,7 +8,6 @@ import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
 import { inMemory, lengthOfRow } from '../ratings/spilled-ratings.ts';
-import { valuesOfStage } from '../tasks/task-values.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import { joined, joinedParts, partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
@@ -163,9 +162,9 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
   };
 }
 
-/** The values of the tasks that solve the rows of a side. */
-function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[] {
-  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => valuesOfStage(results, `update-${side}`, kernel));
+/** The values of the tasks that solve the rows of a side, by part. */
+function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
+  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
 }
 
 /** The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats. */
@@ -180,15 +179,12 @@ function placesOf(measured: StepResults, name: string): Uint32Array {
   return places;
 }
 
-/** The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of parts and slices. */
-function badRow(values: readonly ValuesOf<'update'>[], slices: readonly (readonly RowRange[])[], rows: number): number | undefined {
+/** The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of slices. */
+function badRow(values: readonly (readonly ValuesOf<'update'>[])[], slices: readonly (readonly RowRange[])[], rows: number): number | undefined {
   let first = 0;
-  let next = 0;
-  for (const ranges of slices) {
-    for (const _ of ranges) {
-      const { badRow: bad } = values[next++];
-      if (bad >= 0) return Math.min(first + bad, rows - 1);
-    }
+  for (const [part, ranges] of slices.entries()) {
+    const bad = values[part]?.find((value) => value.badRow >= 0);
+    if (bad !== undefined) return Math.min(first + bad.badRow, rows - 1);
     first += ranges.at(-1)?.to ?? 0;
   }
   return undefined;

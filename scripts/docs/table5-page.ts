@@ -46,14 +46,14 @@ export function table5Line({ name, paper, rank, ...profile }: Table5Set, { count
     return cells([side('users'), side('items'), grid.users.ratings, String(waves), formatBytes(largest), formatBytes(plan.memory[HOST] ?? 0), formatBytes(plan.memory[SPILL] ?? 0), formatMilliseconds(1000 * (plan.estimate?.seconds ?? NaN))]);
   } catch (error) {
     if (!(error instanceof CapacityError)) throw error;
-    return cells(['-', '-', '-', '-', /the least that a device needs is (about [^,;]*)/.exec(error.message)?.[1] ?? '-', '-', '-', 'no grid fits']);
+    return cells(['-', '-', '-', '-', /the least that a device needs is ((?:about )?[^,;(]*[^,;( ])/.exec(error.message)?.[1] ?? '-', '-', '-', 'no grid fits']);
   }
 }
 
 export function table5Page(lines: readonly string[]): string {
   const rates = [12, 80, 141].map((gigabytes) => {
-    const { name, source, link, perRating, perSquare, perRow } = ratesOf(assumedDevices([gigabytes * 1e9]).compute[0], 6);
-    return `- **${gigabytes} GB: ${name}.** ${source}. A rating of a half-iteration takes ${perRating.toExponential(2)} + ${perSquare.toExponential(2)} f² seconds, a row ${perRow.toExponential(2)}; ${(link / 1e9).toFixed(1)} GB/s to and from the host, each way and for each device.`;
+    const { name, source, link, perRating, perSquare, perRow, perRowSquare } = ratesOf(assumedDevices([gigabytes * 1e9]).compute[0], 6);
+    return `- **${gigabytes} GB: ${name}.** ${source}. A rating of a half-iteration takes ${perRating.toExponential(2)} + ${perSquare.toExponential(2)} f² seconds, a row ${perRow.toExponential(2)} + ${perRowSquare.toExponential(2)} f²; ${(link / 1e9).toFixed(1)} GB/s to and from the host for each device, by the one thread that copies both ways.`;
   });
   return `<!-- Written by \`node scripts/write-table5.ts\`; changes made here by hand are lost. -->
 

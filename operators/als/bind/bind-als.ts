@@ -10,7 +10,7 @@ import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
 import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
-import { gridOf, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
+import { gridOf, isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid, sides } from '../plan/grid.ts';
 import { startNorm } from '../rating-unit.ts';
 import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
 import { BoundSets } from './bound-sets.ts';
@@ -32,7 +32,7 @@ export interface BoundAls {
  */
 export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParams, start?: AlsStart): BoundAls {
   const grid = gridOf(planned);
-  const cuts = { users: cutOf(data.byUser, grid.users.q), items: cutOf(data.byItem, grid.items.q) };
+  const cuts = { users: cutOf(data.byUser, grid.users), items: cutOf(data.byItem, grid.items) };
   const name = dataSetName('als');
   const sets = new BoundSets(planned);
   const columnCuts: ColumnCut[] = [];
@@ -83,8 +83,9 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
 }
 
 /** The parts of a side: those that its ratings have already, else as many as the plan has, balanced by ratings. */
-function cutOf(ratings: SortedRatings, q: number): RowRange[] {
-  if (!isInParts(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true });
+function cutOf(ratings: SortedRatings, grid: SideGrid): RowRange[] {
+  const { q } = grid;
+  if (!isInParts(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true, shares: sharesOfParts(grid) });
   if (ratings.parts.length !== q) throw new Error(`the plan has ${q} parts, and the ratings ${ratings.parts.length}`);
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
