@@ -75,6 +75,7 @@ export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';
 export type { Id } from './engine/keys/find-id.ts';
 export type { KeyColumn } from './engine/keys/key-column.ts';
+export type { RowParts } from './engine/row-parts.ts';
 export type { LogicalPlan } from './engine/stream/logical-plan.ts';
 export type { Measure, RunMetrics } from './engine/metrics.ts';
 export type { PhaseShare, Spans, Usage } from './engine/spans.ts';

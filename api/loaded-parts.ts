@@ -1,5 +1,5 @@
 import { loadInThread } from '../connectors/model/load-in-thread.ts';
-import type { StoredModel } from '../connectors/model/model-store.ts';
+import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
@@ -27,7 +27,7 @@ export async function loadedParts(directory: string): Promise<Omit<ModelParts, '
 }
 
 /** A model in the form that is saved. */
-export function storedParts({ rank, users, items, userFactors, itemFactors }: FactorModel, { metadata = {}, itemCounts, means, columns, coldStartStrategy }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy'>): StoredModel {
+export function storedParts({ rank, users, items, userFactors, itemFactors }: Pick<ModelParts, keyof FactorModel>, { metadata = {}, itemCounts, means, columns, coldStartStrategy }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy'>): SavedModel {
   return { rank, userIds: keysToVector(users), userFactors, itemIds: keysToVector(items), itemFactors, itemCounts, means, columns, coldStartStrategy, factorflow: metadata };
 }
 

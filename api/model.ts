@@ -2,6 +2,7 @@ import type { RecordBatch } from 'apache-arrow';
 import { type ExportOptions, exportFactors } from '../connectors/model/export-factors.ts';
 import { saveModel } from '../connectors/model/model-store.ts';
 import { UsageError } from '../engine/errors.ts';
+import { JoinedRows, type RowParts, wholeRows } from '../engine/row-parts.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
@@ -37,7 +38,10 @@ import type { TrainingReport } from './reports/training-report.ts';
 import type { UpdateOptions } from './training/update-model.ts';
 import type { RankingOptions } from './validation/evaluate-ranking.ts';
 
-export interface ModelParts extends FactorModel {
+export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
+  /** X and Θ; parts are joined when a side is first used as a whole. */
+  readonly userFactors: Float32Array | RowParts;
+  readonly itemFactors: Float32Array | RowParts;
   /** Ratings of each item, in the order of their ids. */
   readonly itemCounts?: Uint32Array;
   /** Ratings of each user, in the order of their ids; a model that was loaded has none. */
@@ -64,14 +68,29 @@ export class Model {
   readonly itemCounts: Uint32Array | undefined;
   /** Ratings of each user, in the order of `userFactors`; undefined for models that were loaded or went on from another. */
   readonly userCounts: Uint32Array | undefined;
+  /** Its sides are joined when they are read. */
   readonly #factors: FactorModel;
+  readonly #sides: Readonly<Record<'user' | 'item', JoinedRows>>;
   readonly #means: DampedMeans | undefined;
   readonly #session: Session;
   readonly #served: ServedModel;
 
   constructor(parts: ModelParts) {
-    const { rank, users, items, userFactors, itemFactors } = parts;
-    this.#factors = { rank, users, items, userFactors, itemFactors };
+    const { rank, users, items } = parts;
+    const rows = (given: Float32Array | RowParts) => new JoinedRows(given instanceof Float32Array ? wholeRows(given, rank) : given);
+    const sides = { user: rows(parts.userFactors), item: rows(parts.itemFactors) };
+    this.#sides = sides;
+    this.#factors = {
+      rank,
+      users,
+      items,
+      get userFactors() {
+        return sides.user.whole;
+      },
+      get itemFactors() {
+        return sides.item.whole;
+      },
+    };
     this.#means = parts.means;
     this.columns = parts.columns;
     this.coldStartStrategy = parts.coldStartStrategy;
@@ -295,7 +314,7 @@ export class Model {
   async save(directory: string, options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {}): Promise<void> {
     checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
     using _ = this.#session.beginPhase('save');
-    const stored = storedParts(this.#factors, { columns: this.columns, coldStartStrategy: this.coldStartStrategy, metadata: this.metadata, itemCounts: this.itemCounts, means: this.#means });
+    const stored = storedParts({ users: this.#factors.users, items: this.#factors.items, rank: this.features, userFactors: this.#sides.user.rows, itemFactors: this.#sides.item.rows }, { columns: this.columns, coldStartStrategy: this.coldStartStrategy, metadata: this.metadata, itemCounts: this.itemCounts, means: this.#means });
     const { executor, metrics } = this.#session.context();
     await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics });
   }

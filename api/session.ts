@@ -39,7 +39,7 @@ export interface SessionOptions {
   readonly memoryBudget?: string | number;
   /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
   readonly deviceMemory?: string | number;
-  /** Folder for ratings that do not fit into memoryBudget while they are loaded and, by ALS, trained on; removed again at the end. Default: the system's folder for temporary files. */
+  /** Folder, made where it is missing, for ratings that do not fit into memoryBudget while they are loaded and, by ALS, trained on; removed again at the end. Default: the system's folder for temporary files. */
   readonly spillDir?: string;
   readonly parquetBackend?: ParquetBackendName;
   /** Measures where the time of this session's work goes. */
@@ -103,7 +103,7 @@ export class Session implements AsyncDisposable {
     this.#warning = device.warning;
   }
 
-  /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that is missing or cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
+  /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
     const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, signal, ...unknown } = options;

@@ -245,7 +245,7 @@ export interface Kernels extends SearchKernels {
   discountListed(newScores: number, newColumns: number, count: number, start: number, end: number, scores: number, listed: number, counts: number): void;
   /** Ends the rows' lists before the columns that have `depth` columns before them; gives the number of rows with columns left. */
   shortenLists(rows: number, starts: number, ends: number, lows: number, scores: number, counts: number, depth: number): number;
-  /** SGD over the ratings of `rows` rows, row by row. steps: 8 vectors, see cpu/assembly/sgd.ts. */
+  /** SGD over the ratings of `rows` rows, row by row. steps: 8 vectors, see cpu/assembly/sgd/sgd.ts. */
   stepRows(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, values: number, rows: number, steps: number): void;
   /** SGD over `count` ratings in their order. rows, columns: Uint32[count]. */
   stepRatings(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, values: number, count: number, steps: number): void;

@@ -21,6 +21,8 @@ import { uniteIds } from './tasks/numbering/unite-ids.ts';
 import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
+import { placeColumns } from './tasks/loading/place-columns.ts';
+import { dampedMeans, sumRatings } from './tasks/loading/rating-sums.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { prepareSearch } from './tasks/search/prepare-search.ts';
 import { search } from './tasks/search/search.ts';
@@ -75,6 +77,9 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'sort-bands': sortBands,
   'find-duplicates': findDuplicates,
   'combine-duplicates': combineDuplicates,
+  'sum-ratings': sumRatings,
+  'damped-means': dampedMeans,
+  'place-columns': placeColumns,
   'cut-block': cutBlock,
   'deal-ratings': dealRatings,
   'shuffle-ratings': shuffleRatings,

@@ -1,4 +1,4 @@
-import type { DeviceInfo } from '../engine/plan/device-info.ts';
+import { type DeviceInfo, SOFTWARE_MARK } from '../engine/plan/device-info.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import { STRIDE_STEP } from './device/resources.ts';
@@ -30,6 +30,6 @@ export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | und
 
 /** "NVIDIA H200; f16, subgroups, tensor" */
 function describe({ name, features, software }: GpuInfo): string {
-  const marks = [...features, ...(software ? ['computes on the processor'] : [])];
+  const marks = [...features, ...(software ? [SOFTWARE_MARK] : [])];
   return marks.length === 0 ? name : `${name}; ${marks.join(', ')}`;
 }

@@ -9,6 +9,7 @@ import { type BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
 import { knownRatings } from '../../operators/serving/fold-in/known-ratings.ts';
 import type { RowRule } from '../../operators/serving/fold-in/row-rule.ts';
 import { fixedItems, type SolvedUsers, solveUsers } from '../../operators/serving/fold-in/solve-users.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { Dataset } from '../dataset.ts';
 import type { Model, ModelParts } from '../model.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
@@ -34,7 +35,7 @@ export interface FoldedUsers {
 }
 
 /** Solves users from their ratings; see Model.foldIn. `make`: a model of parts. */
-export async function foldInUsers(parts: ModelParts, rule: RowRule, ratings: Dataset, options: FoldInOptions, make: (parts: ModelParts) => Model): Promise<FoldedUsers> {
+export async function foldInUsers(parts: ModelParts & FactorModel, rule: RowRule, ratings: Dataset, options: FoldInOptions, make: (parts: ModelParts) => Model): Promise<FoldedUsers> {
   const { onDuplicates, onBadRows, signal, onEvent } = options;
   const { user, item, rating } = parts.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, onDuplicates, onBadRows });

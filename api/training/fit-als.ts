@@ -13,10 +13,11 @@ import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { inUnit, ratingLevel, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
+import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
-import { type RatingFacts, sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
+import type { RatingFacts } from '../../operators/evaluation/rating-facts.ts';
+import { sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
@@ -35,13 +36,16 @@ import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
 import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
-import { type ContinuedFit, isKept, keptAs, loadedOnce, ownBlock, ownRatings } from './kept-ratings.ts';
+import { budgetOf, type ContinuedFit, isKept, keptAs, loadedOnce, makeRoom, noteBytes, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { type RatingsHome, ratingsHome, spillGrid } from './plans/ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { AwaitedDevices, trainingDevice } from './training-device.ts';
+
+/** Ratings whose loading leaves garbage of gigabytes. */
+const LARGE = 1 << 27;
 
 export interface AlsFit {
   readonly params: AlsParams;
@@ -82,6 +86,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
+  makeRoom(ratings, form);
   // Ratings that are kept from fit to fit stay in one block in memory.
   const inParts = !isKept(ratings);
   const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx));
@@ -89,7 +94,8 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   if (given === undefined) compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx);
-  const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
+  const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, budgetOf(ratings));
+  noteBytes(ratings, form, home.plan);
   const goesAhead = home.kind === 'memory' && inParts && !params.implicitPrefs && devices.compute[0].ownMemory && staysWhole(home.plan, devices.compute[0].place);
   const sorted = (block: RatingBlock) => goesAhead && placeAhead(block, ctx);
   const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx));
@@ -103,14 +109,13 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
   const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
-  const look = () => loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(byUser, keyCount(items), ctx));
+  const look = () => loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(blocks, ctx));
   const [facts, drawn] = await together(look, async () => (draws ? drawnStart(indexed, params, ctx) : undefined));
   const test = validation && pairs && (await loadedOnce(validation, `${form} ${params.implicitPrefs}`, async (): Promise<ValidationPairs> => ({ ...pairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(pairs.block, facts.means) }) })));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
   const before = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
-  const level = params.implicitPrefs ? undefined : await ratingLevel(byUser, facts, ctx);
-  const unit = level === undefined ? 1 : ratingUnit(level, params.biases);
+  const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
   if (unit !== 1 && goesAhead) await freeAhead([byUser, byItem], ctx);
   const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
@@ -128,13 +133,13 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   await freeTimed(scaled, plan, ctx);
   const replan = (compute: readonly DeviceInfo[]) => planFor(known, compute);
   ctx.events({ type: 'plan', plan });
-  // Garbage of loading goes before factors are allocated, where memory is scarce.
-  if (home.kind === 'spill') await Promise.all(ctx.executor.devices.map((device) => device.trim()));
+  // Garbage of loading goes before factors are allocated, where memory is scarce or there is much of it.
+  if (home.kind === 'spill' || indexed.rows > LARGE) await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, ...(unit === 1 ? { level } : {}), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  options.continued?.kept?.(result.raw);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  options.continued?.kept?.(result.raw());
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings that one block, or memory, does not hold. */
@@ -164,9 +169,9 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   return users && items && { users, items };
 }
 
-async function lookAtRatings(byUser: SortedRatings, items: number, ctx: ExecutionContext): Promise<RatingFacts> {
+async function lookAtRatings(sides: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, ctx: ExecutionContext): Promise<RatingFacts> {
   using _ = ctx.metrics.begin('look at ratings');
-  return await sortedRatingFacts(byUser, items, ctx);
+  return await sortedRatingFacts(sides, ctx);
 }
 
 /** The start of a training whose ratings are of an ordinary unit, in host memory, drawn while blocks are on the way to the GPU. */

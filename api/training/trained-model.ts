@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
 import { BAD_ROWS } from '../../operators/ratings/bad-rows.ts';
-import type { ModelFactors } from '../../operators/sgd/factors.ts';
+import type { ModelRows } from '../../operators/training/model-rows.ts';
 import type { LoopResult } from '../../operators/training/training.ts';
 import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import { LostTrainingError } from './lost-training.ts';
@@ -27,7 +27,7 @@ export interface EndedTraining {
   readonly duplicates: number;
   readonly test: ValidationPairs | undefined;
   readonly looked: LookedAt;
-  readonly result: ModelFactors & Omit<LoopResult<unknown>, 'factors'> & { readonly plan: PhysicalPlan; readonly ratingDeviation?: number };
+  readonly result: Omit<LoopResult<unknown>, 'factors'> & { readonly sides: ModelRows; readonly plan: PhysicalPlan; readonly ratingDeviation?: number };
   readonly planned: PhysicalPlan;
   readonly resumedFrom?: ResumedFrom | undefined;
   /** Milliseconds by performance.now(). */
@@ -48,8 +48,8 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
     rank: rank + (biases ? 2 : 0),
     users,
     items,
-    userFactors: result.userFactors,
-    itemFactors: result.itemFactors,
+    userFactors: result.sides.users,
+    itemFactors: result.sides.items,
     itemCounts,
     userCounts,
     columns: { user, item, rating, prediction: 'prediction' },

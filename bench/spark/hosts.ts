@@ -28,7 +28,7 @@ function computing(shape: { readonly users: number; readonly items: number; read
   const { compute, host } = assumedDevices([141e9]);
   const device = values.gpus ? compute[0] : { ...host, parallelism: Number(values.cores) };
   const { params } = ALS.spark({ rank });
-  return costOf(alsProblem(shape, params, { compute: [device], host: device }, undefined, { grid: usualGrid([device], shape, rank) })).seconds;
+  return costOf(alsProblem(shape, params, { compute: [device], host: device }, undefined, { grid: usualGrid([device]) })).seconds;
 }
 
 /** Both sides of an iteration, from each of n hosts to all. */

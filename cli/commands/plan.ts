@@ -65,9 +65,9 @@ async function planOfData(paths: readonly string[], values: PlanValues, given: R
   for (const name of ['users', 'items', 'ratings'] as const) {
     if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'Leave the counts out: they come from the ratings' });
   }
-  const { signal, onEvent } = context;
+  const { signal, onEvent, profile } = context;
   const trainer = await trainerOf(values, given);
-  await using session = await openSession(values, { signal });
+  await using session = await openSession(values, { signal, profile });
   const { train, test } = await trainingSets(session, paths, values, context);
   const ready = await trainer.prepare(session, train, context);
   const because = (physical: PhysicalPlan): PhysicalPlan => (ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] });
@@ -78,7 +78,7 @@ async function planOfData(paths: readonly string[], values: PlanValues, given: R
   return { physical: because(physical), planned: because({ ...planned, measured: physical.measured }) };
 }
 
-async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>, { signal }: CommandContext): Promise<PhysicalPlan> {
+async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>, { signal, profile: times }: CommandContext): Promise<PhysicalPlan> {
   const { users, items, ratings, testFraction = 0 } = values;
   if (users === undefined || items === undefined || ratings === undefined) {
     throw new UsageError('a plan needs paths of ratings, or all of --users, --items and --ratings', { advice: 'See factorflow plan --help' });
@@ -89,6 +89,6 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   if (values.devices !== undefined) return planOfAssumed(profile, values, given, values.devices);
-  await using session = await openSession(values, { signal });
+  await using session = await openSession(values, { signal, profile: times });
   return planOfProblem(profile, values, given, session);
 }

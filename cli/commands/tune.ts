@@ -5,7 +5,7 @@ import { checkAlgorithm } from '../options/training/check-algorithm.ts';
 import { columnOptions, policyOptions } from '../options/data/data-options.ts';
 import { choice, decimal, text, toggle, wholeNumber } from '../options/kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../options/machine-options.ts';
-import type { Values } from '../options/option.ts';
+import { flagName, type Values } from '../options/option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../options/output-options.ts';
 import { type Algorithm, givenParams, paramOptions } from '../options/training/param-options.ts';
 import { readOptions, readSpec } from '../options/data/text-options.ts';
@@ -16,7 +16,7 @@ import { refuseOverlap } from '../output/check-overlap.ts';
 import { trialJson, tuningText } from '../report/tuning.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
 import { ratingOptions } from '../sessions/trainer.ts';
-import { defineCommand } from './command.ts';
+import { type CommandContext, defineCommand } from './command.ts';
 
 const search = 'Search:';
 
@@ -65,9 +65,10 @@ export const tune = defineCommand({
   ],
   epilog: 'Ratings are read, numbered and sorted once for all trials. The same ratings, flags and seed try the same parameters with the same results.',
   run: async ({ values, given, positionals }, context) => {
-    const { signal, onEvent } = context;
+    const { signal } = context;
     const { modelDir, force, resume } = values;
     const { algorithms, space } = spaceOf(values, given);
+    const onEvent: CommandContext['onEvent'] = (event) => context.onEvent(event.type === 'note' ? { ...event, text: inFlags(event.text, Object.keys(space)) } : event);
     const trialsPath = values.trialsFile ?? `${modelDir.replace(/\/+$/, '')}.trials.ndjson`;
     for (const output of [modelDir, trialsPath]) await refuseOverlap(output, [...positionals.ratings, values.validation]);
     await checkWritable(modelDir);
@@ -110,6 +111,11 @@ export const tune = defineCommand({
     };
   },
 });
+
+/** A note with the names of parameters as flags have them. */
+function inFlags(text: string, names: readonly string[]): string {
+  return names.reduce((changed, name) => changed.replaceAll(new RegExp(`(^|[ ,])${name} `, 'g'), `$1${flagName(name)} `), text);
+}
 
 /** The space of the search and the algorithms in it. Throws UsageError for flags that exclude each other. */
 function spaceOf(values: TuneValues, given: ReadonlySet<string>) {

@@ -21,7 +21,7 @@ export function planGraph(plan: PhysicalPlan): HTMLElement {
     const cost = [bytesRead === undefined ? '' : `reads ${formatBytes(bytesRead)}`, bytesWritten === undefined ? '' : `writes ${formatBytes(bytesWritten)}`].filter((text) => text !== '').join(', ');
     return [
       `${name}${times > 1 ? ` × ${times}` : ''}`,
-      `${[...new Set(stage.at)].join(' ')}${partitions ? `, ${partitions.p} x ${partitions.q}` : ''}`,
+      `${placesText(stage.at)}${partitions ? `, ${partitions.p} x ${partitions.q}` : ''}`,
       ...(kernel ? [kernel] : []),
       ...(cost === '' ? [] : [cost]),
       ...(exchange ? [exchange] : []),
@@ -45,6 +45,13 @@ export function planGraph(plan: PhysicalPlan): HTMLElement {
   const arrow = svgElement('defs', {}, svgElement('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }, svgElement('path', { d: 'M0,0L8,4L0,8z' })));
   const svg = svgElement('svg', { class: 'plan', viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`, width: Math.ceil(width), height: Math.ceil(height), role: 'img', 'aria-label': `Stages in order: ${stages.map(({ stage }) => stage.name).join(', ')}` }, arrow, ...arrows, ...boxes);
   return element('div', { class: 'scroll' }, svg);
+}
+
+/** "cpu", "gpu:0 to gpu:3". */
+function placesText(at: readonly string[]): string {
+  const places = [...new Set(at)];
+  const inOrder = places.length > 2 && places.every((place, k) => place === `gpu:${k}`);
+  return inOrder ? `${places[0]} to ${places[places.length - 1]}` : places.join(' ');
 }
 
 /** The arrows that no chain of others says as well, and those to the next round. */

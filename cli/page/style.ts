@@ -33,7 +33,8 @@ summary { cursor: pointer; color: var(--faint); }
 pre { background: var(--panel); padding: 10px; border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }
 .warnings { background: var(--warn-back); color: var(--warn); padding: 8px 12px; border-radius: 8px; }
 .warnings ul { margin: 0; padding-left: 1.2em; }
-svg.plan { font: 12px system-ui, sans-serif; }
+svg.plan { font: 12px system-ui, sans-serif; max-width: 100%; min-width: min(600px, 100vw); height: auto; }
+@media (max-width: 700px) { svg.plan { max-width: none; width: 600px; } }
 svg.plan rect { fill: var(--panel); stroke: var(--line); }
 svg.plan .round rect { stroke: var(--series-0); } svg.plan .measure rect { stroke: var(--series-2); }
 svg.plan text { fill: var(--text); } svg.plan .name { font-weight: 600; }

@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
 import type { Trial, Tuning } from '../../index.ts';
+import { flagName } from '../options/option.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { seconds3 } from '../progress/phrases.ts';
@@ -33,7 +34,7 @@ export function trialRows(trials: readonly Trial[], metric: string): { readonly 
     trial.seconds.toFixed(2),
     trial.failure ?? (trial.stopped ? 'stopped' : trial.warm ? 'warm' : ''),
   ]);
-  return { head: ['trial', ...names, metric, ...(ofRmse ? ['rmse'] : []), 'iterations', 'seconds', 'remark'], rows };
+  return { head: ['trial', ...names.map(flagName), metric, ...(ofRmse ? ['rmse'] : []), 'iterations', 'seconds', 'remark'], rows };
 }
 
 function valueText(value: unknown): string {
@@ -44,7 +45,7 @@ export function tuningText({ best, trials }: Tuning, metric: string, { modelDir,
   const means = best.baselines && metric === 'rmse' ? ` (damped means ${best.baselines.dampedMeans.rmse.toFixed(4)}, the mean ${best.baselines.mean.rmse.toFixed(4)})` : '';
   return [
     trialsTable(trials, metric),
-    `best: trial ${best.number}, ${metric} ${best.value.toFixed(4)} on the validation ratings${means}`,
+    `best: trial ${best.number}, ${Object.entries(best.params).map(([name, value]) => `${flagName(name)} ${valueText(value)}`).join(', ')}: ${metric} ${best.value.toFixed(4)} on the validation ratings${means}`,
     `${formatCount(trials.length)} trials in ${seconds3(totalSeconds)}; trained with the best parameters on all ratings: ${modelDir}`,
     'The value of the best of many trials is too good by a little: measure the model on ratings that the search has not seen (evaluate)',
   ].join('\n');

@@ -1,5 +1,6 @@
 import { fieldsOf, encodeThrift, thrift } from '../parquet/write/thrift.ts';
 import type { ThriftStruct, ThriftValue } from '../parquet/write/thrift.ts';
+import { readRows, type RowParts } from '../../engine/row-parts.ts';
 import { type IdColumn, idCount, idData } from './id-column.ts';
 
 /**
@@ -36,7 +37,8 @@ interface Chunk {
 }
 
 /** The pieces of the file with the rows [from, to), one after the other. */
-export function* factorFile(ids: IdColumn, factors: Float32Array, rank: number, from: number, to: number): Generator<Uint8Array[]> {
+export function* factorFile(ids: IdColumn, factors: RowParts, from: number, to: number): Generator<Uint8Array[]> {
+  const { columns: rank } = factors;
   yield [MAGIC];
   let position = MAGIC.length;
   const groups: ThriftStruct[] = [];
@@ -45,7 +47,7 @@ export function* factorFile(ids: IdColumn, factors: Float32Array, rank: number, 
     const end = Math.min(to, start + step);
     const columns: ThriftValue[] = [];
     const begins = position;
-    for (const chunk of [idChunk(ids, start, end), featureChunk(factors, rank, start, end)]) {
+    for (const chunk of [idChunk(ids, start, end), featureChunk(factors, start, end)]) {
       columns.push(struct({ 2: i64(0), 3: chunk.metadata(position) }));
       position += chunk.bytes;
       yield [...chunk.pieces];
@@ -94,14 +96,15 @@ function lengthsAndTexts({ offsets, bytes }: IdColumn & { readonly type: 'utf8' 
   return values;
 }
 
-function featureChunk(factors: Float32Array, rank: number, from: number, to: number): Chunk {
+function featureChunk(factors: RowParts, from: number, to: number): Chunk {
+  const { columns: rank } = factors;
   const step = Math.max(1, Math.floor(PAGE_FLOATS / rank));
   const whole = levelsOf(rank, Math.min(step, to - from));
   const pages: (readonly [Uint8Array, number, Uint8Array])[] = [];
   for (let start = from; start < to; start += step) {
     const end = Math.min(to, start + step);
     const levels = end - start === step ? whole : levelsOf(rank, end - start);
-    pages.push([bytesOf(factors.subarray(start * rank, end * rank)), (end - start) * rank, levels]);
+    pages.push([bytesOf(readRows(factors, start, end)), (end - start) * rank, levels]);
   }
   return chunkOf(FLOAT, ['features', 'list', 'element'], (to - from) * rank, pages);
 }
@@ -143,6 +146,6 @@ function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Arra
 }
 
 /** Bytes of a side as it is stored, about. */
-export function storedBytes(ids: IdColumn, factors: Float32Array): number {
-  return factors.byteLength + (ids.type === 'utf8' ? ids.bytes.length + 4 * idCount(ids) : ids.values.byteLength);
+export function storedBytes(ids: IdColumn, { rows, columns }: RowParts): number {
+  return 4 * rows * columns + (ids.type === 'utf8' ? ids.bytes.length + 4 * idCount(ids) : ids.values.byteLength);
 }

@@ -4,6 +4,7 @@ import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { RunMetrics } from '../../engine/metrics.ts';
+import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { Executor } from '../../engine/run/device.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
@@ -15,7 +16,7 @@ import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata } from './model-metadata.ts';
 import { bytesOf, type SavedSide, saveSides } from './save-sides.ts';
-import type { FactorTable } from './write-factors.ts';
+import type { FactorTable, WrittenTable } from './write-factors.ts';
 
 /** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
@@ -30,6 +31,9 @@ export interface StoredModel extends ModelMetadata {
   /** A damped mean for each id; absent from the models of other programs. */
   readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
 }
+
+/** A model to be saved, whose factors may lie in parts. */
+export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors'> & Readonly<Record<'userFactors' | 'itemFactors', Float32Array | RowParts>>;
 
 export interface SaveModelOptions {
   /** Replaces an existing model. Other files and folders are never replaced. */
@@ -56,20 +60,20 @@ const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
  * Writes <directory>/metadata, userFactors and itemFactors, and of what the model has itemCounts, userMeans and itemMeans, to a temporary sibling, which is renamed when it is complete
  * and on the disk. The same model (and timestamp) gives the same bytes.
  */
-export async function saveModel(directory: string, model: StoredModel, options: SaveModelOptions = {}): Promise<void> {
+export async function saveModel(directory: string, model: SavedModel, options: SaveModelOptions = {}): Promise<void> {
   const users = toTable('user', model.userIds, model.userFactors, model.rank);
   const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
   const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type, ...(model.itemCounts ? { itemCounts: true } : {}), ...(model.means ? { means: true } : {}) };
   const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
   throwIfAborted(options.signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
-  const column = (factors: ArrayLike<number>) => (factors instanceof Float32Array ? factors : Float32Array.from(factors));
+  const column = (values: ArrayLike<number>) => wholeRows(values instanceof Float32Array ? values : Float32Array.from(values), 1);
   const { itemCounts, means } = model;
   const sides: readonly SavedSide[] = [
-    { folder: 'userFactors', table: users, rank: model.rank },
-    { folder: 'itemFactors', table: items, rank: model.rank },
-    ...(itemCounts ? [{ folder: COUNTS, table: { ids: items.ids, factors: column(itemCounts) }, rank: 1 }] : []),
-    ...(means ? [{ folder: meansFolders.users, table: { ids: users.ids, factors: means.users }, rank: 1 }, { folder: meansFolders.items, table: { ids: items.ids, factors: means.items }, rank: 1 }] : []),
+    { folder: 'userFactors', table: users },
+    { folder: 'itemFactors', table: items },
+    ...(itemCounts ? [{ folder: COUNTS, table: { ids: items.ids, factors: column(itemCounts) } }] : []),
+    ...(means ? [{ folder: meansFolders.users, table: { ids: users.ids, factors: column(means.users) } }, { folder: meansFolders.items, table: { ids: items.ids, factors: column(means.items) } }] : []),
   ];
   try {
     await saveSides(output.temporary, sides, options);
@@ -145,11 +149,12 @@ function isModelEntry(path: string): boolean {
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
 }
 
-function toTable(side: string, ids: Vector, factors: Float32Array, rank: number): FactorTable {
+function toTable(side: string, ids: Vector, given: Float32Array | RowParts, rank: number): WrittenTable {
   const type = idTypeOf(ids.type);
   if (type === undefined) throw new UsageError(`${side} ids are ${String(ids.type)}, need int32, int64 or utf8`, { phase: 'save' });
   if (ids.nullCount > 0) throw new UsageError(`${ids.nullCount} ${side} ids are null`, { phase: 'save' });
-  if (factors.length !== ids.length * rank) throw new UsageError(`${side} factors have ${factors.length} values, need ${ids.length} x ${rank}`, { phase: 'save' });
+  const factors = given instanceof Float32Array ? wholeRows(given, rank) : given;
+  if (factors.rows * factors.columns !== ids.length * rank) throw new UsageError(`${side} factors have ${factors.rows * factors.columns} values, need ${ids.length} x ${rank}`, { phase: 'save' });
   const table = { ids: joinIds(type, ids.data), factors };
   const descent = firstDescent(table.ids);
   if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent + 1} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });

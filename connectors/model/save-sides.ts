@@ -10,16 +10,14 @@ import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { storedBytes } from './factor-file.ts';
 import { idCount } from './id-column.ts';
-import { type FactorPart, factorParts, type FactorTable, sharedSide, writeFactorPart, writeFactorsContract } from './write-factors.ts';
+import { type FactorPart, factorParts, sharedSide, writeFactorPart, writeFactorsContract, type WrittenPart, type WrittenTable } from './write-factors.ts';
 
 const STAGE = 'write-factors';
 
 /** A table of a model, and its folder. */
 export interface SavedSide {
   readonly folder: string;
-  readonly table: FactorTable;
-  /** Numbers a row. */
-  readonly rank: number;
+  readonly table: WrittenTable;
 }
 
 export interface SaveSidesOptions {
@@ -31,7 +29,7 @@ export interface SaveSidesOptions {
 /** Writes each side as <directory>/<folder>/part-00000.parquet, …: the threads of the CPU device share the parts of all sides out. */
 export async function saveSides(directory: string, sides: readonly SavedSide[], { signal = new AbortController().signal, executor, metrics = new RunMetrics() }: SaveSidesOptions): Promise<void> {
   for (const { folder } of sides) await mkdir(join(directory, folder));
-  const parts = sides.flatMap(({ folder, table, rank }, side) => factorParts(idCount(table.ids), rank).map(({ name, from, to }) => ({ side, part: { file: join(directory, folder, name), rank, from, to } satisfies FactorPart })));
+  const parts = sides.flatMap(({ folder, table }, side) => factorParts(idCount(table.ids), table.factors.columns).map(({ name, from, to }) => ({ side, part: { file: join(directory, folder, name), from, to } satisfies FactorPart })));
   const place = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info.place;
   if (executor === undefined || place === undefined) {
     for (const { side, part } of parts) {
@@ -47,7 +45,10 @@ export async function saveSides(directory: string, sides: readonly SavedSide[], 
     return [[ref('ids', side), ids, place], [ref('factors', side), factors, place]];
   });
   const steps = new StepList(writeFactorsContract);
-  for (const { side, part } of parts) steps.task(STAGE, place, { kernel: 'write-factors', inputs: { ids: ref('ids', side), factors: ref('factors', side) }, outputs: {}, params: part });
+  for (const { side, part } of parts) {
+    const { parts: _arrays, ...rows } = sides[side].table.factors;
+    steps.task(STAGE, place, { kernel: 'write-factors', inputs: { ids: ref('ids', side), factors: ref('factors', side) }, outputs: {}, params: { ...part, ...rows } satisfies WrittenPart });
+  }
   await Holdings.within({ executor, metrics, signal, events: noEvents }, async (held) => void (await runSteps(steps.steps, held, { given })));
 }
 

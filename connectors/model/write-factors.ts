@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
+import type { RowPart, RowParts } from '../../engine/row-parts.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
@@ -16,13 +17,22 @@ export interface FactorTable {
   readonly factors: Float32Array;
 }
 
+/** The same as it is written. */
+export interface WrittenTable {
+  readonly ids: IdColumn;
+  readonly factors: RowParts;
+}
+
 /** Floats of a part file. Parts are small, so that threads share a model out evenly; a large model has no more than 64 until they are eight times as large. */
 const LEAST_PART_FLOATS = 1 << 22;
 const MOST_PART_FLOATS = 1 << 25;
 const WANTED_PARTS = 64;
 
 /** Rows [from, to) of a side as one part file. */
-export type FactorPart = { readonly file: string; readonly rank: number; readonly from: number; readonly to: number };
+export type FactorPart = { readonly file: string; readonly from: number; readonly to: number };
+
+/** The parameters of the task: the part, and the side's RowParts without its arrays. */
+export type WrittenPart = FactorPart & { readonly rows: number; readonly columns: number; readonly tail?: NonNullable<RowParts['tail']>; readonly scale?: NonNullable<RowParts['scale']> };
 
 /** The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has the same files. */
 export function factorParts(rows: number, rank: number): { readonly name: string; readonly from: number; readonly to: number }[] {
@@ -32,11 +42,11 @@ export function factorParts(rows: number, rank: number): { readonly name: string
 }
 
 /** Writes id, features: list<float> of one part, and waits until it is on the disk. The same rows give the same bytes. Gives their number. */
-export async function writeFactorPart({ ids, factors }: FactorTable, { file, rank, from, to }: FactorPart, cancelled: () => boolean): Promise<number> {
+export async function writeFactorPart({ ids, factors }: WrittenTable, { file, from, to }: FactorPart, cancelled: () => boolean): Promise<number> {
   const handle = await createFile(file);
   let bytes = 0;
   try {
-    for (const pieces of factorFile(ids, factors, rank, from, to)) {
+    for (const pieces of factorFile(ids, factors, from, to)) {
       if (cancelled()) return bytes;
       bytes += await appendAll(handle, pieces);
     }
@@ -50,16 +60,16 @@ export async function writeFactorPart({ ids, factors }: FactorTable, { file, ran
 }
 
 /**
- * The task write-factors: `factors` (layout factor-rows: `values` Float32) and `ids` (layout ids: `values`, or `offsets` and `bytes` of
- * text) to a part file, which FactorPart describes. Values: `bytes` of the file.
+ * The task write-factors: `factors` (layout factor-rows: `values.0`, `own.0`, `values.1`, ... Float32, see RowParts) and `ids` (layout ids: `values`, or `offsets` and `bytes` of
+ * text) to a part file, which WrittenPart describes. Values: `bytes` of the file.
  */
 export const writeFactorsContract: TaskContracts = { 'write-factors': { ids: 'read', factors: 'read' } };
 
 /** A side as partitions in shared memory; what lies there already is not copied. */
-export function sharedSide({ ids, factors }: FactorTable): { readonly ids: Partition; readonly factors: Partition } {
+export function sharedSide({ ids, factors }: WrittenTable): { readonly ids: Partition; readonly factors: Partition } {
   const rows = idCount(ids);
   const columns: Partition['columns'] = ids.type === 'utf8' ? { offsets: shared(ids.offsets), bytes: shared(ids.bytes) } : { values: shared(ids.values) };
-  return { ids: { layout: 'ids', rows, columns }, factors: { layout: 'factor-rows', rows, columns: { values: shared(factors) } } };
+  return { ids: { layout: 'ids', rows, columns }, factors: { layout: 'factor-rows', rows, columns: Object.fromEntries(factors.parts.flatMap(({ values, own }, part) => [[`values.${part}`, shared(values)], ...(own ? [[`own.${part}`, shared(own)]] : [])])) } };
 }
 
 function shared<T extends Int32Array | BigInt64Array | Float32Array | Uint8Array>(values: T): T {
@@ -71,12 +81,14 @@ function shared<T extends Int32Array | BigInt64Array | Float32Array | Uint8Array
 
 /** The handler of the task, in a thread. */
 export async function writeFactorsTask({ params, partition, cancelled }: { readonly params: JsonObject; partition(name: string): Partition; cancelled(): boolean }): Promise<TaskOutcome> {
-  const part = params as FactorPart;
-  const { columns } = partition('ids');
+  const { rows, columns, tail, scale, ...part } = params as WrittenPart;
+  const stored = partition('factors').columns as Readonly<Record<string, Float32Array | undefined>>;
+  const parts: RowPart[] = [];
+  for (let values = stored['values.0']; values !== undefined; values = stored[`values.${parts.length}`]) parts.push({ values, ...(stored[`own.${parts.length}`] && { own: stored[`own.${parts.length}`] }) });
   const start = sharedClock();
-  const bytes = await writeFactorPart({ ids: idsOf(columns), factors: partition('factors').columns.values as Float32Array }, part, cancelled);
-  const rows = part.to - part.from;
-  return { rows, bytesDown: bytes, values: { bytes }, spans: [fileSpan('writes', part.file, start, { rows, bytes })] };
+  const bytes = await writeFactorPart({ ids: idsOf(partition('ids').columns), factors: { rows, columns, parts, ...(tail && { tail }), ...(scale && { scale }) } }, part, cancelled);
+  const count = part.to - part.from;
+  return { rows: count, bytesDown: bytes, values: { bytes }, spans: [fileSpan('writes', part.file, start, { rows: count, bytes })] };
 }
 
 function idsOf({ values, offsets, bytes }: Partition['columns']): IdColumn {

@@ -1,5 +1,5 @@
 import { readdirSync, rmSync } from 'node:fs';
-import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rm, rmdir, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { CapacityError, UsageError } from '../../engine/errors.ts';
@@ -22,6 +22,8 @@ export class SpillFolder implements SpillSpace {
   readonly #parent: string;
   readonly #given: boolean;
   #path: Promise<string> | undefined;
+  /** The user's folder where it was made here. */
+  #made: string | undefined;
   #files = 0;
 
   constructor(parent?: string) {
@@ -29,7 +31,7 @@ export class SpillFolder implements SpillSpace {
     this.#given = parent !== undefined;
   }
 
-  /** Makes the folder, which newFile does otherwise. Throws UsageError for a folder that is missing or cannot be written to. */
+  /** Makes the folder, which newFile does otherwise, and the user's where it is missing. Throws UsageError for one that cannot be written to. */
   async open(): Promise<string> {
     this.#path ??= this.#make();
     return this.#path;
@@ -58,12 +60,15 @@ export class SpillFolder implements SpillSpace {
     if (path === undefined) return;
     await rm(path, { recursive: true, force: true });
     forgetTemporary(path);
+    // Another run may be there.
+    if (this.#made !== undefined) await rmdir(this.#made).catch(() => undefined);
   }
 
   async #make(): Promise<string> {
     await removeLeftovers(this.#parent);
     const path = join(this.#parent, `factorflow-spill-${hostDigest()}-${process.pid}-${startOf(process.pid) ?? 0}-${made++}`);
     try {
+      if (this.#given && (await mkdir(this.#parent, { recursive: true })) !== undefined) this.#made = this.#parent;
       await mkdir(path, { mode: 0o700 });
     } catch (error) {
       throw this.#refused(error);
@@ -74,9 +79,9 @@ export class SpillFolder implements SpillSpace {
 
   #refused(error: unknown): unknown {
     const code = errorCode(error);
-    const reason = code === 'ENOENT' ? 'does not exist' : code === 'ENOTDIR' ? 'is no folder' : `cannot be written to (${code ?? messageOf(error)})`;
+    const reason = code === 'ENOENT' ? 'does not exist' : code === 'ENOTDIR' || code === 'EEXIST' ? 'is no folder' : `cannot be written to (${code ?? messageOf(error)})`;
     const name = this.#given ? 'spillDir' : 'the folder for temporary files';
-    return new UsageError(`${name} ${this.#parent} ${reason}`, { advice: 'Give a folder that exists and can be written to as spillDir', cause: error });
+    return new UsageError(`${name} ${this.#parent} ${reason}`, { advice: 'Give a folder that can be written to as spillDir', cause: error });
   }
 }
 

@@ -17,5 +17,5 @@ export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
 export { packRow, boundColumns, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';
 export { searchChosen, searchColumns } from './search';
-export { stepRatings, stepRows } from './sgd';
-export { adaptRatings, adaptRows } from './sgd-adaptive';
+export { stepRatings, stepRows } from './sgd/sgd';
+export { adaptRatings, adaptRows } from './sgd/sgd-adaptive';

@@ -1,5 +1,8 @@
 import type { Place } from './place.ts';
 
+/** The end of the description of a GPU that is none. */
+export const SOFTWARE_MARK = 'computes on the processor';
+
 /** Bounds of one workgroup of threads on a GPU. */
 export type DeviceLimits = {
   readonly workgroupBytes: number;

@@ -1,10 +1,14 @@
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
+import { collectGarbage } from '../threads/collect-garbage.ts';
 import type { HostStore } from './device.ts';
 import { hostMeter, type MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST } from '../plan/place.ts';
 
 const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: null, strideStep: 1, description: 'the memory of this process' };
+
+/** Released memory that may wait for its collection: parts of a side that are replaced would be there twice. */
+const COLLECT_BYTES = 256 << 20;
 
 /** Memory that is taken has a multiple of so many bytes, so that partitions of nearly the same size share it. */
 const MEMORY_STEP = 1 << 20;
@@ -17,6 +21,8 @@ export class HostMemory implements HostStore {
   /** Memory that was taken: in use, and by its bytes that which may be taken again. */
   readonly #taken = new Set<ArrayBufferLike>();
   readonly #free = new Map<number, SharedArrayBuffer[]>();
+  /** Bytes that were released, and not taken: garbage of this thread. */
+  #collectable = 0;
 
   put(ref: PartitionRef, partition: Partition): void {
     const key = partitionKey(ref);
@@ -57,13 +63,19 @@ export class HostMemory implements HostStore {
     const found = this.#partitions.get(key);
     if (found === undefined) return;
     for (const { buffer } of Object.values(found.columns)) {
-      if (!(buffer instanceof SharedArrayBuffer) || !this.#taken.delete(buffer)) continue;
+      if (!(buffer instanceof SharedArrayBuffer) || !this.#taken.delete(buffer)) {
+        this.#collectable += buffer.byteLength;
+        continue;
+      }
       const kept = this.#free.get(buffer.byteLength);
       if (kept === undefined) this.#free.set(buffer.byteLength, [buffer]);
       else kept.push(buffer);
     }
     this.#partitions.delete(key);
     hostMeter.drop(found);
+    if (this.#collectable < COLLECT_BYTES) return;
+    this.#collectable = 0;
+    collectGarbage();
   }
 
   async trim(): Promise<void> {}

@@ -41,6 +41,15 @@ export class StepResults {
   of(stage: string, kernel?: string): JsonObject[] {
     return this.#values.flatMap(({ step, values }) => (step.stage === stage && (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel)) ? values : []));
   }
+
+  /** The same by the part that the tasks give under a name, in the order of parts; of a part that several places make, those of the first. */
+  byPart(stage: string, kernel: string, output: string): JsonObject[][] {
+    const parts: JsonObject[][] = [];
+    for (const { step, values } of this.#values) {
+      if (step.stage === stage && step.do.kind === 'task' && step.do.task.kernel === kernel) parts[step.do.task.outputs[output].partition] ??= [...values];
+    }
+    return parts;
+  }
 }
 
 export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];
@@ -63,7 +72,9 @@ export async function runSteps(steps: readonly Step[], ctx: ExecutionContext, op
 }
 
 interface StageClock {
+  /** The moment at which its first step was begun, and at which the first of its tasks began: those of other stages may be before it. */
   readonly start: number;
+  worked: number;
   end: number;
 }
 
@@ -144,7 +155,7 @@ class StepRun {
   #begin(step: Step): void {
     const clock = this.#clocks.get(step.stage);
     const start = performance.now();
-    if (clock === undefined) this.#clocks.set(step.stage, { start, end: 0 });
+    if (clock === undefined) this.#clocks.set(step.stage, { start, worked: Number.POSITIVE_INFINITY, end: 0 });
     let working: Promise<number | void> | undefined;
     try {
       working = this.#perform(step);
@@ -190,7 +201,7 @@ class StepRun {
   }
 
   #end(): void {
-    for (const [stage, { start, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addSpan(stage, start, end);
+    for (const [stage, { start, worked, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addSpan(stage, Number.isFinite(worked) ? Math.max(start, worked) : start, end);
     if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage, cause: this.#ctx.signal.reason }));
     else if (this.#failed !== undefined) this.#done.reject(this.#failed.error as Error);
     else this.#done.resolve(new StepResults(this.#values.sort((left, right) => left.step.id - right.step.id), this.#handed.sort((left, right) => left.id - right.id)));
@@ -228,6 +239,8 @@ class StepRun {
     const run = async (slice: JsonObject, at: number) => {
       const result = await device.run(slices.length === 1 && Object.keys(slice).length === 0 ? task : { ...task, params: { ...task.params, ...slice } }, this.#signal);
       values[at] = result.values;
+      const clock = this.#clocks.get(step.stage) as StageClock;
+      clock.worked = Math.min(clock.worked, performance.now() - result.metrics.milliseconds);
       if (this.#tracer !== undefined) traceTask(this.#tracer, step, result);
       this.#count(step.stage, result.metrics);
       this.#onProgress?.(++this.#finishedSlices, this.#slices);

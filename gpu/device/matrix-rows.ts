@@ -29,18 +29,10 @@ export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix, submitted?: (
     await gpu.download(values, target, 0, submitted);
     return target;
   }
-  const step = Math.floor(STAGING_BYTES / (4 * stride));
-  const parts: Promise<void>[] = [];
-  for (let from = 0; from < rows; from += step) {
-    const padded = new Float32Array(Math.min(step, rows - from) * stride);
-    const sent = Promise.withResolvers<void>();
-    const part = gpu.download(values, padded, from * stride * 4, sent.resolve).then(() => {
-      for (let at = 0; at < padded.length; at += stride) target.set(padded.subarray(at, at + columns), (from + at / stride) * columns);
-    });
-    parts.push(part);
-    await Promise.race([sent.promise, part]);
-  }
-  submitted?.();
-  await Promise.all(parts);
+  await gpu.downloadPieces(values, { offset: 0, bytes: 4 * rows * stride, unit: 4 * stride }, (piece, at) => {
+    const padded = new Float32Array(piece);
+    const first = at / (4 * stride);
+    for (let row = 0; row * stride < padded.length; row++) target.set(padded.subarray(row * stride, row * stride + columns), (first + row) * columns);
+  }, submitted);
   return target;
 }

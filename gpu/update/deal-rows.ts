@@ -42,15 +42,18 @@ export const SHORT_LENGTHS = [32, 64];
 
 /** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row. A pure function. */
 export function dealRows(offsets: Int32Array, columns: Uint32Array, from: number, to: number, limits: RowLimits): DealtRows {
-  const [fused, free] = [new EntryList(), new EntryList()];
-  const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList() }));
+  // Memory that is never written takes no place.
+  const [fused, free] = [new EntryList(to - from), new EntryList(to - from)];
+  const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList(to - from) }));
   const batches: DealtBatch[] = [];
   let [parts, rows, slots]: [Part[], EntryList, number] = [[], new EntryList(), 0];
   const flush = () => {
     if (rows.count > 0) batches.push({ parts: partEntries(parts), rows: rows.list, slots });
     [parts, rows, slots] = [[], new EntryList(), 0];
   };
-  for (const row of limits.sorted ? rowsByLength(offsets, from, to) : rowsInOrder(from, to)) {
+  const order = limits.sorted ? rowsByLength(offsets, from, to) : rowsInOrder(from, to);
+  for (let next = 0; next < order.length; next++) {
+    const row = order[next];
     const start = offsets[row];
     const length = offsets[row + 1] - start;
     if (length === 0 && limits.ratedOnly) continue;
@@ -112,7 +115,7 @@ function firstAtLeast(columns: Uint32Array, from: number, to: number, column: nu
 /** Parts by region, the longest first, so that parts that run at the same time gather from the same region of θ. */
 function partEntries(parts: Part[]): Parts {
   parts.sort((left, right) => left.region - right.region || right.length - left.length || left.slot - right.slot);
-  const list = new EntryList();
+  const list = new EntryList(parts.length);
   for (const { row, start, length, slot } of parts) list.add(row, start, length, slot);
   return list.list;
 }

@@ -27,22 +27,30 @@ export function rowsInOrder(from: number, to: number): Uint32Array {
   return Uint32Array.from({ length: to - from }, (_, i) => from + i);
 }
 
-/** A growing list of entries of four numbers. */
+/** A growing list of entries of four numbers. It takes memory with the first one: for so many as are expected. */
 export class EntryList {
-  #entries = new Uint32Array(1024);
+  readonly #expected: number;
+  #entries = new Uint32Array(0);
   #count = 0;
 
+  constructor(expected = 256) {
+    this.#expected = expected;
+  }
+
   add(a: number, b: number, c: number, d: number): void {
-    if (4 * this.#count === this.#entries.length) {
-      const larger = new Uint32Array(2 * this.#entries.length);
-      larger.set(this.#entries);
-      this.#entries = larger;
-    }
+    if (4 * this.#count === this.#entries.length) this.#grow();
+    const entries = this.#entries;
     const at = 4 * this.#count++;
-    this.#entries[at] = a;
-    this.#entries[at + 1] = b;
-    this.#entries[at + 2] = c;
-    this.#entries[at + 3] = d;
+    entries[at] = a;
+    entries[at + 1] = b;
+    entries[at + 2] = c;
+    entries[at + 3] = d;
+  }
+
+  #grow(): void {
+    const larger = new Uint32Array(Math.max(4 * this.#expected, 2 * this.#entries.length));
+    larger.set(this.#entries);
+    this.#entries = larger;
   }
 
   get count(): number {
@@ -50,6 +58,6 @@ export class EntryList {
   }
 
   get list(): Parts {
-    return { entries: this.#entries.slice(0, 4 * this.#count), count: this.#count };
+    return { entries: this.#entries.subarray(0, 4 * this.#count), count: this.#count };
   }
 }

@@ -10,7 +10,7 @@ import { Journal } from './journal.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import { type CompiledKernel, Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
-import { EXCHANGE, type HostBytes, Staging } from './staging.ts';
+import { type DownloadRange, EXCHANGE, type HostBytes, Staging } from './staging.ts';
 import { KernelClock, TimedPass } from './timed-pass.ts';
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
@@ -127,6 +127,12 @@ export class Gpu {
   async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
     await this.journal.during('readbacks', source.label, moved, target.byteLength);
+  }
+
+  /** See Staging.downloadPieces. */
+  async downloadPieces(source: GPUBuffer, range: DownloadRange, take: (piece: ArrayBuffer, at: number) => void, submitted?: () => void): Promise<void> {
+    const moved = this.#guard(`readback of ${source.label}`, this.#staging.downloadPieces(source, range, take, submitted));
+    await this.journal.during('readbacks', source.label, moved, range.bytes);
   }
 
   /** Fills `target` with bytes for another GPU; see Staging.download. */

@@ -18,6 +18,13 @@ export const BULK: StagingSize = { bytes: STAGING_BYTES, buffers: 4 };
  */
 export const EXCHANGE: StagingSize = { bytes: 4 << 20, buffers: 48 };
 
+/** Bytes of a buffer, read in whole units of no more than a staging buffer. */
+export interface DownloadRange {
+  readonly offset: number;
+  readonly bytes: number;
+  readonly unit: number;
+}
+
 /** Any view of host memory, shared or not. */
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
 
@@ -62,23 +69,30 @@ export class Staging {
     this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes));
   }
 
+  /** Fills `target` with the bytes of `source` from `offset` on; see downloadPieces. */
+  download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
+    const take = (piece: ArrayBuffer, at: number) => new Uint8Array(target.buffer, target.byteOffset + at, piece.byteLength).set(new Uint8Array(piece));
+    return this.downloadPieces(source, { offset, bytes: target.byteLength, unit: 4 }, take, submitted);
+  }
+
   /**
-   * Fills `target` with the bytes of `source` from `offset` on. Calls `submitted` when the copies are submitted, resolves when they have ended. Downloads end one behind the other, and the
-   * thread turns to other work between: copies of many that the GPU tells of at once would hold up the first of them.
+   * Hands the bytes of `source` from `offset` on to `take`, in pieces of whole units, each with its place; a piece is gone when `take` returns. Calls `submitted` when the copies are submitted, resolves when
+   * they have ended. Downloads end one behind the other, and the thread turns to other work between: copies of many that the GPU tells of at once would hold up the first of them.
    */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
+  async downloadPieces(source: GPUBuffer, { offset, bytes, unit }: DownloadRange, take: (piece: ArrayBuffer, at: number) => void, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
     const before = this.#copied;
     const end = Promise.withResolvers<void>();
     this.#copied = end.promise;
+    const step = Math.floor(this.#bytes / unit) * unit;
     try {
-      for (let at = 0; at < target.byteLength; at += this.#bytes) {
-        const bytes = Math.min(this.#bytes, target.byteLength - at);
+      for (let at = 0; at < bytes; at += step) {
+        const length = Math.min(step, bytes - at);
         const staging = await this.#down.take();
-        this.#copy(source, offset + at, staging, 0, bytes);
-        this.#counters.down(bytes);
-        const part = staging.mapAsync(GPUMapMode.READ, 0, bytes).then(() => before).then(() => {
-          new Uint8Array(target.buffer, target.byteOffset + at, bytes).set(new Uint8Array(staging.getMappedRange(0, bytes)));
+        this.#copy(source, offset + at, staging, 0, length);
+        this.#counters.down(length);
+        const part = staging.mapAsync(GPUMapMode.READ, 0, length).then(() => before).then(() => {
+          take(staging.getMappedRange(0, length), at);
           staging.unmap();
         });
         this.#down.give(staging, part);

@@ -1,9 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { RatingShape } from '../evaluation/rating-facts.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { isInParts, replaceParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
-import { deviationOfSorted, meanOfSorted } from './biases.ts';
 
 /** Ratings whose size lies in this range, or whose inverse does, are trained as they are. */
 const USUAL = 64;
@@ -12,13 +10,6 @@ const USUAL = 64;
 export interface RatingLevel {
   readonly mean: number;
   readonly deviation: number;
-}
-
-/** The level of ratings, by a pass for each number; `shape`: of ratings that were looked at, whose mean is known. */
-export async function ratingLevel(ratings: SortedRatings, { mean: known, least, most }: Pick<RatingShape, 'mean' | 'least' | 'most'>, ctx: ExecutionContext): Promise<RatingLevel> {
-  // The mean of equal ratings is given without the rounding of their sum.
-  const mean = least === most ? await meanOfSorted(ratings, ctx) : known;
-  return { mean, deviation: await deviationOfSorted(ratings, mean, ctx) };
 }
 
 /**

@@ -2,14 +2,15 @@ import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { sharedArray } from '../../engine/partition.ts';
+import type { RowPart } from '../../engine/row-parts.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
+import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
 import { inMemory, lengthOfRow } from '../ratings/spilled-ratings.ts';
-import { valuesOfStage } from '../tasks/task-values.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
-import { joinedParts } from '../training/joined-parts.ts';
+import { joined, joinedParts, partsOf } from '../training/joined-parts.ts';
+import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
@@ -18,8 +19,9 @@ import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { forSides } from '../params/table.ts';
-import { biasPenalty, deviationOfSorted, foldBiases, meanOfSorted } from './biases.ts';
-import type { AlsData, AlsStart, TrainedSide } from './bind/als-data.ts';
+import { sortedRatingFacts } from '../evaluation/sorted-facts.ts';
+import { biasPenalty, modelRows } from './biases.ts';
+import type { AlsData, AlsStart, TrainedFactors, TrainedSide } from './bind/als-data.ts';
 import { bindAls } from './bind/bind-als.ts';
 import { implicitErrors } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
@@ -29,15 +31,14 @@ import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
-  /** X (m x f) and Θ (n x f), row-major without padding; with biases both have two more features, see foldBiases. */
-  readonly userFactors: Float32Array;
-  readonly itemFactors: Float32Array;
+  /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */
+  readonly sides: ModelRows;
   /** The plan as it was run. */
   readonly plan: PhysicalPlan;
   /** Standard deviation of the ratings, where regOffset is in units of it. */
   readonly ratingDeviation?: number;
   /** The factors in the unit of training and the biases apart: the start of a training that goes on. */
-  readonly raw: AlsStart;
+  readonly raw: () => AlsStart;
 }
 
 export interface TrainAlsOptions {
@@ -66,21 +67,18 @@ export interface TrainAlsOptions {
 export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, measuresEnds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
-  const level = params.biases || params.regOffset !== 0 ? (known?.mean ?? (await meanOfSorted(byUser, ctx))) : 0;
-  const mean = params.biases ? level : 0;
-  const offset = params.regOffset === 0 ? 0 : params.regOffset * (known?.deviation ?? (await deviationOfSorted(byUser, level, ctx)));
+  const level = params.biases || params.regOffset !== 0 ? (known ?? (await sortedRatingFacts(ratings, ctx))) : { mean: 0, deviation: 0 };
+  const mean = params.biases ? level.mean : 0;
+  const offset = params.regOffset * level.deviation;
   let bound = plan(devices);
-  const folded = (factors: AlsStart) => {
-    const [users, items] = [inRatings(factors.users, unit), inRatings(factors.items, unit)];
-    return params.biases ? foldBiases(users, items, mean * unit, params.rank) : { userFactors: users.values, itemFactors: items.values };
-  };
+  const sidesOf = (factors: TrainedFactors) => modelRows(factors, { users: byUser.rows, items: byItem.rows }, params.rank, params.biases ? mean * unit : undefined, unit);
   const metric = rankingMetricOf(params);
   const pairs = metric === undefined || ratings.test === undefined ? undefined : { users: ratings.users, items: ratings.items, test: ratings.test, train: await inMemory(byUser, ctx) };
   // Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on the host.
   const ranking = metric !== undefined && pairs !== undefined && params.implicitPrefs ? validationRanking(metric, pairs, ctx) : undefined;
   const rank = metric !== undefined && pairs !== undefined && ranking === undefined ? validationMetric(metric, pairs, ctx) : undefined;
   const data: AlsData = { ...weighted, test: ranking?.positives ?? ratings.test };
-  const { factors, ...result } = await runLoop<AlsStart>(
+  const { factors, ...result } = await runLoop<TrainedFactors>(
     {
       called: 'iteration',
       maxIter: params.maxIter,
@@ -89,25 +87,36 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       copySeconds,
       measuresEnds,
       checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
-      measure: rank && ((factors, held) => rank(folded(factors), held)),
+      measure: rank && ((factors, held) => rank(joinedRows(sidesOf(factors)), held)),
       prepare: async (left, from) => {
-        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors ?? start);
+        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from ? startOf(from.factors) : start);
+        for (const cut of made.columnCuts) await placeColumns(cut, ctx);
         bound = made.plan;
         return { ...alsTraining(data, params, { offset, unit, ranking }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: [...made.given] };
       },
     },
     ctx,
   );
-  return { ...result, ...folded(factors), raw: factors, plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
+  return { ...result, sides: sidesOf(factors), raw: () => startOf(factors), plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
 }
 
-function toMatrices({ users, items }: AlsStart): Matrices {
+function toMatrices(factors: TrainedFactors): Matrices {
+  const { users, items } = startOf(factors);
   // A device may hand out its own memory of a bias.
   return { users: users.values, items: items.values, ...(users.bias && items.bias && { 'users-bias': Float32Array.from(users.bias), 'items-bias': Float32Array.from(items.bias) }) };
 }
 
-function fromMatrices({ users, items, 'users-bias': usersBias, 'items-bias': itemsBias }: Matrices): AlsStart {
-  return { users: { values: users, ...(usersBias && { bias: usersBias }) }, items: { values: items, ...(itemsBias && { bias: itemsBias }) } };
+function fromMatrices({ users, items, 'users-bias': usersBias, 'items-bias': itemsBias }: Matrices): TrainedFactors {
+  return { users: [{ values: users, ...(usersBias && { own: usersBias }) }], items: [{ values: items, ...(itemsBias && { own: itemsBias }) }] };
+}
+
+/** The sides joined. */
+function startOf({ users, items }: TrainedFactors): AlsStart {
+  const side = (parts: readonly RowPart[]): TrainedSide => {
+    const biases = parts.flatMap(({ own }) => (own ? [own] : []));
+    return { values: joined(parts.map(({ values }) => values)), ...(biases.length > 0 && { bias: joined(biases) }) };
+  };
+  return { users: side(users), items: side(items) };
 }
 
 /** Numbers of each matrix of a checkpoint. */
@@ -115,25 +124,14 @@ export function alsMatrices(users: number, items: number, { rank, biases }: AlsP
   return { users: users * rank, items: items * rank, ...(biases ? { 'users-bias': users, 'items-bias': items } : {}) };
 }
 
-/** Factors and biases of training in a unit, in the ratings' own. */
-function inRatings({ values, bias }: TrainedSide, unit: number): TrainedSide {
-  if (unit === 1) return { values, bias };
-  const times = (numbers: Float32Array, factor: number) => {
-    const product = sharedArray(Float32Array, numbers.length);
-    numbers.forEach((value, at) => (product[at] = value * factor));
-    return product;
-  };
-  return { values: times(values, Math.sqrt(unit)), ...(bias && { bias: times(bias, unit) }) };
-}
-
 /** The functions of ALS that the training loop calls. */
-function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }: { readonly offset: number; readonly unit: number; readonly ranking: ValidationRanking | undefined }, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
+function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }: { readonly offset: number; readonly unit: number; readonly ranking: ValidationRanking | undefined }, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
-  const side = (results: StepResults, of: 'users' | 'items'): TrainedSide => {
-    const values = joinedParts(results, `${name}/${of}`);
-    return biases ? { values, bias: joinedParts(results, `${name}/${of}-bias`) } : { values };
+  const side = (results: StepResults, of: 'users' | 'items'): RowPart[] => {
+    const own = biases ? partsOf(results, `${name}/${of}-bias`) : [];
+    return partsOf(results, `${name}/${of}`).map((values, part) => ({ values, ...(biases && { own: own[part] }) }));
   };
   return {
     startLoss: undefined,
@@ -156,13 +154,17 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
     divergence: (number, loss, first) =>
       new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
-    factors: (results) => ({ users: side(results, 'users'), items: side(results, 'items') }),
+    factors: (results, last) => {
+      const factors = { users: side(results, 'users'), items: side(results, 'items') };
+      // A later round may write the memory of parts again.
+      return last ? factors : fromMatrices(toMatrices(factors));
+    },
   };
 }
 
-/** The values of the tasks that solve the rows of a side. */
-function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[] {
-  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => valuesOfStage(results, `update-${side}`, kernel));
+/** The values of the tasks that solve the rows of a side, by part. */
+function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
+  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
 }
 
 /** The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats. */
@@ -177,15 +179,12 @@ function placesOf(measured: StepResults, name: string): Uint32Array {
   return places;
 }
 
-/** The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of parts and slices. */
-function badRow(values: readonly ValuesOf<'update'>[], slices: readonly (readonly RowRange[])[], rows: number): number | undefined {
+/** The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of slices. */
+function badRow(values: readonly (readonly ValuesOf<'update'>[])[], slices: readonly (readonly RowRange[])[], rows: number): number | undefined {
   let first = 0;
-  let next = 0;
-  for (const ranges of slices) {
-    for (const _ of ranges) {
-      const { badRow: bad } = values[next++];
-      if (bad >= 0) return Math.min(first + bad, rows - 1);
-    }
+  for (const [part, ranges] of slices.entries()) {
+    const bad = values[part]?.find((value) => value.badRow >= 0);
+    if (bad !== undefined) return Math.min(first + bad.badRow, rows - 1);
     first += ranges.at(-1)?.to ?? 0;
   }
   return undefined;

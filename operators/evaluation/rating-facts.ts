@@ -1,6 +1,4 @@
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
-import { blocksOf, type SortedRatings } from '../ratings/spilled-ratings.ts';
 
 /** Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move its mean little. */
 export const DAMPING = { items: 25, users: 10 } as const;
@@ -67,15 +65,6 @@ export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users
   for (let column = 0; column < columns; column++) means.columns[column] = left[column] / (sums.counts[column] + DAMPING.users);
   keep(given?.columns, means.columns);
   return { ...sums.shape('items'), means };
-}
-
-/** The same of ratings by user that may lie in files, which are read twice. */
-export async function sortedRatingFacts(ratings: SortedRatings, columns: number, ctx: ExecutionContext): Promise<RatingFacts> {
-  const sums = new RatingSums(columns);
-  for await (const { block } of blocksOf(ratings, ctx)) sums.add(block);
-  const means = sums.columnMeans(ratings.rows, undefined);
-  for await (const { from, block } of blocksOf(ratings, ctx)) fillRows(block, { ...means, rows: means.rows.subarray(from, from + block.rows) }, DAMPING.users);
-  return { ...sums.shape('users'), means };
 }
 
 /** Sums over blocks of adjacent rows, in their order. */

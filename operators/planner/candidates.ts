@@ -71,7 +71,7 @@ function needOf(problem: AlsProblem, grid: AlsGrid): number {
 
 /** "X in 10 parts at the host, Θ whole; ratings staged" */
 export function describeGrid({ users, items }: AlsGrid): string {
-  const side = (name: string, { q, fixed, factors }: SideGrid) => `${name} ${fixed === 'whole' ? `whole, solved in ${q}` : `in ${q}`}${factors === 'host' ? ' at the host' : ''}`;
+  const side = (name: string, { q, fixed, factors, common }: SideGrid) => `${name} ${fixed === 'whole' ? `whole, solved in ${q}` : `in ${q}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
   const ratings = { device: 'ratings resident', host: 'ratings staged from the host', spill: 'ratings staged from files' }[users.ratings];
   return `${side('X', users)}; ${side('Θ', items)}; ${ratings}`;
 }

@@ -1,6 +1,6 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
 import { type AlsGrid, isInBlocks, otherSide, type Side, sides, verticalParts } from '../als/plan/grid.ts';
-import type { AlsProblem } from '../als/plan/problem.ts';
+import { type AlsProblem, isHalfOnly } from '../als/plan/problem.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from './device-rates.ts';
 import { blockBytes, factorBytes } from './sizes.ts';
 
@@ -10,14 +10,44 @@ export interface IterationCost {
   readonly computing: number;
   /** Ratings and factors that come to devices and go back, part by part. */
   readonly staging: number;
-  /** Parts that are gathered, and partial equations that are reduced. */
+  /** Parts that are gathered, and partial equations that are reduced: what does not hide behind computation. */
   readonly exchange: number;
 }
 
-/** The share of an exchange that does not hide behind the computation of other parts. */
+/** The share of a reduction that does not hide behind the computation of other parts. */
 const UNHIDDEN = 0.3;
 
-type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver'> & { readonly grid: AlsGrid };
+type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'> & { readonly grid: AlsGrid };
+
+/** The half-iteration of a side whose parts are solved and exchanged at the same time. */
+export interface Pipelined {
+  /** Seconds in which the devices solve the side, shared out among them. */
+  readonly kernels: number;
+  /** Seconds of a device's thread for all copies of the side's rows, out and in. */
+  readonly copies: number;
+  /** Parts of each device, one behind the other. */
+  readonly parts: number;
+  /** Seconds of the thread for each part that goes or comes. */
+  readonly perPart: number;
+  readonly devices: number;
+}
+
+/** The share of the kernels' time by which each further part prolongs it: a kernel ends with rows for which it has too few threads at work. */
+const PART_TAIL = 0.035;
+
+/** The seconds in which kernels solve the parts of a device, and the common rows. */
+function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): number {
+  return kernels * (1 - common + devices * common + PART_TAIL * (parts - (common > 0 ? 0 : 1)));
+}
+
+/** The seconds of such a half-iteration where every device solves a share of the rows for itself. All copies but those of the first part's rows may hide behind kernels, and those of the last part's behind the common rows. */
+export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
+  const { kernels, copies, parts, perPart, devices } = pipelined;
+  const own = 1 - common;
+  const sending = copies * own + perPart * parts * devices;
+  const first = (kernels * own) / parts + sending;
+  return Math.max(kernelSeconds(pipelined, common), first, kernelSeconds({ ...pipelined, devices: 0 }, common) + sending / parts);
+}
 
 /** The estimated time of an iteration with a grid. */
 export function costOf(problem: Costed): IterationCost {
@@ -26,17 +56,40 @@ export function costOf(problem: Costed): IterationCost {
   return { seconds: sum((half) => half.seconds), computing: sum((half) => half.computing), staging: sum((half) => half.staging), exchange: sum((half) => half.exchange) };
 }
 
-function costOfHalf({ profile: { ratings: nz }, params, compute, device, rows, solver, grid }: Costed, side: Side): IterationCost {
+/** The seconds in which each device would solve a side alone. */
+export function secondsAlone({ profile: { ratings: nz }, params: { rank }, compute, rows, solver }: Costed, side: Side): number[] {
+  return compute.map((device) => {
+    const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
+    const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
+    return nz * (rates.perRating + rates.perSquare * stride ** 2) + rows[side] * (rates.perRow + rates.perRowSquare * stride ** 2);
+  });
+}
+
+/** The exchange of a side that all devices with memory of their own need whole; undefined where there is none. */
+export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipelined | undefined {
+  const { params: { rank }, compute: { length: devices }, device, rows, solver, grid, choices } = problem;
+  const { q, common, fixed, factors } = grid[side];
+  if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
+  const { link, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
+  // A GPU whose kernels are not chosen yet will gather users in float16.
+  const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
+  const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
+  return { kernels, copies: bytes / link, perPart, parts: Math.max(1, Math.floor((common === undefined ? q : q - 1) / devices)), devices };
+}
+
+function costOfHalf(problem: Costed, side: Side): IterationCost {
+  const { profile: { ratings: nz }, params, compute, device, rows, solver, grid } = problem;
   const { rank, biases } = params;
   const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
   const d = compute.length;
-  const { q, factors, ratings } = grid[side];
+  const { q, factors, ratings, common = 0, speeds } = grid[side];
   const fixed = grid[otherSide[side]];
   const p = verticalParts(grid, side);
-  const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
   const [own, other] = [factorBytes(rows[side], rank, device.strideStep), factorBytes(rows[otherSide[side]], rank, device.strideStep)];
   const used = Math.min(d, q * p);
-  let computing = (nz * (rates.perRating + rates.perSquare * stride ** 2) + rows[side] * rates.perRow) / used;
+  const kernels = Math.max(...secondsAlone(problem, side).map((seconds, at) => seconds * (speeds?.[at] ?? 1 / used)));
+  const pipelined = pipelinedOf(problem, side, kernels);
+  let computing = kernels * (1 - common + d * common);
   let [staged, spilled, exchanged] = [0, 0, 0];
   if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
@@ -47,12 +100,11 @@ function costOfHalf({ profile: { ratings: nz }, params, compute, device, rows, s
   }
   // A part comes as it was and goes back.
   if (factors === 'host') staged += (2 * own) / d;
-  else if (grid[side].fixed === 'whole' && d > 1) exchanged += own / d + ((d - 1) / d) * own;
   if (ratings !== 'device') staged += blockBytes(rows[side], nz) / d;
   if (ratings === 'spill') spilled += blockBytes(rows[side], nz);
   const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const exchange = exchanged / rates.link;
-  return { computing, staging, exchange, seconds: Math.max(computing, staging) + UNHIDDEN * exchange };
+  const unhidden = (UNHIDDEN * exchanged) / rates.link + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
 }
 
 /**

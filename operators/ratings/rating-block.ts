@@ -1,6 +1,5 @@
 import { Field, Float32, List, makeData, makeVector, RecordBatch, Schema, Struct, type TypeMap, Uint32 } from 'apache-arrow';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import type { RowRange } from '../../engine/plan/stages.ts';
 
 /** One block R(ij) of ratings in compressed rows, and its name on the devices (layout rating-block of operators/tasks/tasks.ts). */
 export interface RatingBlock {
@@ -41,32 +40,6 @@ export function rowsOfBlock({ offsets, indices, values }: RatingBlock, from: num
   const own = sharedArray(Int32Array, to - from + 1);
   for (let row = 0; row < own.length; row++) own[row] = offsets[from + row] - first;
   return { ref, rows: to - from, ratings: last - first, offsets: own, indices: indices.subarray(first, last), values: values.subarray(first, last) };
-}
-
-/** The columns of each range as a block of their own, numbered from 0: the blocks R(ij) of one part of rows. */
-export function columnsOfBlock({ rows, offsets, indices, values }: RatingBlock, ranges: readonly RowRange[], refOf: (range: number) => PartitionRef): RatingBlock[] {
-  const starts = ranges.map(() => sharedArray(Int32Array, rows + 1));
-  const each = (visit: (range: number, from: number, to: number, row: number) => void) => {
-    for (let row = 0; row < rows; row++) {
-      let from = offsets[row];
-      ranges.forEach(({ to: beyond }, range) => {
-        let to = from;
-        while (to < offsets[row + 1] && indices[to] < beyond) to++;
-        visit(range, from, to, row);
-        from = to;
-      });
-    }
-  };
-  each((range, from, to, row) => (starts[range][row + 1] = starts[range][row] + to - from));
-  const blocks = starts.map((own) => ({ indices: sharedArray(Uint32Array, own[rows]), values: sharedArray(Float32Array, own[rows]) }));
-  each((range, from, to, row) => {
-    const [block, at, first] = [blocks[range], starts[range][row] - from, ranges[range].from];
-    for (let k = from; k < to; k++) {
-      block.indices[at + k] = indices[k] - first;
-      block.values[at + k] = values[k];
-    }
-  });
-  return blocks.map((block, range) => ({ ref: refOf(range), rows, ratings: starts[range][rows], offsets: starts[range], ...block }));
 }
 
 /** The pointers of rows that may together have more ratings than a block. */

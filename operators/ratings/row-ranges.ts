@@ -3,16 +3,17 @@ import type { RowRange } from '../../engine/plan/stages.ts';
 /**
  * Cuts the rows of a block into at most `parts` ranges of about equal cost, where a row costs its ratings plus
  * `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers (rows + 1). `exactly`: no fewer
- * ranges than parts, which are no more than rows.
+ * ranges than parts, which are no more than rows. `shares` of the whole cost, which sum to 1: default equal ones.
  */
-export function balancedRanges(offsets: Int32Array | Float64Array, parts: number, rowCost = 16, { exactly = false } = {}): RowRange[] {
+export function balancedRanges(offsets: Int32Array | Float64Array, parts: number, rowCost = 16, { exactly = false, shares }: { readonly exactly?: boolean; readonly shares?: readonly number[] } = {}): RowRange[] {
   const rows = offsets.length - 1;
   if (parts === 1) return rows === 0 ? [] : [{ from: 0, to: rows }];
   const total = offsets[rows] + rows * rowCost;
   const ranges: RowRange[] = [];
-  let from = 0;
+  let [from, shared] = [0, 0];
   for (let part = 1; part <= parts && from < rows; part++) {
-    const target = (total * part) / parts;
+    shared += shares?.[part - 1] ?? 0;
+    const target = shares === undefined ? (total * part) / parts : total * shared;
     const most = exactly ? rows - (parts - part) : rows;
     // The most rows that cost no more than the target.
     let [to, beyond] = [from + 1, most + 1];
@@ -44,4 +45,15 @@ export function taskCount(ratings: number): number {
 export function evenRanges(count: number, parts: number): RowRange[] {
   const used = Math.min(parts, count);
   return Array.from({ length: used }, (_, part) => ({ from: Math.floor((count * part) / used), to: Math.floor((count * (part + 1)) / used) }));
+}
+
+/** 0 .. count cut into ranges by shares, which sum to 1. */
+export function sharedRanges(count: number, shares: readonly number[]): RowRange[] {
+  let [from, shared] = [0, 0];
+  return shares.map((share, part) => {
+    shared += share;
+    const range = { from, to: part === shares.length - 1 ? count : Math.round(count * shared) };
+    from = range.to;
+    return range;
+  });
 }

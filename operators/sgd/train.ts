@@ -1,10 +1,12 @@
 import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { wholeRows } from '../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { joinedParts } from '../training/joined-parts.ts';
+import type { ModelRows } from '../training/model-rows.ts';
 import { type SideNorms, trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
@@ -29,7 +31,8 @@ export interface SgdInput {
   readonly start?: ModelFactors;
 }
 
-export interface SgdResult extends ModelFactors, Omit<LoopResult<unknown>, 'factors'> {
+export interface SgdResult extends Omit<LoopResult<unknown>, 'factors'> {
+  readonly sides: ModelRows;
   /** The plan as it was run. */
   readonly plan: PhysicalPlan;
 }
@@ -80,7 +83,9 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
     },
     ctx,
   );
-  return { ...result, ...modelFactors(factors.rows, factors.columns, data, params), plan: run };
+  const { userFactors, itemFactors } = modelFactors(factors.rows, factors.columns, data, params);
+  const features = params.rank + (params.biases ? 2 : 0);
+  return { ...result, sides: { users: wholeRows(userFactors, features), items: wholeRows(itemFactors, features) }, plan: run };
 }
 
 function toMatrices({ rows, columns, rowSums, columnSums }: TrainedFactors): Matrices {

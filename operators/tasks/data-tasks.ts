@@ -100,4 +100,22 @@ export interface DataTasks {
     params: Rows & { readonly policy: Exclude<DuplicatePolicy, 'error' | 'keep'> };
     values: None;
   };
+
+  /**
+   * Sums the ratings of the rows [from, to) of a block in their order, in float64. Output, where it is named, there already: `rowSums` (`sums` Float64[rows]), to which each row's are added.
+   * Values: `sum`, the `least` and the `most` (infinite without ratings), `whole` (all are whole numbers).
+   */
+  'sum-ratings': { inputs: { block: PartitionRef }; outputs: { rowSums?: PartitionRef }; params: Rows; values: { sum: number; least: number; most: number; whole: boolean } };
+
+  /**
+   * Damped means of the rows [from, to): what is left of their ratings less `mean` and the column's mean, over their number and `damping`. Inputs: `block`, `columnMeans`
+   * (`values` Float32[columns]). Output, there already: `rowMeans` (`values` Float32[rows]). Values: `squares` = Σ (r - mean)².
+   */
+  'damped-means': { inputs: { block: PartitionRef; columnMeans: PartitionRef }; outputs: { rowMeans: PartitionRef }; params: Rows & { readonly mean: number; readonly damping: number }; values: { squares: number } };
+
+  /**
+   * Copies the ratings of the rows [from, to), whose columns ascend, to blocks of runs of columns: `part.c` has those from columnStarts[c] to columnStarts[c + 1], counted from the first.
+   * Outputs, there already with their row pointers: `part.0`, `part.1`, ...
+   */
+  'place-columns': { inputs: { block: PartitionRef }; outputs: Numbered<'part'>; params: Rows & { readonly columnStarts: readonly number[] }; values: None };
 }

@@ -17,10 +17,10 @@ export async function runTasks<K extends KernelName>(ctx: ExecutionContext, stag
   return results.of(stage) as ValuesOf<K>[];
 }
 
-type RangeKernel = { [K in KernelName]: KernelTasks[K]['params'] extends Rows ? K : never }[KernelName];
+export type RangeKernel = { [K in KernelName]: KernelTasks[K]['params'] extends Rows ? K : never }[KernelName];
 
 /** A task without the range of rows, which its slices have. */
-type WholeTask<K extends RangeKernel> = Omit<TaskOf<K>, 'params'> & { readonly params: Omit<TaskOf<K>['params'], 'from' | 'to'> };
+export type WholeTask<K extends RangeKernel> = Omit<TaskOf<K>, 'params'> & { readonly params: Omit<TaskOf<K>['params'], 'from' | 'to'> };
 
 /** Adds a task that runs once for each range of rows, all at the same time. */
 export function addSliced<K extends RangeKernel>(steps: StepList, stage: string, at: Place, task: WholeTask<K>, ranges: readonly RowRange[]): number {

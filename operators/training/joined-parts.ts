@@ -1,9 +1,18 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 
-/** The column `values` of all parts of a name that were handed out, in part order. `lengths`: the numbers of each part that are in use. */
+/** The column `values` of each part of a name that was handed out, in part order. */
+export function partsOf(results: StepResults, name: string): Float32Array[] {
+  return results.partitions(name).map(({ columns }) => columns.values as Float32Array);
+}
+
+/** The same of all parts as one. `lengths`: the numbers of each part that are in use. */
 export function joinedParts(results: StepResults, name: string, lengths?: readonly number[]): Float32Array {
-  const parts = results.partitions(name).map(({ columns }, part) => (columns.values as Float32Array).subarray(0, lengths?.[part]));
+  return joined(partsOf(results, name).map((values, part) => values.subarray(0, lengths?.[part])));
+}
+
+/** Arrays as one, in shared memory; a single one is given as it is. */
+export function joined(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
   const values = sharedArray(Float32Array, parts.reduce((sum, part) => sum + part.length, 0));
   let filled = 0;

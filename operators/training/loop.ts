@@ -14,6 +14,7 @@ import { contracts } from '../tasks/tasks.ts';
 import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
+import { handedBytes } from './planned-checkpoints.ts';
 import type { LoopOptions, LoopResult, Training } from './training.ts';
 
 /** Rounds that are run again one after the other, at most. */
@@ -21,6 +22,9 @@ export const MOST_RESTARTS = 3;
 
 /** A copy to the host costs at most this part of a run's time. */
 const COPY_SHARE = 0.05;
+
+/** Bytes of a copy a second, before one was made. */
+const COPY_RATE = 1.7e9;
 
 /** Least seconds between two copies: about the work that the loss of a device may cost. */
 const COPY_SECONDS = 2;
@@ -62,9 +66,8 @@ class Loop<Factors> {
   }
 
   async run(): Promise<LoopResult<Factors>> {
-    const { rule, maxIter } = this.#options;
+    const [{ rule, maxIter }, ctx] = [this.#options, this.#ctx];
     let { devices } = this.#options;
-    const ctx = this.#ctx;
     for (;;) {
       this.#iterations = [...(this.#copy?.iterations ?? [])];
       const { stop } = rule.rewind(this.#iterations);
@@ -108,10 +111,10 @@ class Loop<Factors> {
     const { maxIter, rule, called, checkpoints } = this.#options;
     const { keep } = training;
     const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
+    if (losable) this.#wait = Math.max(this.#wait, handedBytes(training.bound.phases.end, training.bound.datasets) / COPY_RATE / COPY_SHARE);
     const first = this.#copy?.iteration ?? 0;
     let good = { number: first, versions: await this.#steps(training, 'start', {}) };
     let best: State<Factors> = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, factors: this.#copy.best.factors };
-    // The copy serves the loss of a device.
     if (!losable) this.#copy = undefined;
     let goodLoss = this.#lossOfCopy(training) ?? (training.startLoss === 'measure' ? (await this.#measure(training, good.versions)).loss : training.startLoss);
     let restarts = 0;
@@ -137,6 +140,8 @@ class Loop<Factors> {
       }
       const testMetrics = await this.#options.measure?.(await this.#fetch(training, versions), this.#ctx);
       const errors = testMetrics === undefined ? measured : { ...measured, testMetrics };
+      // A kill loses an interval at most.
+      await checkpoints?.ready();
       if (goodLoss !== undefined ? training.diverged(errors.loss, goodLoss) : !Number.isFinite(errors.loss)) {
         if (training.slower === undefined || ++restarts > MOST_RESTARTS) throw training.divergence(number, errors.loss, goodLoss ?? errors.loss);
         await this.#free(training, versions, kept);
@@ -158,7 +163,6 @@ class Loop<Factors> {
       const ends = verdict.stop !== undefined || number === maxIter;
       if (verdict.stop !== undefined) this.#ctx.events({ type: 'note', text: verdict.stop });
       if (checkpoints !== undefined && (ends || number % checkpoints.interval === 0)) {
-        await checkpoints.ready();
         const copy = await this.#copyOf(training, good, best);
         checkpoints.write(copy);
         if (ends) return this.#endOf(copy);
@@ -167,7 +171,7 @@ class Loop<Factors> {
       if (ends) break;
       number++;
     }
-    return { factors: await this.#factorsOf(training, best), iterations: this.#iterations, bestIteration: best.number };
+    return { factors: await this.#factorsOf(training, best, true), iterations: this.#iterations, bestIteration: best.number };
   }
 
   #measures(number: number): boolean {
@@ -217,11 +221,11 @@ class Loop<Factors> {
     await runSteps(expandFree(training.bound, contracts, 'train', versions, kept), this.#ctx);
   }
 
-  async #fetch(training: Training<Factors>, versions: Versions): Promise<Factors> {
+  async #fetch(training: Training<Factors>, versions: Versions, last = false): Promise<Factors> {
     using _ = this.#ctx.metrics.begin('fetch factors');
     const results = await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx);
     if (training.bound.devices.some(({ ownMemory }) => ownMemory)) this.#countCopy(results.handed);
-    return training.factors(results);
+    return training.factors(results, last);
   }
 
   /** Counts a copy of a device's factors: the last one, and the one before it, are alive. */
@@ -232,9 +236,9 @@ class Loop<Factors> {
   }
 
   /** The factors of a state; those that are in host memory are not fetched again. */
-  async #factorsOf(training: Training<Factors>, state: State<Factors>): Promise<Factors> {
+  async #factorsOf(training: Training<Factors>, state: State<Factors>, last = false): Promise<Factors> {
     const copied = [this.#copy, this.#copy?.best].find((copy) => copy?.iteration === state.number);
-    return copied?.factors ?? ('versions' in state ? this.#fetch(training, state.versions) : state.factors);
+    return copied?.factors ?? ('versions' in state ? this.#fetch(training, state.versions, last) : state.factors);
   }
 
   /** Copies the factors to the host when the loss of a device could cost much work; longer copies are made less often. */

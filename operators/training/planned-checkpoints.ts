@@ -1,12 +1,13 @@
 import { formatBytes } from '../../engine/format.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
+import type { DataSet, Stage } from '../../engine/plan/stages.ts';
 
 /** The stage under which the checkpoints of a run are measured. */
 export const CHECKPOINT_STAGE = 'write-checkpoint';
 
-/** Bytes of what the end of a plan hands out. */
-function handedBytes({ end, datasets }: Pick<PhysicalPlan, 'end' | 'datasets'>): number {
+/** Bytes of what the stages of a plan's end hand out. */
+export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[]): number {
   const names = end.flatMap(({ work }) => (work.kind === 'exchange' && work.how === 'move' ? work.data : []));
   return datasets.filter(({ name }) => names.includes(name)).reduce((sum, { columns = 1, parts }) => sum + parts.reduce((all, { rows }) => all + 4 * rows * columns, 0), 0);
 }
@@ -14,7 +15,7 @@ function handedBytes({ end, datasets }: Pick<PhysicalPlan, 'end' | 'datasets'>):
 /** The plan with a checkpoint every so many rounds, which takes a copy of the factors in host memory; with early stop one of the best as well. */
 export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): PhysicalPlan {
   if (every === undefined) return plan;
-  const copied = handedBytes(plan) * (plan.keep.best ? 2 : 1);
+  const copied = handedBytes(plan.end, plan.datasets) * (plan.keep.best ? 2 : 1);
   const own = plan.devices[0].ownMemory;
   const stage = {
     name: CHECKPOINT_STAGE,
@@ -23,5 +24,5 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
     reasons: [`a copy of the factors in host memory (${formatBytes(copied)}) is written while the next rounds run; the last two checkpoints are kept`],
   };
   // Plans with devices of their own memory count the copy already.
-  return { ...plan, checkpoint: { every, stage }, memory: { ...plan.memory, [HOST]: (plan.memory[HOST] ?? 0) + (own ? copied - handedBytes(plan) : copied) } };
+  return { ...plan, checkpoint: { every, stage }, memory: { ...plan.memory, [HOST]: (plan.memory[HOST] ?? 0) + (own ? copied - handedBytes(plan.end, plan.datasets) : copied) } };
 }

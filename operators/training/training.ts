@@ -31,8 +31,8 @@ export interface Training<Factors> {
   accepted?(loss: number): void;
   /** State after the last round that was kept, beside its factors; `prepare` finds it in the copy. */
   course?(): JsonObject;
-  /** The factors that the phase `end` handed out. */
-  factors(results: StepResults): Factors;
+  /** The factors that the phase `end` handed out; `last`: no round follows. */
+  factors(results: StepResults, last: boolean): Factors;
 }
 
 export interface LoopOptions<Factors> {

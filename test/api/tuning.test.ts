@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Dataset, Session, SGD, TrainValidationSplit, type Trial, type TrialParams } from '../../index.ts';
+import { ALS, type Dataset, type PhysicalPlan, Session, SGD, TrainValidationSplit, type Trial, type TrialParams } from '../../index.ts';
+import { budgetOf, keptDataset, loadedOnce, makeRoom, noteBytes } from '../../api/training/kept-ratings.ts';
+import { requireBudget } from '../../api/training/plans/memory-budget.ts';
 import { chainsOf, rungsOf } from '../../api/validation/tuning/schedule.ts';
 import { validationSeed } from '../../api/validation/tuning/train-validation-split.ts';
 import { randomTrials } from '../../api/validation/tuning/search-space.ts';
@@ -146,7 +148,7 @@ describe('TrainValidationSplit', () => {
     const { trials, best } = await new TrainValidationSplit({ estimator, space: { learningRate: [1e30, 0.05] } }).fit(ratings, { onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
     expect(trials[0]).toMatchObject({ value: Number.NaN, failure: expect.stringMatching(/loss|diverg|finite/) });
     expect(best.number).toBe(2);
-    expect(notes.filter((text) => text.startsWith('learningRate'))).toHaveLength(2);
+    expect(notes.filter((text) => /^trial \d of 2, learningRate/.test(text))).toHaveLength(2);
     await expect(new TrainValidationSplit({ estimator, space: { learningRate: [1e30] } }).fit(ratings)).rejects.toThrow(/epoch 1: the loss/);
   });
 
@@ -192,5 +194,35 @@ describe('TrainValidationSplit', () => {
     } });
     await expect(run).rejects.toThrow(/cancel/i);
     expect(ended).toHaveLength(1);
+  });
+});
+
+describe('loaded forms of ratings that are kept', () => {
+  const GIB = 2 ** 30;
+  const planOf = (host: number, cpu = 0) => ({ memory: { host, cpu }, devices: [{ place: 'cpu', ownMemory: false }] }) as unknown as PhysicalPlan;
+
+  it('go where the budget does not hold them beside those of another fit', async () => {
+    await using small = await Session.create({ device: 'cpu', workers: 1, memoryBudget: 2 * GIB });
+    const loadsWith = async (bytes: number) => {
+      const kept = keptDataset(small.from([ratingsBatch(6, 4, 15)]));
+      let loads = 0;
+      const load = (form: string) => {
+        makeRoom(kept, form);
+        noteBytes(kept, form, planOf(bytes));
+        return loadedOnce(kept, `${form} blocks`, async () => ++loads);
+      };
+      for (const form of ['als a', 'sgd 0 true a', 'als a', 'als a']) await load(form);
+      return loads;
+    };
+    expect(await loadsWith(GIB / 2)).toBe(2);
+    expect(await loadsWith(GIB)).toBe(3);
+  });
+
+  it('count the factors of all fits at the same time', async () => {
+    await using small = await Session.create({ device: 'cpu', workers: 1, memoryBudget: GIB });
+    const ofTwo = budgetOf(keptDataset(small.from([ratingsBatch(6, 4, 15)]), 2));
+    expect(() => requireBudget(planOf(0, GIB / 3), ofTwo)).not.toThrow();
+    expect(() => requireBudget(planOf(0, GIB / 2), ofTwo)).toThrow(/factors 1.0 GiB of 2 runs.*but the memory budget is 1.0 GiB\. Raise memoryBudget to .*, make fewer runs at the same time/);
+    expect(() => requireBudget(planOf(0, GIB / 2), budgetOf(small.from([ratingsBatch(6, 4, 15)])))).not.toThrow();
   });
 });

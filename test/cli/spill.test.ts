@@ -61,8 +61,8 @@ describe('a memory budget below what loading takes', () => {
     expect(readdirSync(spill).sort()).toEqual([`factorflow-spill-0123456789ab-${process.pid}-1-0`, `notes-of-${hostname()}`]);
   });
 
-  it('exits with 2 before the reading for a folder that is missing or is none', async () => {
-    for (const [spill, reason] of [[join(folder, 'missing'), 'does not exist'], [data, 'is no folder']] as const) {
+  it('exits with 2 before the reading for a path that is no folder', async () => {
+    for (const [spill, reason] of [[join(data, 'below'), 'is no folder'], [data, 'is no folder']] as const) {
       const { code, stderr } = await start(train('never', ...spilling(spill))).outcome;
       expect(stderr).toMatch(new RegExp(`^factorflow: --spill-dir ${spill} ${reason}`));
       expect(stderr).not.toContain('read');

@@ -25,7 +25,7 @@ describe('tune', () => {
     const metadata = JSON.parse(readFileSync(path('model/metadata/part-00000'), 'utf8')) as { readonly factorflow: { readonly params: object; readonly tuning: object } };
     expect(metadata.factorflow).toMatchObject({ params: best.params, tuning: { best: best.number, metric: 'rmse' } });
     expect(existsSync(path('model.trials.ndjson'))).toBe(false);
-    expect(readFileSync(path('page.html'), 'utf8')).toMatch(/rmse by trial[\s\S]*rmse by regParam[\s\S]*Run it again/);
+    expect(readFileSync(path('page.html'), 'utf8')).toMatch(/rmse by trial[\s\S]*rmse by reg-param[\s\S]*Run it again/);
   }, 60_000);
 
   it('prints a table from the best to the worst', async () => {
@@ -40,7 +40,7 @@ describe('tune', () => {
   it('goes on after Ctrl-C with the same table', async () => {
     const search = (model: string, ...more: readonly string[]) => ['tune', ratings, '--model-dir', path(model), '--try', 'rank=2,4,6,8 max-iter=20', ...cpu, ...more];
     const { child, outcome, stderrMatches } = start(search('cut'));
-    await stderrMatches(/rank 2.*rmse/);
+    await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
     child.kill('SIGINT');
     const cut = await outcome;
     expect(cut.code).toBe(130);

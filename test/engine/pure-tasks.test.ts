@@ -99,6 +99,7 @@ const cases: Readonly<Record<string, Case>> = {
   'split-block': { params: { ...whole, firstRow: 5 }, inputs: { parts: bands, block }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
   'count-columns': { params: { starts: [0, 5, ROWS], bands: 2, rowBits: 4 }, inputs: { bands, block }, outputs: { counts: undefined } },
   'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined, repeated: undefined } },
+  'damped-means': { params: { ...whole, mean: 3, damping: 10 }, inputs: { block, columnMeans: { layout: 'means', rows: COLUMNS, columns: { values: new Float32Array(COLUMNS).fill(0.25) } } }, outputs: { rowMeans: { layout: 'means', rows: ROWS, columns: 1, stride: 1 } } },
   'cut-block': { params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true }, inputs: { block }, outputs: { 'part.0': undefined, 'part.1': undefined } },
   'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },
   'batch-order': { params: { seed: 1, stream: 2, epoch: 3, batches: 9 }, inputs: {}, outputs: { order: undefined } },

@@ -38,7 +38,7 @@ describe('tasks', () => {
       };
     });
     expect(twice).toEqual(await train(() => {}));
-    expect([...kernels].sort()).toEqual(['combine-duplicates', 'count-columns', 'count-ids', 'count-pairs', 'find-duplicates', 'initialize', 'number-keys', 'rank-ids', 'scatter-columns', 'scatter-pairs', 'sort-bands', 'squared-error', 'update', 'weighted-norm']);
+    expect([...kernels].sort()).toEqual(['combine-duplicates', 'count-columns', 'count-ids', 'count-pairs', 'damped-means', 'find-duplicates', 'initialize', 'number-keys', 'rank-ids', 'scatter-columns', 'scatter-pairs', 'sort-bands', 'squared-error', 'sum-ratings', 'update', 'weighted-norm']);
   });
 });
 

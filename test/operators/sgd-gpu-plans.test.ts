@@ -95,9 +95,20 @@ describe('the schedule blocks on GPUs', () => {
   };
   const small = (bytes: number): DeviceInfo => ({ ...h200, capacityBytes: bytes });
 
-  it('is what auto takes with several', () => {
-    expect(schedule({}, [h200, second])).toMatchObject({ kind: 'blocks', rowBands: 2, columnBands: 4, precision: 'f16', deviceBlocks: { steps: 'tile', resident: true, movedBytes: 2 * 4 * 128 * 17_770 } });
-    expect(schedule({}, [h200, second, { ...h200, place: 'gpu:2' }])).toMatchObject({ rowBands: 3, columnBands: 6 });
+  const asked = { schedule: 'blocks' } as const;
+
+  it('is not what auto takes with several where one is faster alone, and says so', () => {
+    const one = planSgd(netflix, sgdParams({ rank: 128 }), { compute: [h200, second], host: cpuInfo });
+    expect(one.devices.map(({ place }) => place)).toEqual(['gpu:0', 'cpu']);
+    expect(scheduleOf(one)).toMatchObject({ kind: 'tile' });
+    expect(scheduleOf(one).reasons.at(-1)).toMatch(/^one of 2 devices: an epoch takes about \d\.\d ms there, and \d+\.\d ms on all of them, which send 17\.4 MiB of columns up and down$/);
+    // Few columns, and many ratings of each.
+    expect(schedule({}, [h200, second], { items: 1000 })).toMatchObject({ kind: 'blocks', rowBands: 2 });
+  });
+
+  it('is what several share as asked', () => {
+    expect(schedule(asked, [h200, second])).toMatchObject({ kind: 'blocks', rowBands: 2, columnBands: 4, precision: 'f16', deviceBlocks: { steps: 'tile', resident: true, movedBytes: 2 * 4 * 128 * 17_770 } });
+    expect(schedule(asked, [h200, second, { ...h200, place: 'gpu:2' }])).toMatchObject({ rowBands: 3, columnBands: 6 });
     expect(schedule({ schedule: 'tile' }, [h200, second]).kind).toBe('tile');
     expect(schedule({}, [cpuInfo]).deviceBlocks).toBeUndefined();
   });
@@ -125,23 +136,23 @@ describe('the schedule blocks on GPUs', () => {
   });
 
   it('has no more bands than rows or columns, and steps by Hogwild! what fits no tiles', () => {
-    expect(schedule({}, [h200, second, { ...h200, place: 'gpu:2' }], { users: 2, items: 1, ratings: 2 })).toMatchObject({ rowBands: 2, columnBands: 1 });
+    expect(schedule(asked, [h200, second, { ...h200, place: 'gpu:2' }], { users: 2, items: 1, ratings: 2 })).toMatchObject({ rowBands: 2, columnBands: 1 });
     expect(schedule({ schedule: 'blocks' }, [{ ...h200, limits: undefined }])).toMatchObject({ kind: 'blocks', workers: 17_770 / 8 - 0.25, deviceBlocks: { steps: 'hogwild' } });
   });
 
   it('tells how far teams of a block may disturb each other, and warns of few segments', () => {
-    const two = schedule({}, [h200, second]);
+    const two = schedule(asked, [h200, second]);
     const report = convergenceReport(netflix, two);
     expect(report).toMatchObject({ leastSide: Math.floor(17_770 / 4), workers: two.workers, text: expect.stringMatching(/^no two GPUs share a row or a column, and in a block s = \d+ workers.*; expected collisions 4 s /) });
     expect(report.warning).toBeUndefined();
     const few = { users: 50, items: 3, ratings: 90 };
-    expect(convergenceReport(few, schedule({ rank: 8 }, [h200, second], few)).warning).toMatch(/^the grid of 2 x 3 blocks has fewer than 2 segments for each of 2 GPUs/);
+    expect(convergenceReport(few, schedule({ rank: 8, ...asked }, [h200, second], few)).warning).toMatch(/^the grid of 2 x 3 blocks has fewer than 2 segments for each of 2 GPUs/);
   });
 
   it.each([
-    ['netflix-sgd-blocks-two-gpus', {}, [h200, second]],
+    ['netflix-sgd-blocks-two-gpus', asked, [h200, second]],
     ['netflix-sgd-blocks-staged', {}, [small(2 ** 30)]],
-  ])('prints as %s.txt', async (name, params, compute) => {
+  ])('prints as %s.txt', async (name, params: Partial<SgdParams>, compute) => {
     await expect(`${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, sgdParams({ rank: 128, ...params }), { compute, host: cpuInfo }))}\n`).toMatchFileSnapshot(golden(name));
   });
 });

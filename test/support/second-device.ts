@@ -1,3 +1,4 @@
+import { SOFTWARE_MARK } from '../../engine/plan/device-info.ts';
 import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts';
@@ -8,7 +9,7 @@ export function secondDevice({ before, place = 'gpu:0' }: { /** Called before ev
   const inner = new CpuDevice({ threads: 1 });
   const ran: Task[] = [];
   return {
-    info: { ...inner.info, place, kind: 'gpu', wholePasses: true, ownMemory: true, choosesKernels: true, description: 'a second CPU' },
+    info: { ...inner.info, place, kind: 'gpu', wholePasses: true, ownMemory: true, choosesKernels: true, description: `a second CPU; ${SOFTWARE_MARK}` },
     ran,
     put: (ref, partition) => inner.put(ref, partition),
     allocate: (ref, shape) => inner.allocate(ref, shape),

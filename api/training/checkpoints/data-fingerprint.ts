@@ -23,32 +23,38 @@ export async function fingerprintOf({ users, items, ratings, test }: { readonly 
     validationPairs: test?.ratings ?? null,
     userIds: await digestOf(Object.values(keyHashes(users))),
     itemIds: await digestOf(Object.values(keyHashes(items))),
-    values: await digestOf(arraysOf(ratings, ctx)),
-    validation: test === undefined ? null : await digestOf(arraysOf(test, ctx)),
+    values: await digestOfRatings(ratings, ctx),
+    validation: test === undefined ? null : await digestOfRatings(test, ctx),
   };
 }
 
-/** Row pointers, indices and values of the whole, whether they are in memory or in files. */
-async function* arraysOf(ratings: SortedRatings, ctx: ExecutionContext): AsyncGenerator<ArrayBufferView, void> {
+/** Of the row pointers and indices, then of the values: both at once, so that ratings in files are read once. */
+async function digestOfRatings(ratings: SortedRatings, ctx: ExecutionContext): Promise<string> {
+  const [places, values] = [createHash('sha256'), createHash('sha256')];
   let first = 0;
   for (const { rows, offsets } of rowParts(ratings)) {
-    yield first === 0 ? offsets : offsets.subarray(1).map((offset) => first + offset);
+    await feed(places, first === 0 ? offsets : offsets.subarray(1).map((offset) => first + offset));
     first += offsets[rows];
   }
-  for await (const { block } of blocksOf(ratings, ctx)) yield block.indices;
-  for await (const { block } of blocksOf(ratings, ctx)) yield block.values;
+  for await (const { block } of blocksOf(ratings, ctx)) {
+    await feed(places, block.indices);
+    await feed(values, block.values);
+  }
+  return createHash('sha256').update(places.digest()).update(values.digest()).digest('hex');
 }
 
-async function digestOf(arrays: Iterable<ArrayBufferView> | AsyncIterable<ArrayBufferView>): Promise<string> {
-  const hash: Hash = createHash('sha256');
-  for await (const { buffer, byteOffset, byteLength } of arrays) {
-    for (let at = 0; at < byteLength; at += PIECE_BYTES) {
-      hash.update(new Uint8Array(buffer, byteOffset + at, Math.min(PIECE_BYTES, byteLength - at)));
-      // Devices and signals have their turn.
-      await new Promise(setImmediate);
-    }
-  }
+async function digestOf(arrays: readonly ArrayBufferView[]): Promise<string> {
+  const hash = createHash('sha256');
+  for (const array of arrays) await feed(hash, array);
   return hash.digest('hex');
+}
+
+async function feed(hash: Hash, { buffer, byteOffset, byteLength }: ArrayBufferView): Promise<void> {
+  for (let at = 0; at < byteLength; at += PIECE_BYTES) {
+    hash.update(new Uint8Array(buffer, byteOffset + at, Math.min(PIECE_BYTES, byteLength - at)));
+    // Devices and signals have their turn.
+    await new Promise(setImmediate);
+  }
 }
 
 /** The differences in words: first of counts, then of what is counted. */

@@ -15,6 +15,8 @@ const threadBytes = { int32: 75 * 2 ** 20, int64: 100 * 2 ** 20, utf8: 160 * 2 *
 export interface MemoryBudget {
   readonly memoryBudget: number;
   readonly workers: number;
+  /** Runs at the same time on the same ratings, each with factors of its own; default 1. */
+  readonly together?: number;
 }
 
 /** The parts of those that a run whose ratings go by way of files can do without: what it decodes and sorts at a time is small. */
@@ -60,23 +62,23 @@ export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers 
 }
 
 /** Bytes of the process that a plan takes. A device with memory of its own takes none. */
-function bytesOf({ memory, devices }: PhysicalPlan, base: number) {
-  const factorBytes = devices.reduce((sum, { place, ownMemory }) => sum + (ownMemory ? 0 : (memory[place] ?? 0)), 0);
+function bytesOf({ memory, devices }: PhysicalPlan, base: number, together = 1) {
+  const factorBytes = together * devices.reduce((sum, { place, ownMemory }) => sum + (ownMemory ? 0 : (memory[place] ?? 0)), 0);
   const hostBytes = memory[HOST] ?? 0;
   return { factorBytes, hostBytes, base, need: base + hostBytes + factorBytes };
 }
 
 /** True where the plan's memory is within the budget. */
-export function fitsBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget, baseOf = baseBytes): boolean {
-  return bytesOf(plan, baseOf(workers)).need <= memoryBudget;
+export function fitsBudget(plan: PhysicalPlan, { memoryBudget, workers, together }: MemoryBudget, baseOf = baseBytes): boolean {
+  return bytesOf(plan, baseOf(workers), together).need <= memoryBudget;
 }
 
 /** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. `baseOf`: leastBaseBytes where ratings go by way of files. */
-export function requireBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget, baseOf = baseBytes): void {
-  const { factorBytes, hostBytes, base, need } = bytesOf(plan, baseOf(workers));
+export function requireBudget(plan: PhysicalPlan, { memoryBudget, workers, together = 1 }: MemoryBudget, baseOf = baseBytes): void {
+  const { factorBytes, hostBytes, base, need } = bytesOf(plan, baseOf(workers), together);
   if (need <= memoryBudget) return;
   throw new CapacityError(
-    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(base)}) but the memory budget is ${formatBytes(memoryBudget)}`,
-    { phase: 'plan', advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, lower the rank, or train on a part of the data` },
+    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}${together > 1 ? ` of ${together} runs` : ''}, the process itself ${formatBytes(base)}) but the memory budget is ${formatBytes(memoryBudget)}`,
+    { phase: 'plan', advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, lower the rank${together > 1 ? ', make fewer runs at the same time' : ''}, or train on a part of the data` },
   );
 }

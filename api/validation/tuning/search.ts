@@ -141,7 +141,7 @@ export class Search {
   async #end(trial: Trial, tell: boolean): Promise<void> {
     this.#results.set(trial.number, trial);
     if (!tell) return;
-    this.#run.onEvent({ type: 'note', text: describeTrial(trial, this.#split.metric) });
+    this.#run.onEvent({ type: 'note', text: `trial ${trial.number} of ${this.#split.trials.length}, ${describeTrial(trial, this.#split.metric)}` });
     await this.#run.onTrial?.(trial);
   }
 

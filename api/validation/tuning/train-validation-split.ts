@@ -118,7 +118,7 @@ export class TrainValidationSplit {
     requireReplayable(ratings, 'tuning');
     const { user, item } = this.#make(this.trials[0].params).columns;
     const [train, held] = validation === undefined ? ratings.randomSplit([1 - this.validationFraction, this.validationFraction], { seed: validationSeed(this.seed), userCol: user, itemCol: item }) : [ratings, validation];
-    const kept = { train: keptDataset(train), validation: keptDataset(held) };
+    const kept = { train: keptDataset(train, this.#options.parallelism), validation: keptDataset(held) };
     const search = new Search(this, { ...options, onEvent }, kept, this.#options);
     const trials = await search.trials();
     throwIfAborted(signal, 'tune');

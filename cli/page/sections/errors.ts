@@ -30,7 +30,7 @@ function errorChart(title: string, bins: readonly ErrorBin[], nameOf: (bin: Erro
     summary: `The RMSE lies between ${best.toFixed(3)} and ${worst.toFixed(3)}.`,
     series: [{ name: 'model', style: 0 }, ...(damped.length > 0 ? [{ name: 'damped means', style: 1 }] : [])],
     options: (width) => ({
-      height: Math.round(0.5 * width),
+      height: Math.max(250, Math.round(0.5 * width)),
       marginBottom: 70,
       x: { label: null, domain: named.map(({ name }) => name), tickRotate: -35, type: 'point' },
       y: { label: 'RMSE', grid: true, zero: true },
@@ -55,7 +55,7 @@ function calibrationChart(bins: ErrorBreakdown['calibration']): Chart {
     title: 'Calibration',
     summary: `Ten groups of pairs by prediction; on the line, the mean rating is the mean prediction. The furthest group is ${furthest.toFixed(3)} off.`,
     options: (width) => ({
-      height: Math.round(0.6 * width),
+      height: Math.max(230, Math.round(0.6 * width)),
       x: { label: 'mean prediction', grid: true, nice: true },
       y: { label: 'mean rating', grid: true, nice: true },
       marks: [

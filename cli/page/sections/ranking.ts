@@ -9,7 +9,8 @@ export function rankingSection({ metrics, intervals, baselines, users }: Ranking
   const shares = Object.entries(metrics).filter(([, value]) => value >= 0 && value <= 1).map(([name, value]) => ({ name, value, low: intervals[name]?.[0] ?? value, high: intervals[name]?.[1] ?? value, popular: baselines.popularity?.[name] }));
   const known = shares.filter(({ popular }) => popular !== undefined);
   const number = (value: number | undefined) => (value === undefined ? '' : value.toFixed(4));
-  const rows = Object.entries(metrics).map(([name, value]) => [name, number(value), intervals[name] ? `${number(intervals[name][0])} to ${number(intervals[name][1])}` : '', number(baselines.popularity?.[name]), number(baselines.itemMean?.[name])]);
+  const others = [['popularity', baselines.popularity], ['item means', baselines.itemMean]].filter((one): one is [string, Readonly<Record<string, number>>] => one[1] !== undefined);
+  const rows = Object.entries(metrics).map(([name, value]) => [name, number(value), intervals[name] ? `${number(intervals[name][0])} to ${number(intervals[name][1])}` : '', ...others.map(([, values]) => number(values[name]))]);
   return {
     heading: 'Rankings',
     text: `Means over ${formatCount(users)} users, of full rankings of what each has not seen.`,
@@ -30,6 +31,6 @@ export function rankingSection({ metrics, intervals, baselines, users }: Ranking
         ],
       }),
     }],
-    tables: [{ head: ['metric', 'model', '95 % interval', 'popularity', 'item means'], rows }],
+    tables: [{ head: ['metric', 'model', '95 % interval', ...others.map(([name]) => name)], rows }],
   };
 }

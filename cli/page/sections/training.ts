@@ -61,7 +61,7 @@ function curve(title: string, by: 'iteration' | 'epoch' | 'seconds', iterations:
     summary,
     series: lines.map(({ name, style }) => ({ name, style })),
     options: (width) => ({
-      height: Math.round(0.55 * width),
+      height: Math.max(230, Math.round(0.55 * width)),
       marginLeft: 56,
       x: { label: by, ...(by === 'seconds' ? {} : { ticks: Math.min(iterations.length, width < 500 ? 6 : 12), tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') }) },
       y: { label: curves.length === 1 ? curves[0].name : 'RMSE', grid: true, nice: true, ...(lines.some(({ points: own }) => own.some(({ y }) => y >= LARGE)) ? { tickFormat: '~s' } : {}) },

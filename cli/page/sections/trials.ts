@@ -1,8 +1,14 @@
 import type { Trial } from '../../../index.ts';
+import { formatCount } from '../../../engine/format.ts';
+import { flagName } from '../../options/option.ts';
 import { sortedTrials, trialRows } from '../../report/tuning.ts';
 import { Plot } from '../../generated/charts.js';
 import { type Chart, fill } from '../figure.ts';
 import type { Section } from '../section.ts';
+
+/** Trials in the charts and in the table, at most: a page of thousands opens within a second. */
+const MOST_POINTS = 1000;
+const MOST_ROWS = 200;
 
 /** The trials of a search: their values in order, and by each parameter that is a number. */
 export function trialsSection(trials: readonly Trial[], metric: string): Section {
@@ -11,12 +17,21 @@ export function trialsSection(trials: readonly Trial[], metric: string): Section
   const names = [...new Set(trials.flatMap(({ params }) => Object.keys(params)))];
   const numbers = names.filter((name) => new Set(usable.map(({ params }) => params[name])).size > 1 && usable.every(({ params }) => typeof params[name] === 'number'));
   const { head, rows } = trialRows(trials, metric);
+  const shown = sampleOf(sortedTrials(usable, metric));
   return {
     heading: 'Trials',
-    text: `The best is trial ${best.number}: ${metric} ${best.value.toFixed(4)} on the validation ratings. The best of many is too good by a little; no test set was looked at.`,
-    charts: [points(`${metric} by trial`, usable, metric, 'trial', ({ number }) => number, best), ...numbers.map((name) => points(`${metric} by ${name}`, usable, metric, name, ({ params }) => params[name] as number, best))],
-    tables: [{ head, rows, numbers: (column) => column < head.length - 1 }],
+    text: `The best is trial ${best.number}: ${metric} ${best.value.toFixed(4)} on the validation ratings. The best of many is too good by a little; no test set was looked at.${trials.length > MOST_ROWS ? ` The table has the ${MOST_ROWS} best of ${formatCount(trials.length)} trials` : ''}${shown.length < usable.length ? `, the charts the ${formatCount(MOST_POINTS / 2)} best and an even sample of the others` : ''}${trials.length > MOST_ROWS ? '; the metadata of the model have all.' : ''}`,
+    charts: [points(`${metric} by trial`, shown, metric, 'trial', ({ number }) => number, best), ...numbers.map((name) => points(`${metric} by ${flagName(name)}`, shown, metric, flagName(name), ({ params }) => params[name] as number, best))],
+    tables: [{ head, rows: rows.slice(0, MOST_ROWS), numbers: (column) => column < head.length - 1 }],
   };
+}
+
+/** The best half of as many as charts show, and an even sample of the others. */
+function sampleOf(sorted: readonly Trial[]): readonly Trial[] {
+  if (sorted.length <= MOST_POINTS) return sorted;
+  const best = sorted.slice(0, MOST_POINTS / 2);
+  const others = sorted.slice(best.length);
+  return [...best, ...Array.from({ length: MOST_POINTS / 2 }, (_, at) => others[Math.floor((at * others.length) / (MOST_POINTS / 2))])];
 }
 
 function points(title: string, trials: readonly Trial[], metric: string, name: string, of: (trial: Trial) => number, best: Trial): Chart {
@@ -29,7 +44,7 @@ function points(title: string, trials: readonly Trial[], metric: string, name: s
     summary: `The best value, ${best.value.toFixed(4)}, is at ${name} ${of(best)}.`,
     series: [{ name: 'best', style: 1 }, { name: 'others', style: 0 }],
     options: (width) => ({
-      height: Math.round(0.5 * width),
+      height: Math.max(220, Math.round(0.5 * width)),
       marginLeft: 56,
       x: { label: name, ...(wide ? { type: 'log', tickFormat: '~g' } : {}), ...(name === 'trial' ? { tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') } : {}) },
       y: { label: metric, grid: true, nice: true },

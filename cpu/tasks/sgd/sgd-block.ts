@@ -66,7 +66,7 @@ function sumsOf(scope: TaskScope): readonly [rowSums: number, columnSums: number
   return [scope.matrix('rowSums').pointer, scope.matrix('columnSums').pointer];
 }
 
-/** The vectors that cpu/assembly/sgd.ts and sgd-adaptive.ts call steps; their address. */
+/** The vectors that cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts call steps; their address. */
 function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   const { rank, biases, rate, rowLambda, columnLambda, adaptive } = scope.params;
   const address = workspaceOf(scope);

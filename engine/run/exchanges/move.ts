@@ -13,10 +13,10 @@ export function moveToPlaces(list: StepList, stage: string, { ref, at: [home, ..
   for (const place of others) list.move(stage, ref, home, place, { load: true });
 }
 
-/** The exchange move, `from-host`: a part comes from host memory to its home. */
-export function moveFromHost(list: StepList, stage: string, { ref, at: [home] }: Homed): void {
-  if (home === HOST) return;
-  list.move(stage, ref, HOST, home);
+/** The exchange move, `from-host`: a part comes from host memory to its places. */
+export function moveFromHost(list: StepList, stage: string, { ref, at }: Homed): void {
+  if (at[0] === HOST) return;
+  for (const place of at) list.move(stage, ref, HOST, place);
   list.free(stage, HOST, [ref]);
 }
 

@@ -7,15 +7,18 @@ import type { StepList } from '../step-list.ts';
 export interface Located {
   readonly ref: PartitionRef;
   readonly at: Place;
+  /** Other places that have it too. */
+  readonly also?: readonly Place[];
 }
 
 /**
  * Sends the rows of a part to the tasks that `use` adds at places: where the part lies they read it as it is, at the other places a copy, which comes by way of host
  * memory and goes behind its task. The rows come down once, however many places they go to. `use` gives the id of its step.
  */
-export function sendRows(list: StepList, stage: string, { ref, at }: Located, places: readonly Place[], wire: Wire, use: (place: Place) => number): void {
-  if (places.includes(at)) use(at);
-  const others = places.filter((place) => place !== at);
+export function sendRows(list: StepList, stage: string, { ref, at, also = [] }: Located, places: readonly Place[], wire: Wire, use: (place: Place) => number): void {
+  const has = [at, ...also];
+  for (const place of places) if (has.includes(place)) use(place);
+  const others = places.filter((place) => !has.includes(place));
   if (others.length === 0) return;
   list.move(stage, ref, at, HOST, { wire });
   const read = others.map((place) => {

@@ -59,7 +59,7 @@ export class Exchanges {
     const at = set.parts.map(({ at: [home] }) => home);
     const run = allGather(this.#list, stage, {
       rows: set.parts.map(({ rows }) => rows),
-      part: (part) => ({ ref: this.#versions.current(set, part), at: at[part] }),
+      part: (part) => ({ ref: this.#versions.current(set, part), at: at[part], also: set.parts[part].at.slice(1) }),
       places: whole.parts[0].at,
       wire: whole.half === 'only' ? 'f16' : 'f32',
       whole: () => this.#versions.next(stage, whole, 0),

@@ -62,20 +62,33 @@ export class Visits {
     const spentNames = tasks.flatMap(({ uses }) => Object.values(uses).flatMap((text) => (text.endsWith('@last') ? [text.split('@')[0]] : [])));
     const spent = (row: number) => spentNames.map((name) => dataSetOf(this.#bound, name)).map((set) => ({ set, ...partOf(set, { row, fields: {} }) }));
     const run = (row: number) => {
-      const [place, own] = [stage.at[row], slices?.[row]];
+      const own = slices?.[row];
       if (own !== undefined && own.length === 0) return;
       const visit = { row, fields: { ...this.#round.params } };
-      const transients: Transients = { refs: new Map(), home: [], old: [] };
-      const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
-      this.#bringHome(stage.name, transients);
-      waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...this.#replaced(transients, later)] });
-      for (const { set, partition } of spent(row)) this.#list.free(stage.name, place, [this.#versions.current(set, partition)]);
+      const places = this.#placesOf(tasks, stage.at[row], visit);
+      for (const place of places) {
+        const transients: Transients = { refs: new Map(), home: [], old: [] };
+        const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
+        this.#bringHome(stage.name, transients);
+        const replaced = place === places.at(-1) ? this.#replaced(transients, later) : [];
+        waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...replaced] });
+        for (const { set, partition } of spent(row)) this.#list.free(stage.name, place, [this.#versions.current(set, partition)]);
+      }
     };
     const end = () => {
       waves.end();
       for (const { set } of spent(0)) this.#versions.forget(set);
     };
     return { at: stage.at, run, end };
+  }
+
+  /** The place of a part in a stage, or all the places that have the part which its tasks write: each of them makes it for itself. */
+  #placesOf(tasks: readonly TaskPlan[], place: Place, visit: Visit): readonly Place[] {
+    const written = tasks.flatMap(({ kernel, uses }) => Object.entries(uses).flatMap(([name, text]) => {
+      const { set, how } = this.#use(kernel, name, text);
+      return how === 'write' && set.parts.length > 1 ? [set.parts[partOf(set, visit).partition].at] : [];
+    }));
+    return written.find((at) => at.length > 1 && at.includes(place)) ?? [place];
   }
 
   /** The blocks of a grid in their order: row by row where that is the order, else in one part. */

@@ -1,4 +1,5 @@
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
+import type { RowPart } from '../../../engine/row-parts.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { SortedRatings } from '../../ratings/spilled-ratings.ts';
 
@@ -24,6 +25,12 @@ export interface TrainedSide {
 export interface AlsStart {
   readonly users: TrainedSide;
   readonly items: TrainedSide;
+}
+
+/** The parts of both sides in host memory, in order; with biases each with those of its rows. */
+export interface TrainedFactors {
+  readonly users: readonly RowPart[];
+  readonly items: readonly RowPart[];
 }
 
 /** Parameters that depend on the ratings. */

@@ -5,11 +5,12 @@ import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import type { Given } from '../../../engine/run/run-steps.ts';
-import { columnsOfBlock, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
+import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
 import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
-import { gridOf, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
+import { gridOf, isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid, sides } from '../plan/grid.ts';
 import { startNorm } from '../rating-unit.ts';
 import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
 import { BoundSets } from './bound-sets.ts';
@@ -21,6 +22,8 @@ export interface BoundAls {
   readonly plan: PhysicalPlan;
   readonly bound: BoundPlan;
   readonly given: readonly Given[];
+  /** Given blocks that placeColumns has to fill before they are used. */
+  readonly columnCuts: readonly ColumnCut[];
 }
 
 /**
@@ -29,22 +32,26 @@ export interface BoundAls {
  */
 export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParams, start?: AlsStart): BoundAls {
   const grid = gridOf(planned);
-  const cuts = { users: cutOf(data.byUser, grid.users.q), items: cutOf(data.byItem, grid.items.q) };
+  const cuts = { users: cutOf(data.byUser, grid.users), items: cutOf(data.byItem, grid.items) };
   const name = dataSetName('als');
   const sets = new BoundSets(planned);
+  const columnCuts: ColumnCut[] = [];
   const giveRatings = (set: string, side: Side, whole: SortedRatings): SideBlocks => {
     const [rows, columns] = [cuts[side], cuts[otherSide[side]]];
     const ref = (partition: number): PartitionRef => ({ name: `${name}/${set}`, partition, version: 0 });
+    const blocksOf = (part: RatingBlock, j: number) => {
+      const cut = cutColumns(part, columns, (i) => ref(j * columns.length + i));
+      columnCuts.push(cut);
+      return cut.blocks;
+    };
     if (isInParts(whole)) {
-      const blocks = whole.parts.flatMap(({ blocks: own = [] }, j): RatingBlock[] =>
-        own.length === 1 && isInBlocks(grid, side) ? columnsOfBlock(own[0].block, columns, (i) => ref(j * columns.length + i)) : own.map(({ block }) => block),
-      );
+      const blocks = whole.parts.flatMap(({ blocks: own = [] }, j): readonly RatingBlock[] => (own.length === 1 && isInBlocks(grid, side) ? blocksOf(own[0].block, j) : own.map(({ block }) => block)));
       if (blocks.length === 0) sets.name(set, whole.parts);
       else sets.giveBlocks(set, blocks);
       return { parts: whole.parts, blocks: blocks.length === 0 ? whole.parts : blocks };
     }
     const parts = rows.length === 1 ? [whole] : rows.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, ref(partition)));
-    const blocks = isInBlocks(grid, side) ? parts.flatMap((part, j) => columnsOfBlock(part, columns, (i) => ref(j * columns.length + i))) : parts;
+    const blocks = isInBlocks(grid, side) ? parts.flatMap(blocksOf) : parts;
     sets.giveBlocks(set, blocks);
     return { parts, blocks };
   };
@@ -72,12 +79,13 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   const plan: PhysicalPlan = { ...planned, datasets: sets.datasets, start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
   const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: sets.refs, slices };
-  return { plan, bound, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
+  return { plan, bound, columnCuts, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
 }
 
 /** The parts of a side: those that its ratings have already, else as many as the plan has, balanced by ratings. */
-function cutOf(ratings: SortedRatings, q: number): RowRange[] {
-  if (!isInParts(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true });
+function cutOf(ratings: SortedRatings, grid: SideGrid): RowRange[] {
+  const { q } = grid;
+  if (!isInParts(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true, shares: sharesOfParts(grid) });
   if (ratings.parts.length !== q) throw new Error(`the plan has ${q} parts, and the ratings ${ratings.parts.length}`);
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }

@@ -40,14 +40,14 @@ export function gramSlices(rank: number, whole: boolean): { readonly from: numbe
  * G of each side on every device, and that of each part of a side that is fixed in parts; `vertical`: their places. And the shifts. G has rows up to the stride, which
  * solvers read.
  */
-export function implicitDataSets(rank: number, places: readonly Place[], parts: (side: Side, part: (rows: number, place: Place) => DataSet['parts'][number]) => DataSet['parts'], vertical: (side: Side) => readonly Place[]): DataSet[] {
+export function implicitDataSets(rank: number, places: readonly Place[], parts: (side: Side, part: (rows: number, places: readonly Place[]) => DataSet['parts'][number]) => DataSet['parts'], vertical: (side: Side) => readonly Place[]): DataSet[] {
   const stride = Math.ceil(rank / 16) * 16;
   return (['users', 'items'] as const).flatMap((side): DataSet[] => {
     const names = implicitNames(side);
     return [
       { name: names.gram, layout: 'factors', columns: rank, derived: true, parts: [{ rows: stride, at: places }] },
       ...(vertical(side).length === 0 ? [] : [{ name: names.grams, layout: 'factors', columns: rank, derived: true, parts: vertical(side).map((place) => ({ rows: stride, at: [place] })) }]),
-      { name: names.shifts, layout: 'row-shifts', given: true, parts: parts(side, (own, place) => ({ rows: own, bytes: 4 * own, at: ['host', place] })) },
+      { name: names.shifts, layout: 'row-shifts', given: true, parts: parts(side, (own, at) => ({ rows: own, bytes: 4 * own, at: ['host', ...at] })) },
     ];
   });
 }

@@ -2,29 +2,32 @@ import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
 import { HOST, type Place, SPILL } from '../../../engine/plan/place.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { blockBytes } from '../../planner/sizes.ts';
-import { evenRanges } from '../../ratings/row-ranges.ts';
+import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
 import { equationDataSets } from './equations.ts';
-import { hasGramOfParts, hasLengths, isInBlocks, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
-import { type AlsProblem, isHalfOnly, partPlaces, ratingPlaces, sideNames } from './problem.ts';
+import { hasGramOfParts, hasLengths, isInBlocks, sharesOfParts, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
+import { allPlaces, type AlsProblem, blockPlaces, isHalfOnly, partPlaces, sideNames } from './problem.ts';
 
 /** Rows of both sides and blocks of ratings in parts. The cuts are even until the data are known. */
 export function alsDataSets(problem: AlsProblem): DataSet[] {
   const { profile: { ratings: nz }, testRatings, params, compute, places, grid, rows } = problem;
   const f = params.rank;
-  const parts = (side: Side, part: (rows: number, place: Place) => DataPart): DataPart[] => {
-    const ranges = evenRanges(rows[side], grid[side].q);
-    return partPlaces(problem, side).map((place, j) => part((ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0), place));
+  const parts = (side: Side, part: (rows: number, places: readonly Place[]) => DataPart): DataPart[] => {
+    const shares = sharesOfParts(grid[side]);
+    const ranges = shares === undefined ? evenRanges(rows[side], grid[side].q) : sharedRanges(rows[side], shares);
+    return allPlaces(problem, side).map((at, j) => part((ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0), at));
   };
   const ratings = (name: string, side: Side, count: number, home = homeOfRatings(grid[side].ratings)): DataSet => {
     const p = verticalParts(grid, side);
+    const shares = sharesOfParts(grid[side]);
     const rows = parts(side, (own) => ({ rows: own, at: [] })).flatMap((own) => Array.from({ length: p }, () => own.rows));
-    const all = ratingPlaces(problem, side).map((place, k): DataPart => ({ rows: rows[k], bytes: blockBytes(rows[k], Math.ceil(count / (p * grid[side].q))), at: grid[side].ratings === 'device' ? [home, place] : [home] }));
+    const at = isInBlocks(grid, side) ? blockPlaces(problem, side).map((place) => [place]) : allPlaces(problem, side);
+    const all = at.map((places, k): DataPart => ({ rows: rows[k], bytes: blockBytes(rows[k], Math.ceil((count * (shares?.[Math.floor(k / p)] ?? 1 / grid[side].q)) / p)), at: grid[side].ratings === 'device' ? [home, ...places] : [home] }));
     return { name, layout: 'rating-block', given: true, ...(isInBlocks(grid, side) ? { by: 'block' } : {}), parts: all };
   };
   const factors = sides.flatMap((side): DataSet[] => {
     const names = sideNames(side, problem);
-    const own = parts(side, (count, place) => ({ rows: count, at: [grid[side].factors === 'device' ? place : HOST] }));
+    const own = parts(side, (count, at) => ({ rows: count, at: grid[side].factors === 'device' ? at : [HOST] }));
     const all: DataPart[] = [{ rows: rows[side], at: places }];
     const gathered = grid[side].fixed === 'whole' && names.whole !== names.factors;
     const lengths: DataSet = { name: names.lengths, layout: 'rating-block', given: true, parts: own.map(({ rows: count, at: [home] }) => ({ rows: count, bytes: 4 * (count + 1), at: home === HOST ? [HOST] : [HOST, home] })) };

@@ -20,22 +20,19 @@ export type SideGrid = {
   readonly factors: 'device' | 'host';
   /** The home of the ratings that are sorted by this side: at the device, or staged from host memory or from the spill folder. */
   readonly ratings: 'device' | 'host' | 'spill';
+  /** Of several devices: the share of the ratings in the last part, whose rows every device solves for itself, so that they need no exchange. The others are shared out among the devices. */
+  readonly common?: number;
+  /** Of devices of different speed: the share of the other parts that each device has, in their order. Default: equal ones. */
+  readonly speeds?: readonly number[];
 };
 
 /** The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the usual one. */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
-/**
- * Several devices with memory of their own have parts of about so many bytes in float16, at most so many each: all but the last are exchanged beside the computation of the next. More
- * parts cost more than they hide: a kernel ends with rows for which it has too few threads at work.
- */
-const EXCHANGED = { bytes: 24 << 20, parts: 4 };
-
-/** A part of each side on the only device, or some on each of several, and the fixed side whole on all of them. */
-export function usualGrid({ length: devices, 0: { ownMemory } }: readonly DeviceInfo[], rows: Readonly<Record<Side, number>>, rank: number): AlsGrid {
-  const each = (side: Side) => (devices > 1 && ownMemory ? Math.max(1, Math.min(EXCHANGED.parts, Math.round((2 * rows[side] * rank) / devices / EXCHANGED.bytes))) : 1);
-  const grid = (side: Side): SideGrid => ({ q: devices * each(side), fixed: 'whole', factors: 'device', ratings: 'device' });
-  return { users: grid('users'), items: grid('items') };
+/** A part of each side on each device, and the fixed side whole on all of them. */
+export function usualGrid({ length: devices }: readonly DeviceInfo[]): AlsGrid {
+  const side: SideGrid = { q: devices, fixed: 'whole', factors: 'device', ratings: 'device' };
+  return { users: side, items: side };
 }
 
 /** True where the parts of a side go through a pipeline: a part is gathered while the next ones are solved. */
@@ -78,7 +75,17 @@ export function verticalParts(grid: AlsGrid, solved: Side): number {
   return isInBlocks(grid, solved) ? grid[otherSide[solved]].q : 1;
 }
 
-/** The place of each of q parts: adjacent parts lie together. */
-export function placesOfParts(q: number, places: readonly Place[]): Place[] {
-  return Array.from({ length: q }, (_, part) => places[Math.floor((part * places.length) / q)]);
+/** The places of each part, its home first: adjacent parts lie together, and a common one at all places. */
+export function placesOfParts({ q, common }: SideGrid, places: readonly Place[]): Place[][] {
+  const own = common === undefined ? q : q - 1;
+  const homes = Array.from({ length: own }, (_, part) => [places[Math.floor((part * places.length) / own)]]);
+  return common === undefined ? homes : [...homes, [...places]];
+}
+
+/** The share of the ratings in each part of a side; undefined where all are equal. */
+export function sharesOfParts({ q, common, speeds }: SideGrid): number[] | undefined {
+  if (common === undefined && speeds === undefined) return undefined;
+  const own = common === undefined ? q : q - 1;
+  const devices = speeds?.length ?? 1;
+  return Array.from({ length: q }, (_, part) => (part === own ? (common ?? 0) : ((1 - (common ?? 0)) * (speeds?.[Math.floor((part * devices) / own)] ?? 1) * devices) / own));
 }

@@ -8,7 +8,7 @@ import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { AlsParams } from '../params.ts';
 import { takesFewer } from '../solver-choice.ts';
-import { hasGramOfParts, isPipelined, otherSide, type Side } from './grid.ts';
+import { hasGramOfParts, isPipelined, otherSide, sharesOfParts, type Side, type SideGrid } from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism (section 4.2). */
@@ -41,9 +41,9 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     flops: nz * f * (f + 1),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
-    ...heldBy(choice, listsHeld(problem, side) / q, 1 / q),
+    ...heldBy(choice, listsHeld(problem, side), largestShare(grid[side])),
     // Items are solved first.
-    reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
+    reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason]), ...commonReason(grid[side], side)],
   };
 }
 
@@ -59,10 +59,20 @@ export function heldBy(choice: KernelChoice | undefined, lists: number, scratch 
   return { heldBytes: Math.ceil(deviceBytes * lists), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes * scratch)])) };
 }
 
-/** Parts of a side whose work lists a device holds at once: of ratings that are staged those of two. */
+/** The share of a side's work lists that a device holds at once: of ratings that are staged those of two parts. */
 function listsHeld({ grid, places }: AlsProblem, side: Side): number {
-  const parts = Math.ceil(grid[side].q / places.length);
-  return grid[side].ratings === 'device' ? parts : Math.min(2, parts);
+  const { q, ratings, common = 0, speeds } = grid[side];
+  const parts = Math.ceil(q / places.length);
+  if (common > 0 || speeds !== undefined) return common + (1 - common) * Math.max(...(speeds ?? [1 / places.length]));
+  return (ratings === 'device' ? parts : Math.min(2, parts)) / q;
+}
+
+function largestShare(grid: SideGrid): number {
+  return Math.max(...(sharesOfParts(grid) ?? [1 / grid.q]));
+}
+
+function commonReason({ common }: SideGrid, side: Side): string[] {
+  return common === undefined ? [] : [`the last part, ${Math.round(100 * common)} % of the ratings, is solved on every device: that takes less time than an exchange of its ${side}`];
 }
 
 /** The device's choice as parameters of tasks. */
@@ -82,12 +92,13 @@ export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const gram = !params.implicitPrefs ? [] : hasGramOfParts(grid, side, places.length) ? gramOfParts(side, rows[side], params, { parts: partPlaces(problem, side), places }, device.wholePasses) : [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)];
   if (grid[side].fixed === 'parts' || names.whole === names.factors) return gram;
   const each = (isHalfOnly(problem, side) ? 2 : 4) * factorStride(params.rank, device.strideStep);
+  const moved = Math.ceil(rows[side] * (1 - (grid[side].common ?? 0))) * each;
   const gather: Stage = {
     name: `gather-${side}`,
     at: places,
     work: { kind: 'exchange', how: 'all-gather', data: [names.factors, ...(names.bias ? [names.bias] : [])], to: [names.whole, ...(names.wholeBias ? [names.wholeBias] : [])] },
     ...pipelineOf(problem, side),
-    ...(places.length > 1 ? { exchange: `all-gather: ${formatBytes(rows[side] * each)} down, ${formatBytes((places.length - 1) * rows[side] * each)} up${isPipelined(grid, side, places.length) ? ', part by part' : ''}` } : {}),
+    ...(places.length > 1 ? { exchange: `all-gather: ${formatBytes(moved)} down, ${formatBytes((places.length - 1) * moved)} up${isPipelined(grid, side, places.length) ? ', part by part' : ''}` } : {}),
   };
   return [gather, ...gram];
 }

@@ -9,16 +9,20 @@ import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts
 import { blockShare, deviceBytes, hostBytes } from '../../planner/device-bytes.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
+import { spreadGrid } from '../../planner/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { askedPartitions, requireRowsForParts } from '../partitions.ts';
-import { type AlsGrid, type Side, sides, suits } from './grid.ts';
+import { type AlsGrid, type Side, sides, suits, verticalParts } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 
-/** Another grid than the usual one must save so much of an iteration, and so many seconds: estimates are not exact. */
-const WORTH = { share: 0.2, seconds: 0.005 };
+/** Another grid than the usual one must save so much of an iteration, and so many seconds, and twice the devices so much of it: estimates are not exact. */
+const WORTH = { share: 0.2, seconds: 0.005, device: 0.15 };
+
+/** Blocks of a side whose steps are walked only to tell how much memory they need. */
+const MOST_WALKED = 4096;
 
 /** Times that a grid which the walk refuses is cut into twice the parts. */
 const FINER = 1;
@@ -29,14 +33,27 @@ const FINER = 1;
  * with their reasons. Throws CapacityError when none fits, before anything is allocated.
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
-  const planOf = (grid?: AlsGrid) => requireHost(planOfGrid(profile, params, devices, choices, { ...options, grid }), options.hostBytes);
+  const planOf = (grid?: AlsGrid, on = devices) => requireHost(planOfGrid(profile, params, on, choices, { ...options, grid }), options.hostBytes);
   if (options.grid !== undefined) return planOf(options.grid);
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
   requireRowsForParts(asked, problem.rows);
-  const usual = suits(problem.grid, asked) && blockShare(problem) <= 1 ? fitting(() => planOf()) : undefined;
+  const rejected: RejectedPlan[] = [];
+  const ways = usualWays(problem, asked, (compute) => alsProblem(profile, params, { ...devices, compute }, choices, options)).filter((way) => blockShare(way.problem) <= 1);
+  let usual: ReturnType<typeof fitting> | undefined;
+  let usualWay: UsualWay = { name: describeGrid(problem.grid), problem, cost: costOf(problem) };
+  for (const way of ways) {
+    if (usual?.plan !== undefined) {
+      rejected.push({ name: way.name, seconds: way.cost.seconds, reason: 'slower' });
+      continue;
+    }
+    const tried = fitting(() => planOf(way.grid, { ...devices, compute: way.problem.compute }));
+    if (tried.plan !== undefined) [usual, usualWay] = [tried, way];
+    else rejected.push({ name: way.name, seconds: way.cost.seconds, reason: (tried.error as CapacityError).summary });
+    if (way.problem.compute.length === problem.compute.length) usual ??= tried;
+  }
   if (usual?.plan && problem.compute.length === 1 && !options.compares) return usual.plan;
-  const usualCost = costOf(problem);
+  const usualCost = usualWay.cost;
   const worthIt = (cost: IterationCost) => usual?.plan === undefined || (cost.seconds < (1 - WORTH.share) * usualCost.seconds && cost.seconds < usualCost.seconds - WORTH.seconds);
   // All items are ranked at once.
   const whole = problem.testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined ? (['items'] as const) : [];
@@ -44,25 +61,57 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const candidates = candidateGrids(problem, { ...limits, asked })
     .map((candidate) => ({ ...candidate, cost: costOf({ ...problem, grid: candidate.grid }) }))
     .sort((left, right) => left.cost.seconds - right.cost.seconds);
-  const rejected: RejectedPlan[] = [];
   let chosen = usual?.plan && { plan: usual.plan, cost: usualCost };
   for (const { grid, fits, cost } of candidates) {
     const name = describeGrid(grid);
     if (!fits) rejected.push({ name, seconds: cost.seconds, reason: tooLarge(problem, grid, options.hostBytes) });
     else if (chosen !== undefined && (chosen.plan !== usual?.plan || !worthIt(cost))) {
-      if (JSON.stringify(grid) !== JSON.stringify(problem.grid)) rejected.push({ name, seconds: cost.seconds, reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid' });
+      if (name !== usualWay.name && rejected.every((one) => one.name !== name)) rejected.push({ name, seconds: cost.seconds, reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid' });
     } else {
       const tried = finer(grid, problem.rows, planOf, (cut) => suits(cut, asked));
       if (tried.plan === undefined) rejected.push({ name, seconds: cost.seconds, reason: tried.reason });
       else {
-        if (chosen !== undefined) rejected.push({ name: describeGrid(problem.grid), seconds: chosen.cost.seconds, reason: 'slower' });
+        if (chosen !== undefined) rejected.push({ name: usualWay.name, seconds: chosen.cost.seconds, reason: 'slower' });
         chosen = { plan: tried.plan, cost: costOf({ ...problem, grid: tried.grid }) };
       }
     }
   }
-  if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, usual?.error, rejected[0]?.reason);
+    // The walk over a plan for devices without a bound.
+  const unbounded = { ...devices, compute: devices.compute.map((device) => ({ ...device, capacityBytes: null })) };
+  const walked = (grid: AlsGrid) => fitting(() => planOfGrid(profile, params, unbounded, choices, { ...options, grid })).plan?.memory;
+  if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, { usual: usual?.error, reason: rejected[0]?.reason, walked });
   if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
+}
+
+/** The usual grid on some of the devices. */
+interface UsualWay {
+  readonly name: string;
+  readonly problem: AlsProblem;
+  /** Where it is not the one that devices have without a comparison of times. */
+  readonly grid?: AlsGrid;
+  readonly cost: IterationCost;
+}
+
+/**
+ * The usual grid on each number of devices, in the order in which they are to be tried: those with memory of their own exchange rows through the host, which may take longer than what they save; then
+ * fewer are faster, or a share of the rows is solved on each of them. Of parts that are asked for, and of devices that share the host's memory, all have some.
+ */
+function usualWays(problem: AlsProblem, asked: ReturnType<typeof askedPartitions>, problemOn: (compute: AlsProblem['compute']) => AlsProblem): UsualWay[] {
+  const { compute, device } = problem;
+  const isAsked = asked.users !== undefined || asked.items !== undefined;
+  if (isAsked || compute.length === 1 || !device.ownMemory) return suits(problem.grid, asked) ? [{ name: describeGrid(problem.grid), problem, cost: costOf(problem) }] : [];
+  const ways = compute.flatMap((_, at): UsualWay[] => {
+    const some = problemOn(compute.slice(0, at + 1));
+    const grid = spreadGrid(some);
+    const plain: UsualWay = { name: nameOf(some.grid, at + 1), problem: some, cost: costOf(some) };
+    return JSON.stringify(grid) === JSON.stringify(some.grid) ? [plain] : [{ name: nameOf(grid, at + 1), problem: { ...some, grid }, grid, cost: costOf({ ...some, grid }) }, plain];
+  });
+  function nameOf(grid: AlsGrid, count: number): string {
+    return count === compute.length ? describeGrid(grid) : `${count} of ${compute.length} devices: ${describeGrid(grid)}`;
+  }
+  const handicap = ({ problem: { compute: { length: count } }, cost }: UsualWay) => cost.seconds * (1 + WORTH.device * Math.log2(count));
+  return ways.sort((left, right) => handicap(left) - handicap(right));
 }
 
 /** The plan, where the host has the memory for it. */
@@ -110,13 +159,24 @@ function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
 }
 
 /** The error of a problem without a grid that fits: the least that a device must have, or the grid that would fit if parts were not asked for. */
-function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, usual: CapacityError | undefined, reason = 'none has such parts'): CapacityError {
+function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, { usual, reason = 'none has such parts', walked }: Refused): CapacityError {
   const sized = grids.map(({ grid, fits }) => ({ grid, fits, need: deviceBytes({ ...problem, grid }) })).sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
   const [best] = sized;
   const { summary, details } = usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
   const isAsked = asked.users !== undefined || asked.items !== undefined;
-  return new CapacityError(`${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} about ${formatBytes(best.need)}, with ${describeGrid(best.grid)}`, { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) });
+  // A grid with very many blocks takes long to walk.
+  const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED) ? undefined : walked(best.grid);
+  const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
+  const need = bytes === undefined ? `about ${formatBytes(best.need)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
+  return new CapacityError(`${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(best.grid)}`, { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) });
+}
+
+/** The reasons against the grids, and the bytes of a grid by place as the walk finds them. */
+interface Refused {
+  readonly usual: CapacityError | undefined;
+  readonly reason: string | undefined;
+  readonly walked: (grid: AlsGrid) => PhysicalPlan['memory'] | undefined;
 }
 
 function ratesText({ device, solver }: AlsProblem): string {

@@ -48,12 +48,17 @@ export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: 
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
   const testRatings = params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;
-  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute, rows, params.rank), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind, takesFewer(params, profile)) };
+  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind, takesFewer(params, profile)) };
 }
 
-/** The place of each part of a side. */
-export function partPlaces({ grid, places }: AlsProblem, side: Side): Place[] {
-  return placesOfParts(grid[side].q, places);
+/** The home of each part of a side. */
+export function partPlaces(problem: AlsProblem, side: Side): Place[] {
+  return allPlaces(problem, side).map(([home]) => home);
+}
+
+/** The places of each part of a side, its home first: several of one that every device solves for itself. */
+export function allPlaces({ grid, places }: AlsProblem, side: Side): Place[][] {
+  return placesOfParts(grid[side], places);
 }
 
 /** The place of each block of the ratings by a side's rows, row-major: that of its part of the fixed side. */
@@ -74,7 +79,7 @@ export function overRatings({ grid }: AlsProblem, side: Side, ratings: string, t
 }
 
 /** True where all rows of a side are gathered for kernels that read them in float16. Errors, which read those of items, are in float32. */
-export function isHalfOnly({ choices, places }: AlsProblem, side: Side): boolean {
+export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
   return side === 'users' && places.length > 1 && choices?.[otherSide[side]].precision === 'f16';
 }
 

@@ -1,12 +1,13 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
+import { reasonForOne } from './device-count.ts';
 import { gpuSchedule } from './gpu-schedule.ts';
 import type { SgdParams } from '../params.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 
 /**
  * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure function. `auto`
- * takes blocks on several GPUs, and on one GPU where the other schedules do not fit. Blocks that do not all fit are staged; with
+ * takes one of several GPUs where their exchange would take longer than the steps that it saves, else blocks on all of them, and blocks on one GPU where the other schedules do not fit. Blocks that do not all fit are staged; with
  * less memory there are more and smaller blocks.
  */
 export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]): Generator<SgdSchedule> {
@@ -19,6 +20,12 @@ export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devic
     if (params.schedule !== 'auto') return;
     yield* blocks(problem, params, devices, `schedule auto: blocks, since schedule ${whole.kind} does not fit the GPU`);
     return;
+  }
+  if (params.schedule === 'auto' && device.kind === 'gpu') {
+    const one = gpuSchedule(problem, params, device);
+    const [shared] = blocks(problem, params, devices, '');
+    const reason = reasonForOne(problem, params, devices, one, shared);
+    if (reason !== undefined) yield { ...one, reasons: [...one.reasons, reason] };
   }
   yield* blocks(problem, params, devices, params.schedule === 'blocks' ? 'schedule blocks, as asked' : `schedule auto: blocks, the one that ${devices.length} devices share`);
 }

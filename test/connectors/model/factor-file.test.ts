@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Session } from '../../../api/session.ts';
 import { factorFile } from '../../../connectors/model/factor-file.ts';
+import { wholeRows } from '../../../engine/row-parts.ts';
 import type { IdColumn } from '../../../connectors/model/id-column.ts';
 import { loadModel, saveModel, type StoredModel } from '../../../connectors/model/model-store.ts';
 import { CancelledError } from '../../../engine/errors.ts';
@@ -14,7 +15,7 @@ const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 
 function file(name: string, ids: IdColumn, factors: Float32Array, rank: number, from: number, to: number): string {
-  writeFileSync(path(name), Buffer.concat([...factorFile(ids, factors, rank, from, to)].flat()));
+  writeFileSync(path(name), Buffer.concat([...factorFile(ids, wholeRows(factors, rank), from, to)].flat()));
   return path(name);
 }
 

@@ -24,10 +24,35 @@ describe('a spill folder', () => {
     await folder.close();
   });
 
+  it('makes the folder that it is given, which goes with it where it is empty', async () => {
+    const folder = new SpillFolder(join(parent, 'made', 'here'));
+    writeFileSync(await folder.newFile(), 'x');
+    await folder.close();
+    expect(readdirSync(join(parent, 'made'))).toEqual([]);
+    const other = new SpillFolder(join(parent, 'made'));
+    await other.open();
+    writeFileSync(join(parent, 'made', 'note'), '');
+    await other.close();
+    expect(readdirSync(join(parent, 'made'))).toEqual(['note']);
+    rmSync(join(parent, 'made'), { recursive: true });
+  });
+
+  it('is refused where nothing can be written', async ({ skip }) => {
+    // The rights of a folder do not bind root, those of the kernel's own do.
+    const own = process.getuid?.() !== 0;
+    if (!own && process.platform !== 'linux') return skip('root can write to every folder here');
+    const closed = own ? join(parent, 'closed') : '/sys/kernel';
+    if (own) mkdirSync(closed, { mode: 0o500 });
+    await expect(new SpillFolder(closed).open()).rejects.toThrow(/^spillDir .* cannot be written to \(E\w+\)/);
+    if (own) rmSync(closed, { recursive: true });
+  });
+
   it('is refused where there is no folder', async () => {
-    await expect(new SpillFolder(join(parent, 'none')).open()).rejects.toThrow(/^spillDir .*none does not exist/);
     writeFileSync(join(parent, 'file'), '');
-    await expect(new SpillFolder(join(parent, 'file')).open()).rejects.toBeInstanceOf(UsageError);
+    for (const path of [join(parent, 'file'), join(parent, 'file', 'below')]) {
+      await expect(new SpillFolder(path).open()).rejects.toThrow(/^spillDir .* is no folder/);
+      await expect(new SpillFolder(path).open()).rejects.toBeInstanceOf(UsageError);
+    }
     rmSync(join(parent, 'file'));
   });
 

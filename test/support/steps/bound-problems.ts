@@ -121,7 +121,14 @@ export function gridsOf({ rows, columns }: ProblemShape): fc.Arbitrary<AlsGrid> 
   const side = (count: number) => fc.record({ q: fc.integer({ min: 1, max: Math.min(4, count) }), fixed: fc.constantFrom(['whole', 'device'] as const, ['parts', 'device'] as const, ['parts', 'host'] as const), ratings: fc.constantFrom('device' as const, 'host' as const) }).map(({ fixed: [fixed, factors], ...more }) => ({ ...more, fixed, factors }));
   // Files have parts of rows, not blocks.
   const inFiles = ({ users, items }: AlsGrid): AlsGrid => ({ users: { ...users, ratings: 'spill', fixed: 'whole', factors: 'device' }, items: { ...items, ratings: 'spill', fixed: 'whole', factors: 'device' } });
-  return fc.tuple(fc.record({ users: side(rows.length), items: side(columns) }), fc.boolean()).map(([grid, spilled]) => (spilled ? inFiles(grid) : grid));
+  // Rows that all devices solve are of sides that lie whole at the devices.
+  const isWhole = (one: SideGrid) => one.fixed === 'whole' && one.ratings === 'device';
+  const withCommon = ({ users, items }: AlsGrid, common: number): AlsGrid => {
+    const add = (one: SideGrid) => (common > 0 && one.q > 1 && isWhole(users) && isWhole(items) ? { ...one, common } : one);
+    return { users: add(users), items: add(items) };
+  };
+  const commons = fc.constantFrom(0, 0, 0.1, 0.5, 0.9);
+  return fc.tuple(fc.record({ users: side(rows.length), items: side(columns) }), fc.boolean(), commons).map(([grid, spilled, common]) => (spilled ? inFiles(grid) : withCommon(grid, common)));
 }
 
 export const fates = fc.array(fc.constantFrom('best' as const, 'good' as const, 'diverged' as const), { minLength: 1, maxLength: 6 });

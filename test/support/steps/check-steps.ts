@@ -103,6 +103,8 @@ export function describe({ id, stage, at, do: action }: Step): string {
 export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[] {
   const problems: string[] = [];
   const visited = new Map<string, number>();
+  /** Rows that several devices solve, each for itself: the places of their blocks. */
+  const common = new Map<string, string[]>();
   for (const step of steps) {
     if (step.do.kind !== 'task') continue;
     const { task, slices } = step.do;
@@ -118,8 +120,13 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
       if (next !== rows) problems.push(`${describe(step)}: slices end at ${next} of ${rows} rows`);
     }
     const { block } = task.inputs;
-    if (block !== undefined) visited.set(`${step.stage} ${task.kernel} ${partitionKey(block)}`, (visited.get(`${step.stage} ${task.kernel} ${partitionKey(block)}`) ?? 0) + 1);
+    const places = block === undefined ? [] : (setOf(block, bound)?.parts[partOf(block, bound)].at ?? []).filter((place) => place !== HOST);
+    if (block !== undefined && places.length > 1 && task.outputs.factors !== undefined) {
+      const key = `${step.stage} ${task.kernel} ${partitionKey(block)} on ${places.join(', ')}`;
+      common.set(key, [...(common.get(key) ?? []), step.at]);
+    } else if (block !== undefined) visited.set(`${step.stage} ${task.kernel} ${partitionKey(block)}`, (visited.get(`${step.stage} ${task.kernel} ${partitionKey(block)}`) ?? 0) + 1);
   }
+  for (const [key, places] of common) if (!key.endsWith(` on ${places.join(', ')}`)) problems.push(`${key}: solved on ${places.join(', ')}`);
   for (const [key, times] of visited) if (times > 1) problems.push(`${key}: visited ${times} times`);
   for (const [phase, stages] of Object.entries(bound.phases)) {
     for (const { name, work } of stages) {

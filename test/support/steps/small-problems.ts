@@ -1,4 +1,4 @@
-import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { type DeviceInfo, SOFTWARE_MARK } from '../../../engine/plan/device-info.ts';
 import { noEvents } from '../../../engine/events.ts';
 import type { Executor } from '../../../engine/run/device.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -13,7 +13,7 @@ export const cpuInfo: DeviceInfo = { place: 'cpu', kind: 'cpu', parallelism: 2, 
 
 /** A device like a GPU, but one that leaves nothing out: it needs what every kind of device needs. */
 export function gpuInfo(n: number, more: Partial<DeviceInfo> = {}): DeviceInfo {
-  return { place: `gpu:${n}`, kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes: null, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32 }, description: 'a card', ...more };
+  return { place: `gpu:${n}`, kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes: null, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32 }, description: SOFTWARE_MARK, ...more };
 }
 
 /** A block from its rows: the columns that each rates. */

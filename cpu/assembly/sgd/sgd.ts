@@ -12,7 +12,7 @@
  *
  * Threads may run it on rows and columns that others write (Hogwild!): loads and stores are plain.
  */
-import { VECTOR, WORD, indexAt, multiplyAdd, sumLanes } from './simd';
+import { VECTOR, WORD, indexAt, multiplyAdd, sumLanes } from '../simd';
 
 /** One step on (p, q). */
 @inline

@@ -7,8 +7,8 @@
  *     sums      one float32 G a row
  *     steps     6 vectors: mask of the first four features of p and of q (0 where a feature stays 1), λ_p, λ_q, α, 1 / f
  */
-import { VECTOR, WORD, indexAt, multiplyAdd, multiplySubtract, sumLanes } from './simd';
-import { dot } from './vectors';
+import { VECTOR, WORD, indexAt, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
+import { dot } from '../vectors';
 
 @inline
 function step(p: usize, q: usize, size: usize, rating: f32, rowSum: usize, columnSum: usize, steps: usize): void {

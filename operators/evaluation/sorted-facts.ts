@@ -1,0 +1,95 @@
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { hostForm } from '../ratings/rating-block.ts';
+import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
+import { blocksOf, type HeldBlock, isInParts, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { addSliced, type WholeTask } from '../tasks/run-tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
+import { contracts, type ValuesOf } from '../tasks/tasks.ts';
+import { DAMPING, type RatingFacts, type SideFacts } from './rating-facts.ts';
+
+const STAGE = 'look-at-ratings';
+
+/** Ratings by both sides. */
+interface Sides {
+  readonly byUser: SortedRatings;
+  readonly byItem: SortedRatings;
+}
+
+/**
+ * The facts of ratingFacts about ratings that are sorted by both sides, by tasks on slices of rows, whose cut and sums are the same for any number of threads: the items' sums come
+ * from the ratings by item, then the users' means and the deviation from those by user. Ratings in files are read three times.
+ */
+export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: ExecutionContext): Promise<RatingFacts> {
+  const sums = sharedArray(Float64Array, byItem.rows);
+  await pass(byItem, ctx, ({ from, block }, given) => {
+    const rowSums = given('rowSums', { layout: 'row-sums', rows: block.rows, columns: { sums: sums.subarray(from, from + block.rows) } });
+    return { kernel: 'sum-ratings', inputs: { block: given('block', hostForm(block)) }, outputs: { rowSums }, params: {} };
+  });
+  const { sum, least, most, whole } = totalOf(await pass(byUser, ctx, ({ block }, given) => ({ kernel: 'sum-ratings', inputs: { block: given('block', hostForm(block)) }, outputs: {}, params: {} })));
+  // Equal ratings have a mean without rounding.
+  const mean = least === most ? least : sum / byUser.ratings;
+  const columns = sharedArray(Float32Array, byItem.rows);
+  for (const { from, rows, offsets } of rowParts(byItem)) {
+    for (let row = 0; row < rows; row++) {
+      const count = offsets[row + 1] - offsets[row];
+      columns[from + row] = (sums[from + row] - count * mean) / (count + DAMPING.items);
+    }
+  }
+  const rows = sharedArray(Float32Array, byUser.rows);
+  const apart = await pass(byUser, ctx, ({ from, block }, given) => {
+    const columnMeans = given('columnMeans', { layout: 'means', rows: columns.length, columns: { values: columns } });
+    const rowMeans = given('rowMeans', { layout: 'means', rows: block.rows, columns: { values: rows.subarray(from, from + block.rows) } });
+    return { kernel: 'damped-means', inputs: { block: given('block', hostForm(block)), columnMeans }, outputs: { rowMeans }, params: { mean, damping: DAMPING.users } };
+  });
+  const deviation = Math.sqrt(apart.reduce((all, { squares }) => all + squares, 0) / byUser.ratings);
+  return { ratings: byUser.ratings, mean, deviation, least, most, whole, users: sideOf(byUser), items: sideOf(byItem), means: { mean, rows, columns } };
+}
+
+/** The rows with ratings, counted by their pointers. */
+function sideOf(ratings: SortedRatings): SideFacts {
+  let [rated, single] = [0, 0];
+  for (const { rows, offsets } of rowParts(ratings)) {
+    for (let row = 0; row < rows; row++) {
+      const count = offsets[row + 1] - offsets[row];
+      if (count > 0) rated++;
+      if (count === 1) single++;
+    }
+  }
+  return { rated, single };
+}
+
+function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
+  return slices.reduce((all, one) => ({ sum: all.sum + one.sum, least: Math.min(all.least, one.least), most: Math.max(all.most, one.most), whole: all.whole && one.whole }));
+}
+
+/** Runs a task over all ratings, part by part where they lie in files. `taskOf` names the partitions that it gives. */
+async function pass<K extends 'sum-ratings' | 'damped-means'>(ratings: SortedRatings, ctx: ExecutionContext, taskOf: (part: HeldBlock, given: (what: string, partition: Partition) => PartitionRef) => WholeTask<K>): Promise<ValuesOf<K>[]> {
+  const { place } = hostDevice(ctx.executor).info;
+  const name = dataSetName('facts');
+  const values: ValuesOf<K>[] = [];
+  let number = 0;
+  for await (const part of blocksOf(ratings, ctx)) {
+    const given: Given[] = [];
+    const task = taskOf(part, (what, partition) => {
+      const ref = { name: `${name}/${what}`, partition: number, version: 0 };
+      given.push([ref, { ...partition, reused: true }, place]);
+      return ref;
+    });
+    const steps = new StepList(contracts);
+    // The slices of all passes over the ratings.
+    addSliced<K>(steps, STAGE, place, task, slicesOf(ratings, part) ?? balancedRanges(part.block.offsets, taskCount(part.block.ratings)));
+    steps.free(STAGE, place, given.map(([ref]) => ref));
+    values.push(...valuesOfStage(await runSteps(steps.steps, ctx, { given }), STAGE, task.kernel));
+    number++;
+  }
+  return values;
+}
+
+function slicesOf(ratings: SortedRatings, { from }: HeldBlock): readonly RowRange[] | undefined {
+  return isInParts(ratings) ? ratings.parts.find((part) => part.from === from)?.slices : undefined;
+}

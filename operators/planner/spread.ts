@@ -1,0 +1,41 @@
+import { type AlsGrid, type Side, type SideGrid, sides } from '../als/plan/grid.ts';
+import type { AlsProblem } from '../als/plan/problem.ts';
+import { blockLimit } from './sizes.ts';
+import { pipelinedOf, pipelineSeconds, secondsAlone } from './cost.ts';
+
+/** Parts of each device that are tried, and percent of the ratings in a common part. */
+const MOST_PARTS = 4;
+const STEP = 2;
+const MOST = 90;
+
+/** A common part must save so much of a half-iteration: it takes memory for its ratings on every device. */
+const COSTS = 0.03;
+
+/** Speeds that differ by less are equal. */
+const EVEN = 0.02;
+
+/**
+ * The usual grid on several devices with memory of their own, by cost: parts by the speed of devices, and of each side their number and the share of rows that every device solves for itself, where that takes less
+ * time than to exchange them. An exchange goes through host memory at a few GB/s, while kernels solve rows faster than that where ranks are small.
+ */
+export function spreadGrid(problem: AlsProblem): AlsGrid {
+  const { compute, device, grid, profile } = problem;
+  // Ratings of several blocks are cut before the plan is made.
+  if (compute.length === 1 || !device.ownMemory || profile.ratings > blockLimit.ratings) return grid;
+  const spread = (side: Side): SideGrid => {
+    const alone = secondsAlone(problem, side);
+    const total = alone.reduce((sum, seconds) => sum + 1 / seconds, 0);
+    const speeds = alone.map((seconds) => 1 / seconds / total);
+    const even: SideGrid = { ...grid[side], ...(Math.max(...speeds) > (1 + EVEN) * Math.min(...speeds) ? { speeds } : {}) };
+    const cuts = Array.from({ length: MOST_PARTS }, (_, at): SideGrid => ({ ...even, q: (at + 1) * compute.length }));
+    const ways = cuts.flatMap((cut) => {
+      const pipelined = pipelinedOf({ ...problem, grid: { ...grid, [side]: cut } }, side, 1 / total);
+      if (pipelined === undefined || cut.q >= problem.rows[side]) return [];
+      return Array.from({ length: 1 + MOST / STEP }, (_, at) => ({ cut, common: (at * STEP) / 100, seconds: pipelineSeconds(pipelined, (at * STEP) / 100) * (at === 0 ? 1 : 1 + COSTS) }));
+    });
+    const best = ways.reduce((least, way) => (way.seconds < least.seconds ? way : least), { cut: even, common: 0, seconds: Infinity });
+    return best.common === 0 ? best.cut : { ...best.cut, q: best.cut.q + 1, common: best.common };
+  };
+  const [users, items] = sides.map(spread);
+  return { users, items };
+}

@@ -1,0 +1,63 @@
+import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { contracts } from '../../tasks/tasks.ts';
+import { hostForm, type RatingBlock } from '../rating-block.ts';
+import { balancedRanges, taskCount } from '../row-ranges.ts';
+
+const STAGE = 'cut-columns';
+
+/** Blocks R(ij) of one part of rows: the columns of each range, numbered from 0. Their ratings are still to be placed. */
+export interface ColumnCut {
+  readonly whole: RatingBlock;
+  /** They follow each other from column 0 on. */
+  readonly ranges: readonly RowRange[];
+  readonly blocks: readonly RatingBlock[];
+}
+
+/** Blocks with row pointers, and room for the ratings. */
+export function cutColumns(whole: RatingBlock, ranges: readonly RowRange[], refOf: (range: number) => PartitionRef): ColumnCut {
+  const blocks = rowPointers(whole, ranges).map((offsets, range): RatingBlock => {
+    const ratings = offsets[whole.rows];
+    return { ref: refOf(range), rows: whole.rows, ratings, offsets, indices: sharedArray(Uint32Array, ratings), values: sharedArray(Float32Array, ratings) };
+  });
+  return { whole, ranges, blocks };
+}
+
+/** Fills the blocks, by tasks on slices of rows. */
+export async function placeColumns({ whole, ranges, blocks }: ColumnCut, ctx: ExecutionContext): Promise<void> {
+  const { place } = hostDevice(ctx.executor).info;
+  const name = dataSetName('columns');
+  const block: PartitionRef = { name: `${name}/whole`, partition: 0, version: 0 };
+  const parts = blocks.map((_, partition): PartitionRef => ({ name: `${name}/part`, partition, version: 0 }));
+  const steps = new StepList(contracts);
+  const outputs = Object.fromEntries(parts.map((ref, part) => [`part.${part}`, ref]));
+  addSliced(steps, STAGE, place, { kernel: 'place-columns', inputs: { block }, outputs, params: { columnStarts: [0, ...ranges.map(({ to }) => to)] } }, balancedRanges(whole.offsets, taskCount(whole.ratings)));
+  steps.free(STAGE, place, [block, ...parts]);
+  const given = [whole, ...blocks].map((one, at): Given => [at === 0 ? block : parts[at - 1], { ...hostForm(one), reused: true }, place]);
+  await runSteps(steps.steps, ctx, { given });
+}
+
+/** Row pointers of each range; the columns of a row ascend, so that the range's end is found by halving. */
+function rowPointers({ rows, offsets, indices }: RatingBlock, ranges: readonly RowRange[]): Int32Array[] {
+  const pointers = ranges.map(() => sharedArray(Int32Array, rows + 1));
+  for (let row = 0; row < rows; row++) {
+    let from = offsets[row];
+    for (let range = 0; range < ranges.length; range++) {
+      let [to, end] = [from, offsets[row + 1]];
+      if (range === ranges.length - 1) to = end;
+      while (to < end) {
+        const middle = (to + end) >>> 1;
+        if (indices[middle] < ranges[range].to) to = middle + 1;
+        else end = middle;
+      }
+      pointers[range][row + 1] = pointers[range][row] + to - from;
+      from = to;
+    }
+  }
+  return pointers;
+}
