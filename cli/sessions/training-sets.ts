@@ -24,7 +24,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
   };
   const all = await rated(await session.read.any(paths, readSpec(values)));
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
-  await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
+  await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema({ signal: context.signal });
   const rows = await knownRows(all);
   if (rows !== undefined) {
     context.expect('read', Math.round(rows * (1 - (testFraction ?? 0))));
@@ -34,7 +34,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
   if (drawn !== undefined) return drawn;
   if (test === undefined) return { train: all, test: undefined };
   const heldOut = await rated(await session.read.any(test, readSpec(values)));
-  await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
+  await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema({ signal: context.signal });
   return { train: all, test: heldOut };
 }
 
