@@ -28,20 +28,24 @@ export function readRows({ columns, parts, tail, scale = { values: 1, own: 1 } }
   let first = 0;
   for (const { values, own } of parts) {
     const rows = own?.length ?? values.length / width;
-    for (let row = Math.max(from, first); row < Math.min(to, first + rows); row++) {
-      const [start, at] = [(row - first) * width, (row - from) * columns];
-      if (scale.values === 1) read.set(values.subarray(start, start + width), at);
-      else for (let k = 0; k < width; k++) read[at + k] = values[start + k] * scale.values;
-      if (tail === undefined) continue;
-      const [ownAt, oneAt] = tail.oneFirst ? [at + width + 1, at + width] : [at + width, at + width + 1];
-      // The sum is one of float32 numbers.
-      read[ownAt] = (own?.[row - first] ?? 0) * scale.own;
-      read[ownAt] += tail.add;
-      read[oneAt] = 1;
+    const [begin, end] = [Math.max(from, first), Math.min(to, first + rows)];
+    const factor = scale.values;
+    for (let row = begin, start = (begin - first) * width, at = (begin - from) * columns; row < end; row++, start += width, at += columns) {
+      if (factor === 1 && width > 48) read.set(values.subarray(start, start + width), at);
+      else for (let k = 0; k < width; k++) read[at + k] = values[start + k] * factor;
     }
+    if (tail !== undefined && own !== undefined) placeTail(read, own.subarray(begin - first, Math.max(begin, end) - first), (begin - from) * columns + width, columns, tail, scale.own);
     first += rows;
   }
   return read;
+}
+
+function placeTail(read: Float32Array, own: Float32Array, first: number, step: number, { oneFirst, add }: NonNullable<RowParts['tail']>, scale: number): void {
+  for (let row = 0, at = first; row < own.length; row++, at += step) {
+    // The sum is one of float32 numbers.
+    read[oneFirst ? at + 1 : at] = Math.fround(own[row] * scale) + add;
+    read[oneFirst ? at : at + 1] = 1;
+  }
 }
 
 /** A matrix that lies in its parts until it is first read as a whole. */

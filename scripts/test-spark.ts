@@ -3,7 +3,7 @@
  * of its own below build/spark, and runs the Python tests in spark/test. WORDS choose runs, by parts of their names. Without Java, Maven or Python nothing runs,
  * which is said; without network the same, unless everything is installed already.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
@@ -43,32 +43,48 @@ const wheel = buildWheel();
 for (const version of new Set(chosen.map((one) => one.version))) install(version);
 
 const failed: string[] = [];
-for (const one of chosen) {
-  const name = nameOf(one);
-  const start = performance.now();
-  console.log(`\n== ${name}`);
-  const { status } = spawnSync(pythonOf(one.version), ['-m', 'pytest', '-q', '--no-header', '-p', 'no:cacheprovider', ...one.files], {
-    cwd: join(root, 'spark/test'),
-    stdio: 'inherit',
-    env: {
-      ...process.env,
-      FACTORFLOW_MODE: one.mode,
-      FACTORFLOW_MASTER: one.master,
-      FACTORFLOW_NODE: process.execPath,
-      FACTORFLOW_MAIN: join(root, 'dist/programs/cli/main.js'),
-      FACTORFLOW_JAR: jar,
-      PYSPARK_PYTHON: pythonOf(one.version),
-      PYTHONDONTWRITEBYTECODE: '1',
-      SPARK_HOME: undefined,
-      // Short-lived JVMs on few processors: most of their time goes into compiling and into threads of the collector. Code that is optimized less needs more stack.
-      JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m',
-    },
-  });
-  console.log(`== ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - start) / 1000).toFixed(0)} s: ${name}`);
-  if (status !== 0) failed.push(name);
-}
+// A run of Spark uses half of two processors. Those that end processes and look at the time, and those of many executors, have them to themselves.
+const isAlone = ({ files }: TestRun) => files.includes('test_ends.py') || files.includes('test_hosts.py');
+// Servers of Connect take one port: one of them at a time.
+const connect = chosen.filter((one) => !isAlone(one) && one.mode === 'connect');
+const classic = chosen.filter((one) => !isAlone(one) && one.mode === 'classic');
+await Promise.all([testAll(classic), testAll(connect).then(() => testAll(classic))]);
+await testAll(chosen.filter(isAlone));
 console.log(`\n${chosen.length - failed.length} of ${chosen.length} runs passed${failed.map((name) => `\n  failed: ${name}`).join('')}`);
 process.exitCode = failed.length === 0 ? 0 : 1;
+
+async function testAll(runs: TestRun[]): Promise<void> {
+  for (let one = runs.shift(); one !== undefined; one = runs.shift()) await test(one);
+}
+
+/** Prints all that a run says once it has ended. */
+async function test(one: TestRun): Promise<void> {
+  const { version, mode, master, files } = one;
+  const start = performance.now();
+  const { status, said } = await ended(pythonOf(version), ['-m', 'pytest', '-q', '--no-header', '-p', 'no:cacheprovider', ...files], {
+    FACTORFLOW_MODE: mode,
+    FACTORFLOW_MASTER: master,
+    FACTORFLOW_NODE: process.execPath,
+    FACTORFLOW_MAIN: join(root, 'dist/programs/cli/main.js'),
+    FACTORFLOW_JAR: jar,
+    PYSPARK_PYTHON: pythonOf(version),
+    PYTHONDONTWRITEBYTECODE: '1',
+    SPARK_HOME: undefined,
+    // Short-lived JVMs on few processors: most of their time goes into compiling and into threads of the collector. Code that is optimized less needs more stack.
+    JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m',
+  });
+  const name = nameOf(one);
+  console.log(`\n== ${name}\n${said}== ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - start) / 1000).toFixed(0)} s: ${name}`);
+  if (status !== 0) failed.push(name);
+}
+
+/** Runs a program of the tests to its end, beside others. */
+function ended(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ readonly status: number | null; readonly said: string }> {
+  const child = spawn(command, args, { cwd: join(root, 'spark/test'), stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (said += String(text)));
+  return new Promise((done, fail) => child.on('error', fail).on('close', (status) => done({ status, said })));
+}
 
 /** The Python to use; ends the process, loudly and without a failure, where a tool is missing. */
 function requireTools(): string {
