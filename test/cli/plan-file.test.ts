@@ -45,7 +45,8 @@ describe('train --plan', () => {
     const line = await planned(repeated, ...common, ...flags, ...ofData);
     const workers = flags.includes('--workers') ? ['--workers', '1'] : [];
     const first = await trained(name, repeated, '--plan', fileOf(line), ...ofData, ...workers);
-    expect(await trained(`${name}-2`, repeated, '--plan', join(folder, name, 'metadata/part-00000'), ...ofData, ...workers)).toEqual(first);
+    expect(await trained(`${name}-2`, repeated, '--plan', join(folder, name), ...ofData, ...workers)).toEqual(first);
+    for (const part of name === 'als' ? ['metadata', 'metadata/part-00000'] : []) expect(await trained(`${name}-${part.length}`, repeated, '--plan', join(folder, name, part), ...ofData, ...workers)).toEqual(first);
     expect(await trained(`${name}-3`, repeated, '--plan', fileOf({ ...(line.plan as JsonObject), note: 'of somebody else' }), '--rank', '4', ...ofData, ...workers)).toEqual(first);
     if (name !== 'als-mean') expect(await trained(`${name}-4`, repeated, ...common.slice(0, 6), ...flags, ...ofData)).toEqual(first);
   });

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { requirePlan } from '../../../api/training/plans/given-plan.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
@@ -11,7 +13,7 @@ import { type Algorithm, type AllParams, namesOfOnly, tables } from './param-opt
 
 const MOST_BYTES = 64 * 2 ** 20;
 
-export const planOption = text({ describe: 'plan to run again: the JSON that plan --json prints, or MODEL/metadata/part-00000; it brings the algorithm and its parameters', group: 'Model:' });
+export const planOption = text({ describe: 'plan to run again: the JSON that plan --json prints, or a model; it brings the algorithm and its parameters', group: 'Model:' });
 
 interface PlannedValues extends AllParams {
   readonly plan: string | undefined;
@@ -23,7 +25,7 @@ interface PlannedValues extends AllParams {
 export function withPlan<V extends PlannedValues>(values: V, given: ReadonlySet<string>): { readonly values: V; readonly given: ReadonlySet<string>; readonly plan?: JsonObject } {
   if (values.plan === undefined) return { values, given };
   if (values.initModel !== undefined) throw new UsageError('--plan cannot act with --init-model: it is of training that starts anew', { advice: 'Leave one of them out' });
-  const { plan, algorithm, params } = readPlan(values.plan);
+  const { plan, algorithm, params } = readPlan(fileOf(values.plan));
   if (values.algorithm !== undefined && values.algorithm !== algorithm) throw new UsageError(`--algorithm ${values.algorithm} contradicts the plan, which is of ${algorithm}`, { advice: 'Leave it out' });
   const foreign = namesOfOnly(algorithm === 'als' ? 'sgd' : 'als').find((name) => given.has(name));
   if (foreign !== undefined) throw new UsageError(`--${flagName(foreign)} contradicts the plan, which is of ${algorithm}`, { advice: 'Leave it out' });
@@ -33,6 +35,11 @@ export function withPlan<V extends PlannedValues>(values: V, given: ReadonlySet<
   const set = withoutDefaults<AllParams>(tables[algorithm] as never, params);
   const kept = [...given].filter((name) => !(names as string[]).includes(name));
   return { values: { ...values, ...params, algorithm }, given: new Set([...kept, 'algorithm', ...Object.keys(set)]), plan };
+}
+
+/** The file of a plan in the folder of a model, or in the folder of its metadata. */
+function fileOf(path: string): string {
+  return [join(path, 'metadata/part-00000'), join(path, 'part-00000')].find((file) => existsSync(file)) ?? path;
 }
 
 /** Reads a plan, also from the line of `plan --json` and from that of a model's metadata. */
