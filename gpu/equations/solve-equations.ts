@@ -7,7 +7,7 @@ import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
 import { slotsOf } from '../update/prepared-rows.ts';
 import { compileSolve } from '../update/slot-kernels.ts';
 import { submitSolved } from '../update/solved-pass.ts';
-import type { UpdateSettings } from '../update/variant.ts';
+import { stepsOf, type UpdateSettings } from '../update/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
@@ -50,7 +50,7 @@ export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, 
     half: (variant.precision !== 'f32' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };
-  const uniforms = { ...regularizationValues(settings), rounding: gram === undefined ? ROUNDING : 0 };
+  const uniforms = { ...regularizationValues(settings), rounding: gram === undefined ? ROUNDING : 0, steps: stepsOf(settings.solver) };
   return submitSolved(gpu, `solve-equations ${variant.name}`, options, async (pass, status) => {
     for (let row = from; row < to; row += most) {
       const count = Math.min(most, to - row);

@@ -9,7 +9,7 @@ import { addCentred } from './centred.ts';
 import { prepareRows } from './prepared-rows.ts';
 import { submitSolved } from './solved-pass.ts';
 import { compileUpdate } from './update-kernels.ts';
-import type { UpdateSettings } from './variant.ts';
+import { stepsOf, type UpdateSettings } from './variant.ts';
 import { addVectorSteps } from './vector-steps.ts';
 
 export interface UpdateInputs {
@@ -56,7 +56,7 @@ class UpdateKernels {
     this.#status = status;
     this.#half = settings.variant.precision !== 'f32';
     this.#biases = inputs.bias !== undefined;
-    this.#steps = settings.solver === 'cholesky' ? 0 : settings.solver.steps;
+    this.#steps = stepsOf(settings.solver);
   }
 
   async addTo(pass: Pass): Promise<void> {

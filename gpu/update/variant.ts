@@ -50,3 +50,8 @@ export interface UpdateSettings extends RowRegularization {
   /** The weights of implicit data, whose λ is in the rows' shifts; `lambda` is 0. */
   readonly implicit?: ImplicitWeights;
 }
+
+/** Steps of CG, f_s; 0 for exact solves. */
+export function stepsOf(solver: UpdateSettings['solver']): number {
+  return solver === 'cholesky' ? 0 : solver.steps;
+}
