@@ -111,7 +111,7 @@ class Loop<Factors> {
     const { maxIter, rule, called, checkpoints } = this.#options;
     const { keep } = training;
     const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
-    if (losable) this.#wait = Math.max(this.#wait, handedBytes(training.bound.phases.end, training.bound.datasets) / COPY_RATE / COPY_SHARE);
+    if (losable && this.#options.copySeconds === undefined) this.#wait = Math.max(this.#wait, handedBytes(training.bound.phases.end, training.bound.datasets) / COPY_RATE / COPY_SHARE);
     const first = this.#copy?.iteration ?? 0;
     let good = { number: first, versions: await this.#steps(training, 'start', {}) };
     let best: State<Factors> = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, factors: this.#copy.best.factors };

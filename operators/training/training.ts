@@ -40,7 +40,7 @@ export interface LoopOptions<Factors> {
   readonly maxIter: number;
   readonly devices: readonly DeviceInfo[];
   readonly rule: StoppingRule;
-  /** Seconds between two copies of a device's factors to the host, at least. */
+  /** Seconds between two copies of a device's factors to the host, at least. Without them 2, and before the first copy as many as its bytes call for. */
   readonly copySeconds?: number;
   readonly checkpoints?: Checkpoints<Factors> | undefined;
   /** True for a run that is measured after its first round and its last alone; nothing may end it early. Default false. */
