@@ -132,6 +132,8 @@ export class Session implements AsyncDisposable {
           executor.add(devices.slice(1));
           return chosen;
         });
+        // Told to those who wait for it; before the first of them it is no unhandled rejection.
+        found.catch(() => undefined);
         return new Session(executor, { found, end: () => ending.abort() }, budget, spill, kept);
       }
       const opened = await openDevices({ ...wanted, signal });

@@ -33,7 +33,7 @@ cat > "$folder/bin/factorflow" <<'END'
 #!/bin/sh
 # exec: a signal to this process is one to Node
 bin=$(dirname "$0")
-exec "$bin/node" "$bin/../node_modules/factorflow/dist/cli/main.js" "$@"
+exec "$bin/node" "$bin/../node_modules/factorflow/dist/programs/cli/main.js" "$@"
 END
 chmod 755 "$folder/bin/node" "$folder/bin/factorflow"
 tar -czf "$output" -C "$folder" bin node_modules

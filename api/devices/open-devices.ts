@@ -8,7 +8,7 @@ import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
-import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
+import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirst } from './open-gpus.ts';
 import { isRepeatable } from './repeatable.ts';
 import { requireLimits } from './system-limits.ts';
 
@@ -107,14 +107,25 @@ export function beginDevices({ device: requested, workers, memoryBytes, collectB
     await cpu.close();
     return onCpu(open(fakeDevices), reason);
   };
+  /** A driver that is known from an earlier run and does not open now, or computes on the processor, has been forgotten: the next look is a probe. */
+  const openFound = async (): Promise<{ readonly adapter: Adapter; readonly gpus: readonly OpenedGpu[] } | { readonly missing: string }> => {
+    const found = await findGpu(requested, machine, signal);
+    if ('missing' in found) return found;
+    const { adapter, known } = found;
+    const cards = cardsOf(requested);
+    const opening = cards === undefined ? openFirst(fakeDevices, memoryBytes, machine) : openCards(cards, adapter.vendor, memoryBytes, machine);
+    const gpus = await (known ? opening.catch(() => []) : opening);
+    if (!known || gpus.some(({ adapter: { software } }) => !software)) return { adapter, gpus };
+    await Promise.all(gpus.map((gpu) => gpu.close()));
+    return openFound();
+  };
   const onGpu = async (): Promise<OpenedDevices> => {
     try {
-      const found = await findGpu(requested, machine, signal);
+      const found = await openFound();
       if ('missing' in found) return await without(found.missing);
-      const cards = cardsOf(requested);
-      const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
-      await machine.opened?.(found.adapter);
+      const { gpus } = found;
       const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
+      if (software === undefined) await machine.opened?.(found.adapter);
       const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
       const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');
       return { devices: [cpu, ...gpus], device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning } };
@@ -133,13 +144,13 @@ function descriptionOf(devices: readonly Device[]): string {
 }
 
 /** The GPU to open, or the reason why `auto` takes the CPU. Throws UsageError for `gpu` without a GPU. */
-async function findGpu(requested: DeviceRequest, { hasGraphicsDevice, probe }: Machine, signal?: AbortSignal): Promise<{ readonly adapter: Adapter } | { readonly missing: string }> {
+async function findGpu(requested: DeviceRequest, { hasGraphicsDevice, probe }: Machine, signal?: AbortSignal): Promise<{ readonly adapter: Adapter; readonly known: boolean } | { readonly missing: string }> {
   if (requested === 'auto' && !hasGraphicsDevice()) return { missing: 'no GPU: this system has no graphics device' };
   const outcome = await probe(signal);
   // Ctrl-C also ends the probe's process; that is not a crash.
   throwIfAborted(signal, 'gpu');
-  const { adapter, failure } = outcome;
-  if (adapter !== undefined) return requested === 'auto' && adapter.isFallback ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` } : { adapter };
+  const { adapter, failure, known = false } = outcome;
+  if (adapter !== undefined) return requested === 'auto' && adapter.isFallback ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` } : { adapter, known };
   const summary = { 'not installed': 'the package webgpu is not installed', 'no adapter': 'WebGPU found no adapter on this machine', timeout: 'the graphics driver did not answer', crash: 'the graphics driver crashed', error: 'WebGPU does not run here' }[failure ?? 'no adapter'];
   if (requested === 'auto') return { missing: `no GPU: ${summary}` };
   throw new UsageError(`no GPU: ${summary}`, { advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim() });

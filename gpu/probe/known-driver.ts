@@ -41,7 +41,7 @@ export class KnownDrivers {
       if (format !== FORMAT || system !== this.#system || typeof adapter?.name !== 'string' || typeof adapter.vendor !== 'string') return undefined;
       // Without this the next run would not notice a crash of this one.
       await rm(this.#file);
-      return { adapter: { ...adapter, isFallback: false }, messages: '' };
+      return { adapter: { ...adapter, isFallback: false }, messages: '', known: true };
     } catch {
       return undefined;
     }

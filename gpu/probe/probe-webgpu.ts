@@ -19,6 +19,8 @@ export interface ProbeOutcome {
   /** The signal or exit code of a crash. */
   readonly ending?: string;
   readonly messages: string;
+  /** True for a driver that served an earlier run and was not asked now. */
+  readonly known?: boolean;
 }
 
 const TIMEOUT_MILLISECONDS = 20_000;

@@ -126,7 +126,7 @@ describe('a driver that has served before', () => {
 
   it('is known until it is opened, so that a crash in it is followed by a probe', async () => {
     await known().keep(card);
-    expect(await known().take()).toEqual({ adapter: card, messages: '' });
+    expect(await known().take()).toEqual({ adapter: card, messages: '', known: true });
     expect(await known().take()).toBeUndefined();
   });
 
@@ -148,6 +148,16 @@ describe('a driver that has served before', () => {
     expect(seen).toEqual([]);
     await opened('auto', machine(async () => device));
     expect(seen).toEqual(['a card']);
+  });
+
+  it.each([
+    ['does not open', () => Promise.reject(new Error('gone'))],
+    ['computes on the processor', async () => ({ info: { ...h200Info, place: 'gpu:0' }, adapter: { name: 'a processor', software: true }, close: async () => {} }) as unknown as Awaited<ReturnType<Machine['open']>>],
+  ] satisfies [string, Machine['open']][])('is probed, and not noted, where its GPU %s', async (_, open) => {
+    const outcomes: ProbeOutcome[] = [{ adapter: card, messages: '', known: true }, { adapter: { ...card, name: 'a processor', isFallback: true }, messages: '' }];
+    const machine: Machine = { ...machineWith({ messages: '' }, open), probe: async () => outcomes.shift()!, opened: () => Promise.reject(new Error('noted')) };
+    expect(await opened('auto', machine)).toMatchObject({ kind: 'cpu', reason: 'no GPU: the only adapter, a processor, computes on the processor' });
+    expect(outcomes).toEqual([]);
   });
 });
 

@@ -13,6 +13,11 @@ describe('the plugin for Apache Spark', () => {
     expect(pom).toContain(`<artifactId>factorflow-spark</artifactId>\n  <version>${version}</version>`);
   });
 
+  it('has an archive that starts the command of the package', () => {
+    const { bin } = JSON.parse(textOf('package.json')) as { bin: { factorflow: string } };
+    expect(textOf('spark/make-archive.sh')).toContain(`/node_modules/factorflow/${bin.factorflow}"`);
+  });
+
   it('pins every plugin of Maven, and names no repository', () => {
     const plugins = [...pom.matchAll(/<plugin>(.*?)<\/plugin>/gs)].map((match) => match[1]);
     expect(plugins.length).toBeGreaterThan(3);
