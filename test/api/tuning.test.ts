@@ -152,6 +152,14 @@ describe('TrainValidationSplit', () => {
     await expect(new TrainValidationSplit({ estimator, space: { learningRate: [1e30] } }).fit(ratings)).rejects.toThrow(/epoch 1: the loss/);
   });
 
+  it('marks a trial whose factors do not fit, and goes on', async () => {
+    await using small = await Session.create({ device: 'cpu', workers: 1, memoryBudget: 2 ** 30 });
+    const many = small.from([ratingsBatch(400_000, 40, 400_000)]);
+    const { trials, best } = await new TrainValidationSplit({ estimator: (params) => als({ maxIter: 1, ...params }), grid: [{ rank: 2 }, { rank: 512 }] }).fit(many);
+    expect(trials[1]).toMatchObject({ value: Number.NaN, failure: expect.stringMatching(/but the memory budget is 1\.0 GiB/) });
+    expect(best.params).toEqual({ rank: 2 });
+  });
+
   it('fails with the reason where the validation ratings say nothing', async () => {
     const foreign = session.from([ratingsBatch(5, 5, 20, 1000)]);
     await expect(new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(ratings, { validation: foreign })).rejects.toThrow('rmse cannot be computed on the validation ratings');
