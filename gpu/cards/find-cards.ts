@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { namesIn, textOf } from '../probe/system-files.ts';
 
 /** A graphics card that this process may open. */
 export interface Card {
@@ -23,27 +24,11 @@ export function findCards(vendor: string, platform: NodeJS.Platform = process.pl
   const open = (address: string) => {
     const minor = /^Device Minor:\s*(\d+)/m.exec(textOf(join(nvidia, address, 'information')))?.[1];
     if (minor !== undefined) return existsSync(join(root, `dev/nvidia${minor}`));
-    return names(join(bus, address, 'drm')).some((node) => node.startsWith('renderD') && existsSync(join(root, 'dev/dri', node)));
+    return namesIn(join(bus, address, 'drm')).some((node) => node.startsWith('renderD') && existsSync(join(root, 'dev/dri', node)));
   };
-  return [...new Set([...names(nvidia), ...names(bus)].map((address) => address.toLowerCase()))]
+  return [...new Set([...namesIn(nvidia), ...namesIn(bus)].map((address) => address.toLowerCase()))]
     .filter(open)
     .map((address) => ({ address, vendor: existsSync(join(nvidia, address)) ? 'nvidia' : (vendors[textOf(join(bus, address, 'vendor')).trim()] ?? 'unknown') }))
     .filter((card) => card.vendor === vendor)
     .sort((left, right) => (left.address < right.address ? -1 : 1));
-}
-
-function names(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
 }

@@ -1,9 +1,10 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { homedir, release } from 'node:os';
 import { join } from 'node:path';
 import { cacheFolder } from '../device/tuner-cache.ts';
 import type { Adapter, ProbeOutcome } from './probe-webgpu.ts';
+import { namesIn, textOf } from './system-files.ts';
 
 interface KnownDriver {
   readonly format: 'factorflow-known-driver';
@@ -63,22 +64,6 @@ function thisSystem(): string {
   const devices = ['/dev', '/dev/dri'].flatMap((folder) => namesIn(folder).filter((name) => /^(nvidia|renderD|dxg)/.test(name)));
   const drivers = DRIVER_FOLDERS.flatMap((folder) => namesIn(folder).map((name) => `${folder}/${name} ${changed(`${folder}/${name}`)}`));
   return JSON.stringify([process.versions.node, release(), textOf('/proc/driver/nvidia/version'), devices.sort(), drivers.sort(), VARIABLES.map((name) => process.env[name] ?? '')]);
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return '';
-  }
 }
 
 function changed(file: string): number {

@@ -1,25 +1,14 @@
 /** Rows that every device solves for itself, in place of an exchange: the same model, and a plan that takes them, and fewer devices, by cost. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
-import { planDevices } from '../../engine/run/devices.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsOptions, Session } from '../../index.ts';
-import { rowShifts } from '../../operators/als/implicit/weights.ts';
-import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import type { AlsGrid, SideGrid } from '../../operators/als/plan/grid.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { trainAls } from '../../operators/als/train.ts';
 import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
 import { pipelineSeconds } from '../../operators/planner/cost.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
-import { testRandom } from '../support/ratings.ts';
-import { alsProblem } from '../support/steps/small-problems.ts';
-
-const random = testRandom(8);
-const rows = Array.from({ length: 90 }, () => Array.from({ length: 40 }, (_, item) => item).filter(() => random() < 0.3));
-const data = alsProblem(rows, 40, rows.map((row) => row.slice(0, 2)));
-const profile = { users: 90, items: 40, ratings: rows.flat().length, testRatings: rows.flatMap((row) => row.slice(0, 2)).length };
+import { smallAls } from '../support/small-als.ts';
 
 const side = (q: number, more: Partial<SideGrid> = {}): SideGrid => ({ q, fixed: 'whole', factors: 'device', ratings: 'device', ...more });
 const gridsOn = (devices: number): Record<string, AlsGrid> => ({
@@ -28,17 +17,8 @@ const gridsOn = (devices: number): Record<string, AlsGrid> => ({
   'devices of different speed': { users: side(devices + 1, { common: 0.25, speeds: Array.from({ length: devices }, (_, n) => (2 * (n + 1)) / devices / (devices + 1)) }), items: side(devices) },
 });
 
-async function errorOf(session: Session, options: AlsOptions, grid?: AlsGrid): Promise<number> {
-  const params = checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', precision: 'f32', ...options });
-  const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(data.byUser, 40, params), items: rowShifts(data.byItem, 90, params) } } : {};
-  return Holdings.within(session.context(), async (ctx) => {
-    const devices = planDevices(ctx.executor);
-    const plan = planAls(profile, params, devices, await chooseKernels(profile, params, ctx), { grid });
-    const { iterations } = await trainAls({ ...data, ...shifts, ...(params.implicitPrefs ? { test: undefined } : {}) }, params, { devices: devices.compute, plan: () => plan }, ctx);
-    const { loss, testRmse } = iterations.at(-1)!;
-    return testRmse ?? Math.log(loss);
-  });
-}
+const trained = smallAls(8);
+const errorOf = (session: Session, options: AlsOptions, grid?: AlsGrid) => trained(session, { precision: 'f32', ...options }, grid);
 
 describe('rows that every device solves', () => {
   let cpu: Session;

@@ -1,22 +1,9 @@
 /** Factors and ratings whose home is the host come to the device part by part, and give the same model. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { planDevices } from '../../engine/run/devices.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsOptions, Session } from '../../index.ts';
-import { rowShifts } from '../../operators/als/implicit/weights.ts';
-import { chooseKernels } from '../../operators/als/kernel-choices.ts';
-import { checkAlsParams } from '../../operators/als/params.ts';
 import type { AlsGrid, SideGrid } from '../../operators/als/plan/grid.ts';
-import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { trainAls } from '../../operators/als/train.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
-import { testRandom } from '../support/ratings.ts';
-import { alsProblem } from '../support/steps/small-problems.ts';
-
-const random = testRandom(7);
-const rows = Array.from({ length: 90 }, () => Array.from({ length: 40 }, (_, item) => item).filter(() => random() < 0.3));
-const data = alsProblem(rows, 40, rows.map((row) => row.slice(0, 2)));
-const profile = { users: 90, items: 40, ratings: rows.flat().length, testRatings: rows.flatMap((row) => row.slice(0, 2)).length };
+import { smallAls } from '../support/small-als.ts';
 
 const side = (q: number, more: Partial<SideGrid> = {}): SideGrid => ({ q, fixed: 'whole', factors: 'device', ratings: 'device', ...more });
 const grids: Record<string, AlsGrid> = {
@@ -27,17 +14,7 @@ const grids: Record<string, AlsGrid> = {
 
 const settings: [string, AlsOptions][] = [['explicit', {}], ['implicit', { implicitPrefs: true }]];
 
-async function errorOf(session: Session, options: AlsOptions, grid?: AlsGrid): Promise<number> {
-  const params = checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', ...options });
-  const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(data.byUser, 40, params), items: rowShifts(data.byItem, 90, params) } } : {};
-  return Holdings.within(session.context(), async (ctx) => {
-    const devices = planDevices(ctx.executor);
-    const plan = planAls(profile, params, devices, await chooseKernels(profile, params, ctx), { grid });
-    const { iterations } = await trainAls({ ...data, ...shifts, ...(params.implicitPrefs ? { test: undefined } : {}) }, params, { devices: devices.compute, plan: () => plan }, ctx);
-    const { loss, testRmse } = iterations.at(-1)!;
-    return testRmse ?? Math.log(loss);
-  });
-}
+const errorOf = smallAls(7);
 
 describe('homes of factors and ratings', () => {
   let cpu: Session;
