@@ -4,10 +4,7 @@ import { contracts } from '../../operators/tasks/tasks.ts';
 
 const all: TaskContracts = { ...contracts, ...encodeContracts };
 
-/** Outputs of which a task fills its part and reads nothing (see PairRoom). */
-const FILLED = new Set(['room']);
-
 /** True for tasks that leave their inputs as they are and write their outputs whole: after half of the work they can be run again. */
 export function isRepeatable(kernel: string): boolean {
-  return Object.hasOwn(all, kernel) && Object.entries(all[kernel]).every(([name, how]) => how === 'read' || how === 'write' || FILLED.has(name));
+  return Object.hasOwn(all, kernel) && Object.values(all[kernel]).every((how) => how === 'read' || how === 'write');
 }

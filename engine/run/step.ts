@@ -52,7 +52,7 @@ export interface Step {
  * The way in which a task uses a partition that it names.
  *
  *     read     the contents stay as they are
- *     write    a new version, written whole
+ *     write    a new version, written whole, or the part of it that is this task's own
  *     alone    stepped in place by this task and no other at the same time
  *     shared   stepped in place by all slices of the task at once, without locks (Hogwild!'s contract)
  */

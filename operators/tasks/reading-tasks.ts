@@ -131,7 +131,7 @@ export interface ReadingTasks {
 
 /** See `contracts`. */
 export const readingContracts = {
-  'read-ratings': { schema: 'read', room: 'alone', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
+  'read-ratings': { schema: 'read', room: 'write', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
   'read-rows': { schema: 'read', rows: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },

@@ -3,8 +3,7 @@ import { counted, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
 import { policyOptions } from '../../options/data/data-options.ts';
 import { decimal, text } from '../../options/kinds.ts';
-import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../../options/output-options.ts';
+import { writingOptions } from '../../options/writing-options.ts';
 import { readOptions, readSpec } from '../../options/data/text-options.ts';
 import { checkWritable } from '../../output/check-output.ts';
 import { refuseOverlap } from '../../output/check-overlap.ts';
@@ -27,14 +26,7 @@ export const foldIn = defineCommand({
     onDuplicates,
     onBadRows,
     ...readOptions,
-    to: toOption,
-    ...machineOptions,
-    parquetBackend: parquetBackendOption,
-    codec: codecOption,
-    force: forceOption,
-    profile: profileOption,
-    trace: traceOption,
-    ...commonOptions,
+    ...writingOptions,
   },
   examples: [
     ['fold-in model new-users.parquet --model-dir new-users', 'then recommend new-users --output recs'],

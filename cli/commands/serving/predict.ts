@@ -3,8 +3,7 @@ import { defineCommand } from '../command.ts';
 import { knownRows, openSession } from '../../sessions/open-session.ts';
 import { readOptions, readSpec } from '../../options/data/text-options.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
-import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../../options/output-options.ts';
+import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
 
@@ -17,15 +16,8 @@ export const predict = defineCommand({
   options: {
     output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
     ...readOptions,
-    to: toOption,
     coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
-    ...machineOptions,
-    parquetBackend: parquetBackendOption,
-    codec: codecOption,
-    force: forceOption,
-    profile: profileOption,
-    trace: traceOption,
-    ...commonOptions,
+    ...writingOptions,
   },
   examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are'],
     ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout']],

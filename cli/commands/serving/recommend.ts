@@ -6,8 +6,7 @@ import { openSession } from '../../sessions/open-session.ts';
 import { flagName } from '../../options/option.ts';
 import { readOptions, readSpec } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
-import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../../options/output-options.ts';
+import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../../report/recommendations.ts';
 import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
@@ -25,14 +24,7 @@ const options = {
   allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
   unknownUsers: choice({ describe: 'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command', group: 'Data:', choices: ['empty', 'popular', 'error'], fallback: 'empty' }),
   ...readOptions,
-  to: toOption,
-  ...machineOptions,
-  parquetBackend: parquetBackendOption,
-  codec: codecOption,
-  force: forceOption,
-  profile: profileOption,
-  trace: traceOption,
-  ...commonOptions,
+  ...writingOptions,
 };
 
 export const recommend = defineCommand({
