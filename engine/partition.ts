@@ -27,6 +27,27 @@ export interface Partition {
   readonly packed?: boolean;
   /** True where the memory of the columns serves another partition once this one is released: it is no garbage then. */
   readonly reused?: boolean;
+  /** Of rows on their way between devices, in place of columns. */
+  readonly inFiles?: InFiles;
+}
+
+/**
+ * Memory of the host in files that lie in memory, which threads of the system fill and read beside the one that asks: piece i is in file i mod their number, behind
+ * the file's earlier pieces.
+ */
+export interface FileMemory {
+  /** Open descriptors, which all threads of the process share. */
+  readonly files: readonly number[];
+  readonly pieceBytes: number;
+  /** Bytes that it has room for. */
+  readonly bytes: number;
+}
+
+/** Rows in files in memory, as float32 or float16 numbers. */
+export interface InFiles {
+  readonly memory: FileMemory;
+  readonly form: 'f32' | 'f16';
+  readonly bytes: number;
 }
 
 /** A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements; padding is 0. */
@@ -46,7 +67,7 @@ export interface MatrixShape {
 
 /** Bytes held by the columns of a partition. */
 export function partitionBytes(partition: Partition): number {
-  let bytes = 0;
+  let bytes = partition.inFiles?.bytes ?? 0;
   for (const column of Object.values(partition.columns)) bytes += column.byteLength;
   return bytes;
 }

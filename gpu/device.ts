@@ -12,8 +12,8 @@ import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
-import { deviceBytes, sharedCopy } from './device/host-columns.ts';
-import { strideOf, WIRE_ROWS } from './device/resources.ts';
+import { deviceBytes, sharedCopy, wireIn } from './device/host-columns.ts';
+import { strideOf, WIRE_ROWS, wireRows } from './device/resources.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
@@ -175,9 +175,9 @@ export class GpuDevice implements Device {
   async #fetchWire(key: string, { bytes, halfBytes = bytes / 2 }: Stored, { form, take }: WireRequest): Promise<Partition> {
     const own = form === 'f16' ? halfBytes : bytes;
     const memory = take(own);
-    const values = form === 'f16' ? new Uint16Array(memory, 0, own / 2) : new Float32Array(memory, 0, own / 4);
-    const { outcome } = await this.#request({ type: 'fetch', key, into: values });
-    return { layout: WIRE_ROWS, rows: outcome.rows, columns: { values } };
+    const came = { layout: WIRE_ROWS, rows: 0, ...wireIn(memory, form, own) };
+    const { outcome } = await this.#request({ type: 'fetch', key, into: wireRows(came) });
+    return { ...came, rows: outcome.rows };
   }
 
   release(ref: PartitionRef): void {

@@ -1,4 +1,4 @@
-import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
+import type { FileMemory, MatrixShape, Partition, PartitionRef } from '../partition.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
@@ -23,7 +23,7 @@ export interface Device {
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
    * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With `wire` a device with memory of its own gives a matrix that tasks have
-   * written in that form instead: layout `wire-rows`, `values` Float32Array or Uint16Array of rows x stride, for `put` on another such device.
+   * written in that form instead: layout `wire-rows`, in `values`, Float32Array or Uint16Array of rows x stride, or in files in memory, for `put` on another such device.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
@@ -37,14 +37,25 @@ export interface Device {
 export interface WireRequest {
   readonly form: Wire;
   /** Memory for the rows, of at least so many bytes. */
-  take(bytes: number): SharedArrayBuffer;
+  take(bytes: number): WireMemory;
+}
+
+/** Memory for rows on their way between devices: files where threads of the system shall copy them, else an array that the threads of devices fill and read themselves. */
+export type WireMemory = SharedArrayBuffer | FileMemory;
+
+/** Makes files in memory. */
+export interface FileMemories {
+  /** Undefined where the system has none, or no more room in them. */
+  make(bytes: number): FileMemory | undefined;
+  /** Closes all that it made. */
+  close(): void;
 }
 
 /** The place `host`: partitions in the memory of this process. It runs no tasks. */
 export interface HostStore extends Device {
   get(ref: PartitionRef): Partition;
   /** Memory of at least so many bytes for a partition that is put here; it serves again once that one is released, since fresh memory costs a page fault every 4 KiB. */
-  take(bytes: number): SharedArrayBuffer;
+  take(bytes: number): WireMemory;
 }
 
 /** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once the copy of it, which `runSteps` notes, is freed. */
@@ -62,5 +73,7 @@ export interface Executor {
   readonly memory: HostStore;
   /** The place `spill`; absent where everything stays in memory. */
   readonly spilled?: SpillStore;
+  /** Makes files in memory for one store; absent where rows between devices go through arrays. */
+  readonly files?: (() => FileMemories) | undefined;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import type { DeviceMatrix } from '../../device/resources.ts';
+import { type DeviceMatrix, numberBytes, type WireRows } from '../../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
 import { addHalf } from '../../kernels/copies/to-half.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
@@ -31,13 +31,14 @@ function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeO
 }
 
 /** Rows that came from another GPU go straight to their place, in the precision in which they came. */
-async function placeWire(gpu: Gpu, whole: DeviceMatrix, rows: Float32Array | Uint16Array, rowFrom: number): Promise<{ readonly rows: number }> {
-  const inHalf = rows instanceof Uint16Array;
+async function placeWire(gpu: Gpu, whole: DeviceMatrix, rows: WireRows, rowFrom: number): Promise<{ readonly rows: number }> {
+  const inHalf = rows.form === 'f16';
   const target = inHalf ? whole.half : whole.values;
   if (target === undefined || inHalf !== (whole.halfOnly ?? false)) throw new Error('task place-rows: the rows and the matrix are in different precisions');
-  await gpu.takeIn(target, rows, rowFrom * whole.stride * rows.BYTES_PER_ELEMENT);
+  const rowBytes = whole.stride * numberBytes(rows);
+  await gpu.takeIn(target, rows, rowFrom * rowBytes);
   if (!inHalf && whole.half !== undefined) await mirror(gpu, whole);
-  return { rows: rows.length / whole.stride };
+  return { rows: rows.bytes / rowBytes };
 }
 
 async function mirror(gpu: Gpu, whole: DeviceMatrix): Promise<void> {
