@@ -32,9 +32,48 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
 /** The stream of the generator that draws the order of a grid's blocks. */
 const ORDER_STREAM = 0xb10c;
 
+/**
+ * The rows of a grid that visit a column in a round of the order `turns`, one behind the other. The columns are in as many groups as there are rows, column c in group c mod rows.
+ * A row is at one group at a time, no two rows at the same, until it was at all; it begins a round with the group that it ended the round before with.
+ *
+ *     2 rows     round 1: A B / B A     round 2: B A / A B     round 3: A B / B A
+ */
+export function turnsOf(rows: number, column: number, seed: number, round: number): number[] {
+  const group = column % rows;
+  const first = turnStart(rows, seed, round);
+  return turnSteps(rows, seed, round).map((step) => (group + 2 * rows - first - step) % rows);
+}
+
+/** Groups that all rows go on by, from that of a round's begin, in its order: 0 first. */
+function turnSteps(rows: number, seed: number, round: number): number[] {
+  return [0, ...Array.from(randomOrder(rows - 1, new CounterRandom(seed, ORDER_STREAM).derive(round).derive(0)), (step) => step + 1)];
+}
+
+function turnStart(rows: number, seed: number, round: number): number {
+  let start = 0;
+  for (let before = 1; before < round; before++) start = (start + (turnSteps(rows, seed, before).at(-1) ?? 0)) % rows;
+  return start;
+}
+
+function turnBlocks(rows: number, columns: number, seed: number, round: number): GridBlock[] {
+  const random = new CounterRandom(seed, ORDER_STREAM).derive(round);
+  const groups = Array.from({ length: rows }, (_, group) => {
+    const size = Math.max(0, Math.ceil((columns - group) / rows));
+    return Array.from(randomOrder(size, random.derive(1 + group)), (place) => group + rows * place);
+  });
+  const first = turnStart(rows, seed, round);
+  // Rows visit a group's columns in the same order, so that those which come first are sent on first.
+  return turnSteps(rows, seed, round).flatMap((step) =>
+    Array.from({ length: Math.ceil(columns / rows) }, (_, slot) =>
+      Array.from({ length: rows }, (_, row) => ({ row, column: groups[(row + first + step) % rows][slot] })).filter(({ column }) => column !== undefined),
+    ).flat(),
+  );
+}
+
 /** The blocks of a grid in the order of a stage's work; see Work. */
 export function gridOrder(order: Extract<Work, { readonly kind: 'blocks' }>['order'], { rows, columns }: { readonly rows: number; readonly columns: number }, seed: number, round: number): GridBlock[] {
   if (order === 'latin') return blockWaves(rows, columns, new CounterRandom(seed, ORDER_STREAM).derive(round)).flat();
+  if (order === 'turns') return turnBlocks(rows, columns, seed, round);
   if (order === 'rows') return Array.from({ length: rows * columns }, (_, k) => ({ row: Math.floor(k / columns), column: k % columns }));
   return Array.from({ length: rows * columns }, (_, k) => ({ row: k % rows, column: (Math.floor(k / rows) + (k % rows)) % columns }));
 }

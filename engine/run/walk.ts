@@ -148,7 +148,7 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   for (let number = 1; number <= 3; number++) {
     const kept = keptOf(keep, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
-    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps);
+    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions, { number }).steps);
     // Peaks are those of a run whose first round stays the best.
     const next = keep.best && number > 1 ? best : round.versions;
     for (const old of kept) walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next]));

@@ -9,24 +9,26 @@ export interface Located {
   readonly at: Place;
   /** Other places that have it too. */
   readonly also?: readonly Place[];
+  /** Its name on the way and where it comes, if these have another version of it; default: its own. */
+  readonly as?: PartitionRef;
 }
 
 /**
  * Sends the rows of a part to the tasks that `use` adds at places: where the part lies they read it as it is, at the other places a copy, which comes by way of host
  * memory and goes behind its task. The rows come down once, however many places they go to. `use` gives the id of its step.
  */
-export function sendRows(list: StepList, stage: string, { ref, at, also = [] }: Located, places: readonly Place[], wire: Wire, use: (place: Place) => number): void {
+export function sendRows(list: StepList, stage: string, { ref, at, also = [], as = ref }: Located, places: readonly Place[], wire: Wire, use: (place: Place) => number): void {
   const has = [at, ...also];
   for (const place of places) if (has.includes(place)) use(place);
   const others = places.filter((place) => !has.includes(place));
   if (others.length === 0) return;
-  list.move(stage, ref, at, HOST, { wire });
+  list.move(stage, ref, at, HOST, { wire, as });
   const read = others.map((place) => {
-    list.move(stage, ref, HOST, place, { wire });
+    list.move(stage, as, HOST, place, { wire });
     const id = use(place);
-    list.free(stage, place, [ref], { copies: true });
+    list.free(stage, place, [as], { copies: true });
     return id;
   });
   // The copies at places with memory of their own are in host memory until their tasks have read them.
-  list.free(stage, HOST, [ref], { ended: read });
+  list.free(stage, HOST, [as], { ended: read });
 }

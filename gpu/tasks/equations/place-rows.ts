@@ -1,5 +1,6 @@
 import { type DeviceMatrix, numberBytes, type WireRows } from '../../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
+import { fromHalfKernel, fromHalfWorkgroups } from '../../kernels/copies/from-half.ts';
 import { addHalf } from '../../kernels/copies/to-half.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 
@@ -9,7 +10,7 @@ export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   const { gpu } = scope;
   const [came, whole] = [scope.wire('rows'), scope.matrixOrHalf('whole')];
   if (whole === undefined) return placeNumbers(scope);
-  if (came !== undefined) return placeWire(gpu, whole, came, rowFrom);
+  if (came !== undefined) return placeWire(gpu, came.form === 'f16' && !whole.halfOnly ? await scope.matrixWithHalf('whole') : whole, came, rowFrom);
   const encoder = gpu.device.createCommandEncoder({ label: 'place-rows' });
   const part = whole.halfOnly ? await scope.matrixWithHalf('rows') : scope.matrix('rows');
   if (part.stride !== whole.stride) throw new Error(`task place-rows: rows of ${part.columns} numbers do not fit rows of ${whole.columns}`);
@@ -34,11 +35,19 @@ function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeO
 async function placeWire(gpu: Gpu, whole: DeviceMatrix, rows: WireRows, rowFrom: number): Promise<{ readonly rows: number }> {
   const inHalf = rows.form === 'f16';
   const target = inHalf ? whole.half : whole.values;
-  if (target === undefined || inHalf !== (whole.halfOnly ?? false)) throw new Error('task place-rows: the rows and the matrix are in different precisions');
+  if (target === undefined || (whole.halfOnly && !inHalf)) throw new Error('task place-rows: the rows and the matrix are in different precisions');
   const rowBytes = whole.stride * numberBytes(rows);
   await gpu.takeIn(target, rows, rowFrom * rowBytes);
   if (!inHalf && whole.half !== undefined) await mirror(gpu, whole);
+  if (inHalf && !whole.halfOnly) await widen(gpu, whole);
   return { rows: rows.bytes / rowBytes };
+}
+
+/** Makes the values of a matrix from its mirror. */
+async function widen(gpu: Gpu, { half, values, rows, stride }: DeviceMatrix): Promise<void> {
+  if (half === undefined) throw new Error('task place-rows: a matrix has no half mirror');
+  const quads = (rows * stride) / 4;
+  await gpu.pass('values of placed rows').dispatch(await gpu.compile(fromHalfKernel, {}), { half, factors: values }, { quads }, fromHalfWorkgroups(quads)).submit();
 }
 
 async function mirror(gpu: Gpu, whole: DeviceMatrix): Promise<void> {

@@ -1,5 +1,5 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
+import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, PASSED_A_DEVICE, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
 import { reasonForOne } from './device-count.ts';
 import { gpuSchedule } from './gpu-schedule.ts';
 import type { SgdParams } from '../params.ts';
@@ -36,7 +36,8 @@ function* blocks(problem: ScheduleProblem, params: SgdParams, devices: readonly 
   const least = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
   for (let segments = least; ; segments = Math.min(most, 2 * segments)) {
     // Narrower segments make little room for all blocks.
-    for (const resident of segments <= 2 * least ? [true, false] : [false]) yield blocksSchedule(problem, params, devices, why, segments, resident);
+    if (segments === least) yield blocksSchedule(problem, params, devices, why, Math.min(most, PASSED_A_DEVICE * devices.length), true);
+    yield blocksSchedule(problem, params, devices, why, segments, false);
     if (segments === most) return;
   }
 }
