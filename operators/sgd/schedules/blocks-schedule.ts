@@ -10,8 +10,8 @@ import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
 export const SEGMENTS_A_DEVICE = 2;
 export const LEAST_SEGMENTS = 4;
 
-/** Segments for each device that go from one to another as soon as they are stepped, while the next ones are. */
-export const PASSED_A_DEVICE = 4;
+/** Segments for each device that go from one to another as soon as they are stepped, while the next ones are: more of them wait less, and have fewer columns for the steps. */
+export const PASSED_A_DEVICE = [2, 4] as const;
 export const MOST_SEGMENTS = 4096;
 
 /** Bound on the width of a segment, as a multiple of the average. */

@@ -1,6 +1,6 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, PASSED_A_DEVICE, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
-import { reasonForOne } from './device-count.ts';
+import { reasonForOne, sharedSeconds } from './device-count.ts';
 import { gpuSchedule } from './gpu-schedule.ts';
 import type { SgdParams } from '../params.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
@@ -36,8 +36,13 @@ function* blocks(problem: ScheduleProblem, params: SgdParams, devices: readonly 
   const least = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
   for (let segments = least; ; segments = Math.min(most, 2 * segments)) {
     // Narrower segments make little room for all blocks.
-    if (segments === least) yield blocksSchedule(problem, params, devices, why, Math.min(most, PASSED_A_DEVICE * devices.length), true);
+    if (segments === least) yield fastest(problem, params, PASSED_A_DEVICE.map((each) => blocksSchedule(problem, params, devices, why, Math.min(most, Math.max(LEAST_SEGMENTS, each * devices.length)), true)));
     yield blocksSchedule(problem, params, devices, why, segments, false);
     if (segments === most) return;
   }
+}
+
+function fastest(problem: ScheduleProblem, params: SgdParams, schedules: readonly SgdSchedule[]): SgdSchedule {
+  const seconds = schedules.map((schedule) => sharedSeconds(problem, params, schedule));
+  return schedules[seconds.indexOf(Math.min(...seconds))];
 }
