@@ -51,7 +51,7 @@ export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: 
     bytesRead: layout.bytes + versionBytes,
     bytesWritten: versionBytes,
     flops: 10 * nz * features,
-    ...(deviceBlocks ? { exchange: `${formatBytes(deviceBlocks.movedBytes)} of segments up, and down` } : device.ownMemory ? {} : { exchange: 'shared memory' }),
+    ...(deviceBlocks ? { exchange: deviceBlocks.movedBytes === 0 ? 'none' : `${formatBytes(deviceBlocks.movedBytes)} of segments ${deviceBlocks.resident ? 'passed on' : 'up, and down'}` } : device.ownMemory ? {} : { exchange: 'shared memory' }),
     reasons: reasons.epoch,
   };
   const round = roundStages(profile, params, schedule, { compute, host }, epoch);
