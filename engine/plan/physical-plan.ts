@@ -39,7 +39,7 @@ export interface PhysicalPlan {
   readonly checkpoint?: { readonly every: number; readonly stage: LoadStage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
-  /** See BoundPlan. */
+  /** Bytes at places that a measure outside the steps takes for as long as it lasts. */
   readonly measureBytes?: MemoryPlan;
   /** Seconds of a round by their causes, estimated from rates of the devices, where plans were compared. */
   readonly estimate?: Estimate;
