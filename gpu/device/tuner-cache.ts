@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cacheFolder } from './cache-folder.ts';
+import { cacheFolder } from '../probe/cache-folder.ts';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { TunedVariant } from '../update/choose.ts';
 

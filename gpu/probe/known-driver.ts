@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { release } from 'node:os';
 import { join } from 'node:path';
-import { cacheFolder } from '../device/cache-folder.ts';
+import { cacheFolder } from './cache-folder.ts';
 import type { Adapter, ProbeOutcome } from './probe-webgpu.ts';
 import { namesIn, textOf } from './system-files.ts';
 

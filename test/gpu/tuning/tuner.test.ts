@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import type { TimeVariantsTask } from '../../../gpu/own-tasks.ts';
 import { KernelTuner, type TunedKernels } from '../../../gpu/tuner.ts';
-import { cacheFolder } from '../../../gpu/device/cache-folder.ts';
+import { cacheFolder } from '../../../gpu/probe/cache-folder.ts';
 import { TunerCache } from '../../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choose.ts';
 import { neighboursOf } from '../../../gpu/update/more-variants.ts';
