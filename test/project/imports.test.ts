@@ -66,7 +66,7 @@ interface Import {
   readonly typesOnly: boolean;
 }
 
-const files = ['index.ts', ...folders.flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))].filter((file) => !file.startsWith('cpu/assembly/'));
+const files = ['index.ts', ...folders.flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))].filter((file) => !file.includes('/assembly/'));
 
 function importsOf(file: string): Import[] {
   const source = readFileSync(join(root, file), 'utf8');
