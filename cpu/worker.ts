@@ -4,6 +4,7 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
+import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
@@ -21,7 +22,7 @@ export interface CpuWorkerData {
 export interface CpuRequest {
   readonly kernel: string;
   readonly params: JsonObject;
-  readonly partitions: Readonly<Record<string, Partition>>;
+  readonly partitions: Readonly<Record<string, SentPartition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
   /** Partitions that lie in files; they are read when the task first asks for them. */
   readonly spilled: Readonly<Record<string, SpilledPartition>>;
@@ -70,7 +71,7 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
   };
   return {
     params: request.params,
-    partition: (name) => (name in request.spilled ? readBack(name) : named(request.partitions, 'partition', name)),
+    partition: (name) => (name in request.spilled ? readBack(name) : receivedPartition(named(request.partitions, 'partition', name))),
     hasInput: (name) => name in request.partitions || name in request.matrices || name in request.spilled,
     hasMatrix: (name) => name in request.matrices,
     matrix: (name) => named(request.matrices, 'matrix', name),

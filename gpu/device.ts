@@ -9,6 +9,7 @@ import { type MatrixShape, type Partition, partitionBytes, partitionKey, type Pa
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
+import { sentPartition } from '../engine/threads/wide-views.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
@@ -119,7 +120,7 @@ export class GpuDevice implements Device {
     this.#require(key, bytes, Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)), bytes > 0);
     // Another thread would get a copy of an array that is not shared, and of all that lies in the same memory.
     const host = { ...partition, columns: Object.fromEntries(Object.entries(partition.columns).map(([name, column]) => [name, sharedCopy(column)])) };
-    this.#hold(key, { host, changed: false, bytes }, { put: key, partition: host });
+    this.#hold(key, { host, changed: false, bytes }, { put: key, partition: sentPartition(host) });
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents, halfOnly }: MatrixShape): void {

@@ -75,12 +75,12 @@ export class RowFile<Layout extends RowLayout> {
     const scan = layout.scanner(wanted.length === names.length);
     const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
     if (takesFaults) block.faults = new Map();
-    const plain = PlainRows.of(layout, wanted, blockRows(window, names.length, batchSize));
+    using plain = PlainRows.of(layout, wanted, blockRows(window, names.length, batchSize));
     let firstRow = range.rows;
     for (;;) {
       throwIfAborted(signal, 'read');
       const end = plain?.scan(window.bytes, window.from, { to: window.to, limit: window.limit, atEnd: window.atEnd });
-      if (plain !== undefined && end !== undefined && plain.rows >= FEW_ROWS) {
+      if (plain !== undefined && end !== undefined && (plain.rows >= FEW_ROWS || (plain.rows > 0 && window.atEnd && end === window.to))) {
         const batch = toBatch(schema, plain.rows, plain.columns(borrowed));
         const first = window.lines + 1;
         window.advance(end, plain.rows);

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check';
+import type { MatrixView } from '../../cpu/handler.ts';
 import { describe, expect, it } from 'vitest';
 import { errors, predictPair, weightedNorm as weightedNormTwin, type Block } from '../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../cpu/reference/top-n.ts';
@@ -53,6 +54,9 @@ describe.each(builds)('tasks with %s', (build) => {
       const outcome = predict(memory.scope({ rank }, { pairs }, { rowFactors, columnFactors }));
       const { values } = outcome.partitions!.predictions.columns;
       expect(values.length).toBe(count);
+      // Without the padding, from host memory.
+      const inHost = (view: MatrixView) => ({ layout: 'factor-rows', rows: view.rows, columns: { values: Float32Array.from({ length: view.rows * rank }, (_, k) => memory.values(view)[Math.floor(k / rank) * view.stride + (k % rank)]) } });
+      expect(predict(memory.scope({ rank }, { pairs, rowFactors: inHost(rowFactors), columnFactors: inHost(columnFactors) }, {})).partitions!.predictions.columns.values).toEqual(values);
       for (let k = 0; k < count; k += 997) {
         const twin = predictPair(memory.values(rowFactors), rows[k], memory.values(columnFactors), columns[k], rowFactors.stride);
         expect(Math.abs((values[k] as number) - twin)).toBeLessThan(1e-6);
