@@ -43,7 +43,7 @@ export class ColumnPages {
   constructor(window: FileWindow, { column, codec }: ColumnChunkInfo, width: 4 | 8, optional: boolean, kernel: PageKernel) {
     [this.#window, this.#column, this.#width, this.#optional, this.#kernel] = [window, column, width, optional, kernel];
     this.#unpack = codec === 'snappy' ? unpackSnappy(kernel) : pageCodecs[codec];
-    this.#state = kernel.allocate(STATE_BYTES);
+    this.#state = kernel.reserve(STATE_BYTES);
   }
 
   /** Puts the next `rows` values at `out` of the kernel's memory. Throws PageProblem, or the file system's error. */
@@ -117,7 +117,7 @@ export class ColumnPages {
   #takeDictionary({ values, encoding }: PageHeader, bytes: Uint8Array): void {
     if (this.#dictionary !== undefined) throw new Error('a second dictionary');
     if (!plain.includes(encoding) || bytes.length !== values * this.#width) throw new Error(`a dictionary of ${values} values in ${bytes.length} bytes (${encoding})`);
-    const at = this.#kernel.allocate(bytes.length);
+    const at = this.#kernel.reserve(bytes.length);
     this.#kernel.bytes.set(bytes, at);
     this.#dictionary = { at, size: values };
   }
@@ -142,7 +142,7 @@ export class ColumnPages {
     if (bytes.buffer === this.#kernel.buffer) return bytes.byteOffset;
     if (bytes.length > this.#pageRoom) {
       this.#pageRoom = 2 * bytes.length;
-      this.#page = this.#kernel.allocate(this.#pageRoom);
+      this.#page = this.#kernel.reserve(this.#pageRoom);
     }
     this.#kernel.bytes.set(bytes, this.#page);
     return this.#page;

@@ -36,7 +36,7 @@ export class PageKernel {
     return new PageKernel();
   }
 
-  /** The memory, until the next `allocate`. */
+  /** The memory, until the next `reserve`. */
   get buffer(): ArrayBuffer {
     return this.#memory.buffer;
   }
@@ -46,7 +46,7 @@ export class PageKernel {
   }
 
   /** The address of so many bytes, which hold until `clear`. Throws RangeError where there is no memory. */
-  allocate(bytes: number): number {
+  reserve(bytes: number): number {
     const at = this.#end;
     const end = Math.ceil((at + bytes) / BEHIND) * BEHIND;
     const missing = end + BEHIND - this.#memory.buffer.byteLength;
@@ -61,7 +61,7 @@ export class PageKernel {
   }
 
   /** Gives the kernel to the next reader. */
-  release(): void {
+  giveBack(): void {
     this.clear();
     if (this.#memory.buffer.byteLength <= KEPT_BYTES) idle.push(new WeakRef(this));
   }

@@ -38,7 +38,7 @@ export async function* readPages({ file, handle, footer, counter }: PageFile, ro
     const readers = schema.fields.map((field) => {
       const chunk = columns.find(({ column }) => column === field.name) as (typeof columns)[number];
       const width = field.type.ArrayType.BYTES_PER_ELEMENT as 4 | 8;
-      return { field, out: kernel.allocate(most * width), pages: new ColumnPages(new FileWindow(handle, file, counter, chunk), chunk, width, field.nullable, kernel) };
+      return { field, out: kernel.reserve(most * width), pages: new ColumnPages(new FileWindow(handle, file, counter, chunk), chunk, width, field.nullable, kernel) };
     });
     for (let row = 0; row < rows; row += most) {
       const length = Math.min(most, rows - row);
@@ -47,7 +47,7 @@ export async function* readPages({ file, handle, footer, counter }: PageFile, ro
       yield new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }));
     }
   } finally {
-    kernel.release();
+    kernel.giveBack();
   }
 }
 

@@ -32,7 +32,7 @@ export function unpackSnappy(kernel: PageKernel): UnpackPage {
     if (size > 64 * bytes.length) throw new Error('a size that no such block has');
     if (bytes.length + size > room) {
       room = 2 * (bytes.length + size);
-      place = kernel.allocate(room);
+      place = kernel.reserve(room);
     }
     kernel.bytes.set(bytes, place);
     const out = place + bytes.length;

@@ -70,7 +70,7 @@ describe('the kernel', () => {
     for (const bytesOfValue of [4, 8] as const) {
       const size = Math.max(1, 2 ** width - next(2 ** Math.max(0, width - 1)));
       const { bytes, indices } = randomRuns(width, size, next);
-      const [state, page, dictionary, out] = [24, bytes.length, size * bytesOfValue, indices.length * bytesOfValue].map((length) => kernel.allocate(length));
+      const [state, page, dictionary, out] = [24, bytes.length, size * bytesOfValue, indices.length * bytesOfValue].map((length) => kernel.reserve(length));
       const valueOf = (index: number) => (index * 2654435761) % 2 ** 32;
       kernel.bytes.set(bytes, page);
       const values = new DataView(kernel.buffer, dictionary);
@@ -90,7 +90,7 @@ describe('the kernel', () => {
       expect(readRuns(state, indices.length, dictionary, Math.max(...indices), out), 'an index behind the dictionary').toBe(0);
       kernel.clear();
     }
-    kernel.release();
+    kernel.giveBack();
   });
 
   test('unpacks Snappy as another library does, and refuses what is cut off or damaged, or stays inside its memory', () => {
@@ -133,7 +133,7 @@ describe('the kernel', () => {
       })();
       expect(damaged).toBe(size);
     }
-    kernel.release();
+    kernel.giveBack();
   });
 
   test('levels: all values are there, or not', () => {
