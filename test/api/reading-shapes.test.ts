@@ -58,11 +58,11 @@ describe('ratings of the same rows', () => {
   it.each(Object.keys(inputs))('have the same blocks and the same model for 1, 2 and 5 workers: %s', async (name) => {
     await using streaming = await Session.create({ device: 'cpu', workers: 1, splitBytes: 1e9 });
     const expected = await read(streaming, inputs['row groups'](streaming));
-    const factors = async (session: Session, dataset: Dataset) => {
+    const factors = async (dataset: Dataset) => {
       const model = await new ALS({ rank: 6, maxIter: 2, seed: 5 }).fit(dataset);
       return [model.userFactors, model.itemFactors].map((side) => side.data.children[1].children[0].values as Float32Array);
     };
-    const model = await factors(streaming, inputs['row groups'](streaming));
+    const model = await factors(inputs['row groups'](streaming));
     for (const workers of [1, 2, 5]) {
       await using session = await Session.create({ device: 'cpu', workers, splitBytes: 5_000 });
       const { found, tasks } = await read(session, inputs[name](session));
@@ -70,7 +70,7 @@ describe('ratings of the same rows', () => {
       // Threads read it, many small files by one task.
       expect(tasks).toBeGreaterThan(0);
       expect(tasks).toBeLessThan(FILES / 4);
-      expect(await factors(session, inputs[name](session))).toEqual(model);
+      expect(await factors(inputs[name](session))).toEqual(model);
     }
   });
 
