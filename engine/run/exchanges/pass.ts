@@ -18,7 +18,8 @@ export function passedName(data: string): string {
 export function passRows(list: StepList, stage: string, bound: BoundPlan, set: DataSet, { ref, at, turn }: { readonly ref: PartitionRef; readonly at: Place; readonly turn: number }, places: readonly Place[]): void {
   const as = partRef(bound, dataSetOf(bound, passedName(set.name)), ref.partition, turn);
   const place = (to: Place) => list.task(stage, to, { kernel: 'place-rows', inputs: { rows: as }, outputs: { whole: ref }, params: { rowFrom: 0 } });
-  sendRows(list, stage, { ref, at, as }, places, set.half ? 'f16' : 'f32', place);
+  const ownMemory = bound.devices.some(({ ownMemory: own, place: one }) => own && one === at);
+  sendRows(list, stage, { ref, at, as }, places, ownMemory ? (set.half ? 'f16' : 'f32') : undefined, place);
 }
 
 /** The place that has a part as it is after a round: the one that stepped it last, which steps it first in the next. */
