@@ -23,7 +23,7 @@ type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'ro
 export interface Pipelined {
   /** Seconds in which the devices solve the side, shared out among them. */
   readonly kernels: number;
-  /** Seconds of a device's thread for all copies of the side's rows, out and in. */
+  /** Seconds of a device's copies of the side's rows, out and in. */
   readonly copies: number;
   /** Parts of each device, one behind the other. */
   readonly parts: number;
@@ -70,11 +70,11 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
   const { params: { rank }, compute: { length: devices }, device, rows, solver, grid, choices } = problem;
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
-  const { link, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
+  const { exchange, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
   // A GPU whose kernels are not chosen yet will gather users in float16.
   const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
   const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
-  return { kernels, copies: bytes / link, perPart, parts: Math.max(1, Math.floor((common === undefined ? q : q - 1) / devices)), devices };
+  return { kernels, copies: bytes / exchange, perPart, parts: Math.max(1, Math.floor((common === undefined ? q : q - 1) / devices)), devices };
 }
 
 function costOfHalf(problem: Costed, side: Side): IterationCost {
@@ -103,7 +103,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   if (ratings !== 'device') staged += blockBytes(rows[side], nz) / d;
   if (ratings === 'spill') spilled += blockBytes(rows[side], nz);
   const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const unhidden = (UNHIDDEN * exchanged) / rates.link + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  const unhidden = (UNHIDDEN * exchanged) / rates.exchange + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
   return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
 }
 
@@ -117,5 +117,5 @@ export function costOfVectors(problem: Costed): number {
   const d = compute.length;
   const gathered = nz * (4 * rank + 8) * (cgSteps + 1);
   const vectors = factorBytes(rows.users + rows.items, rank, device.strideStep) * (cgSteps + 1) * 2;
-  return (2 * gathered) / rates.memory / d + (UNHIDDEN * (((d - 1) / d) * vectors)) / rates.link;
+  return (2 * gathered) / rates.memory / d + (UNHIDDEN * (((d - 1) / d) * vectors)) / rates.exchange;
 }

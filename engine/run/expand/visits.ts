@@ -87,7 +87,7 @@ export class Visits {
   #placesOf(tasks: readonly TaskPlan[], place: Place, visit: Visit): readonly Place[] {
     const written = tasks.flatMap(({ kernel, uses }) => Object.entries(uses).flatMap(([name, text]) => {
       const { set, how } = this.#use(kernel, name, text);
-      return how === 'write' && set.parts.length > 1 ? [set.parts[partOf(set, visit).partition].at] : [];
+      return how === 'write' && (set.parts.length > 1 || set.turns !== undefined) ? [set.parts[partOf(set, visit).partition].at] : [];
     }));
     return written.find((at) => at.length > 1 && at.includes(place)) ?? [place];
   }
