@@ -34,9 +34,10 @@ const ORDER_STREAM = 0xb10c;
 
 /**
  * The rows of a grid that visit a column in a round of the order `turns`, one behind the other. The columns are in as many groups as there are rows, column c in group c mod rows.
- * A row is at one group at a time, no two rows at the same, until it was at all; it begins a round with the group that it ended the round before with.
+ * A row is at one group at a time, no two rows at the same, until it was at all. The group with which a row begins is drawn for each round: one that always began where it ended would step
+ * the same ratings twice in a row, and converge later.
  *
- *     2 rows     round 1: A B / B A     round 2: B A / A B     round 3: A B / B A
+ *     2 rows     A B / B A     or     B A / A B
  */
 export function turnsOf(rows: number, column: number, seed: number, round: number): number[] {
   const group = column % rows;
@@ -50,9 +51,7 @@ function turnSteps(rows: number, seed: number, round: number): number[] {
 }
 
 function turnStart(rows: number, seed: number, round: number): number {
-  let start = 0;
-  for (let before = 1; before < round; before++) start = (start + (turnSteps(rows, seed, before).at(-1) ?? 0)) % rows;
-  return start;
+  return new CounterRandom(seed, ORDER_STREAM).derive(round).below(0, rows);
 }
 
 function turnBlocks(rows: number, columns: number, seed: number, round: number): GridBlock[] {

@@ -40,7 +40,7 @@ export interface DataSet {
   readonly given?: boolean;
   /**
    * Of parts with several places in the order of a grid's rows: stages of the order `turns` and this seed step a part at one place after the other, and only the place that
-   * stepped it last, and those that it was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
+   * stepped it last, and the one that it was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
    */
   readonly turns?: { readonly seed: number };
   /** True for a copy made from other data sets in each round: only its newest version is needed. */

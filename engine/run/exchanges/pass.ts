@@ -22,7 +22,7 @@ export function passRows(list: StepList, stage: string, bound: BoundPlan, set: D
   sendRows(list, stage, { ref, at, as }, places, ownMemory ? (set.half ? 'f16' : 'f32') : undefined, place);
 }
 
-/** The place that has a part as it is after a round: the one that stepped it last, which steps it first in the next. */
+/** The place that has a part as it is after a round: the one that steps it first in the next. */
 export function holderOf({ parts, turns }: DataSet, partition: number, round: number): Place {
   const { at } = parts[partition];
   return turns === undefined ? at[0] : at[turnsOf(at.length, partition, turns.seed, round + 1)[0]];

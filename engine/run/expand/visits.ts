@@ -115,15 +115,17 @@ export class Visits {
     return { at: rows.map((_, row) => placeOfBlock(stage, grid, { row, column: 0 })), run: (row) => rows[row].forEach(visit), end };
   }
 
-  /** Sends the parts of a visited column to the place of the row that visits it next. */
+  /** Sends the parts of a visited column to the place of the row that visits it next, in this round or in the one behind it. */
   #passing(stage: Stage, { grid, seed, passes = [] }: Extract<Work, { readonly kind: 'blocks' }>): ((block: GridBlock) => void) | undefined {
     if (passes.length === 0) return undefined;
     const sets = passes.map((name) => dataSetOf(this.#bound, name));
     return ({ row, column }) => {
-      const visitors = turnsOf(grid.rows, column, seed, this.#round.number);
+      const { number } = this.#round;
+      const visitors = [...turnsOf(grid.rows, column, seed, number), turnsOf(grid.rows, column, seed, number + 1)[0]];
       const turn = visitors.indexOf(row);
-      if (turn === visitors.length - 1) return;
-      for (const set of sets) passRows(this.#list, stage.name, this.#bound, set, { ref: this.#versions.current(set, column), at: stage.at[row], turn }, [stage.at[visitors[turn + 1]]]);
+      const next = visitors[turn + 1];
+      if (next === row) return;
+      for (const set of sets) passRows(this.#list, stage.name, this.#bound, set, { ref: this.#versions.current(set, column), at: stage.at[row], turn }, [stage.at[next]]);
     };
   }
 

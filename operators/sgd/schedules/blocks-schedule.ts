@@ -21,7 +21,7 @@ const LARGEST = 1.25;
  * The schedule blocks on devices (cuMF_SGD, section 4). A pure function.
  *
  *     i = a band of rows for each device, which stay there; j >= 2 i segments of columns, which go from device to device: where all blocks stay too, straight to the device that has
- *     the next turn, and not at all between epochs, since each device begins with those that it ended with
+ *     the next turn
  */
 export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string, columnBands: number, resident: boolean): SgdSchedule {
   const { users, items, ratings = 0 } = problem;
@@ -36,11 +36,11 @@ export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devi
   const width = Math.ceil(columnCount / columnBands);
   const shape = tileShape({ columns: width, ratings: blockRatings }, params, device);
   const columnBytes = factorBytes(columnCount, features, device.strideStep);
-  const movedBytes = resident ? (rowBands - 1) * (precision === 'f16' ? columnBytes / 2 : columnBytes) : rowBands * columnBytes;
+  const movedBytes = resident ? (rowBands - 1 / rowBands) * (precision === 'f16' ? columnBytes / 2 : columnBytes) : rowBands * columnBytes;
   const lanes = shape?.lanes ?? teamOf(features, device.limits);
   const workers = shape ? (shape.tiles * shape.threads) / shape.lanes : hogwildTeams(width, blockRatings);
   const where = rowBands === 1 ? 'all rows stay on the device' : `a band of ${rows} and its factors stay on each of ${rowBands} devices`;
-  const grid = `${rowBands} x ${columnBands} blocks: ${where}; ${resident && rowBands === 1 ? `so do those of ${columns}` : `only segments of ${columns} move, ${formatBytes(movedBytes)} ${resident ? `an epoch, from device to device${precision === 'f16' ? ' as float16' : ''}; each device begins an epoch with those that it ended the one before with` : 'up and down an epoch, in an order drawn for each'}`}`;
+  const grid = `${rowBands} x ${columnBands} blocks: ${where}; ${resident && rowBands === 1 ? `so do those of ${columns}` : `only segments of ${columns} move, ${formatBytes(movedBytes)} ${resident ? `an epoch, from device to device${precision === 'f16' ? ' as float16' : ''}, in an order drawn for each` : 'up and down an epoch, in an order drawn for each'}`}`;
   const kept = resident
     ? `all blocks of ratings stay where they are stepped`
     : `blocks of ratings are staged, two at a time: one is stepped while the next one comes`;
