@@ -22,6 +22,14 @@ export function passRows(list: StepList, stage: string, bound: BoundPlan, set: D
   sendRows(list, stage, { ref, at, as }, places, ownMemory ? (set.half ? 'f16' : 'f32') : undefined, place);
 }
 
+/** The places that need no share of a part after a round: the one that stepped it last, and the one that steps it first in the next. */
+export function holdersOf({ parts, turns }: DataSet, partition: number, round: number): readonly Place[] {
+  const { at } = parts[partition];
+  if (turns === undefined || round === 0) return at;
+  const last = turnsOf(at.length, partition, turns.seed, round).at(-1) ?? 0;
+  return [at[last], at[turnsOf(at.length, partition, turns.seed, round + 1)[0]]];
+}
+
 /** The place that has a part as it is after a round: the one that steps it first in the next. */
 export function holderOf({ parts, turns }: DataSet, partition: number, round: number): Place {
   const { at } = parts[partition];

@@ -2,7 +2,7 @@ import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
 import type { PartitionRef } from '../../partition.ts';
 import type { DataSet, Work } from '../../plan/stages.ts';
 import { allGather } from '../exchanges/all-gather.ts';
-import { holderOf, passRows } from '../exchanges/pass.ts';
+import { holderOf, holdersOf, passRows } from '../exchanges/pass.ts';
 import { moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts';
 import type { Reduction } from '../exchanges/reduce.ts';
 import { reduceScatter } from '../exchanges/reduce-scatter.ts';
@@ -65,8 +65,8 @@ export class Exchanges {
     return {
       at: set.parts.map((_, part) => holderOf(set, part, this.#round)),
       run: (part) => {
-        const holder = holderOf(set, part, this.#round);
-        passRows(this.#list, stage, this.#bound, set, { ref: this.#versions.current(set, part), at: holder, turn: 0 }, set.parts[part].at.filter((place) => place !== holder));
+        const [holder, holders] = [holderOf(set, part, this.#round), holdersOf(set, part, this.#round)];
+        passRows(this.#list, stage, this.#bound, set, { ref: this.#versions.current(set, part), at: holder, turn: 0 }, set.parts[part].at.filter((place) => !holders.includes(place)));
       },
     };
   }
