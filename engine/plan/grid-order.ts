@@ -34,8 +34,8 @@ const ORDER_STREAM = 0xb10c;
 
 /**
  * The rows of a grid that visit a column in a round of the order `turns`, one behind the other. The columns are in as many groups as there are rows, column c in group c mod rows.
- * A row is at one group at a time, no two rows at the same, until it was at all. The group with which a row begins is drawn for each round: one that always began where it ended would step
- * the same ratings twice in a row, and converge later.
+ * A row is at one group at a time, no two rows at the same, until it was at all. The group with which a row begins is drawn for each round: one that always began where it ended would visit
+ * the same blocks twice in a row.
  *
  *     2 rows     A B / B A     or     B A / A B
  */

@@ -16,7 +16,7 @@ export function readPiece(memory: FileMemory, piece: Uint8Array, at: number): Pr
 
 /** Resolves when no copy is under way. */
 export async function copiesEnded(): Promise<void> {
-  await Promise.allSettled([...copies]);
+  await Promise.allSettled(copies);
 }
 
 type Copy = (file: number, bytes: Uint8Array, offset: number, length: number, position: number, done: (error: NodeJS.ErrnoException | null, bytes: number) => void) => void;
