@@ -155,6 +155,7 @@ export class GpuDevice implements Device {
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
+    if (kernel === 'upload') this.#leaveHost(inputs.data);
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans] };
   }
@@ -215,6 +216,15 @@ export class GpuDevice implements Device {
     this.#collectable = 0;
     this.#collection++;
     collectGarbage();
+  }
+
+  /** A matrix that has gone up is on the device alone. */
+  #leaveHost(key: string): void {
+    const stored = this.#store.get(key);
+    if (stored?.host?.layout !== 'factors') return;
+    this.#store.set(key, { changed: true, bytes: stored.bytes });
+    hostMeter.drop(stored.host);
+    this.#collect(partitionBytes(stored.host));
   }
 
   async trim(): Promise<void> {

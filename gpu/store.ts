@@ -118,9 +118,9 @@ export class GpuStore {
     return { rows, columns, stride, values: await this.#pool.take(rows * stride * 4, key, contents) };
   }
 
-  async #uploadMatrix(key: string, { rows, columns }: Partition): Promise<DeviceMatrix> {
+  async #uploadMatrix(key: string, { rows, columns, width }: Partition): Promise<DeviceMatrix> {
     const values = columns.values as Float32Array;
-    const matrix = await this.#matrix(key, { rows, columns: rows === 0 ? 0 : values.length / rows });
+    const matrix = await this.#matrix(key, { rows, columns: width ?? (rows === 0 ? 0 : values.length / rows) });
     await uploadRows(this.#gpu, matrix, values);
     return matrix;
   }

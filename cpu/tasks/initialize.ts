@@ -8,7 +8,7 @@ const CHUNK_ROWS = 4_096;
 export const initialize: TaskHandler<'initialize'> = (scope) => {
   const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
-  const { factors, stride } = outputOf(scope, to, rank);
+  const { factors, stride } = outputOf(scope, to);
   const row = new Float64Array(rank + (rank & 1));
   // Two words of the seed: for each seed the 64-bit key of a row is another one, and rows stay distinct.
   const [seedLow, seedHigh] = [mix32(seed, 1), mix32(seed, 2)];
@@ -29,9 +29,12 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
   return { rows: to - from };
 };
 
-/** A matrix of the device, or rows without padding in host memory. */
-function outputOf(scope: ScopeOf<'initialize'>, to: number, rank: number): { readonly factors: Float32Array; readonly stride: number } {
-  if (!scope.hasMatrix('factors')) return { factors: scope.partition('factors').columns.values as Float32Array, stride: rank };
+/** A matrix of the device, or rows in host memory. */
+function outputOf(scope: ScopeOf<'initialize'>, to: number): { readonly factors: Float32Array; readonly stride: number } {
+  if (!scope.hasMatrix('factors')) {
+    const { rows, columns: { values } } = scope.partition('factors');
+    return { factors: values as Float32Array, stride: values.length / Math.max(1, rows) };
+  }
   const { pointer, stride } = scope.matrix('factors');
   return { factors: new Float32Array(scope.memory.buffer, pointer, to * stride), stride };
 }
