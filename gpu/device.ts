@@ -155,7 +155,7 @@ export class GpuDevice implements Device {
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
-    if (kernel === 'upload') this.#leaveHost(inputs.data);
+    if (kernel === 'upload') this.#leaveMatrix(inputs.data);
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans] };
   }
@@ -191,6 +191,15 @@ export class GpuDevice implements Device {
     if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
   }
 
+  leaveHost(refs: readonly PartitionRef[]): void {
+    for (const key of refs.map(partitionKey)) {
+      const stored = this.#store.get(key);
+      if (stored?.host === undefined) continue;
+      this.#changes.note({ leave: key });
+      this.#leave(key, stored.host, stored);
+    }
+  }
+
   async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {
     let metrics = noWork;
     const tuning = await this.#tuner.tuneAsked(problem, how, async (params) => {
@@ -219,12 +228,15 @@ export class GpuDevice implements Device {
   }
 
   /** A matrix that has gone up is on the device alone. */
-  #leaveHost(key: string): void {
+  #leaveMatrix(key: string): void {
     const stored = this.#store.get(key);
-    if (stored?.host?.layout !== 'factors') return;
-    this.#store.set(key, { changed: true, bytes: stored.bytes });
-    hostMeter.drop(stored.host);
-    this.#collect(partitionBytes(stored.host));
+    if (stored?.host?.layout === 'factors') this.#leave(key, stored.host, stored);
+  }
+
+  #leave(key: string, host: Partition, { bytes }: Stored): void {
+    this.#store.set(key, { changed: true, bytes });
+    hostMeter.drop(host);
+    this.#collect(partitionBytes(host));
   }
 
   async trim(): Promise<void> {

@@ -107,6 +107,14 @@ export class GpuStore {
     for (const prepared of block.prepared.values()) destroyBuffers(prepared);
   }
 
+  /** Lets go of the ratings of a block that has gone up: lists that are made later go without its columns. */
+  leave(key: string): void {
+    const entry = this.get(key);
+    if (entry.block === undefined) return;
+    entry.block = { ...entry.block, columns: undefined };
+    entry.partition = undefined;
+  }
+
   /** Frees what was released and kept. */
   trim(): void {
     this.#pool.trim();
