@@ -1,6 +1,7 @@
 /**
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes both as base64
- * to cpu/generated/kernels-wasm.ts; and connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts. The same sources give the same
+ * to cpu/generated/kernels-wasm.ts; connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly to
+ * connectors/parquet/generated/pages-wasm.ts. The same sources give the same
  * files, which are left alone when nothing changed.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -41,3 +42,4 @@ async function write(file: string, sources: string, modules: Readonly<Record<str
 const kernels = 'cpu/assembly/index.ts';
 await write('cpu/generated/kernels-wasm.ts', 'cpu/assembly', { relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']), simd: await compile(kernels, shared) });
 await write('connectors/lines/generated/plain-rows-wasm.ts', 'connectors/lines/assembly', { plainRows: await compile('connectors/lines/assembly/plain-rows.ts', []) });
+await write('connectors/parquet/generated/pages-wasm.ts', 'connectors/parquet/assembly', { pages: await compile('connectors/parquet/assembly/index.ts', []) });

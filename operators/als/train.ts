@@ -15,6 +15,7 @@ import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
+import { ofCourse } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
@@ -72,6 +73,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   const mean = params.biases ? level.mean : 0;
   const offset = params.regOffset * level.deviation;
   let bound = plan(devices);
+  let run: BoundPlan | undefined;
   const sidesOf = (factors: TrainedFactors) => modelRows(factors, { users: byUser.rows, items: byItem.rows }, params.rank, params.biases ? mean * unit : undefined, unit);
   const metric = rankingMetricOf(params);
   const pairs = metric === undefined || ratings.test === undefined ? undefined : { users: ratings.users, items: ratings.items, test: ratings.test, train: await inMemory(byUser, ctx) };
@@ -92,13 +94,13 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       prepare: async (left, from) => {
         const { plan: made, bound: steps, columnCuts, given } = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from ? startOf(from.factors) : start);
         for (const cut of columnCuts) await placeColumns(cut, ctx);
-        bound = made;
+        [bound, run] = [made, steps];
         return { ...alsTraining(data, params, { offset, unit, ranking }, steps.name, steps.slices), bound: steps, keep: made.keep, given: [...given], settled: (held) => leaveRatingsAlone(data, steps, left, held) };
       },
     },
     ctx,
   );
-  return { ...result, sides: sidesOf(factors), raw: () => startOf(factors), plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
+  return { ...result, sides: sidesOf(factors), raw: () => startOf(factors), plan: run ? ofCourse(bound, run, result) : bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
 }
 
 /** Ratings in parts that stay on the only device for the whole run leave host memory: where that device is lost the run ends with the last copy, so nothing reads them again. */

@@ -7,6 +7,7 @@ import { loadStages } from '../../planner/load-stages.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { blockBytes, blockLimit, loadingBytes as ratingLoadingBytes, partLoadingBytes, requireBindings, requireDeviceFit, spilledLoadingBytes } from '../../planner/sizes.ts';
 import { contracts } from '../../tasks/tasks.ts';
+import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { alsDataSets } from './data-sets.ts';
@@ -41,6 +42,7 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
     end: endStages(problem),
     rounds: params.maxIter,
     keep: { start: false, best: params.earlyStop !== undefined },
+    ...(params.implicitPrefs ? {} : rankingBytes(params, { ...rows, ratings: nz, testRatings }, device)),
     reasons: planReasons(problem),
   };
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)))) });
