@@ -191,13 +191,16 @@ export class GpuDevice implements Device {
     if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
   }
 
-  leaveHost(refs: readonly PartitionRef[]): void {
+  async leaveHost(refs: readonly PartitionRef[]): Promise<void> {
+    let bytes = 0;
     for (const key of refs.map(partitionKey)) {
       const stored = this.#store.get(key);
       if (stored?.host === undefined) continue;
       this.#changes.note({ leave: key });
-      this.#leave(key, stored.host, stored);
+      bytes += this.#leave(key, stored.host, stored);
     }
+    this.#collect(bytes);
+    await this.#request({ type: 'collect' });
   }
 
   async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {
@@ -230,13 +233,14 @@ export class GpuDevice implements Device {
   /** A matrix that has gone up is on the device alone. */
   #leaveMatrix(key: string): void {
     const stored = this.#store.get(key);
-    if (stored?.host?.layout === 'factors') this.#leave(key, stored.host, stored);
+    if (stored?.host?.layout === 'factors') this.#collect(this.#leave(key, stored.host, stored));
   }
 
-  #leave(key: string, host: Partition, { bytes }: Stored): void {
+  /** Gives the bytes that nothing of this device holds any more. */
+  #leave(key: string, host: Partition, { bytes }: Stored): number {
     this.#store.set(key, { changed: true, bytes });
     hostMeter.drop(host);
-    this.#collect(partitionBytes(host));
+    return partitionBytes(host);
   }
 
   async trim(): Promise<void> {

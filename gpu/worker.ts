@@ -31,6 +31,8 @@ export type GpuCommand =
   /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device, in float32 or in float16. */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: Float32Array | Uint16Array }
   | { readonly type: 'trim' }
+  /** Nothing beside the changes and the collection that come with it. */
+  | { readonly type: 'collect' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
   | { readonly type: 'close' };
@@ -100,6 +102,9 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
     case 'fetch':
       if (command.into) return { rows: await store.fetchWire(command.key, command.into, pass) };
       return { rows: 0, partitions: { fetched: await store.fetch(command.key, pass) } };
+    case 'collect':
+      collectGarbage();
+      return { rows: 0 };
     case 'trim':
       store.trim();
       collectGarbage();

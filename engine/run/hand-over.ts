@@ -12,10 +12,10 @@ export async function giveTo(ctx: ExecutionContext, at: Place, partitions: reado
 
 /** Partitions that lie in host memory and at a place that has memory of its own are there alone from now on; who else holds their arrays lets go of them as well. */
 export async function leaveAt(ctx: ExecutionContext, at: Place, stage: string, refs: readonly PartitionRef[]): Promise<void> {
-  deviceAt(ctx.executor, at).leaveHost?.(refs);
   const steps = new StepList({});
   steps.free(stage, HOST, refs);
   await runSteps(steps.steps, ctx);
+  await deviceAt(ctx.executor, at).leaveHost?.(refs);
 }
 
 /** Fetches partitions from a place to this thread, in the order of their names, and releases them there. */

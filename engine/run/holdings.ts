@@ -52,8 +52,8 @@ class HeldDevice<Held extends Device = Device> implements Device {
     this.#device.release(ref);
   }
 
-  leaveHost(refs: readonly PartitionRef[]): void {
-    this.#device.leaveHost?.(refs);
+  async leaveHost(refs: readonly PartitionRef[]): Promise<void> {
+    await this.#device.leaveHost?.(refs);
   }
 
   async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
