@@ -9,11 +9,11 @@ import type { GpuInfo } from '../webgpu/gpu-info.ts';
 export const FULL_REGISTERS = 144;
 
 /**
- * True where the kernel that sums and solves multiplies A/n in float16 on tensor cores: where A does not fit registers, and in 8 bits with 7 tiles. Measured on an H200 with Netflix's shape
+ * True where the kernel that sums and solves multiplies A/n in float16 on tensor cores: where A does not fit registers, and in 8 bits with 7 tiles and no biases. Measured on an H200 with Netflix's shape
  * (docs/measured/performance.md, A on tensor cores).
  */
-export function multipliesHalf(rank: number, precision: 'f16' | 'int8'): boolean {
-  return precision === 'f16' ? rank > FULL_REGISTERS : rank > INT8_FULL_REGISTERS || tilesOf(rank) === 7;
+export function multipliesHalf({ rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>, precision: 'f16' | 'int8'): boolean {
+  return precision === 'f16' ? rank > FULL_REGISTERS : rank > INT8_FULL_REGISTERS || (tilesOf(rank) === 7 && !biases);
 }
 
 /** The same where factors are gathered in 8 bits. */

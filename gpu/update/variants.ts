@@ -58,7 +58,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false,
   if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })) return [];
   // A of implicit data is not of the size of n, by which float16 would divide it.
   const halfA = rank > FULL_REGISTERS && !implicit;
-  const multiplied = multipliesHalf(rank, 'f16') && !implicit;
+  const multiplied = multipliesHalf({ rank, biases }, 'f16') && !implicit;
   const bins = tensorBins(rank);
   const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases, implicit })) ?? LEAST_BIN;
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: REGION_RATINGS, sorted: true } as const;
@@ -79,7 +79,7 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
   if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
   return tensorVariants(info, shape)
-    .map((variant) => ({ ...variant, fused: variant.fused && { ...variant.fused, halfA: multipliesHalf(rank, 'int8') } }))
+    .map((variant) => ({ ...variant, fused: variant.fused && { ...variant.fused, halfA: multipliesHalf(shape, 'int8') } }))
     .filter(({ fused }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, halfA: fused.halfA }))
     .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));
 }

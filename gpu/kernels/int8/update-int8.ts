@@ -24,7 +24,7 @@ export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
     { name: 'steps', type: 'u32' },
   ],
   needs: () => ['f16', 'subgroups', 'int8'],
-  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, params.biases, int8Plan(params.rank)) : {}) }),
+  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, int8Plan(params.rank)) : {}) }),
   workgroup: (params) => {
     const { threads, bytes } = int8Workgroup(params);
     const { rank, biases, halfA } = params;

@@ -60,8 +60,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var rating = params.origin + (number * THREADS + thread - lane) * STEPS;
   var row = row_of(clamp(rating, params.first, params.last - 1));
   var row_end = u32(row_pointers[row + 1]);
-  // Of the next four ratings, so that a step waits for rows of factors alone.
-  var coming = indices[min(rating, params.last - 1) / 4];
   var squared = 0.0;
   var absolute = 0.0;
 {%- if HELD %}
@@ -73,10 +71,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
   for (var step = 0u; step < STEPS; step++) {
     // Threads without ratings work on the last one and leave its error out.
-    let four = coming;
-    coming = indices[min(rating + 4, params.last - 1) / 4];
-    let own = rating + lane;
-    let value = values[min(own, params.last - 1)];
+    let four = indices[min(rating, params.last - 1) / 4];
     {%- for i in (0..3) %}
     let rating{{ i }} = clamp(rating + {{ i }}, params.first, params.last - 1);
     while (rating{{ i }} >= row_end) {
@@ -133,6 +128,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     quarters[at + {{ i }} * PITCH + thread] = (product{{ i }}.x + product{{ i }}.y) + (product{{ i }}.z + product{{ i }}.w);
     {%- endfor %}
     workgroupBarrier();
+    let own = rating + lane;
     if (own >= params.first && own < params.last) {
       let mine = at + lane * PITCH + (thread - lane);
       var predicted = (quarters[mine] + quarters[mine + 1]) + (quarters[mine + 2] + quarters[mine + 3]);
@@ -140,7 +136,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         let own_row = select(select(row0, row1, lane == 1), select(row2, row3, lane == 3), lane >= 2);
         predicted += params.base + row_bias[own_row] + column_bias[four[lane]];
       }
-      let error = value - predicted;
+      let error = values[own] - predicted;
       squared = fma(error, error, squared);
       absolute += abs(error);
     }

@@ -27,7 +27,7 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
     { name: 'steps', type: 'u32' },
   ],
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, params.biases, accumulatePlan(params)) : {}) }),
+  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, accumulatePlan(params)) : {}) }),
   workgroup: (params) => {
     const { rank, biases, halfA } = params;
     return { threads: subgroupsFor(rank) * 32, bytes: accumulateBytes(params) + (halfA ? tensorCgBytes(rank, biases, accumulatePlan(params)) : registerSolverBytes(rank)) };
