@@ -60,7 +60,7 @@ describe('variants', () => {
     expect(bins(128)).toEqual({ sum: 48, fused: 64, halfA: false });
     expect(bins(200)).toEqual({ sum: 96, fused: 64, halfA: true });
     // Bins shrink to a smaller workgroup memory.
-    expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 32768 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 64 }, fused: { bin: 64 } });
+    expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 32768 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 64 }, fused: { bin: 32 } });
   });
 
   it('are taken when they are asked for by name, and refused with the existing names', () => {
