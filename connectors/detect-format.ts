@@ -26,7 +26,7 @@ async function formatOfFile(file: string): Promise<FileKind> {
   if (byName !== undefined) return byName;
   // Files on a server are read by ranges, which only Parquet allows.
   if (isUrl(file)) return 'parquet';
-  const head = Buffer.from(await firstBytes(file, 8)).toString('latin1');
+  const head = Buffer.from(firstBytes(file, 8)).toString('latin1');
   if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
   if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
   if (/^[\s\xef\xbb\xbf]*\{\s*["}]/.test(head)) return 'ndjson';

@@ -13,6 +13,6 @@ const readers: Readonly<Record<string, () => Promise<ReadSplit>>> = {
 export const readSplit: ReadSplit = async function* (split, schema, options) {
   const reader = readers[split.format];
   if (reader === undefined) throw new Error(`no reader of splits of the format ${split.format}`);
-  await requireStamp(split.file, split.stamp);
+  requireStamp(split.file, split.stamp);
   return yield* (await reader())(split, schema, options);
 };

@@ -11,10 +11,11 @@ import type { Place } from '../engine/plan/place.ts';
 import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
+import { sentPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { Arena } from './arena.ts';
 import { type CpuTasks, type MatrixView, SCRATCH_BYTES } from './handler.ts';
-import { availableBuild, type KernelBuild } from './kernels.ts';
+import { availableBuild, compileKernels, type KernelBuild } from './kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
@@ -101,7 +102,7 @@ export class CpuDevice implements Device {
       strideStep: STRIDE_STEP,
       description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
-    const workerData: CpuWorkerData = { memory, build, handlers: handlers?.href };
+    const workerData: CpuWorkerData = { memory, compiled: compileKernels(build), handlers: handlers?.href };
     this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData }, { crashed: threadEnded });
   }
 
@@ -144,14 +145,14 @@ export class CpuDevice implements Device {
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
-    const partitions: Record<string, Partition> = {};
+    const partitions: Record<string, SentPartition> = {};
     const matrices: Record<string, MatrixView> = {};
     const spilled: Record<string, SpilledPartition> = {};
     const resolve = (name: string, ref: PartitionRef, required: boolean) => {
       const stored = this.#store.get(partitionKey(ref));
       if (stored === undefined) {
         if (required) throw new Error(`task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.info.place}`);
-      } else if ('host' in stored) partitions[name] = stored.host;
+      } else if ('host' in stored) partitions[name] = sentPartition(stored.host);
       else if ('matrix' in stored) matrices[name] = stored.matrix;
       else spilled[name] = stored.spilled;
     };
@@ -214,7 +215,7 @@ export class CpuDevice implements Device {
   }
 
   async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
-    const partitions = Object.fromEntries(await Promise.all(refs.map(async (ref, part) => [`part.${part}`, await this.fetch(ref)] as const)));
+    const partitions = Object.fromEntries(await Promise.all(refs.map(async (ref, part) => [`part.${part}`, sentPartition(await this.fetch(ref))] as const)));
     const request = { kernel: 'spill', params: { file, parts: refs.length }, partitions, matrices: {}, spilled: {} };
     const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
       this.#collect();

@@ -4,6 +4,7 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
+import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
@@ -13,7 +14,7 @@ import { handlerOf } from './registry.ts';
 
 export interface CpuWorkerData {
   readonly memory: WebAssembly.Memory;
-  readonly build: 'relaxed-simd' | 'simd';
+  readonly compiled: WebAssembly.Module;
   /** The URL of a module with further handlers. */
   readonly handlers?: string;
 }
@@ -21,7 +22,7 @@ export interface CpuWorkerData {
 export interface CpuRequest {
   readonly kernel: string;
   readonly params: JsonObject;
-  readonly partitions: Readonly<Record<string, Partition>>;
+  readonly partitions: Readonly<Record<string, SentPartition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
   /** Partitions that lie in files; they are read when the task first asks for them. */
   readonly spilled: Readonly<Record<string, SpilledPartition>>;
@@ -30,8 +31,8 @@ export interface CpuRequest {
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
-const { memory, build, handlers, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
-const kernels = loadKernels(memory, build);
+const { memory, compiled, handlers, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
+const kernels = loadKernels(memory, compiled);
 
 let collection = 0;
 
@@ -70,7 +71,7 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
   };
   return {
     params: request.params,
-    partition: (name) => (name in request.spilled ? readBack(name) : named(request.partitions, 'partition', name)),
+    partition: (name) => (name in request.spilled ? readBack(name) : receivedPartition(named(request.partitions, 'partition', name))),
     hasInput: (name) => name in request.partitions || name in request.matrices || name in request.spilled,
     hasMatrix: (name) => name in request.matrices,
     matrix: (name) => named(request.matrices, 'matrix', name),

@@ -3,10 +3,11 @@ import { workerData } from 'node:worker_threads';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { CancelledError, DeviceLostError, serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import type { MatrixShape, Partition } from '../engine/partition.ts';
+import type { MatrixShape } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
+import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import { Gpu } from './webgpu/gpu.ts';
 import { WIRE_ROWS } from './device/resources.ts';
@@ -17,7 +18,7 @@ import { Turns } from './turns.ts';
 
 /** The changes to a partition between two requests, in order. */
 export type StoreChange =
-  | { readonly put: string; readonly partition: Partition }
+  | { readonly put: string; readonly partition: SentPartition }
   | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
   | { readonly release: string };
 
@@ -73,7 +74,7 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
   if (opened === undefined) throw new DeviceLostError('the thread of the GPU ended, and what it held is gone', { phase: 'gpu' });
   const { gpu, store } = opened;
   for (const change of changes) {
-    if ('put' in change) store.put(change.put, change.partition);
+    if ('put' in change) store.put(change.put, receivedPartition(change.partition));
     else if ('allocate' in change) store.allocate(change.allocate, change.shape);
     else store.release(change.release);
   }

@@ -1,40 +1,45 @@
 /**
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes both as base64
- * to cpu/generated/kernels-wasm.ts. The same sources give the same file, which is left alone when nothing changed.
+ * to cpu/generated/kernels-wasm.ts; connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly to
+ * connectors/parquet/generated/pages-wasm.ts. The same sources give the same
+ * files, which are left alone when nothing changed.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { main as compileAssembly } from 'assemblyscript/asc';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const target = `${root}cpu/generated/kernels-wasm.ts`;
 
-/** The module has no runtime, data or globals of its own: it works on the shared memory that it imports. */
-const options = ['--runtime', 'stub', '--importMemory', '--sharedMemory', '--maximumMemory', '65536', '--noExportMemory', '-O3', '--noAssert'];
+/** The modules have no runtime, data or globals of their own: they work on the memory that they import. */
+const options = ['--runtime', 'stub', '--importMemory', '--noExportMemory', '-O3', '--noAssert', '--enable', 'simd', '--enable', 'bulk-memory'];
+/** The memory of the kernels is shared by threads. */
+const shared = ['--sharedMemory', '--maximumMemory', '65536', '--enable', 'threads'];
 
-async function compile(features: readonly string[]): Promise<Uint8Array> {
+async function compile(source: string, more: readonly string[]): Promise<string> {
   let binary: Uint8Array | undefined;
-  const enable = features.flatMap((feature) => ['--enable', feature]);
-  const args = ['cpu/assembly/index.ts', '--baseDir', root, ...options, ...enable, '--outFile', 'kernels.wasm'];
+  const args = [source, '--baseDir', root, ...options, ...more, '--outFile', 'module.wasm'];
   const { error, stderr } = await compileAssembly(args, {
     writeFile: (_name: string, contents: Uint8Array | string) => {
       if (typeof contents !== 'string') binary = contents;
     },
   });
   if (error || binary === undefined) throw new Error(`asc failed: ${error?.message ?? 'no output'}\n${stderr.toString()}`);
-  return binary;
+  return Buffer.from(binary).toString('base64');
 }
 
-const common = ['simd', 'threads', 'bulk-memory'];
-const relaxed = await compile([...common, 'relaxed-simd']);
-const plain = await compile(common);
-const text = `/** Made by scripts/build-wasm.ts from cpu/assembly; don't edit. */
-export const relaxedSimd = '${Buffer.from(relaxed).toString('base64')}';
-export const simd = '${Buffer.from(plain).toString('base64')}';
-`;
-const before = await readFile(target, 'utf8').catch(() => '');
-if (before !== text) {
-  await mkdir(`${root}cpu/generated`, { recursive: true });
-  await writeFile(target, text);
+async function write(file: string, sources: string, modules: Readonly<Record<string, string>>): Promise<void> {
+  const target = join(root, file);
+  const lines = Object.entries(modules).map(([name, code]) => `export const ${name} = '${code}';\n`);
+  const text = `/** Made by scripts/build-wasm.ts from ${sources}; don't edit. */\n${lines.join('')}`;
+  if (text !== (await readFile(target, 'utf8').catch(() => ''))) {
+    await mkdir(dirname(target), { recursive: true });
+    await writeFile(target, text);
+  }
+  console.log(`${file}: ${Object.entries(modules).map(([name, code]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`).join(', ')}`);
 }
-console.log(`cpu/generated/kernels-wasm.ts: ${relaxed.length} bytes with relaxed SIMD, ${plain.length} without`);
+
+const kernels = 'cpu/assembly/index.ts';
+await write('cpu/generated/kernels-wasm.ts', 'cpu/assembly', { relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']), simd: await compile(kernels, shared) });
+await write('connectors/lines/generated/plain-rows-wasm.ts', 'connectors/lines/assembly', { plainRows: await compile('connectors/lines/assembly/plain-rows.ts', []) });
+await write('connectors/parquet/generated/pages-wasm.ts', 'connectors/parquet/assembly', { pages: await compile('connectors/parquet/assembly/index.ts', []) });

@@ -65,15 +65,14 @@ export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFi
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
 export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
-  const { session } = ratings;
-  const context = session.context(options);
-  trainingDevice(session.device, context.executor, fit.params);
+  const context = ratings.session.context(options);
+  trainingDevice(ratings.session.device, context.executor, fit.params);
   return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
     const planned = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
     const plan = planCheckpoints(planned, intervalOf(options));
-    requireBudget(plan, session);
+    requireBudget(plan, { ...budgetOf(ratings), loading: await fit.input.loadingNeed(ratings, indexed.profile.ratings, ctx.signal) });
     return new ExplainedPlan(plan);
   });
 }
@@ -195,7 +194,7 @@ function hasMeans({ start, startMeans }: SgdFit): boolean {
 async function validationOf(dataset: Dataset, fit: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: LoadedSgdData, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await fit.input.knownPairs(dataset, users, items, ctx);
   let baselines: Baselines | undefined;
-  const look = (raw: RatingBlock) => void (baselines = hasMeans(fit) ? baselinesOf(raw, data.facts.means) : undefined);
+  const look = async (raw: RatingBlock) => void (baselines = hasMeans(fit) ? await baselinesOf(raw, data.facts.means) : undefined);
   const block = await loadSgdTest(indexed, data, ctx, look);
   return { block, coldPairs, baselines };
 }

@@ -50,7 +50,7 @@ export const readArrowSplit = fileSplitReader((split) => OpenArrow.open(split.fi
 
 /** Neighbouring batches up to the target together. A stream has no list of its batches. Every part reads all dictionaries, and so is no smaller than four times those. */
 async function cut(file: string, _layout: ArrowLayout, targetBytes: number): Promise<readonly FilePart[]> {
-  if (!(await isIpcFile(file))) return [{ bytes: await fileSize(file), part: ALL }];
+  if (!isIpcFile(file)) return [{ bytes: fileSize(file), part: ALL }];
   const { dictionaries, batches } = await messageSizes(file);
   const target = Math.max(targetBytes, 4 * dictionaries.reduce((sum, bytes) => sum + bytes, 0));
   const parts: FilePart[] = [];
@@ -112,9 +112,9 @@ class OpenArrow implements OpenFile<ArrowLayout> {
 
 async function messagesOf(path: string, part: BatchPart): Promise<AsyncGenerator<IpcMessage>> {
   if (path === STANDARD_STREAM) return ipcMessages(storedBytes(path), inputName(path), true);
-  return (await isIpcFile(path)) ? fileMessages(path, part) : ipcMessages(storedBytes(path), path, false);
+  return isIpcFile(path) ? fileMessages(path, part) : ipcMessages(storedBytes(path), path, false);
 }
 
-async function isIpcFile(path: string): Promise<boolean> {
-  return Buffer.from(await firstBytes(path, FILE_MAGIC.length)).toString('latin1') === FILE_MAGIC;
+function isIpcFile(path: string): boolean {
+  return Buffer.from(firstBytes(path, FILE_MAGIC.length)).toString('latin1') === FILE_MAGIC;
 }

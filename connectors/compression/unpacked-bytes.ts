@@ -30,9 +30,9 @@ export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
 }
 
 /** True for a file of the disk that is read as it is stored, so that it can be entered in its middle. */
-export async function isPlainFile(file: string): Promise<boolean> {
-  if (file === STANDARD_STREAM || !(await isRegularFile(file))) return false;
-  const head = await firstBytes(file, 4);
+export function isPlainFile(file: string): boolean {
+  if (file === STANDARD_STREAM || !isRegularFile(file)) return false;
+  const head = firstBytes(file, 4);
   return !isTooShort(file, head) && !isGzip(head) && !isFrame(magicOf(head));
 }
 

@@ -14,6 +14,7 @@ import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { constantsOf } from './hive-partitions.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
+import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';
 
 /** The files with their own layouts. */
@@ -83,7 +84,8 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   async *#run({ files, partitionColumns }: Agreed<Layout>, schema: Schema, options: ReadSplitOptions): AsyncGenerator<RecordBatch> {
     for (const { file, layout, stamp } of files) {
       throwIfAborted(options.signal, 'read');
-      await requireStamp(file.file, stamp);
+      requireStamp(file.file, stamp);
+      await otherWork();
       const open = this.#standard ?? (await this.#format.reopen(file.file, layout));
       this.#standard = undefined;
       yield* readOpenFile(open, layout, schema, constantsOf(partitionColumns, file.partitions), options);
@@ -94,7 +96,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   async #fresh(): Promise<Opened<Layout>> {
     const opened = await this.#open();
     for (const { file, stamp } of opened.files) {
-      if (stamp === '' || (await fileStamp(file.file, false)) === stamp) continue;
+      if (stamp === '' || fileStamp(file.file, false) === stamp) continue;
       this.#opened = undefined;
       return this.#open();
     }
@@ -126,7 +128,8 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     const found: Layout[] = [];
     const stamps: string[] = [];
     for (const { file } of files) {
-      stamps.push(await fileStamp(file, false));
+      await otherWork();
+      stamps.push(fileStamp(file, false));
       const open = await this.#format.open(file);
       found.push(open.layout);
       await open.close();

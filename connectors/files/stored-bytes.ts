@@ -1,14 +1,20 @@
-import { constants, createReadStream, openSync, statSync } from 'node:fs';
+import { closeSync, constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { waitForOther } from '../../engine/waits.ts';
 import { fileProblem } from './file-problem.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
+import { smallFile } from './small-file.ts';
 
 /** Stored bytes of a file, a pipe or stdin, chunk by chunk. Throws DataError that names the file. */
 export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
+  const whole = file === STANDARD_STREAM ? undefined : wholeOf(file);
+  if (whole !== undefined) {
+    if (whole.length > 0) yield whole;
+    return;
+  }
   const stream: Readable = file === STANDARD_STREAM ? process.stdin : isPipe(file) ? openPipe(file) : createReadStream(file, { highWaterMark: 1 << 18 });
   try {
     const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
@@ -34,6 +40,11 @@ function openPipe(file: string): Readable {
  * the processor time of a stream. Throws DataError that names the file.
  */
 export async function* bytesFrom(file: string, position: number): AsyncGenerator<Uint8Array> {
+  const whole = wholeOf(file);
+  if (whole !== undefined) {
+    if (position < whole.length) yield whole.subarray(position);
+    return;
+  }
   const handle = await open(file, 'r').catch((error: unknown) => {
     throw fileProblem(error, 'read', file);
   });
@@ -52,31 +63,38 @@ export async function* bytesFrom(file: string, position: number): AsyncGenerator
   }
 }
 
+/** All bytes of a small file (see smallFile). Throws DataError that names it. */
+function wholeOf(file: string): Uint8Array | undefined {
+  try {
+    return smallFile(file);
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
+  }
+}
+
 /** The first bytes of a file, fewer when it is shorter; none of a pipe, which would lose them. Throws DataError that names the file. */
-export async function firstBytes(file: string, length: number): Promise<Uint8Array> {
+export function firstBytes(file: string, length: number): Uint8Array {
   const bytes = new Uint8Array(length);
   if (isPipe(file)) return bytes.subarray(0, 0);
-  const handle = await open(file, 'r').catch((error: unknown) => {
-    throw fileProblem(error, 'read', file);
-  });
+  let handle: number | undefined;
   try {
-    const { bytesRead } = await handle.read(bytes, 0, length, 0);
-    return bytes.subarray(0, bytesRead);
+    handle = openSync(file, 'r');
+    return bytes.subarray(0, readSync(handle, bytes, 0, length, 0));
   } catch (error) {
     throw fileProblem(error, 'read', file);
   } finally {
-    await handle.close();
+    if (handle !== undefined) closeSync(handle);
   }
 }
 
 /** Bytes of a file. Throws DataError that names it. */
-export async function fileSize(file: string): Promise<number> {
-  return (await statOf(file)).size;
+export function fileSize(file: string): number {
+  return statOf(file).size;
 }
 
 /** True for a file that has its bytes on a disk, and is no pipe. Throws DataError that names it. */
-export async function isRegularFile(file: string): Promise<boolean> {
-  return (await statOf(file)).isFile();
+export function isRegularFile(file: string): boolean {
+  return statOf(file).isFile();
 }
 
 /** True for a pipe with a name. */
@@ -88,9 +106,9 @@ export function isPipe(file: string): boolean {
   }
 }
 
-async function statOf(file: string): Promise<Stats> {
+function statOf(file: string): Stats {
   try {
-    return await stat(file);
+    return statSync(file);
   } catch (error) {
     throw fileProblem(error, 'read', file);
   }

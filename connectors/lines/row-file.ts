@@ -41,7 +41,7 @@ export class RowFile<Layout extends RowLayout> {
   /** Opens a range of a file whose layout is known. A packed file has only one range, all of it. */
   static async openRange<Layout extends RowLayout>(file: string, layout: Layout, range = WHOLE_FILE): Promise<RowFile<Layout>> {
     const isPart = range.from > 0 || range.to < WHOLE_FILE.to;
-    const bytes = isPart || (await isPlainFile(file)) ? bytesFrom(file, range.known ? range.from : range.from - 1) : unpackedBytes(file);
+    const bytes = isPart || isPlainFile(file) ? bytesFrom(file, range.known ? range.from : range.from - 1) : unpackedBytes(file);
     return RowFile.#opened(file, bytes, range, () => layout);
   }
 
@@ -75,12 +75,12 @@ export class RowFile<Layout extends RowLayout> {
     const scan = layout.scanner(wanted.length === names.length);
     const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
     if (takesFaults) block.faults = new Map();
-    const plain = PlainRows.of(layout, wanted, blockRows(window, names.length, batchSize));
+    using plain = PlainRows.of(layout, wanted, blockRows(window, names.length, batchSize));
     let firstRow = range.rows;
     for (;;) {
       throwIfAborted(signal, 'read');
       const end = plain?.scan(window.bytes, window.from, { to: window.to, limit: window.limit, atEnd: window.atEnd });
-      if (plain !== undefined && end !== undefined && plain.rows >= FEW_ROWS) {
+      if (plain !== undefined && end !== undefined && (plain.rows >= FEW_ROWS || (plain.rows > 0 && window.atEnd && end === window.to))) {
         const batch = toBatch(schema, plain.rows, plain.columns(borrowed));
         const first = window.lines + 1;
         window.advance(end, plain.rows);

@@ -69,9 +69,9 @@ function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: nu
 
 /** About equal ranges of a file; only one of a packed file. */
 async function rangesOf(file: string, targetBytes: number): Promise<readonly { readonly bytes: number; readonly range?: ByteRange }[]> {
-  const size = await fileSize(file);
+  const size = fileSize(file);
   const count = Math.ceil(size / targetBytes);
-  if (count <= 1 || !(await isPlainFile(file))) return [{ bytes: size }];
+  if (count <= 1 || !isPlainFile(file)) return [{ bytes: size }];
   const starts = Array.from({ length: count }, (_, i) => Math.floor((i * size) / count));
   return starts.map((from, i) => ({
     bytes: (starts[i + 1] ?? size) - from,

@@ -82,10 +82,9 @@ export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'
 
 /** The layouts with one type for columns of the same name in all files: the narrowest that holds the first part of each. */
 export function withCommonTypes<L extends RowLayout>(layouts: readonly L[], { types = {} }: ValueOptions, needs?: ValueNeeds): L[] {
-  return layouts.map((layout, index) => {
-    const kinds = layout.names.map((name) => layouts.reduce((seen, { names, kinds: own }) => (names.includes(name) ? seen | own[names.indexOf(name)] : seen), 0));
-    return withTypes({ ...layout, kinds }, types, `file ${index + 1}`, needs);
-  });
+  const seen = new Map<string, number>();
+  for (const { names, kinds } of layouts) names.forEach((name, column) => seen.set(name, (seen.get(name) ?? 0) | kinds[column]));
+  return layouts.map((layout, index) => withTypes({ ...layout, kinds: layout.names.map((name) => seen.get(name) as number) }, types, `file ${index + 1}`, needs));
 }
 
 /** Passes a byte order mark, which does not belong to the first name. */

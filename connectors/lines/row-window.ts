@@ -7,7 +7,6 @@ import { countLines } from './field-block.ts';
 
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;
-const SMALLEST = 1 << 16;
 /** The buffer of a window that was closed, for the next one: a range of a file needs a whole one for a few milliseconds. */
 let spare: Uint8Array | undefined;
 /** Bytes of a line that a message may show. */
@@ -30,7 +29,7 @@ interface Fault {
  */
 export class RowWindow {
   // One spare byte holds the scanner's line end.
-  bytes: Uint8Array = new Uint8Array(SMALLEST + 1);
+  bytes: Uint8Array = new Uint8Array(1);
   from = 0;
   /** The end of the bytes. */
   to = 0;

@@ -1,13 +1,16 @@
 import { Worker } from 'node:worker_threads';
 import { deserializeError, type SerializedError } from '../../engine/errors.ts';
+import { receivedView, type SentView } from '../../engine/threads/wide-views.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import { type IdColumn, idVector } from './id-column.ts';
 import type { StoredModel } from './model-store.ts';
 
 /** A model as a thread gives it to another, its arrays in shared memory. */
-export interface LoadedModel extends Omit<StoredModel, 'userIds' | 'itemIds'> {
+export interface LoadedModel extends Omit<StoredModel, 'userIds' | 'itemIds' | 'userFactors' | 'itemFactors'> {
   readonly users: IdColumn;
   readonly items: IdColumn;
+  readonly userFactors: SentView<Float32Array>;
+  readonly itemFactors: SentView<Float32Array>;
 }
 
 export type LoadReply = { readonly model: LoadedModel } | { readonly error: SerializedError };
@@ -20,6 +23,6 @@ export async function loadInThread(directory: string): Promise<StoredModel> {
     thread.once('exit', (code) => reject(new Error(`the thread that loads the model ended with ${code}`)));
   }).finally(() => void thread.terminate());
   if ('error' in reply) throw deserializeError(reply.error);
-  const { users, items, ...model } = reply.model;
-  return { ...model, userIds: idVector(users), itemIds: idVector(items) };
+  const { users, items, userFactors, itemFactors, ...model } = reply.model;
+  return { ...model, userFactors: receivedView(userFactors), itemFactors: receivedView(itemFactors), userIds: idVector(users), itemIds: idVector(items) };
 }

@@ -2,14 +2,15 @@
 import type { Vector } from 'apache-arrow';
 import { parentPort, workerData } from 'node:worker_threads';
 import { serializeError } from '../../engine/errors.ts';
+import { sentView } from '../../engine/threads/wide-views.ts';
 import { type IdColumn, idTypeOf, joinIds } from './id-column.ts';
 import type { LoadReply } from './load-in-thread.ts';
 import { loadModel } from './model-store.ts';
 
 async function load(directory: string): Promise<LoadReply> {
   try {
-    const { userIds, itemIds, ...model } = await loadModel(directory);
-    return { model: { ...model, users: sharedIds(userIds), items: sharedIds(itemIds) } };
+    const { userIds, itemIds, userFactors, itemFactors, ...model } = await loadModel(directory);
+    return { model: { ...model, userFactors: sentView(userFactors), itemFactors: sentView(itemFactors), users: sharedIds(userIds), items: sharedIds(itemIds) } };
   } catch (error) {
     return { error: serializeError(error) };
   }

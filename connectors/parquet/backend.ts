@@ -18,6 +18,8 @@ export interface ReadOptions {
   readonly rowGroups?: readonly number[];
   /** Most rows of a batch. */
   readonly batchSize: number;
+  /** Rows of the first of the row groups that are left out; default 0. */
+  readonly skip?: number;
   /** See ReadSplitOptions. */
   readonly borrowed?: boolean;
 }

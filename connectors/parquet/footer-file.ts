@@ -49,11 +49,15 @@ export async function readFooterOf(handle: RandomAccess, file: string): Promise<
 /** `length` bytes from `position`; throws DataError when the file ends before. */
 export async function readExactly(handle: RandomAccess, file: string, position: number, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
-  let done = 0;
-  while (done < length) {
-    const { bytesRead } = await handle.read(bytes, done, length - done, position + done);
+  await readInto(handle, file, bytes, position);
+  return bytes;
+}
+
+/** Fills the bytes with those from `position` on; throws DataError when the file ends before. */
+export async function readInto(handle: RandomAccess, file: string, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesRead } = await handle.read(bytes, done, bytes.length - done, position + done);
     if (bytesRead === 0) throw new DataError('the file became shorter while it was read', { phase: 'read', file });
     done += bytesRead;
   }
-  return bytes;
 }

@@ -54,6 +54,8 @@ export interface Footer {
   readonly rows: number;
   readonly schema: readonly SchemaElement[];
   readonly rowGroups: readonly RowGroupInfo[];
+  /** The writer's own types, if it left any: a schema of Arrow in base64. */
+  readonly arrowSchema?: string;
 }
 
 /** A damaged footer, or that of a file that cannot be read here. */
@@ -94,7 +96,7 @@ export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
   }
 }
 
-function describe({ version, num_rows, schema, row_groups }: FileMetaData, fileBytes: number): Footer {
+function describe({ version, num_rows, schema, row_groups, key_value_metadata }: FileMetaData, fileBytes: number): Footer {
   const elements = schema.slice(1).map(schemaElement);
   if (elements.length === 0) throw new FooterProblem('the Parquet file has no columns');
   const leaves = leavesOf(elements);
@@ -108,7 +110,8 @@ function describe({ version, num_rows, schema, row_groups }: FileMetaData, fileB
   });
   const rows = count(num_rows);
   if (rows !== firstRow) throw damaged(`${counted(rows, 'row')} in all, ${firstRow} in its row groups`);
-  return { fileBytes, version: count(version), rows, schema: elements, rowGroups };
+  const arrowSchema = key_value_metadata?.find(({ key }) => key === 'ARROW:schema')?.value;
+  return { fileBytes, version: count(version), rows, schema: elements, rowGroups, ...(arrowSchema !== undefined && { arrowSchema }) };
 }
 
 interface Leaf {

@@ -13,6 +13,7 @@ import { fileStamp, requireStamp } from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
 import { constantsOf } from '../files/hive-partitions.ts';
 import { isUrl } from '../files/path-kinds.ts';
+import { otherWork } from '../files/small-file.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
 import { parquetSplits } from './parquet-splits.ts';
@@ -122,7 +123,8 @@ export class ParquetSource implements Source {
     const stamps = new Map((await this.#open()).files.map(({ file, stamp }) => [file.file, stamp]));
     for (const request of requests) {
       throwIfAborted(signal, 'read');
-      await requireStamp(request.file, stamps.get(request.file));
+      requireStamp(request.file, stamps.get(request.file));
+      await otherWork();
       for await (const batch of readRowGroups(request, schema)) {
         throwIfAborted(signal, 'read');
         yield batch;
@@ -134,7 +136,7 @@ export class ParquetSource implements Source {
   /** Opens the files again where others have taken their places, or they have changed. */
   async #refresh(): Promise<void> {
     for (const { file, stamp } of (await this.#open()).files) {
-      if (stamp === '' || (await fileStamp(file.file, true)) === stamp) continue;
+      if (stamp === '' || fileStamp(file.file, true) === stamp) continue;
       this.#opened = undefined;
       return;
     }
@@ -157,7 +159,8 @@ export class ParquetSource implements Source {
     const indices = files.keys();
     const openSome = async () => {
       for (const index of indices) {
-        stamps[index] = await fileStamp(files[index].file, true);
+        await otherWork();
+        stamps[index] = fileStamp(files[index].file, true);
         const reader = await backend.open(files[index].file);
         infos[index] = reader.info;
         await reader.close();

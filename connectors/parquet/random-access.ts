@@ -1,6 +1,7 @@
 import { open, stat } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { isUrl } from '../files/path-kinds.ts';
+import { smallFile } from '../files/small-file.ts';
 import { HttpFile } from '../http/http-file.ts';
 
 /** An open file of the disk (Node's FileHandle is one) or of a web server that can be read at any place. */
@@ -14,8 +15,22 @@ export interface RandomAccess {
 /** Opens a path or an http(s) URL. Throws the error of the file system or the server, DataError for pipes and devices. */
 export async function openRandomAccess(file: string): Promise<RandomAccess> {
   if (isUrl(file)) return HttpFile.open(file);
+  const whole = smallFile(file);
+  if (whole !== undefined) return inMemory(whole);
   // An open pipe would wait for its writer.
   const found = await stat(file);
   if (!found.isFile() && !found.isDirectory()) throw new DataError('this is no regular file, and Parquet is read from its end', { phase: 'read', file, advice: 'Copy it into a file first' });
   return open(file, 'r');
+}
+
+function inMemory(whole: Uint8Array): RandomAccess {
+  return {
+    stat: async () => ({ size: whole.length }),
+    read: async (bytes, offset, length, position) => {
+      const read = whole.subarray(position, position + length);
+      bytes.set(read, offset);
+      return { bytesRead: read.length };
+    },
+    close: async () => {},
+  };
 }

@@ -7,6 +7,7 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
 import type { SpillSpace } from '../../engine/run/context.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
+import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { StagedCopies } from '../../engine/run/staged-copies.ts';
 import { arrowFile, type ColumnKind, type PlacedColumn } from './arrow-file.ts';
 import { StagingBuffers } from './staging-buffers.ts';
@@ -26,6 +27,8 @@ interface Spilled {
 /** Partitions in Arrow files of the spill folder, a file each. They are read into memory that is used again once it is given back. */
 export class SpillMemory implements SpillStore {
   readonly info = info;
+  /** Bytes of the files. */
+  readonly memory = new MemoryMeter();
   readonly #space: SpillSpace;
   readonly #stored = new Map<string, Spilled>();
   readonly #staging = new StagingBuffers();
@@ -53,6 +56,7 @@ export class SpillMemory implements SpillStore {
       throw problemOf(error, file, bytes);
     }
     const { layout, rows } = partition;
+    this.memory.add(bytes);
     this.#stored.set(partitionKey(ref), { file, fileBytes: bytes, layout, rows, columns: columns[0] });
   }
 
@@ -88,6 +92,7 @@ export class SpillMemory implements SpillStore {
     const stored = this.#stored.get(partitionKey(ref));
     if (stored === undefined) return;
     this.#stored.delete(partitionKey(ref));
+    this.memory.add(-stored.fileBytes);
     // The whole folder goes at the end, so a file that cannot be removed now does no harm.
     rm(stored.file, { force: true }).catch(() => undefined);
   }
@@ -110,6 +115,7 @@ export class SpillMemory implements SpillStore {
   }
 
   async close(): Promise<void> {
+    for (const { fileBytes } of this.#stored.values()) this.memory.add(-fileBytes);
     this.#stored.clear();
     this.#staging.clear();
   }

@@ -15,6 +15,8 @@ export interface BoundPlan {
   readonly given: Readonly<Record<string, readonly PartitionRef[]>>;
   /** Slices of a stage's parts; default: one without parameters. */
   readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
+  /** Bytes at places that a measure outside the steps takes for as long as it lasts. */
+  readonly measureBytes?: Readonly<Record<Place, number>>;
   /** The grid's bands of rows and of columns. */
   readonly bands?: { readonly rows: readonly RowRange[]; readonly columns: readonly RowRange[] };
   /** Entries of each block of a grid, by the data set of its blocks, row and column. */

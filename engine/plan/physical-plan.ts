@@ -39,6 +39,8 @@ export interface PhysicalPlan {
   readonly checkpoint?: { readonly every: number; readonly stage: LoadStage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
+  /** Bytes at places that a measure outside the steps takes for as long as it lasts. */
+  readonly measureBytes?: MemoryPlan;
   /** Seconds of a round by their causes, estimated from rates of the devices, where plans were compared. */
   readonly estimate?: Estimate;
   /** Other ways to do the same, each with the reason against it. */
@@ -110,7 +112,7 @@ export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalP
 
 /** The plan as `expand` takes it, without the values that only the data give. */
 export function unbound(plan: Omit<PhysicalPlan, 'memory'>, name = plan.algorithm): BoundPlan {
-  const { devices, datasets, start, round, measure, end } = plan;
+  const { devices, datasets, start, round, measure, end, measureBytes } = plan;
   const given = Object.fromEntries(datasets.flatMap((set) => (set.given ? [[set.name, set.parts.map((_, partition) => ({ name: `${name}/${set.name}`, partition, version: 0 }))]] : [])));
-  return { name, devices, datasets, phases: { start, round, measure, end }, given, slices: {} };
+  return { name, devices, datasets, phases: { start, round, measure, end }, given, slices: {}, ...(measureBytes ? { measureBytes } : {}) };
 }

@@ -142,7 +142,8 @@ export class Holdings {
   /** The same, with the peaks of memory while it ran, by place, in the metrics. What other runs of the process hold at that time counts, too. */
   static async measured<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>): Promise<Result> {
     return Holdings.within(ctx, async (held) => {
-      const devices = [held.executor.memory, ...held.executor.devices];
+      const { memory: host, devices: open, spilled } = held.executor;
+      const devices = [host, ...open, ...(spilled ? [spilled] : [])];
       for (const { memory } of devices) memory?.restart();
       try {
         return await work(held);

@@ -56,6 +56,12 @@ export class MemoryWalk {
     return this;
   }
 
+  /** Bytes that are taken at places now, and given back at once. */
+  beside(bytes: Readonly<Record<Place, number>> = {}): this {
+    for (const [place, more] of Object.entries(bytes)) this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, (this.#now.get(place) ?? 0) + more));
+    return this;
+  }
+
   /** Bytes that a stage takes at a place from its first step on. */
   #hold(at: Place, stage: Stage | undefined): void {
     if (stage?.heldBytes !== undefined && !this.#live.has(`${at} ${stage.name}`)) this.#note(`${at} ${stage.name}`, at, stage.heldBytes);
@@ -86,10 +92,10 @@ export class MemoryWalk {
     const key = `${place} ${partitionKey(ref)}`;
     if (this.#live.has(key)) return;
     const { set, partition } = this.#find(ref);
-    // A device without memory of its own has matrices there, and reaches all else in host memory.
+    // A device without memory of its own has matrices there, and reaches all else in host memory; a vector that it is given it has for itself.
     const owns = place === HOST || set.layout === 'factors' || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     const [home] = set.parts[partition].at;
-    if (!owns && place !== home && home !== SPILL) return;
+    if (!owns && place !== home && home !== SPILL && set.columns === undefined) return;
     // A later round may have the largest blocks side by side.
     const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? this.#largestPart(set, place) : partition;
     this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place), set.columns !== undefined);
@@ -137,9 +143,9 @@ export class MemoryWalk {
 
 /**
  * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as at
- * any later time; `keep` names the versions that are kept.
+ * any later time; `keep` names the versions that are kept. `older`: false for a run in which each round was the best, so that no older version was kept.
  */
-export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVersions): Readonly<Record<Place, number>> {
+export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVersions, { older = true }: { readonly older?: boolean } = {}): Readonly<Record<Place, number>> {
   const bound: BoundPlan = { ...whole, visitsARow: SAMPLED_VISITS };
   const walk = new MemoryWalk(bound);
   const start = expand(bound, contracts, 'start', {});
@@ -148,9 +154,9 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   for (let number = 1; number <= 3; number++) {
     const kept = keptOf(keep, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
-    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps);
-    // Peaks are those of a run whose first round stays the best.
-    const next = keep.best && number > 1 ? best : round.versions;
+    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps).beside(bound.measureBytes);
+    // The most is needed where the first round stays the best.
+    const next = older && keep.best && number > 1 ? best : round.versions;
     for (const old of kept) walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next]));
     [good, best] = [round.versions, next];
   }

@@ -3,6 +3,7 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { RowPart } from '../../engine/row-parts.ts';
+import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
@@ -14,6 +15,7 @@ import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
+import { ofCourse } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
@@ -71,6 +73,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   const mean = params.biases ? level.mean : 0;
   const offset = params.regOffset * level.deviation;
   let bound = plan(devices);
+  let run: BoundPlan | undefined;
   const sidesOf = (factors: TrainedFactors) => modelRows(factors, { users: byUser.rows, items: byItem.rows }, params.rank, params.biases ? mean * unit : undefined, unit);
   const metric = rankingMetricOf(params);
   const pairs = metric === undefined || ratings.test === undefined ? undefined : { users: ratings.users, items: ratings.items, test: ratings.test, train: await inMemory(byUser, ctx) };
@@ -91,13 +94,13 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       prepare: async (left, from) => {
         const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from ? startOf(from.factors) : start);
         for (const cut of made.columnCuts) await placeColumns(cut, ctx);
-        bound = made.plan;
+        [bound, run] = [made.plan, made.bound];
         return { ...alsTraining(data, params, { offset, unit, ranking }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: [...made.given] };
       },
     },
     ctx,
   );
-  return { ...result, sides: sidesOf(factors), raw: () => startOf(factors), plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
+  return { ...result, sides: sidesOf(factors), raw: () => startOf(factors), plan: run ? ofCourse(bound, run, result) : bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
 }
 
 function toMatrices(factors: TrainedFactors): Matrices {

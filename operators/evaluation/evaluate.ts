@@ -8,7 +8,7 @@ import { startPhase } from '../../engine/phase.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { BAD_ROWS } from '../ratings/bad-rows.ts';
-import { type FactorModel, placeFactors } from '../serving/factor-model.ts';
+import { type FactorModel, placeForPairs } from '../serving/factor-model.ts';
 import { scorePairs } from '../serving/predict.ts';
 import { compareToMeans } from './compare-to-means.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
@@ -59,7 +59,7 @@ export class Evaluate implements Sink<Evaluation> {
   }
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<Evaluation> {
-    const { place, parallelism } = computeDevice(ctx.executor).info;
+    const { parallelism } = computeDevice(ctx.executor).info;
     const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
     const phase = startPhase(ctx.events, 'evaluate', 'pairs');
     const { means, biases = false } = this.#options;
@@ -67,7 +67,7 @@ export class Evaluate implements Sink<Evaluation> {
     const [own, simple] = [new ErrorSums(), new BaselineSums()];
     let [pairs, coldPairs] = [0, 0];
     await Holdings.within(ctx, async (held) => {
-      const factors = await placeFactors(this.#model, place, held);
+      const factors = await placeForPairs(this.#model, held);
       const scored = mapOrdered(input, 2 * parallelism, async (batch) => {
         const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, held);
         return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };

@@ -2,6 +2,8 @@ import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
+import { CapacityError } from '../../engine/errors.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import type { Place } from '../../engine/plan/place.ts';
 
@@ -35,12 +37,29 @@ export interface PlacedFactors {
   readonly items: PartitionRef;
 }
 
+/** The sides where single pairs are scored. */
+export interface PairFactors extends PlacedFactors {
+  readonly at: Place;
+}
+
+/** The same for single pairs, on the device that computes; where its memory does not hold them, the threads of the CPU take the rows of pairs from host memory. */
+export async function placeForPairs(model: FactorModel, ctx: ExecutionContext): Promise<PairFactors> {
+  const at = computeDevice(ctx.executor).info.place;
+  try {
+    return { ...(await placeFactors(model, at, ctx)), at };
+  } catch (error) {
+    if (!(error instanceof CapacityError)) throw error;
+    const host = hostDevice(ctx.executor).info.place;
+    return { ...(await placeFactors(model, host, ctx, ['users', 'items'], 'factor-rows')), at: host };
+  }
+}
+
 /** Copies both sides, or one, to the memory of a device, for as long as the holdings of `ctx` are open. Throws CapacityError when they don't fit. */
-export async function placeFactors(model: FactorModel, at: Place, ctx: ExecutionContext, sides: readonly ('users' | 'items')[] = ['users', 'items']): Promise<PlacedFactors> {
+export async function placeFactors(model: FactorModel, at: Place, ctx: ExecutionContext, sides: readonly ('users' | 'items')[] = ['users', 'items'], layout: 'factors' | 'factor-rows' = 'factors'): Promise<PlacedFactors> {
   const name = dataSetName('model');
   const ref = (side: string): PartitionRef => ({ name: `${name}/${side}`, partition: 0, version: 0 });
   const refs = { users: ref('users'), items: ref('items') };
   const values = { users: model.userFactors, items: model.itemFactors };
-  await giveTo(ctx, at, sides.map((side) => [refs[side], { layout: 'factors', rows: keyCount(model[side]), columns: { values: values[side] } }]));
+  await giveTo(ctx, at, sides.map((side) => [refs[side], { layout, rows: keyCount(model[side]), columns: { values: values[side] } }]));
   return refs;
 }

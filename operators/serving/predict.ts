@@ -12,7 +12,7 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { keyTypeOfColumn } from '../ratings/columns.ts';
-import { type FactorModel, lookupOf, type PlacedFactors, placeFactors } from './factor-model.ts';
+import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
 import { takeRows } from '../ratings/take-rows.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
@@ -69,8 +69,8 @@ export class Predict implements Operator {
   async *#predict(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
     const holdings = new Holdings(ctx);
     try {
-      const { place, parallelism } = computeDevice(ctx.executor).info;
-      const factors = await placeFactors(this.#model, place, holdings.ctx);
+      const { parallelism } = computeDevice(ctx.executor).info;
+      const factors = await placeForPairs(this.#model, holdings.ctx);
       for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, (batch) => this.#score(batch, factors, holdings.ctx))) {
         const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
         const data = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children: [...batch.data.children, column] });
@@ -83,7 +83,7 @@ export class Predict implements Operator {
     }
   }
 
-  async #score(batch: RecordBatch, factors: PlacedFactors, ctx: ExecutionContext) {
+  async #score(batch: RecordBatch, factors: PairFactors, ctx: ExecutionContext) {
     return { batch, ...(await scorePairs(batch, this.#columns, this.#model, factors, ctx)) };
   }
 }
@@ -103,10 +103,10 @@ export async function scorePairs(
   batch: RecordBatch,
   columns: { readonly user: string; readonly item: string },
   model: FactorModel,
-  factors: PlacedFactors,
+  factors: PairFactors,
   ctx: ExecutionContext,
 ): Promise<ScoredPairs> {
-  const { place } = computeDevice(ctx.executor).info;
+  const { at: place } = factors;
   const users = lookupOf(model.users).positions(batch, columns.user);
   const items = lookupOf(model.items).positions(batch, columns.item);
   const known = new Uint32Array(batch.numRows);

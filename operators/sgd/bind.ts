@@ -95,7 +95,7 @@ class Binding {
     const startStages = bind(this.#planned.start).filter(({ name: stage }) => resident || stage !== 'place-ratings');
     const unfitted: PhysicalPlan = { ...this.#planned, datasets, start: startStages, round: bind(this.#planned.round), measure: bind(this.#planned.measure) };
     const phases = { start: this.#start === undefined ? unfitted.start : startFrom(unfitted, this.#start.rowSums !== undefined, this.#epoch), round: unfitted.round, measure: unfitted.measure, end: unfitted.end };
-    const bound: BoundPlan = { name, devices: this.#planned.devices, datasets, phases, given: refs, slices, bands, blockSizes, ...(blockFields ? { blockFields } : {}) };
+    const bound: BoundPlan = { name, devices: this.#planned.devices, datasets, phases, given: refs, slices, bands, blockSizes, ...(blockFields ? { blockFields } : {}), ...(this.#planned.measureBytes ? { measureBytes: this.#planned.measureBytes } : {}) };
     const peak = peakOf(bound, contracts, this.#planned.keep);
     const plan: PhysicalPlan = { ...unfitted, memory: { ...peak, [HOST]: Math.max(this.#planned.memory[HOST] ?? 0, peak[HOST] ?? 0) } };
     return { plan, bound, given: [...given, ...this.#givenFactors(bound, rowRanges, columnRanges, width)] };

@@ -10,6 +10,7 @@ import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, buffersBeyondBinding, factorStride, fits, spilledLoadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
+import { rankingBytes } from '../training/planned-measures.ts';
 import { layoutOf } from './bytes.ts';
 import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport, dominantItem } from './schedules/convergence.ts';
@@ -101,6 +102,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
     ...stages,
     rounds: params.maxIter,
     keep: { start: true, best: params.earlyStop !== undefined },
+    ...rankingBytes(params, profile, device, true),
     reasons: [
       ...shrinkReason(params),
       ...rankingReasons(params, 'epoch'),

@@ -2,6 +2,7 @@ import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { wholeRows } from '../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
@@ -10,6 +11,7 @@ import type { ModelRows } from '../training/model-rows.ts';
 import { type SideNorms, trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
+import { ofCourse } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
@@ -61,6 +63,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
   const metric = rankingMetricOf(params);
   const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(data.block, data) }, ctx);
   let run = plan(devices);
+  let steps: BoundPlan | undefined;
   const { factors, ...result } = await runLoop<TrainedFactors>(
     {
       called: 'epoch',
@@ -77,7 +80,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
         const laying = layOut(data, test, scheduleOf(planned), params.seed, ctx);
         const given = from?.factors ?? (start && trainedFrom(start, data, params));
         const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given, 1 + (from?.iteration ?? 0));
-        run = bound;
+        [run, steps] = [bound, made.bound];
         return { ...sgdTraining(data, params, rate, start !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, given: [...made.given], keep: bound.keep };
       },
     },
@@ -85,7 +88,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
   );
   const { userFactors, itemFactors } = modelFactors(factors.rows, factors.columns, data, params);
   const features = params.rank + (params.biases ? 2 : 0);
-  return { ...result, sides: { users: wholeRows(userFactors, features), items: wholeRows(itemFactors, features) }, plan: run };
+  return { ...result, sides: { users: wholeRows(userFactors, features), items: wholeRows(itemFactors, features) }, plan: steps ? ofCourse(run, steps, result) : run };
 }
 
 function toMatrices({ rows, columns, rowSums, columnSums }: TrainedFactors): Matrices {

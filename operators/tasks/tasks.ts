@@ -189,7 +189,7 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
    */
   'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number; readonly exponent?: number; readonly plainWeights?: readonly [number, number, number] }; values: { sum: number; plain: number } };
 
-  /** x_uᵀθ_v for each pair. Inputs: `pairs`, `rowFactors`, `columnFactors`. Output: `predictions`. */
+  /** x_uᵀθ_v for each pair. Inputs: `pairs`, and `rowFactors`, `columnFactors`: matrices, or on a CPU both as host memory (layout factor-rows, `values` Float32[rows x rank]). Output: `predictions`. */
   predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
 
   /**

@@ -56,6 +56,7 @@ class Loop<Factors> {
   #copied = performance.now();
   readonly #copies: (readonly Partition[])[] = [];
   #wait: number;
+  #keptOlder = false;
 
   constructor(options: LoopOptions<Factors>, ctx: ExecutionContext) {
     this.#options = options;
@@ -79,7 +80,7 @@ class Loop<Factors> {
         const training = await this.#options.prepare(devices, this.#copy);
         const result = await Holdings.measured(ctx, (held) => {
           this.#ctx = held;
-          return this.#train(training).finally(() => this.#copies.splice(0).forEach(dropCopy));
+          return this.#train(training).finally(() => this.#dropCopies());
         });
         this.#phase.end(this.#iterations.length);
         return result;
@@ -104,7 +105,7 @@ class Loop<Factors> {
   /** The result of a run that ends with a copy. */
   #endOf(copy: HostCopy<Factors>): LoopResult<Factors> {
     const { factors, iteration } = copy.best ?? copy;
-    return { factors, iterations: copy.iterations, bestIteration: iteration };
+    return { factors, iterations: copy.iterations, bestIteration: iteration, keptOlder: this.#keptOlder };
   }
 
   async #train(training: Training<Factors>): Promise<LoopResult<Factors>> {
@@ -121,6 +122,7 @@ class Loop<Factors> {
     let ahead: RoundAhead | undefined;
     for (let number = first + 1; number <= maxIter; ) {
       const kept = keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions);
+      this.#keptOlder ||= keep.best && 'versions' in best && best.number !== good.number;
       const started = performance.now();
       const params = training.round(number);
       const round = ahead?.of(good.versions, params, kept) ?? this.#expandRound(training, good.versions, { number, params }, kept);
@@ -142,6 +144,7 @@ class Loop<Factors> {
       const errors = testMetrics === undefined ? measured : { ...measured, testMetrics };
       // A kill loses an interval at most.
       await checkpoints?.ready();
+      if (!losable) this.#dropCopies();
       if (goodLoss !== undefined ? training.diverged(errors.loss, goodLoss) : !Number.isFinite(errors.loss)) {
         if (training.slower === undefined || ++restarts > MOST_RESTARTS) throw training.divergence(number, errors.loss, goodLoss ?? errors.loss);
         await this.#free(training, versions, kept);
@@ -171,7 +174,7 @@ class Loop<Factors> {
       if (ends) break;
       number++;
     }
-    return { factors: await this.#factorsOf(training, best, true), iterations: this.#iterations, bestIteration: best.number };
+    return { factors: await this.#factorsOf(training, best, true), iterations: this.#iterations, bestIteration: best.number, keptOlder: this.#keptOlder };
   }
 
   #measures(number: number): boolean {
@@ -224,11 +227,16 @@ class Loop<Factors> {
   async #fetch(training: Training<Factors>, versions: Versions, last = false): Promise<Factors> {
     using _ = this.#ctx.metrics.begin('fetch factors');
     const results = await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx);
-    if (training.bound.devices.some(({ ownMemory }) => ownMemory)) this.#countCopy(results.handed);
+    const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
+    if (losable || (this.#options.checkpoints !== undefined && !last)) this.#countCopy(results.handed);
     return training.factors(results, last);
   }
 
-  /** Counts a copy of a device's factors: the last one, and the one before it, are alive. */
+  #dropCopies(): void {
+    this.#copies.splice(0).forEach(dropCopy);
+  }
+
+  /** Counts a copy of the factors: the last one, and the one before it, are alive. */
   #countCopy(partitions: readonly Partition[]): void {
     if (this.#copies.length === 2) this.#copies.splice(0, 1).forEach(dropCopy);
     for (const partition of partitions) hostMeter.hold(partition);

@@ -56,6 +56,8 @@ export interface LoopResult<Factors> {
   readonly iterations: readonly TrainingIteration[];
   /** The iteration whose factors these are. */
   readonly bestIteration: number;
+  /** True where a round ran while the factors of an earlier one than the last were kept as the best. */
+  readonly keptOlder: boolean;
   /** Set when the last device was lost: the factors are those that had reached the host by then. */
   readonly lost?: DeviceLostError;
 }

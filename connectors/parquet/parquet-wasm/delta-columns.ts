@@ -4,26 +4,14 @@ import type { CompressionCodec, FileMetaData } from 'hyparquet';
 import { parquetHeader, readColumn } from 'hyparquet/src/column.js';
 import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
 import { getSchemaPath } from 'hyparquet/src/schema.js';
-import * as zlib from 'node:zlib';
-import { unpackBlock } from '../../compression/lz4-block.ts';
-import { hasZstd } from '../../compression/compressions.ts';
 import type { RowGroupInfo } from '../footer.ts';
+import { pageCodecs, type UnpackPage } from '../pages/unpack-page.ts';
 
 /** Most bytes of a page before and after it is unpacked. */
 const PAGE_BYTES = 2 ** 31 - 1;
 
-type Unpack = (bytes: Uint8Array, size: number) => Uint8Array;
-
-const unpackers: Partial<Record<CompressionCodec, Unpack>> = {
-  GZIP: (bytes, size) => zlib.gunzipSync(bytes, { maxOutputLength: size }),
-  BROTLI: (bytes, size) => zlib.brotliDecompressSync(bytes, { maxOutputLength: size }),
-  LZ4_RAW: (bytes, size) => {
-    const target = new Uint8Array(size);
-    unpackBlock(bytes, target, 0, size);
-    return target;
-  },
-  ...(hasZstd() && { ZSTD: (bytes, size) => zlib.zstdDecompressSync(bytes, { maxOutputLength: size }) }),
-};
+const { gzip, brotli, lz4_raw, zstd } = pageCodecs;
+const unpackers: Partial<Record<CompressionCodec, UnpackPage>> = { GZIP: gzip, BROTLI: brotli, LZ4_RAW: lz4_raw, ...(zstd && { ZSTD: zstd }) };
 
 /**
  * Columns of whole numbers of 32 bits or fewer whose differences are stored (DELTA_BINARY_PACKED): the decoder breaks down where a difference needs 33 bits, as between

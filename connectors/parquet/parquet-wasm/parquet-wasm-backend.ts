@@ -1,223 +1,101 @@
-import { counted } from '../../../engine/format.ts';
-import { DataType, makeData, RecordBatch, RecordBatchReader, Schema, Struct, tableFromIPC } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
-import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
-import { DataError, FactorFlowError } from '../../../engine/errors.ts';
-import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
-import { plainBatches, plainSchema } from '../../files/plain-columns.ts';
+import { Schema } from 'apache-arrow';
+import { DataError } from '../../../engine/errors.ts';
+import { fileProblem } from '../../files/file-problem.ts';
+import { isUrl } from '../../files/path-kinds.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import { readFooterOf } from '../footer-file.ts';
+import { footerSchema } from '../pages/footer-schema.ts';
+import { PageProblem } from '../pages/page-problem.ts';
+import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
 import { openRandomAccess } from '../random-access.ts';
-import type { RandomAccess } from '../random-access.ts';
-import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
-import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
-import { StreamRows } from './stream-rows.ts';
-import { FileBlob } from './file-blob.ts';
 import type { FetchCounter } from './file-blob.ts';
 import { createWasmWriter } from './parquet-wasm-writer.ts';
-import { hasUnreadDictionaries, withoutHints } from './type-hints.ts';
-import { isTrap, WasmInstance } from './wasm-instance.ts';
+import type { WasmDecoder } from './wasm-decoder.ts';
 
-/** The default backend: the Rust implementation, compiled to WebAssembly. It reads every codec and encoding. */
+/**
+ * The default backend. Numbers in the usual pages are read page by page; everything else by a decoder of every codec and encoding, which is loaded at its
+ * first use.
+ */
 export const parquetWasmBackend: ParquetBackend = {
   name: 'parquet-wasm',
   open: openFile,
   create: createWasmWriter,
 };
 
-async function openFile(file: string): Promise<WasmFileReader> {
-  let handle: RandomAccess | undefined;
-  const instance = WasmInstance.take();
+async function openFile(file: string): Promise<FileReader> {
+  const handle = await openRandomAccess(file).catch((error: unknown) => {
+    throw fileProblem(error, 'read', file);
+  });
   const counter: FetchCounter = { fetches: 0, bytes: 0 };
   try {
-    handle = await openRandomAccess(file);
     const footer = await readFooterOf(handle, file);
-    let blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
-    const opened = () => instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
-    const schemaOf = (of: ParquetFile) => instance.guardSync(() => tableFromIPC(of.schema().intoIPCStream()).schema);
-    let parquet = await opened();
-    let stored = schemaOf(parquet);
-    const bare = hasUnreadDictionaries(stored) ? await withoutHints(blob) : undefined;
-    if (bare !== undefined) {
-      instance.guardSync(() => parquet.free());
-      blob = bare;
-      parquet = await opened();
-      stored = schemaOf(parquet);
-    }
-    const schema = plainSchema(stored);
-    const info = { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups };
-    return new WasmFileReader(info, stored, handle, blob, instance, parquet, counter);
+    const opened = { file, handle, footer, counter };
+    const schema = isUrl(file) ? undefined : footerSchema(footer);
+    if (schema !== undefined) return new FileReader(opened, { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups });
+    const decoder = await openDecoder(opened);
+    return new FileReader(opened, decoder.info, decoder);
   } catch (error) {
-    await handle?.close();
-    instance[Symbol.dispose]();
-    throw problem(counter.failure ?? error, file);
+    await handle.close();
+    throw fileProblem(error, 'read', file);
   }
 }
 
-/** An open file with a decoder of its own. */
-class WasmFileReader implements ParquetFileReader {
+async function openDecoder(file: PageFile): Promise<WasmDecoder> {
+  return (await import('./wasm-decoder.ts')).openDecoder(file);
+}
+
+class FileReader implements ParquetFileReader {
   readonly info: ParquetFileInfo;
   readonly counter: FetchCounter;
-  /** The decoder's columns, before strings are made plain. */
-  readonly #stored: Schema;
-  readonly #handle: RandomAccess;
-  readonly #blob: FileBlob;
-  #instance: WasmInstance;
-  #parquet: ParquetFile;
+  readonly #opened: PageFile;
+  #decoder: WasmDecoder | undefined;
   #closed = false;
 
-  constructor(info: ParquetFileInfo, stored: Schema, handle: RandomAccess, blob: FileBlob, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
-    this.info = info;
-    this.#stored = stored;
-    this.#handle = handle;
-    this.#blob = blob;
-    this.#instance = instance;
-    this.#parquet = parquet;
-    this.counter = counter;
+  constructor(opened: PageFile, info: ParquetFileInfo, decoder?: WasmDecoder) {
+    [this.#opened, this.info, this.counter, this.#decoder] = [opened, info, opened.counter, decoder];
   }
 
   async *read(options: ReadOptions): AsyncGenerator<LocatedBatch> {
-    const { file, rowGroups } = this.info;
-    const wanted = options.rowGroups ?? [...rowGroups.keys()];
-    const columns = options.columns;
-    if (columns?.length === 0) throw new DataError('no column is wanted', { phase: 'read', file });
-    const schema = new Schema(this.#stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
-    const text = schema.fields.filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type)).map(({ name }) => name);
-    for (const rowGroup of wanted) {
-      const { rows, firstRow } = rowGroups[rowGroup];
-      const sizes = new StreamRows(rowGroups[rowGroup], schema.fields.length, text, options.batchSize);
-      const none: ReadonlyMap<string, Data> = new Map();
-      let apart = none;
+    const { file, rowGroups, schema: all } = this.info;
+    const schema = new Schema(all.fields.filter(({ name }) => options.columns?.includes(name) ?? true));
+    for (const rowGroup of options.rowGroups ?? rowGroups.keys()) {
+      if (isUrl(file) || schema.fields.length === 0 || !hasPlainPages(this.#opened.footer, rowGroups[rowGroup], schema)) {
+        yield* this.#decode({ ...options, rowGroups: [rowGroup] });
+        continue;
+      }
+      const { firstRow } = rowGroups[rowGroup];
       let done = 0;
-      while (done < rows) {
-        const before = done;
-        try {
-          for await (const batch of this.#readBeside(apart, rowGroup, done, sizes, schema, options)) {
-            yield { batch, rowGroup, firstRow: firstRow + done };
-            done += batch.numRows;
-          }
-        } catch (error) {
-          const failure = this.counter.failure ?? error;
-          if (isTrap(failure) && apart === none) {
-            const beside = await this.#readApart(rowGroup, schema).catch(() => none);
-            if (beside.size > 0) {
-              apart = beside;
-              await this.#restart();
-              continue;
-            }
-          }
-          // The text of a batch may have been too much for the decoder's memory.
-          if (!isTooMuch(failure)) throw problem(failure, file, rowGroup);
-          if (!sizes.shrink()) throw sizes.beyond(file, rowGroup) ?? problem(failure, file, rowGroup);
-          await this.#restart();
-          continue;
+      try {
+        for await (const batch of readPages(this.#opened, rowGroup, schema, options.batchSize, options.borrowed ?? false)) {
+          yield { batch, rowGroup, firstRow: firstRow + done };
+          done += batch.numRows;
         }
-        if (done === before) break;
+      } catch (error) {
+        if (!(error instanceof PageProblem)) throw error;
+        yield* this.#decodeFrom(done, error, { ...options, rowGroups: [rowGroup] });
       }
-      if (done !== rows) throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${rows}`, { phase: 'read', file, rowGroup });
     }
   }
 
-  /** The columns that the decoder may break down on. */
-  async #readApart(rowGroup: number, schema: Schema): Promise<ReadonlyMap<string, Data>> {
-    const fields = deltaColumns(this.info.rowGroups[rowGroup], schema.fields);
-    if (fields.length === 0) return new Map();
-    const metadata = await deltaMetadata(this.#blob);
-    const columns = new Map<string, Data>();
-    for (const field of fields) columns.set(field.name, await readDeltaColumn(this.#blob, metadata, rowGroup, field));
-    return columns;
-  }
-
-  /** Rows as `#readRows` gives them, with the columns that were read apart. */
-  async *#readBeside(apart: ReadonlyMap<string, Data>, rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, options: ReadOptions): AsyncGenerator<RecordBatch> {
-    if (apart.size === 0) return yield* this.#readRows(rowGroup, offset, sizes, schema, options);
-    const others = new Schema(schema.fields.filter(({ name }) => !apart.has(name)));
-    const whole = plainSchema(schema);
-    const joined = (from: number, rows: number, batch?: RecordBatch) => {
-      const children = schema.fields.map(({ name }) => apart.get(name)?.slice(from, rows) ?? (batch?.getChild(name)?.data[0] as Data));
-      return new RecordBatch(whole, makeData({ type: new Struct(whole.fields), length: rows, nullCount: 0, children }));
-    };
-    let from = offset;
-    if (others.fields.length > 0) {
-      for await (const batch of this.#readRows(rowGroup, offset, sizes, others, { ...options, columns: others.fields.map(({ name }) => name) })) {
-        yield joined(from, batch.numRows, batch);
-        from += batch.numRows;
-      }
-      return;
-    }
-    for (const { rows } = this.info.rowGroups[rowGroup]; from < rows; from += options.batchSize) yield joined(from, Math.min(options.batchSize, rows - from));
-  }
-
-  /** Some rows of a row group from `offset` on. */
-  async *#readRows(rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, { columns, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
-    const [instance, parquet] = [this.#instance, this.#parquet];
-    // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
-    const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
-    const wish = { batchSize: sizes.batch, limit: sizes.limit, rowGroups: [rowGroup], ...(offset > 0 && { offset }), ...exact };
-    const asNumbers = hasOnlyNumbers(schema);
-    const stream = await instance.guard(() => parquet.stream(wish));
-    const reader = stream.getReader();
-    let [rows, size] = [0, 0];
+  /** The rest of a row group with pages that the decoder may know. Its error gets the name of the column. */
+  async *#decodeFrom(skip: number, { column, message }: PageProblem, options: ReadOptions): AsyncGenerator<LocatedBatch> {
     try {
-      for (;;) {
-        const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
-        if (done || value === undefined) return sizes.see(size, rows);
-        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed));
-        if (numbers) {
-          try {
-            yield numbers;
-          } finally {
-            instance.guardSync(() => value.free());
-          }
-          continue;
-        }
-        const bytes = instance.guardSync(() => value.intoIPCStream());
-        size += bytes.length;
-        for (const batch of RecordBatchReader.from(bytes)) {
-          rows += batch.numRows;
-          yield* plainBatches(onlyColumns(batch, columns));
-        }
-      }
-    } finally {
-      await instance.guard(() => reader.cancel()).catch(() => instance.discard());
+      yield* this.#decode({ ...options, skip });
+    } catch (error) {
+      if (!(error instanceof DataError) || error.details.column !== undefined) throw error;
+      throw new DataError(`${error.summary} (${message})`, { ...error.details, column });
     }
   }
 
-  /** Opens the file in another decoder. */
-  async #restart(): Promise<void> {
-    this.#instance.discard();
-    this.#instance = WasmInstance.take();
-    this.#parquet = await this.#instance.guard(() => this.#instance.wasm.ParquetFile.fromFile(this.#blob));
+  async *#decode(options: ReadOptions): AsyncGenerator<LocatedBatch> {
+    this.#decoder ??= await openDecoder(this.#opened);
+    yield* this.#decoder.read(options);
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    try {
-      this.#instance.guardSync(() => this.#parquet.free());
-    } catch {
-      this.#instance.discard();
-    }
-    this.#instance[Symbol.dispose]();
-    await this.#handle.close();
+    await this.#decoder?.close();
+    await this.#opened.handle.close();
   }
-}
-
-function onlyColumns(batch: RecordBatch, columns: readonly string[] | undefined): RecordBatch {
-  if (columns === undefined || columns.length === batch.numCols) return batch;
-  return batch.selectAt([...batch.schema.fields.keys()].filter((index) => columns.includes(batch.schema.fields[index].name)));
-}
-
-/** True for failures that a batch of fewer rows may not meet: no memory, or offsets of text beyond 32 bits. */
-function isTooMuch(error: unknown): boolean {
-  return isTrap(error) || (!(error instanceof FactorFlowError) && messageOf(error).includes('overflow'));
-}
-
-/** An error that names the place. The decoder throws plain strings, errors of its own, or traps. */
-function problem(error: unknown, file: string, rowGroup?: number): Error {
-  if (error instanceof FactorFlowError) return error;
-  const details = { phase: 'read', file, rowGroup, cause: error };
-  if (isTrap(error)) return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
-  if (errorCode(error) !== undefined) return fileProblem(error, 'read', file);
-  return new DataError(`the Parquet data cannot be decoded: ${messageOf(error)}`, details);
 }

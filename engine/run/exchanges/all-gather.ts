@@ -10,7 +10,8 @@ export interface Gathering {
   /** A part when it is its turn. */
   part(part: number): Located;
   readonly places: readonly Place[];
-  readonly wire: Wire;
+  /** Undefined where the places compute in the memory of this process. */
+  readonly wire: Wire | undefined;
   /** Names the matrix of all rows. */
   whole(): PartitionRef;
   shape(place: Place): MatrixShape;

@@ -33,7 +33,7 @@ export function exchangeCost({ how, bytes, places, groups }: ExchangeShape, link
   const [partial, sum] = [named('partials'), named('sums')];
   const shape = () => ({ rows: 1, columns: 1, stride: 1 });
   const reduction: Reduction = {
-    slice: (slice) => ({ rows: 1, partials: places.map((at, k) => ({ ref: partial(slice * places.length + k), at })), owner: how === 'reduce-to-one' ? places[0] : places[slice] }),
+    slice: (slice) => ({ rows: 1, partials: places.map((at, k) => ({ ref: partial(slice * places.length + k), at })), owner: how === 'reduce-to-one' ? places[0] : places[slice], wire: 'f32' }),
     sum,
     shape,
   };

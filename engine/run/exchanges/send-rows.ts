@@ -13,13 +13,22 @@ export interface Located {
 
 /**
  * Sends the rows of a part to the tasks that `use` adds at places: where the part lies they read it as it is, at the other places a copy, which comes by way of host
- * memory and goes behind its task. The rows come down once, however many places they go to. `use` gives the id of its step.
+ * memory and goes behind its task. The rows come down once, however many places they go to. Places that compute in the memory of this process have no wire: the copies come one at a
+ * time, since they take memory there. `use` gives the id of its step.
  */
-export function sendRows(list: StepList, stage: string, { ref, at, also = [] }: Located, places: readonly Place[], wire: Wire, use: (place: Place) => number): void {
+export function sendRows(list: StepList, stage: string, { ref, at, also = [] }: Located, places: readonly Place[], wire: Wire | undefined, use: (place: Place) => number): void {
   const has = [at, ...also];
   for (const place of places) if (has.includes(place)) use(place);
   const others = places.filter((place) => !has.includes(place));
   if (others.length === 0) return;
+  if (wire === undefined) {
+    for (const place of others) {
+      list.move(stage, ref, at, place);
+      use(place);
+      list.free(stage, place, [ref]);
+    }
+    return;
+  }
   list.move(stage, ref, at, HOST, { wire });
   const read = others.map((place) => {
     list.move(stage, ref, HOST, place, { wire });

@@ -6,6 +6,7 @@ import { moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts'
 import type { Reduction } from '../exchanges/reduce.ts';
 import { reduceScatter } from '../exchanges/reduce-scatter.ts';
 import { reduceToOne } from '../exchanges/reduce-to-one.ts';
+import type { Wire } from '../step.ts';
 import type { StepList } from '../step-list.ts';
 import { shapeAt } from './shape-at.ts';
 import type { StageParts } from './stage-parts.ts';
@@ -61,11 +62,16 @@ export class Exchanges {
       rows: set.parts.map(({ rows }) => rows),
       part: (part) => ({ ref: this.#versions.current(set, part), at: at[part], also: set.parts[part].at.slice(1) }),
       places: whole.parts[0].at,
-      wire: whole.half === 'only' ? 'f16' : 'f32',
+      wire: this.#wire(whole.half === 'only' ? 'f16' : 'f32'),
       whole: () => this.#versions.next(stage, whole, 0),
       shape: (place) => shapeAt(this.#bound, whole, 0, place),
     });
     return { at, run };
+  }
+
+  /** The form in which devices with memory of their own send rows. */
+  #wire(form: Wire): Wire | undefined {
+    return this.#bound.devices[0].ownMemory ? form : undefined;
   }
 
   #reduce(stage: string, partials: DataSet, sums: DataSet, { how, groups }: Extract<Exchange, { readonly how: 'reduce-to-one' | 'reduce-scatter' }>): StageParts {
@@ -75,6 +81,7 @@ export class Exchanges {
         rows: sums.parts[slice].rows,
         partials: Array.from({ length: each }, (_, k) => ({ ref: this.#versions.current(partials, slice * each + k), at: partials.parts[slice * each + k].at[0] })),
         owner: sums.parts[slice].at[0],
+        wire: this.#wire('f32'),
       }),
       sum: (slice) => this.#versions.next(stage, sums, slice),
       shape: (slice, place) => shapeAt(this.#bound, sums, slice, place),

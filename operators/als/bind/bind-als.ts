@@ -3,12 +3,15 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
+import { HOST } from '../../../engine/plan/place.ts';
 import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import type { Given } from '../../../engine/run/run-steps.ts';
+import { peakOf } from '../../../engine/run/walk.ts';
 import { lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
 import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { contracts } from '../../tasks/tasks.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { gridOf, isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid, sides } from '../plan/grid.ts';
 import { startNorm } from '../rating-unit.ts';
@@ -16,6 +19,9 @@ import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
 import { BoundSets } from './bound-sets.ts';
 import { alsSlices, type SideBlocks } from './slices.ts';
 import { givenFactors, startFrom } from './start.ts';
+
+/** The first part of the names of a training's partitions. */
+export const ALS = 'als';
 
 export interface BoundAls {
   /** The plan with the cuts and the counts of the data. */
@@ -33,7 +39,7 @@ export interface BoundAls {
 export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParams, start?: AlsStart): BoundAls {
   const grid = gridOf(planned);
   const cuts = { users: cutOf(data.byUser, grid.users), items: cutOf(data.byItem, grid.items) };
-  const name = dataSetName('als');
+  const name = start?.name ?? dataSetName(ALS);
   const sets = new BoundSets(planned);
   const columnCuts: ColumnCut[] = [];
   const giveRatings = (set: string, side: Side, whole: SortedRatings): SideBlocks => {
@@ -78,8 +84,15 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage, params), slices));
   const plan: PhysicalPlan = { ...planned, datasets: sets.datasets, start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
-  const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: sets.refs, slices };
-  return { plan, bound, columnCuts, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
+  const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: sets.refs, slices, ...(plan.measureBytes ? { measureBytes: plan.measureBytes } : {}) };
+  return { plan: withRealCuts(plan, bound), bound, columnCuts, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
+}
+
+/** The plan with the memory of its real cuts: parts of as many ratings have unlike numbers of rows. */
+function withRealCuts(plan: PhysicalPlan, bound: BoundPlan): PhysicalPlan {
+  if (plan.datasets.every(({ parts }) => parts.length === 1)) return plan;
+  const peak = peakOf(bound, contracts, plan.keep);
+  return { ...plan, memory: { ...plan.memory, ...peak, [HOST]: Math.max(plan.memory[HOST] ?? 0, peak[HOST] ?? 0) } };
 }
 
 /** The parts of a side: those that its ratings have already, else as many as the plan has, balanced by ratings. */

@@ -7,6 +7,7 @@ import { loadStages } from '../../planner/load-stages.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { blockBytes, blockLimit, loadingBytes as ratingLoadingBytes, partLoadingBytes, requireBindings, requireDeviceFit, spilledLoadingBytes } from '../../planner/sizes.ts';
 import { contracts } from '../../tasks/tasks.ts';
+import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { alsDataSets } from './data-sets.ts';
@@ -16,6 +17,9 @@ import { isInBlocks, sides, verticalParts } from './grid.ts';
 import { fixStages, updateStage } from './half-iteration.ts';
 import { endStages, measuring, startStages } from './phases.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
+
+/** Bytes of factors that a thread makes a file's frame from, and the frame. */
+const WRITTEN_BYTES = 32 << 20;
 
 /**
  * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the other is solved by model
@@ -41,14 +45,16 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
     end: endStages(problem),
     rounds: params.maxIter,
     keep: { start: false, best: params.earlyStop !== undefined },
+    ...(params.implicitPrefs ? {} : rankingBytes(params, { ...rows, ratings: nz, testRatings }, device)),
     reasons: planReasons(problem),
   };
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)))) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const inFiles = sides.every((side) => grid[side].ratings === 'spill');
   const loadingBytes = inFiles ? partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q)))) : nz > blockLimit.ratings ? ratingLoadingBytes(nz) : spilledLoadingBytes(nz);
-  // At the end the parts of the factors, the whole of them, those with their biases, and what is written; ratings in memory take more than these.
-  const endBytes = inFiles ? 4 * 4 * (params.rank + 2) * (rows.users + rows.items) : 0;
+  // At the end a copy of the parts of the factors, and what each thread writes at a time; ratings in memory take more than these.
+  const copied = 4 * (params.rank + 2) * (rows.users + rows.items);
+  const endBytes = inFiles ? copied + Math.min(copied, host.parallelism * WRITTEN_BYTES) : 0;
   const hostBytes = Math.max(endBytes, loadingBytes + (testRatings === undefined ? 0 : blockBytes(rows.users, testRatings)), peak[HOST] ?? 0);
   const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: hostBytes + (device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0) } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');

@@ -60,7 +60,7 @@ test('plain rows have the values of the scanner of all rows, up to the first tha
     bytes.set(content);
     const bounds = { to: Math.min(to, content.length), limit, atEnd: false };
     const layout = layoutOf(types, given, decimalComma);
-    const plain = PlainRows.of(layout, wanted, 8) as PlainRows;
+    using plain = PlainRows.of(layout, wanted, 8) as PlainRows;
     const end = plain.scan(bytes, 0, bounds);
     const columns = plain.columns(false);
     read += plain.rows;
@@ -95,7 +95,7 @@ test.each([1, 2, 3])('a file with rows of all kinds reads as without the fast wa
 test('rows that a consumer borrows lie in the same memory', () => {
   const layout = layoutOf(['int32', 'float64'], [false, false], false);
   const bytes = Buffer.from('1;2.5\n3;4.5\n5;6.5\n \n');
-  const plain = PlainRows.of(layout, [0, 1], 1) as PlainRows;
+  using plain = PlainRows.of(layout, [0, 1], 1) as PlainRows;
   const bounds = { to: bytes.length - 1, limit: bytes.length, atEnd: true };
   const next = plain.scan(bytes, 0, bounds);
   const [borrowed] = plain.columns(true);
@@ -105,4 +105,16 @@ test('rows that a consumer borrows lie in the same memory', () => {
   const [own] = plain.columns(false);
   plain.scan(bytes, third, bounds);
   expect([...(own.values as Int32Array)]).toEqual([3]);
+});
+
+test('files of several megabytes that are read at the same time have their own rows, also where a megabyte ends inside one', async () => {
+  const fields = (file: number, i: number) => [i + file, (i * 7919) % 1_000_003, `${'x'.repeat((i % 7) + 1)}${file}`] as const;
+  const read = async (file: number) => {
+    const path = join(folder, `large-${file}.csv`);
+    writeFileSync(path, `user,item,title\n${Array.from({ length: 90_000 }, (_, i) => fields(file, i).join(',')).join('\n')}\n`);
+    const found = await readWhole(new TextSource(path));
+    const rows = 'rows' in found ? found.rows.map(([values]) => values) : [found.error];
+    expect(rows).toEqual(Array.from({ length: 90_000 }, (_, i) => JSON.stringify(fields(file, i))));
+  };
+  await Promise.all([read(1), read(2)]);
 });

@@ -1,0 +1,150 @@
+import { FactorFlowError } from '../../../engine/errors.ts';
+import { messageOf } from '../../files/file-problem.ts';
+import type { ColumnChunkInfo } from '../footer.ts';
+import { allPresent } from './all-present.ts';
+import type { FileWindow } from './file-window.ts';
+import { HEADER_BYTES, pageHeader, type PageHeader } from './page-header.ts';
+import type { PageKernel } from './page-kernel.ts';
+import { PageProblem } from './page-problem.ts';
+import { pageCodecs, type UnpackPage, unpackSnappy } from './unpack-page.ts';
+
+/** Encodings of values in a dictionary, and of indices into it. */
+const plain = ['PLAIN', 'PLAIN_DICTIONARY'];
+const indexed = ['RLE_DICTIONARY', 'PLAIN_DICTIONARY'];
+const STATE_BYTES = 24;
+
+/** True for a codec of pages that are read here. */
+export function isReadCodec(codec: string): boolean {
+  return codec === 'snappy' || pageCodecs[codec] !== undefined;
+}
+
+/**
+ * The numbers of one column of a row group, page by page: stored bytes are read a window at a time, one page is unpacked, and its values are given in
+ * pieces of any size, so memory does not grow with the row group.
+ */
+export class ColumnPages {
+  readonly #window: FileWindow;
+  readonly #kernel: PageKernel;
+  readonly #column: string;
+  /** Bytes of a value, 4 or 8. */
+  readonly #width: number;
+  readonly #optional: boolean;
+  readonly #unpack: UnpackPage;
+  /** Place of the next page's header. */
+  #at = 0;
+  #dictionary: { readonly at: number; readonly size: number } | undefined;
+  /** The values of the page that are not yet given: plain ones, or else those of the state of runs. */
+  #left = 0;
+  #plain: Uint8Array | undefined;
+  readonly #state: number;
+  #page = 0;
+  #pageRoom = 0;
+
+  constructor(window: FileWindow, { column, codec }: ColumnChunkInfo, width: 4 | 8, optional: boolean, kernel: PageKernel) {
+    [this.#window, this.#column, this.#width, this.#optional, this.#kernel] = [window, column, width, optional, kernel];
+    this.#unpack = codec === 'snappy' ? unpackSnappy(kernel) : pageCodecs[codec];
+    this.#state = kernel.reserve(STATE_BYTES);
+  }
+
+  /** Puts the next `rows` values at `out` of the kernel's memory. Throws PageProblem, or the file system's error. */
+  async fill(out: number, rows: number): Promise<void> {
+    try {
+      for (let done = 0; done < rows; ) {
+        while (this.#left === 0) await this.#nextPage();
+        const some = Math.min(this.#left, rows - done);
+        this.#give(out + done * this.#width, some);
+        this.#left -= some;
+        done += some;
+      }
+    } catch (error) {
+      if (error instanceof FactorFlowError) throw error;
+      throw new PageProblem(messageOf(error), this.#column);
+    }
+  }
+
+  #give(out: number, rows: number): void {
+    if (this.#plain !== undefined) {
+      const bytes = rows * this.#width;
+      this.#kernel.bytes.set(this.#plain.subarray(0, bytes), out);
+      this.#plain = this.#plain.subarray(bytes);
+      return;
+    }
+    const { at, size } = this.#dictionary as { at: number; size: number };
+    const { readRuns32, readRuns64 } = this.#kernel.functions;
+    const read = this.#width === 4 ? readRuns32 : readRuns64;
+    if (read(this.#state, rows, at, size, out) === 0) throw new Error('indices that the page or the dictionary does not have');
+  }
+
+  async #nextPage(): Promise<void> {
+    const rest = this.#window.size - this.#at;
+    if (rest <= 0) throw new Error('the pages end early');
+    const header = pageHeader(await this.#window.read(this.#at, Math.min(rest, HEADER_BYTES)));
+    if (header.bytes + header.packed > rest) throw new Error('a page that ends behind its column');
+    const packed = await this.#window.read(this.#at + header.bytes, header.packed);
+    this.#at += header.bytes + header.packed;
+    if (header.kind === 'dictionary') this.#takeDictionary(header, this.#unpacked(packed, header.unpacked));
+    else this.#takeValues(header, this.#valuesOf(header, packed));
+  }
+
+  #unpacked(packed: Uint8Array, size: number): Uint8Array {
+    const bytes = size === 0 && packed.length === 0 ? packed : this.#unpack(packed, size);
+    if (bytes.length !== size) throw new Error(`a page of ${bytes.length} bytes, whose header says ${size}`);
+    return bytes;
+  }
+
+  /** The values of a page behind its levels. */
+  #valuesOf({ unpacked, values, second }: PageHeader, packed: Uint8Array): Uint8Array {
+    if (second !== undefined) {
+      const [levels, rest] = [packed.subarray(0, second.levels), packed.subarray(second.levels)];
+      this.#requirePresent(levels, values);
+      if (second.isPacked) return this.#unpacked(rest, unpacked - second.levels);
+      if (packed.length !== unpacked) throw new Error(`a page of ${packed.length} bytes, whose header says ${unpacked}`);
+      return rest;
+    }
+    const bytes = this.#unpacked(packed, unpacked);
+    if (!this.#optional) return bytes;
+    if (bytes.length < 4) throw new Error('a page without levels');
+    const levels = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+    if (levels > bytes.length - 4) throw new Error('levels that end behind their page');
+    this.#requirePresent(bytes.subarray(4, 4 + levels), values);
+    return bytes.subarray(4 + levels);
+  }
+
+  #requirePresent(levels: Uint8Array, values: number): void {
+    if (this.#optional ? !allPresent(levels, values) : levels.length > 0) throw new Error('a page with nulls');
+  }
+
+  #takeDictionary({ values, encoding }: PageHeader, bytes: Uint8Array): void {
+    if (this.#dictionary !== undefined) throw new Error('a second dictionary');
+    if (!plain.includes(encoding) || bytes.length !== values * this.#width) throw new Error(`a dictionary of ${values} values in ${bytes.length} bytes (${encoding})`);
+    const at = this.#kernel.reserve(bytes.length);
+    this.#kernel.bytes.set(bytes, at);
+    this.#dictionary = { at, size: values };
+  }
+
+  #takeValues({ values, encoding }: PageHeader, bytes: Uint8Array): void {
+    this.#left = values;
+    if (encoding === 'PLAIN') {
+      if (bytes.length !== values * this.#width) throw new Error(`${values} values in ${bytes.length} bytes`);
+      this.#plain = bytes;
+      return;
+    }
+    if (!indexed.includes(encoding) || this.#dictionary === undefined) throw new Error(`the encoding ${encoding}`);
+    this.#plain = undefined;
+    if (bytes.length === 0) throw new Error('a page of indices without their width');
+    const indices = bytes.subarray(1);
+    const at = this.#place(indices);
+    new Uint32Array(this.#kernel.buffer, this.#state, STATE_BYTES / 4).set([at, at + indices.length, bytes[0], 0, 0, 0]);
+  }
+
+  /** The address of a page in the kernel's memory. */
+  #place(bytes: Uint8Array): number {
+    if (bytes.buffer === this.#kernel.buffer) return bytes.byteOffset;
+    if (bytes.length > this.#pageRoom) {
+      this.#pageRoom = 2 * bytes.length;
+      this.#page = this.#kernel.reserve(this.#pageRoom);
+    }
+    this.#kernel.bytes.set(bytes, this.#page);
+    return this.#page;
+  }
+}

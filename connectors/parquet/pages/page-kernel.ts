@@ -1,0 +1,68 @@
+import { pages } from '../generated/pages-wasm.ts';
+
+/** The functions of ../assembly, where layouts stand. */
+interface PageFunctions {
+  readRuns32(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
+  readRuns64(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
+  unpackSnappy(from: number, bytes: number, out: number, size: number): 0 | 1;
+}
+
+const WASM_PAGE = 1 << 16;
+/** Bytes behind what was taken that a kernel may look at: it reads words of 8 bytes. */
+const BEHIND = 16;
+/** Largest memory that is kept: WebAssembly memory never shrinks. */
+const KEPT_BYTES = 32 << 20;
+
+let module: WebAssembly.Module | undefined;
+/** Those that no reader uses. */
+const idle: WeakRef<PageKernel>[] = [];
+
+/** The loops over pages with a memory of their own, which one reader uses at a time. */
+export class PageKernel {
+  readonly functions: PageFunctions;
+  readonly #memory = new WebAssembly.Memory({ initial: 1 });
+  #end = BEHIND;
+
+  private constructor() {
+    module ??= new WebAssembly.Module(Buffer.from(pages, 'base64'));
+    this.functions = new WebAssembly.Instance(module, { env: { memory: this.#memory } }).exports as unknown as PageFunctions;
+  }
+
+  static take(): PageKernel {
+    while (idle.length > 0) {
+      const kernel = idle.pop()?.deref();
+      if (kernel !== undefined) return kernel;
+    }
+    return new PageKernel();
+  }
+
+  /** The memory, until the next `reserve`. */
+  get buffer(): ArrayBuffer {
+    return this.#memory.buffer;
+  }
+
+  get bytes(): Uint8Array {
+    return new Uint8Array(this.#memory.buffer);
+  }
+
+  /** The address of so many bytes, which hold until `clear`. Throws RangeError where there is no memory. */
+  reserve(bytes: number): number {
+    const at = this.#end;
+    const end = Math.ceil((at + bytes) / BEHIND) * BEHIND;
+    const missing = end + BEHIND - this.#memory.buffer.byteLength;
+    if (missing > 0) this.#memory.grow(Math.ceil(missing / WASM_PAGE));
+    this.#end = end;
+    return at;
+  }
+
+  /** Takes all memory back. */
+  clear(): void {
+    this.#end = BEHIND;
+  }
+
+  /** Gives the kernel to the next reader. */
+  giveBack(): void {
+    this.clear();
+    if (this.#memory.buffer.byteLength <= KEPT_BYTES) idle.push(new WeakRef(this));
+  }
+}
