@@ -119,7 +119,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(sgdWaveCountKernel, [{}]),
   sample(sgdWaveScatterKernel, [{}]),
   sample(spinKernel, [{}]),
-  sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
+  sample(squaredErrorKernel, [{ stride: 16, biased: true, half: false }, { stride: 112, biased: false, half: true }, { stride: 512, biased: true, half: true }]),
   sample(weightedNormKernel, [{}]),
   sample(predictKernel, [{ stride: 112 }]),
   sample(listedScoresKernel, [{}]),
