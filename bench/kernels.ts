@@ -6,7 +6,7 @@
  *     node bench/kernels.ts [ranks = 32,64,128] [scale = 0.1] [build = relaxed-simd | simd]
  */
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../cpu/handler.ts';
-import { availableBuild, type KernelBuild, loadKernels } from '../cpu/kernels.ts';
+import { availableBuild, compileKernels, type KernelBuild, loadKernels } from '../cpu/kernels.ts';
 import { squaredError } from '../cpu/tasks/squared-error.ts';
 import { topN } from '../cpu/tasks/top-n.ts';
 import { update } from '../cpu/tasks/update.ts';
@@ -33,7 +33,7 @@ function benchRank(rank: number): void {
   const stride = Math.ceil(rank / 8) * 8;
   const bytes = (m + n) * stride * 4 + SCRATCH_BYTES;
   const memory = new WebAssembly.Memory({ initial: 1 + Math.ceil(bytes / 65_536), maximum: 65_536, shared: true });
-  const kernels = loadKernels(memory, build);
+  const kernels = loadKernels(memory, compileKernels(build));
   const scratch = 65_536;
   const x: MatrixView = { pointer: scratch + SCRATCH_BYTES, rows: m, columns: rank, stride };
   const theta: MatrixView = { pointer: x.pointer + m * stride * 4, rows: n, columns: rank, stride };

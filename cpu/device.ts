@@ -15,7 +15,7 @@ import { sentPartition, type SentPartition } from '../engine/threads/wide-views.
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { Arena } from './arena.ts';
 import { type CpuTasks, type MatrixView, SCRATCH_BYTES } from './handler.ts';
-import { availableBuild, type KernelBuild } from './kernels.ts';
+import { availableBuild, compileKernels, type KernelBuild } from './kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
@@ -102,7 +102,7 @@ export class CpuDevice implements Device {
       strideStep: STRIDE_STEP,
       description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
-    const workerData: CpuWorkerData = { memory, build, handlers: handlers?.href };
+    const workerData: CpuWorkerData = { memory, compiled: compileKernels(build), handlers: handlers?.href };
     this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData }, { crashed: threadEnded });
   }
 

@@ -95,6 +95,26 @@ export interface Kernels extends SearchKernels {
     workspace: number,
     workspaceBytes: number,
   ): number;
+  /**
+   * The rows of the task `initialize`: of `rank` normal numbers with length `norm`, plus `shift`, as functions of keys (low, high: Uint32[rows]), which the seed's halves are mixed into.
+   * output: rows of `stride` numbers, 0 beside the factors from `first` on, and 1 at `oneAt` unless that is negative. work: 12 bytes for each of rank rounded up to 4.
+   */
+  drawRows(
+    low: number,
+    high: number,
+    rows: number,
+    seedLow: number,
+    seedHigh: number,
+    rank: number,
+    absolute: 0 | 1,
+    norm: number,
+    shift: number,
+    output: number,
+    stride: number,
+    first: number,
+    oneAt: number,
+    work: number,
+  ): void;
   /** y += a x; `bytes`: a multiple of 16. */
   addMultiple(y: number, a: number, x: number, bytes: number): void;
   /** Σ of `count` numbers in float64. */
@@ -299,10 +319,12 @@ export function availableBuild(): KernelBuild {
   });
 }
 
-/** Compiles the kernels for a shared memory of at most 65,536 pages. Each thread has an instance; instances share only the memory. */
-export function loadKernels(memory: WebAssembly.Memory, build: KernelBuild = availableBuild()): Kernels {
-  const text = atob(build === 'relaxed-simd' ? relaxedSimd : simd);
-  const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
-  return instance.exports as unknown as Kernels;
+/** The kernels compiled, once for all threads. */
+export function compileKernels(build: KernelBuild = availableBuild()): WebAssembly.Module {
+  return new WebAssembly.Module(Buffer.from(build === 'relaxed-simd' ? relaxedSimd : simd, 'base64'));
+}
+
+/** The kernels for a shared memory of at most 65,536 pages. Each thread has an instance; instances share only the memory. */
+export function loadKernels(memory: WebAssembly.Memory, compiled: WebAssembly.Module = compileKernels()): Kernels {
+  return new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Kernels;
 }

@@ -14,7 +14,7 @@ import { handlerOf } from './registry.ts';
 
 export interface CpuWorkerData {
   readonly memory: WebAssembly.Memory;
-  readonly build: 'relaxed-simd' | 'simd';
+  readonly compiled: WebAssembly.Module;
   /** The URL of a module with further handlers. */
   readonly handlers?: string;
 }
@@ -31,8 +31,8 @@ export interface CpuRequest {
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
-const { memory, build, handlers, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
-const kernels = loadKernels(memory, build);
+const { memory, compiled, handlers, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
+const kernels = loadKernels(memory, compiled);
 
 let collection = 0;
 

@@ -5,7 +5,7 @@ import type { Device, WireRequest } from '../engine/run/device.ts';
 import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { formatBytes } from '../engine/format.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray, type SharedColumn } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
@@ -200,12 +200,12 @@ export class GpuDevice implements Device {
     return { metrics, values: { tuning } };
   }
 
-  /** Ratings that were put before need not go again: the same arrays, which no task has written. */
+  /** Ratings and factors that were put before need not go again: the same memory, which no task has written. */
   #hasSame(key: string, partition: Partition): boolean {
     const stored = this.#store.get(key);
     if (stored?.host === undefined || stored.changed) return false;
     const [known, given] = [stored.host.columns, Object.entries(partition.columns)];
-    return partition.layout === 'rating-block' && given.length === Object.keys(known).length && given.every(([name, column]) => known[name] === column);
+    return (partition.layout === 'rating-block' || partition.layout === 'factors') && given.length === Object.keys(known).length && given.every(([name, column]) => isSame(known[name], column));
   }
 
   /** Shared memory that this thread, or soon the other, has no more use for; see collectGarbage. */
@@ -297,6 +297,10 @@ export class GpuDevice implements Device {
     this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.adapter.name} ended (${reason})`, { phase: 'gpu', device: this.info.place, cause });
     return this.#lost;
   }
+}
+
+function isSame(one: SharedColumn | undefined, other: SharedColumn): boolean {
+  return one === other || (one?.buffer === other.buffer && one.byteOffset === other.byteOffset && one.length === other.length);
 }
 
 function isMatrix({ host }: Stored): boolean {

@@ -7,7 +7,7 @@ import { runInto } from '../../engine/stream/logical-plan.ts';
 import { together } from '../../engine/threads/together.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsChoices, chooseKernels, compileAhead, freeAhead, freeTimed, placeAhead, profileOfSorted, staysWhole, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type AlsChoices, chooseKernels, compileAhead, freeAhead, freeTimed, placeAhead, placeStart, profileOfSorted, staysWhole, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
@@ -15,9 +15,8 @@ import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
-import { baselinesOf } from '../../operators/evaluation/baselines.ts';
-import type { RatingFacts } from '../../operators/evaluation/rating-facts.ts';
-import { sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
+import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
+import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
@@ -35,7 +34,7 @@ import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
 import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
 import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
-import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
+import { lookAt, meansFit, type ValidationPairs } from './look-at-ratings.ts';
 import { budgetOf, type ContinuedFit, isKept, keptAs, loadedOnce, makeRoom, noteBytes, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
@@ -65,6 +64,12 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const choices = await chooseKernels(known, params, ctx);
   const { plan } = ratingsHome(!isKept(ratings), (grid) => planCheckpoints(planAls(known, params, planDevices(executor), choices, grid), intervalOf(options)), count, ratings.session);
   return new ExplainedPlan(plan);
+}
+
+/** The means of the ratings, which the model keeps, and their errors on the validation set. */
+interface Judged {
+  readonly means?: DampedMeans;
+  readonly baselines?: Baselines | undefined;
 }
 
 /** Trains by ALS with holdings of its own. */
@@ -101,34 +106,44 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx));
   const { validation } = options;
   const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx));
-  // One after the other where memory is bounded.
-  const [read, pairs] = session.bounded ? [await sort(), await readTest()] : await together(sort, readTest);
+  const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
+  const draw = async () => (draws ? placeStart(await drawnStart(indexed, params, ctx), profile.users, ctx) : undefined);
+  // One after the other where memory is bounded. The start goes first: it is on its way to the GPU while ratings are sorted.
+  const [drawn, [read, pairs]] = session.bounded ? [undefined, [await sort(), await readTest()] as const] : await together(draw, () => together(sort, readTest));
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
-  const look = () => loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(blocks, ctx));
-  const [facts, drawn] = await together(look, async () => (draws ? drawnStart(indexed, params, ctx) : undefined));
-  const test = validation && pairs && (await loadedOnce(validation, `${form} ${params.implicitPrefs}`, async (): Promise<ValidationPairs> => ({ ...pairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(pairs.block, facts.means) }) })));
-  const { rows, columns, mean } = facts.means;
-  const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
-  const before = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
+  const look = () => loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => inPhase(ctx, () => sortedRatingFacts(blocks, ctx)));
+  const facts = await look();
+  const test: ValidationPairs | undefined = pairs;
+  const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, test, implicit }, ctx);
+  // An implicit model predicts no ratings.
+  const judged = async (): Promise<Judged> => {
+    if (params.implicitPrefs) return {};
+    const means = await loadedOnce(ratings, `${form} means`, () => sortedMeans(byUser, facts, ctx));
+    const { mean, rows, columns } = means;
+    const baselines = validation && pairs && (await loadedOnce(validation, `${form} baselines`, () => baselinesOf(pairs.block, means)));
+    return { baselines, ...(meansFit(facts) ? { means: { mean, users: rows, items: columns } } : {}) };
+  };
+  // A GPU leaves the threads free while it trains.
+  const before = goesAhead ? undefined : await inPhase(ctx, judged);
+  const resumed = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
-  if (unit !== 1 && goesAhead) await freeAhead([byUser, byItem], ctx);
+  if (unit !== 1 && goesAhead) await freeAhead([byUser, byItem], ctx, drawn);
   const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
-  const kept = given === undefined && before !== undefined && chooses ? await ifFits(() => plannedKernels(before, known, params, ctx)) : undefined;
+  const kept = given === undefined && resumed !== undefined && chooses ? await ifFits(() => plannedKernels(resumed, known, params, ctx)) : undefined;
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
   const parts = home.kind === 'parts' ? { grid: home.grid } : isInParts(byUser) && isInParts(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
   const chosen = home.kind === 'parts' ? { estimate: home.plan.estimate, rejected: home.plan.rejected } : {};
   const planFor = (of: RatingsProfile, compute = devices.compute) => ({ ...planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval), ...chosen });
   const plan = planFor(known);
-  checkpoints?.planned(plan, before);
+  checkpoints?.planned(plan, resumed);
   if (given) requireFits(given, [plan, planFor(asRead)]);
   await freeTimed(scaled, plan, ctx);
   const replan = (compute: readonly DeviceInfo[]) => planFor(known, compute);
@@ -137,9 +152,10 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (home.kind === 'spill' || indexed.rows > LARGE) await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const [result, { means, baselines }] = before === undefined ? await together(train, judged) : [await train(), before];
   options.continued?.kept?.(result.raw());
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings that one block, or memory, does not hold. */
@@ -169,9 +185,9 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   return users && items && { users, items };
 }
 
-async function lookAtRatings(sides: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, ctx: ExecutionContext): Promise<RatingFacts> {
+async function inPhase<Result>(ctx: ExecutionContext, look: () => Promise<Result>): Promise<Result> {
   using _ = ctx.metrics.begin('look at ratings');
-  return await sortedRatingFacts(sides, ctx);
+  return await look();
 }
 
 /** The start of a training whose ratings are of an ordinary unit, in host memory, drawn while blocks are on the way to the GPU. */

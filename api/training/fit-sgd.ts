@@ -195,7 +195,7 @@ function hasMeans({ start, startMeans }: SgdFit): boolean {
 async function validationOf(dataset: Dataset, fit: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: LoadedSgdData, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await fit.input.knownPairs(dataset, users, items, ctx);
   let baselines: Baselines | undefined;
-  const look = (raw: RatingBlock) => void (baselines = hasMeans(fit) ? baselinesOf(raw, data.facts.means) : undefined);
+  const look = async (raw: RatingBlock) => void (baselines = hasMeans(fit) ? await baselinesOf(raw, data.facts.means) : undefined);
   const block = await loadSgdTest(indexed, data, ctx, look);
   return { block, coldPairs, baselines };
 }

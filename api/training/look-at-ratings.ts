@@ -3,7 +3,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Baselines, DampedMeans } from '../../operators/evaluation/baselines.ts';
 import { compareToMeans, type JudgedModel } from '../../operators/evaluation/compare-to-means.ts';
 import type { EffectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
-import type { RatingFacts } from '../../operators/evaluation/rating-facts.ts';
+import type { RatingShape } from '../../operators/evaluation/rating-facts.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
@@ -28,7 +28,8 @@ export interface LookedAt {
 export interface LookOptions {
   readonly duplicates: number;
   readonly policy: DuplicatePolicy;
-  readonly means: DampedMeans | undefined;
+  /** None for a model that predicts no ratings, and where they come later. */
+  readonly means?: DampedMeans | undefined;
   readonly test: ValidationPairs | undefined;
   readonly implicit?: EffectiveRatings | undefined;
   /** True for new ratings of a model, which may be few and of any kind. */
@@ -36,15 +37,18 @@ export interface LookOptions {
 }
 
 /** Warns of ratings that look wrong, as events, before they are trained on. */
-export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, implicit, update = false }: LookOptions, ctx: ExecutionContext): LookedAt {
+export function lookAt(facts: RatingShape, { duplicates, policy, means, test, implicit, update = false }: LookOptions, ctx: ExecutionContext): LookedAt {
   const found = update ? [] : ratingWarnings(facts, duplicates, policy);
   // Counts, and ratings that are all 1, are what implicit data are.
   const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
   const warnings = [...own, ...(test ? testWarnings(test) : [])];
   tellWarnings(warnings, ctx);
-  // Ratings near the end of float32 have means beyond it; an implicit model predicts no ratings.
-  const fit = Math.max(Math.abs(facts.least), Math.abs(facts.most)) < LARGEST_RATING;
-  return { means: fit && implicit === undefined ? means : undefined, warnings };
+  return { means: implicit === undefined && meansFit(facts) ? means : undefined, warnings };
+}
+
+/** Ratings near the end of float32 have means beyond it. */
+export function meansFit({ least, most }: Pick<RatingShape, 'least' | 'most'>): boolean {
+  return Math.max(Math.abs(least), Math.abs(most)) < LARGEST_RATING;
 }
 
 /** A warning of values that are not positive. */

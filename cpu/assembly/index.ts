@@ -13,6 +13,7 @@ export { addImplicitErrors, addShiftedNorms } from './implicit/errors';
 export { gramRows } from './implicit/gram';
 export { accumulateImplicit, solveAccumulatedImplicit, updateRowsImplicit } from './implicit/update-implicit';
 export { weighRatings } from './implicit/weights';
+export { drawRows } from './draw';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
 export { packRow, boundColumns, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';

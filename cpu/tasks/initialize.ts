@@ -1,37 +1,31 @@
-import { gaussianPair, mix32, randomU32 } from '../../engine/random.ts';
-import type { ScopeOf, TaskHandler } from '../handler.ts';
+import { mix32 } from '../../engine/random.ts';
+import { SCRATCH_BYTES, type TaskHandler } from '../handler.ts';
 
-/** Rows between two looks at the cancel flag. */
-const CHUNK_ROWS = 4_096;
+/** Bytes of the kernel's work for each element of a row. */
+const WORK_BYTES = 12;
 
 /** See `initialize` of KernelTasks. Element k of a row is a function of (seed, the row's key hash, k). */
 export const initialize: TaskHandler<'initialize'> = (scope) => {
-  const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params;
+  const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt = -1 } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
-  const { factors, stride } = outputOf(scope, to, rank);
-  const row = new Float64Array(rank + (rank & 1));
+  // A matrix of the device, or rows without padding in host memory.
+  const matrix = scope.hasMatrix('factors') ? scope.matrix('factors') : undefined;
+  const host = matrix === undefined ? (scope.partition('factors').columns.values as Float32Array) : undefined;
+  const stride = matrix?.stride ?? rank;
+  const { buffer } = scope.memory;
+  const lowAt = scope.scratch + WORK_BYTES * (rank + 4 - (rank % 4));
+  // Keys, and rows on their way to host memory, share what is left of the scratch.
+  const chunk = Math.floor((scope.scratch + SCRATCH_BYTES - lowAt) / (8 + 4 * stride));
+  const [highAt, rowsAt] = [lowAt + 4 * chunk, lowAt + 8 * chunk];
   // Two words of the seed: for each seed the 64-bit key of a row is another one, and rows stay distinct.
   const [seedLow, seedHigh] = [mix32(seed, 1), mix32(seed, 2)];
-  for (let u = from; u < to && !((u - from) % CHUNK_ROWS === 0 && scope.cancelled()); u++) {
-    const [keyLow, keyHigh] = [low[u] ^ seedLow, high[u] ^ seedHigh];
-    let squares = 0;
-    for (let k = 0; k < rank; k += 2) {
-      gaussianPair(randomU32(keyLow, keyHigh, k), randomU32(keyLow, keyHigh, k + 1), row, k);
-      squares += row[k] ** 2 + (k + 1 < rank ? row[k + 1] ** 2 : 0);
-    }
-    const scale = norm / Math.sqrt(squares);
-    const at = u * stride;
-    const start = at + first;
-    factors.fill(0, at, at + stride);
-    for (let k = 0; k < rank; k++) factors[start + k] = (nonnegative ? Math.abs(row[k]) : row[k]) * scale + shift;
-    if (oneAt !== undefined) factors[at + oneAt] = 1;
+  for (let row = from; row < to && !scope.cancelled(); row += chunk) {
+    const end = Math.min(row + chunk, to);
+    new Uint32Array(buffer, lowAt, chunk).set(low.subarray(row, end));
+    new Uint32Array(buffer, highAt, chunk).set(high.subarray(row, end));
+    const output = matrix === undefined ? rowsAt : matrix.pointer + 4 * stride * row;
+    scope.kernels.drawRows(lowAt, highAt, end - row, seedLow, seedHigh, rank, nonnegative ? 1 : 0, norm, shift, output, stride, first, oneAt, scope.scratch);
+    host?.set(new Float32Array(buffer, rowsAt, (end - row) * stride), row * stride);
   }
   return { rows: to - from };
 };
-
-/** A matrix of the device, or rows without padding in host memory. */
-function outputOf(scope: ScopeOf<'initialize'>, to: number, rank: number): { readonly factors: Float32Array; readonly stride: number } {
-  if (!scope.hasMatrix('factors')) return { factors: scope.partition('factors').columns.values as Float32Array, stride: rank };
-  const { pointer, stride } = scope.matrix('factors');
-  return { factors: new Float32Array(scope.memory.buffer, pointer, to * stride), stride };
-}

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cacheFolder } from '../probe/cache-folder.ts';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { TunedVariant } from '../update/choose.ts';
 
@@ -27,7 +27,7 @@ export class TunerCache {
   readonly file: string;
   readonly #version: string;
 
-  constructor(folder = cacheFolder(process.env, process.platform, homedir()), version = `${packageVersion()} ${kernelHash()}`) {
+  constructor(folder = cacheFolder(), version = `${packageVersion()} ${kernelHash()}`) {
     this.file = join(folder, FILE);
     this.#version = version;
   }
@@ -70,14 +70,6 @@ function entriesOf(content: unknown, version: string): CacheFile['entries'] {
 function isTuned(entry: unknown): boolean {
   const { variant, reason } = (entry ?? {}) as Partial<TunedVariant>;
   return typeof variant === 'string' && typeof reason === 'string';
-}
-
-/** FACTORFLOW_CACHE_DIR, or factorflow's folder among the system's caches. */
-export function cacheFolder(env: Readonly<Record<string, string | undefined>>, platform: NodeJS.Platform, home: string): string {
-  if (env.FACTORFLOW_CACHE_DIR) return env.FACTORFLOW_CACHE_DIR;
-  if (platform === 'win32') return join(env.LOCALAPPDATA || join(home, 'AppData', 'Local'), 'factorflow', 'Cache');
-  if (platform === 'darwin') return join(home, 'Library', 'Caches', 'factorflow');
-  return join(env.XDG_CACHE_HOME || join(home, '.cache'), 'factorflow');
 }
 
 function kernelHash(): string {

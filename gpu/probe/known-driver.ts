@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { homedir, release } from 'node:os';
+import { release } from 'node:os';
 import { join } from 'node:path';
-import { cacheFolder } from '../device/tuner-cache.ts';
+import { cacheFolder } from './cache-folder.ts';
 import type { Adapter, ProbeOutcome } from './probe-webgpu.ts';
 import { namesIn, textOf } from './system-files.ts';
 
@@ -29,7 +29,7 @@ export class KnownDrivers {
   readonly #file: string;
   readonly #system: string | undefined;
 
-  constructor(folder = cacheFolder(process.env, process.platform, homedir()), system = process.platform === 'linux' ? thisSystem() : undefined) {
+  constructor(folder = cacheFolder(), system = process.platform === 'linux' ? thisSystem() : undefined) {
     this.#file = join(folder, 'known-driver.json');
     this.#system = system;
   }

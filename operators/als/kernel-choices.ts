@@ -1,3 +1,4 @@
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { computeDevices } from '../../engine/run/devices.ts';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
@@ -13,6 +14,8 @@ import { isInParts, rowParts, type SortedRatings } from '../ratings/spilled-rati
 import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type TaskOf, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
+import type { AlsStart } from './bind/als-data.ts';
+import { ALS } from './bind/bind-als.ts';
 import type { AlsParams } from './params.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import { chooseSolver, mostSteps } from './solver-choice.ts';
@@ -101,6 +104,23 @@ export function placeAhead(block: RatingBlock, ctx: ExecutionContext): void {
   runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block)]] }).catch(() => undefined);
 }
 
+/** Sends the users' factors of a start to the first device as well, under the name that the start then has. Nothing waits for it. */
+export function placeStart({ users, items }: AlsStart, rows: number, ctx: ExecutionContext): AlsStart {
+  const [{ info }] = computeDevices(ctx.executor);
+  const name = dataSetName(ALS);
+  const ref = startRef(name);
+  const steps = new StepList(contracts);
+  steps.move('initialize', ref, HOST, info.place);
+  steps.task('initialize', info.place, { kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} });
+  runSteps(steps.steps, ctx, { given: [[ref, { layout: 'factors', rows, columns: { values: users.values } }]] }).catch(() => undefined);
+  return { name, users, items };
+}
+
+/** The part of a start that placeStart sends. */
+function startRef(name: string): PartitionRef {
+  return { name: `${name}/users`, partition: 0, version: 0 };
+}
+
 /** True where a plan has the ratings of both sides whole at a device for the whole run. */
 export function staysWhole({ datasets }: PhysicalPlan, place: Place): boolean {
   return datasets.every(({ name, parts }) => !name.startsWith('ratings-by-') || (parts.length === 1 && parts[0].at.includes(place)));
@@ -112,11 +132,11 @@ export async function freeTimed(sides: Readonly<Record<'byUser' | 'byItem', Sort
   if (info.choosesKernels && !staysWhole(plan, info.place)) await freeAhead([sides.byUser, sides.byItem], ctx);
 }
 
-/** Frees blocks that were sent ahead. */
-export async function freeAhead(ratings: readonly SortedRatings[], ctx: ExecutionContext): Promise<void> {
+/** Frees blocks that were sent ahead, and a start. */
+export async function freeAhead(ratings: readonly SortedRatings[], ctx: ExecutionContext, start?: AlsStart): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);
-  steps.free('place-ratings', info.place, ratings.flatMap((one) => (isInParts(one) ? [] : [one.ref])));
+  steps.free('place-ratings', info.place, [...ratings.flatMap((one) => (isInParts(one) ? [] : [one.ref])), ...(start?.name === undefined ? [] : [startRef(start.name)])]);
   await runSteps(steps.steps, ctx);
 }
 

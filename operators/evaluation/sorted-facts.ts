@@ -10,7 +10,7 @@ import { blocksOf, type HeldBlock, isInParts, rowParts, type SortedRatings } fro
 import { addSliced, type WholeTask } from '../tasks/run-tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import { contracts, type ValuesOf } from '../tasks/tasks.ts';
-import { DAMPING, type RatingFacts, type SideFacts } from './rating-facts.ts';
+import { type BlockMeans, DAMPING, type RatingShape, type SideFacts } from './rating-facts.ts';
 
 const STAGE = 'look-at-ratings';
 
@@ -20,19 +20,21 @@ interface Sides {
   readonly byItem: SortedRatings;
 }
 
-/**
- * The facts of ratingFacts about ratings that are sorted by both sides, by tasks on slices of rows, whose cut and sums are the same for any number of threads: the items' sums come
- * from the ratings by item, then the users' means and the deviation from those by user. Ratings in files are read three times.
- */
-export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: ExecutionContext): Promise<RatingFacts> {
+/** The shape of ratings, and γ of `ratingFacts`, which follows from the items' sums. */
+export interface SortedFacts extends RatingShape {
+  readonly columns: Float32Array;
+}
+
+/** The facts of ratingFacts but for the users' means, by one pass over the ratings by item in tasks on slices of rows, whose cut and sums are the same for any number of threads. */
+export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: ExecutionContext): Promise<SortedFacts> {
   const sums = sharedArray(Float64Array, byItem.rows);
-  await pass(byItem, ctx, ({ from, block }, given) => {
+  const total = totalOf(await pass(byItem, ctx, ({ from, block }, given) => {
     const rowSums = given('rowSums', { layout: 'row-sums', rows: block.rows, columns: { sums: sums.subarray(from, from + block.rows) } });
     return { kernel: 'sum-ratings', inputs: { block: given('block', hostForm(block)) }, outputs: { rowSums }, params: {} };
-  });
-  const { sum, least, most, whole } = totalOf(await pass(byUser, ctx, ({ block }, given) => ({ kernel: 'sum-ratings', inputs: { block: given('block', hostForm(block)) }, outputs: {}, params: {} })));
+  }));
+  const { sum, least, most, whole, squares } = total;
   // Equal ratings have a mean without rounding.
-  const mean = least === most ? least : sum / byUser.ratings;
+  const mean = least === most ? least : sum / byItem.ratings;
   const columns = sharedArray(Float32Array, byItem.rows);
   for (const { from, rows, offsets } of rowParts(byItem)) {
     for (let row = 0; row < rows; row++) {
@@ -40,14 +42,19 @@ export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: Executio
       columns[from + row] = (sums[from + row] - count * mean) / (count + DAMPING.items);
     }
   }
+  const deviation = least === most ? 0 : Math.sqrt(squares / byItem.ratings);
+  return { ratings: byItem.ratings, mean, deviation, least, most, whole, users: sideOf(byUser), items: sideOf(byItem), columns };
+}
+
+/** Damped means of ratingFacts: those of the users by another pass, over the ratings by user. */
+export async function sortedMeans(byUser: SortedRatings, { mean, columns }: Pick<SortedFacts, 'mean' | 'columns'>, ctx: ExecutionContext): Promise<BlockMeans> {
   const rows = sharedArray(Float32Array, byUser.rows);
-  const apart = await pass(byUser, ctx, ({ from, block }, given) => {
+  await pass(byUser, ctx, ({ from, block }, given) => {
     const columnMeans = given('columnMeans', { layout: 'means', rows: columns.length, columns: { values: columns } });
     const rowMeans = given('rowMeans', { layout: 'means', rows: block.rows, columns: { values: rows.subarray(from, from + block.rows) } });
     return { kernel: 'damped-means', inputs: { block: given('block', hostForm(block)), columnMeans }, outputs: { rowMeans }, params: { mean, damping: DAMPING.users } };
   });
-  const deviation = Math.sqrt(apart.reduce((all, { squares }) => all + squares, 0) / byUser.ratings);
-  return { ratings: byUser.ratings, mean, deviation, least, most, whole, users: sideOf(byUser), items: sideOf(byItem), means: { mean, rows, columns } };
+  return { mean, rows, columns };
 }
 
 /** The rows with ratings, counted by their pointers. */
@@ -64,7 +71,12 @@ function sideOf(ratings: SortedRatings): SideFacts {
 }
 
 function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
-  return slices.reduce((all, one) => ({ sum: all.sum + one.sum, least: Math.min(all.least, one.least), most: Math.max(all.most, one.most), whole: all.whole && one.whole }));
+  return slices.reduce((all, one) => {
+    const count = all.count + one.count;
+    const between = one.mean - all.mean;
+    const share = count === 0 ? 0 : one.count / count;
+    return { sum: all.sum + one.sum, least: Math.min(all.least, one.least), most: Math.max(all.most, one.most), whole: all.whole && one.whole, count, mean: all.mean + between * share, squares: all.squares + one.squares + between * between * all.count * share };
+  });
 }
 
 /** Runs a task over all ratings, part by part where they lie in files. `taskOf` names the partitions that it gives. */

@@ -102,16 +102,16 @@ export interface DataTasks {
   };
 
   /**
-   * Sums the ratings of the rows [from, to) of a block in their order, in float64. Output, where it is named, there already: `rowSums` (`sums` Float64[rows]), to which each row's are added.
-   * Values: `sum`, the `least` and the `most` (infinite without ratings), `whole` (all are whole numbers).
+   * Sums the ratings of the rows [from, to) of a block in their order, in float64. Output, there already: `rowSums` (`sums` Float64[rows]), to which each row's are added.
+   * Values: `sum`, the `least` and the `most` (infinite without ratings), `whole` (all are whole numbers), and of the `count` ratings their `mean` and `squares` = Σ (r - mean)².
    */
-  'sum-ratings': { inputs: { block: PartitionRef }; outputs: { rowSums?: PartitionRef }; params: Rows; values: { sum: number; least: number; most: number; whole: boolean } };
+  'sum-ratings': { inputs: { block: PartitionRef }; outputs: { rowSums: PartitionRef }; params: Rows; values: { sum: number; least: number; most: number; whole: boolean; count: number; mean: number; squares: number } };
 
   /**
    * Damped means of the rows [from, to): what is left of their ratings less `mean` and the column's mean, over their number and `damping`. Inputs: `block`, `columnMeans`
-   * (`values` Float32[columns]). Output, there already: `rowMeans` (`values` Float32[rows]). Values: `squares` = Σ (r - mean)².
+   * (`values` Float32[columns]). Output, there already: `rowMeans` (`values` Float32[rows]).
    */
-  'damped-means': { inputs: { block: PartitionRef; columnMeans: PartitionRef }; outputs: { rowMeans: PartitionRef }; params: Rows & { readonly mean: number; readonly damping: number }; values: { squares: number } };
+  'damped-means': { inputs: { block: PartitionRef; columnMeans: PartitionRef }; outputs: { rowMeans: PartitionRef }; params: Rows & { readonly mean: number; readonly damping: number }; values: None };
 
   /**
    * Copies the ratings of the rows [from, to), whose columns ascend, to blocks of runs of columns: `part.c` has those from columnStarts[c] to columnStarts[c + 1], counted from the first.

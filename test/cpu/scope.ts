@@ -1,6 +1,6 @@
 import type { MatrixView, TaskScope } from '../../cpu/handler.ts';
 import { SCRATCH_BYTES } from '../../cpu/handler.ts';
-import { type KernelBuild, loadKernels } from '../../cpu/kernels.ts';
+import { compileKernels, type KernelBuild, loadKernels } from '../../cpu/kernels.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
@@ -16,7 +16,7 @@ export class TestMemory {
 
   constructor(build: KernelBuild, megabytes = 32) {
     this.memory = new WebAssembly.Memory({ initial: megabytes * 16, maximum: 65_536, shared: true });
-    this.kernels = loadKernels(this.memory, build);
+    this.kernels = loadKernels(this.memory, compileKernels(build));
     this.scratch = 65_536;
     this.#next = this.scratch + SCRATCH_BYTES;
     // Scratch is undefined on entry: NaN shows reads before writes.

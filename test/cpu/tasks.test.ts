@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { errors, predictPair, weightedNorm as weightedNormTwin, type Block } from '../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../cpu/reference/top-n.ts';
 import { initialize } from '../../cpu/tasks/initialize.ts';
+import { gaussianPair, mix32, randomU32 } from '../../engine/random.ts';
 import { predict } from '../../cpu/tasks/predict.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { squaredError } from '../../cpu/tasks/squared-error.ts';
@@ -142,6 +143,12 @@ describe.each(builds)('tasks with %s', (build) => {
       const reversed = { ...keys, columns: { ...keys.columns, low: low.toReversed() } };
       expect(draw(1, rank, 0, count, reversed).values.subarray(0, stride)).toEqual(all.values.subarray((count - 1) * stride, count * stride));
     }
+    // The numbers of engine/random.ts, by their definition.
+    const row = new Float64Array(8);
+    for (let k = 0; k < 7; k += 2) gaussianPair(randomU32(mix32(1, 1) ^ 5, mix32(1, 2), k), randomU32(mix32(1, 1) ^ 5, mix32(1, 2), k + 1), row, k);
+    const length = Math.hypot(...row.subarray(0, 7));
+    const seven = draw(1, 7, 0, count);
+    expect([...seven.values.subarray(5 * seven.stride, 6 * seven.stride)]).toEqual([...row.subarray(0, 7).map((value) => Math.fround(value / length)), 0]);
     expect(draw(2, 64, 0, count).values).not.toEqual(draw(1, 64, 0, count).values);
     // The elements of Gaussian unit rows have mean 0 and variance 1 / rank.
     const { values } = draw(1, 64, 0, count);

@@ -32,6 +32,7 @@ const twins = 'cpu/reference/';
  */
 const ofCommandLine: readonly { readonly from: string; readonly to: readonly string[]; readonly because: string }[] = [
   { from: 'cli/main.ts', to: ['engine/node-version.ts'], because: 'a Node that is too old may not load more' },
+  { from: 'cli/keep-compiled.ts', to: ['gpu/probe/cache-folder.ts'], because: 'the folder for caches is known before the api is loaded' },
   { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
   { from: 'cli/', to: ['connectors/files/file-problem.ts'], because: 'one wording for what a file system refuses' },
   { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/common.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/lines/text-type.ts'], because: 'defaults and choices that --help prints' },

@@ -23,6 +23,8 @@ export interface TrainedSide {
 
 /** The factors with which training begins. */
 export interface AlsStart {
+  /** The first part of the names of its partitions, where they are on the way to a device already; see placeStart. */
+  readonly name?: string;
   readonly users: TrainedSide;
   readonly items: TrainedSide;
 }

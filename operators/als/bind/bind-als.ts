@@ -20,6 +20,9 @@ import { BoundSets } from './bound-sets.ts';
 import { alsSlices, type SideBlocks } from './slices.ts';
 import { givenFactors, startFrom } from './start.ts';
 
+/** The first part of the names of a training's partitions. */
+export const ALS = 'als';
+
 export interface BoundAls {
   /** The plan with the cuts and the counts of the data. */
   readonly plan: PhysicalPlan;
@@ -36,7 +39,7 @@ export interface BoundAls {
 export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParams, start?: AlsStart): BoundAls {
   const grid = gridOf(planned);
   const cuts = { users: cutOf(data.byUser, grid.users), items: cutOf(data.byItem, grid.items) };
-  const name = dataSetName('als');
+  const name = start?.name ?? dataSetName(ALS);
   const sets = new BoundSets(planned);
   const columnCuts: ColumnCut[] = [];
   const giveRatings = (set: string, side: Side, whole: SortedRatings): SideBlocks => {

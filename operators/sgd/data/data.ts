@@ -78,11 +78,11 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
 }
 
 /** Known pairs of a validation set under the data's labels and on its scale, by row; `look` sees them before they are put on it. Releases the chunks. */
-export async function loadSgdTest(indexed: IndexedRatings, { rows, columns, scale }: SgdData, ctx: ExecutionContext, look: (block: RatingBlock) => void = () => {}): Promise<RatingBlock> {
+export async function loadSgdTest(indexed: IndexedRatings, { rows, columns, scale }: SgdData, ctx: ExecutionContext, look: (block: RatingBlock) => Promise<void> = async () => {}): Promise<RatingBlock> {
   const [users, items] = rows.name === 'users' ? [rows, columns] : [columns, rows];
   const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', ctx);
   const { byUser } = await buildUserBlock(relabelled, 'keep', ctx);
-  look(byUser);
+  await look(byUser);
   standardize(byUser, scale);
   return byUser;
 }

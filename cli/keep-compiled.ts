@@ -1,0 +1,10 @@
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
+import { cacheFolder } from '../gpu/probe/cache-folder.ts';
+
+/** Keeps the compiled code of modules that are loaded from now on for later runs, below the cache folder; takes that of earlier ones. Without a folder nothing is kept. */
+export function keepCompiled(): void {
+  try {
+    enableCompileCache(join(cacheFolder(), 'compiled'));
+  } catch {}
+}
