@@ -7,6 +7,10 @@ import { HEADER_BYTES } from './page-header.ts';
 /** Most bytes that are read at a time, unless a page has more. */
 const WINDOW = 1 << 20;
 
+/** Windows that no reader of this thread uses, a few: they would be garbage of every row group. */
+const idle: Uint8Array[] = [];
+const MOST_IDLE = 4;
+
 /** The stored bytes of one column of a row group, a window at a time. */
 export class FileWindow {
   readonly #handle: RandomAccess;
@@ -32,12 +36,18 @@ export class FileWindow {
     if (kept < length) {
       const all = Math.min(Math.max(length, this.#window), this.size - at);
       const old = this.#bytes;
-      if (all > old.length) this.#bytes = new Uint8Array(all);
+      if (all > old.length) this.#bytes = all <= WINDOW ? (idle.pop() ?? new Uint8Array(WINDOW)) : new Uint8Array(all);
       this.#bytes.set(old.subarray(this.#length - kept, this.#length));
       await this.#readInto(this.#bytes.subarray(kept, all), this.#start + at + kept);
       [this.#from, this.#length] = [at, all];
     }
     return this.#bytes.subarray(at - this.#from, at - this.#from + length);
+  }
+
+  /** Leaves the window to the next reader. */
+  giveBack(): void {
+    if (this.#bytes.length === WINDOW && idle.length < MOST_IDLE) idle.push(this.#bytes);
+    [this.#bytes, this.#length] = [new Uint8Array(0), 0];
   }
 
   async #readInto(bytes: Uint8Array, position: number): Promise<void> {

@@ -35,12 +35,15 @@ export async function* readPages({ file, handle, footer, counter }: PageFile, ro
   const { columns, rows: all } = footer.rowGroups[rowGroup];
   const share = rows / all;
   const kernel = PageKernel.take();
+  const windows: FileWindow[] = [];
   try {
     const most = Math.min(batchSize, rows);
     const readers = schema.fields.map((field) => {
       const chunk = columns.find(({ column }) => column === field.name) as (typeof columns)[number];
+      const window = new FileWindow(handle, file, counter, chunk, share);
+      windows.push(window);
       const width = field.type.ArrayType.BYTES_PER_ELEMENT as 4 | 8;
-      return { field, out: kernel.reserve(most * width), pages: new ColumnPages(new FileWindow(handle, file, counter, chunk, share), chunk, width, field.nullable, kernel) };
+      return { field, out: kernel.reserve(most * width), pages: new ColumnPages(window, chunk, width, field.nullable, kernel) };
     });
     for (const { field, out, pages } of readers) if (starts[field.name] !== undefined) await pages.begin(starts[field.name], out, most);
     for (let row = 0; row < rows; row += most) {
@@ -50,6 +53,7 @@ export async function* readPages({ file, handle, footer, counter }: PageFile, ro
       yield new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }));
     }
   } finally {
+    for (const window of windows) window.giveBack();
     kernel.giveBack();
   }
 }
