@@ -14,8 +14,8 @@ const BEHIND = 16;
 const KEPT_BYTES = 8 << 20;
 
 let module: WebAssembly.Module | undefined;
-/** The one that the next reader of this thread gets: a new memory for each would be garbage that takes longer to collect than pages to read. */
-let idle: PageKernel | undefined;
+/** Those that the next readers of this thread get, one at most: a new memory for each would be garbage that takes longer to collect than pages to read. */
+const idle: PageKernel[] = [];
 
 /** The loops over pages with a memory of their own, which one reader uses at a time. */
 export class PageKernel {
@@ -29,9 +29,7 @@ export class PageKernel {
   }
 
   static take(): PageKernel {
-    const kernel = idle ?? new PageKernel();
-    idle = undefined;
-    return kernel;
+    return idle.pop() ?? new PageKernel();
   }
 
   /** The memory, until the next `reserve`. */
@@ -61,6 +59,6 @@ export class PageKernel {
   /** Gives the kernel to the next reader. */
   giveBack(): void {
     this.clear();
-    if (this.#memory.buffer.byteLength <= KEPT_BYTES) idle = this;
+    if (idle.length === 0 && this.#memory.buffer.byteLength <= KEPT_BYTES) idle.push(this);
   }
 }
