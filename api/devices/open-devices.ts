@@ -9,6 +9,7 @@ import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirst } from './open-gpus.ts';
+import type { GpuAhead } from './gpu-ahead.ts';
 import { isRepeatable } from './repeatable.ts';
 import { requireLimits } from './system-limits.ts';
 
@@ -61,6 +62,15 @@ const thisMachine: Machine = {
   probe: async (signal) => (await new KnownDrivers().take()) ?? probeWebGpu(signal),
   opened: (adapter) => new KnownDrivers().keep(adapter),
 };
+
+/** This machine, for a session that takes a GPU which is being opened already. */
+export function machineAhead(ahead: GpuAhead): Machine {
+  return {
+    ...thisMachine,
+    probe: async (signal) => (ahead.adapter === undefined ? thisMachine.probe(signal) : { adapter: ahead.adapter, messages: '', known: true }),
+    open: (options) => thisMachine.open({ ...options, thread: ahead.take() }),
+  };
+}
 
 /** The search for a GPU and its opening, for a session that has begun. */
 export interface Opening {
