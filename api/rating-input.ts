@@ -2,7 +2,7 @@ import { counted } from '../engine/format.ts';
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import type { KeyColumn } from '../engine/keys/key-column.ts';
+import type { KeyColumn, KeyType } from '../engine/keys/key-column.ts';
 import { andThen, type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
@@ -19,7 +19,7 @@ import type { Dataset } from './dataset.ts';
 import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
-import { requireRows, rowsWithin } from './training/plans/memory-budget.ts';
+import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 
@@ -79,8 +79,7 @@ export class RatingInput {
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
   async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inParts = false }: IndexingOptions = {}): Promise<IndexedRatings> {
     const selected = this.selected(ratings.plan);
-    const { users, items, timestamps } = typesOf(await schemaOf(selected, undefined, ctx.signal));
-    const ids = (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32';
+    const { ids, timestamps } = await this.#types(ratings, ctx.signal);
     const { maximum, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
     const maximumRows = inParts ? Number.MAX_SAFE_INTEGER : Math.min(maximum, blockLimit.ratings);
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
@@ -89,6 +88,17 @@ export class RatingInput {
     // Before the reading where their number is known, else before they are sorted.
     if (inParts && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
     return readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
+  }
+
+  /** Bytes without which so many ratings cannot be read. */
+  async loadingNeed(ratings: Dataset, rows: number, signal: AbortSignal, { inParts = false }: IndexingOptions = {}): Promise<number> {
+    return loadingNeed(rows, inParts, ratings.session.workers, (await this.#types(ratings, signal)).ids);
+  }
+
+  /** The kind of ids that takes the most memory, of those that are there. */
+  async #types(ratings: Dataset, signal: AbortSignal): Promise<{ readonly ids: KeyType; readonly timestamps: boolean }> {
+    const { users, items, timestamps } = typesOf(await schemaOf(this.selected(ratings.plan), undefined, signal));
+    return { ids: (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32', timestamps };
   }
 
   /** Tells, as a note, of ratings whose pair came before. */

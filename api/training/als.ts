@@ -3,7 +3,9 @@ import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { Dataset } from '../dataset.ts';
+import { rootSource } from '../../engine/stream/logical-plan.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
+import { orPlanned } from './plans/memory-budget.ts';
 import { fitAls, planAlsFit } from './fit-als.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
@@ -56,6 +58,7 @@ export class ALS {
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('ALS.fit', ratings, options, true);
-    return fitAls({ params: this.params, input: this.#input }, ratings, options);
+    const fit = { params: this.params, input: this.#input };
+    return orPlanned(() => fitAls(fit, ratings, options), () => planAlsFit(fit, ratings, options), rootSource(ratings.plan).replayable);
   }
 }

@@ -65,7 +65,9 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
   const choices = await chooseKernels(known, params, ctx);
-  const { plan } = ratingsHome(!isKept(ratings), (grid) => planCheckpoints(planAls(known, params, planDevices(executor), choices, grid), intervalOf(options)), count, ratings.session);
+  const inParts = !isKept(ratings);
+  const budget = { ...budgetOf(ratings), loading: await input.loadingNeed(ratings, count, ctx.signal, { inParts }) };
+  const { plan } = ratingsHome(inParts, (grid) => planCheckpoints(planAls(known, params, planDevices(executor), choices, grid), intervalOf(options)), count, budget);
   return new ExplainedPlan(plan);
 }
 

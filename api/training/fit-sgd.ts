@@ -65,15 +65,14 @@ export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFi
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
 export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
-  const { session } = ratings;
-  const context = session.context(options);
-  trainingDevice(session.device, context.executor, fit.params);
+  const context = ratings.session.context(options);
+  trainingDevice(ratings.session.device, context.executor, fit.params);
   return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
     const planned = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
     const plan = planCheckpoints(planned, intervalOf(options));
-    requireBudget(plan, session);
+    requireBudget(plan, { ...budgetOf(ratings), loading: await fit.input.loadingNeed(ratings, indexed.profile.ratings, ctx.signal) });
     return new ExplainedPlan(plan);
   });
 }

@@ -3,7 +3,9 @@ import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { Dataset } from '../dataset.ts';
+import { rootSource } from '../../engine/stream/logical-plan.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
+import { orPlanned } from './plans/memory-budget.ts';
 import { fitSgd, planSgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
@@ -52,6 +54,7 @@ export class SGD {
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('SGD.fit', ratings, options, true);
-    return fitSgd({ params: this.params, input: this.#input }, ratings, options);
+    const fit = { params: this.params, input: this.#input };
+    return orPlanned(() => fitSgd(fit, ratings, options), () => planSgdFit(fit, ratings, options), rootSource(ratings.plan).replayable);
   }
 }

@@ -1,8 +1,7 @@
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
-import { requireBase } from '../../api/training/plans/memory-budget.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
-import { choice, shown, text, textOf, wholeNumber } from './kinds.ts';
+import { choice, text, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
 const device: Option<DeviceRequest> = {
@@ -38,11 +37,7 @@ export const memoryBudgetOption: Option<number | undefined> = {
   group: 'Machine:',
   defaultText: "the machine's memory",
   fallback: undefined,
-  read: (given, flag) => {
-    const bytes = parseSize(typeof given === 'number' ? given : textOf(given, flag), flag);
-    requireBase(bytes, `${flag} ${shown(given)}`);
-    return bytes;
-  },
+  read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
 };
 
 export const spillDirOption = text({ describe: 'folder for ratings that do not fit into --memory-budget while they are loaded and trained on; empty again at the end', group: 'Machine:', defaultText: "the system's folder for temporary files" });

@@ -1,4 +1,4 @@
-import { requireBudget } from '../../api/training/plans/memory-budget.ts';
+import { loadingNeed, requireBudget } from '../../api/training/plans/memory-budget.ts';
 import { ratingsHome } from '../../api/training/plans/ratings-home.ts';
 import { trainingDevice } from '../../api/training/training-device.ts';
 import { intervalOf } from '../../api/training/checkpoints/checkpoint-options.ts';
@@ -56,7 +56,7 @@ function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: Reado
   const { executor } = session.context();
   trainingDevice(session.device, executor, checked);
   const plan = planCheckpoints(planSgd(profile, checked, planDevices(executor)), intervalOf(values));
-  requireBudget(plan, session);
+  requireBudget(plan, { memoryBudget: session.memoryBudget, workers: session.workers, loading: loadingNeed(profile.ratings, false, session.workers, 'int32') });
   return plan;
 }
 

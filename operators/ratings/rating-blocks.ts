@@ -7,7 +7,7 @@ import { spilledBytes } from '../planner/sizes.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { type RatingBlock, rowsOfBlock } from './rating-block.ts';
 import { balancedRanges, offsetsOf } from './row-ranges.ts';
-import type { CombinedRatings } from './sorting/combine-duplicates.ts';
+import { type CombinedRatings, requireOnce } from './sorting/combine-duplicates.ts';
 import { joinParts } from './sorting/join-parts.ts';
 import { leaveRoom } from './sorting/pair-room.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
@@ -38,12 +38,12 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
 
 async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void): Promise<RatingBlocks> {
   const { room } = indexed;
-  const { block: byUser, extra, removed } = await sortWhole(indexed, duplicates, ctx);
+  const { block: byUser, repeated, removed } = await sortWhole(indexed, duplicates, ctx);
   sorted(byUser, 'users');
   const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx, room?.columns);
   if (room) await leaveRoom(room, true, ctx);
   sorted(byItem, 'items');
-  return { byUser, byItem, duplicates: extra };
+  return { byUser, byItem, duplicates: repeated.extra };
 }
 
 async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void): Promise<RatingBlocks> {
@@ -117,11 +117,13 @@ export async function buildUserBlock(indexed: IndexedRatings, duplicates: Duplic
     const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: false }, ctx);
     return { byUser: await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx), extra: parts.duplicates };
   }
-  const { block: byUser, extra } = await sortWhole(indexed, duplicates, ctx);
+  const { block: byUser, repeated } = await sortWhole(indexed, duplicates, ctx);
   if (indexed.room) await leaveRoom(indexed.room, false, ctx);
-  return { byUser, extra };
+  return { byUser, extra: repeated.extra };
 }
 
-function sortWhole(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<CombinedRatings> {
-  return sortByUser(indexed, duplicates, { by: indexed.swapped ? 'items' : 'users', firstRow: 0 }, ctx);
+async function sortWhole(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<CombinedRatings> {
+  const sorted = await sortByUser(indexed, duplicates, { by: indexed.swapped ? 'items' : 'users', firstRow: 0 }, ctx);
+  if (duplicates === 'error') requireOnce(sorted.repeated, indexed);
+  return sorted;
 }

@@ -5,6 +5,7 @@ import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../
 import { keysOfTable, type NumberedKeys, numberKeys } from '../../engine/keys/number-keys.ts';
 import { Utf8KeyTable } from '../../engine/keys/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { blockLimit } from '../planner/sizes.ts';
 import type { SourceSplit } from '../../engine/stream/split.ts';
 
 /** Rows of a chunk. */
@@ -84,10 +85,12 @@ export function ratingRows({ schema, data, numRows }: RecordBatch, types: Rating
   };
 }
 
-/** Throws CapacityError for more ratings than that. */
+/** Throws CapacityError for more ratings than that: those that the memory budget holds, or one block. */
 export function requireFewer(rows: number, maximum: number): void {
   if (rows <= maximum) return;
-  throw new CapacityError(`more than ${maximum.toLocaleString('en')} ratings do not fit`, { phase: 'read', advice: 'Raise memoryBudget, or train on a part of the data' });
+  const most = maximum.toLocaleString('en');
+  if (maximum < blockLimit.ratings) throw new CapacityError(`more than ${most} ratings do not fit`, { phase: 'read', advice: 'Raise memoryBudget, or train on a part of the data' });
+  throw new CapacityError(`more than ${most} ratings do not lie in one block, which SGD, tune and cross-validation need`, { phase: 'load', advice: 'Train by ALS, which takes ratings in parts, or on a part of the data' });
 }
 
 /**

@@ -175,6 +175,7 @@ describe('resume', () => {
   it.each<[string, ALS | SGD, Run, RegExp]>([
     ['parameters', als({ regParam: 0.3, rank: 5 }), {}, /does not fit: rank is 6 in the checkpoint, and 5 here; regParam is 0\.02 in the checkpoint, and 0\.3 here/],
     ['a seed', als({ seed: 4 }), {}, /seed is 3 in the checkpoint, and 4 here/],
+    ['a default of before', als({ cgSteps: 5 }), {}, /cgSteps is "auto" in the checkpoint, and 5 here.*keeps the values of its run, the defaults of then among them: to go on from it give cgSteps: 'auto', or give another checkpointDir/],
     ['an algorithm', sgd(), {}, /algorithm is "als" in the checkpoint, and "sgd" here/],
     ['fewer iterations', als({ maxIter: 3 }), {}, /it is of iteration 4, and maxIter is 3/],
     ['fewer ratings', als(), { ratings: rows.slice(1) }, /ratings: 3482 in the checkpoint, and 3481 here/],

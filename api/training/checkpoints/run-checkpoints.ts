@@ -1,7 +1,7 @@
 import { CheckpointFolder, type StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { bytesOfMatrices } from '../../../connectors/checkpoint/checkpoint-files.ts';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
-import type { JsonObject } from '../../../engine/json.ts';
+import type { Json, JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Checkpoints, HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
@@ -94,8 +94,9 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     const { maxIter: _, ...own } = JSON.parse(JSON.stringify(params)) as JsonObject;
     const { maxIter: _saved, ...saved } = state.params as JsonObject;
     const names = [...new Set([...Object.keys(own), ...Object.keys(saved)])];
-    const differences = [...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'), ...names.flatMap((name) => differencesOf(shownName(name), saved[name], own[name], 'the checkpoint'))];
-    if (differences.length > 0) throw misfit(path, differences);
+    const ofParams = names.map((name) => ({ name, differences: differencesOf(shownName(name), saved[name], own[name], 'the checkpoint') })).filter(({ differences }) => differences.length > 0);
+    const differences = [...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'), ...ofParams.flatMap((one) => one.differences)];
+    if (differences.length > 0) throw misfit(path, differences, state.algorithm === algorithm ? ofParams.flatMap(({ name }) => (name in own ? optionOf(name, saved[name]) : [])) : []);
     if (iteration > params.maxIter) throw misfit(path, [`it is of iteration ${iteration}, and maxIter is ${params.maxIter}`]);
     return found;
   }
@@ -218,6 +219,14 @@ function requireUsable(path: string, { algorithm, params, data, iteration, bestI
   throw new DataError('the checkpoint is damaged or foreign: it has no usable state of a run', { phase: 'resume', file: path });
 }
 
-function misfit(path: string, differences: readonly string[]): UsageError {
-  return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, { phase: 'resume', file: path, advice: 'Train with the data and parameters of the checkpoint, or give another checkpointDir; maxIter may differ' });
+/** `options`: the checkpoint's own values of the parameters that differ, which take it over. */
+function misfit(path: string, differences: readonly string[], options: readonly string[] = []): UsageError {
+  const advice = options.length === 0 ? 'Train with the data and parameters of the checkpoint, or give another checkpointDir' : `A checkpoint keeps the values of its run, the defaults of then among them: to go on from it give ${options.join(' and ')}, or give another checkpointDir`;
+  return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, { phase: 'resume', file: path, advice: `${advice}; maxIter may differ` });
+}
+
+/** A parameter as advice gives it: cgSteps: 6. */
+function optionOf(name: string, value: Json | undefined): string[] {
+  if (typeof value === 'string' && /^[\w.:@-]+$/.test(value)) return [`${name}: '${value}'`];
+  return typeof value === 'number' || value === true ? [`${name}: ${value}`] : [];
 }

@@ -18,6 +18,9 @@ import { fixStages, updateStage } from './half-iteration.ts';
 import { endStages, measuring, startStages } from './phases.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 
+/** Bytes of factors that a thread makes a file's frame from, and the frame. */
+const WRITTEN_BYTES = 32 << 20;
+
 /**
  * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the other is solved by model
  * parallelism (cuMF, section 4.2: p = 1); from a side that is fixed in parts the other is solved by data parallelism (section 4.3). Throws CapacityError where it does not fit.
@@ -49,8 +52,9 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const inFiles = sides.every((side) => grid[side].ratings === 'spill');
   const loadingBytes = inFiles ? partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q)))) : nz > blockLimit.ratings ? ratingLoadingBytes(nz) : spilledLoadingBytes(nz);
-  // At the end the parts of the factors, the whole of them, those with their biases, and what is written; ratings in memory take more than these.
-  const endBytes = inFiles ? 4 * 4 * (params.rank + 2) * (rows.users + rows.items) : 0;
+  // At the end a copy of the parts of the factors, and what each thread writes at a time; ratings in memory take more than these.
+  const copied = 4 * (params.rank + 2) * (rows.users + rows.items);
+  const endBytes = inFiles ? copied + Math.min(copied, host.parallelism * WRITTEN_BYTES) : 0;
   const hostBytes = Math.max(endBytes, loadingBytes + (testRatings === undefined ? 0 : blockBytes(rows.users, testRatings)), peak[HOST] ?? 0);
   const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: hostBytes + (device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0) } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');

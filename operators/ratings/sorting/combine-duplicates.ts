@@ -14,45 +14,55 @@ import { contracts, type DuplicatePolicy, type TaskOf } from '../../tasks/tasks.
 
 const STAGE = 'combine-duplicates';
 
+/** Ratings beyond the first of their pair, and the positions of the first such pair. */
+export interface RepeatedPairs {
+  readonly extra: number;
+  readonly row: number;
+  readonly column: number;
+}
+
 /** A block whose repeated pairs were treated by the policy, and the ratings of each column that this took away. */
 export interface CombinedRatings {
   readonly block: RatingBlock;
-  /** Ratings beyond the first of their pair. */
-  readonly extra: number;
+  readonly repeated: RepeatedPairs;
   /** The columns of the ratings that are no longer there. */
   readonly removed: readonly Uint32Array[];
 }
 
+/** Throws DataError for ratings that repeat a pair. */
+export function requireOnce({ extra, row, column }: RepeatedPairs, ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'>): void {
+  if (extra === 0) return;
+  const [first, second] = [keyText(ids.users, row), keyText(ids.items, column)];
+  const pair = ids.swapped ? `user ${second}, item ${first}` : `user ${first}, item ${second}`;
+  throw new DataError(
+    `${extra.toLocaleString('en')} ratings repeat an earlier (user, item) pair; the first pair: ${pair}`,
+    { phase: 'read', advice: "Choose a policy for them, such as onDuplicates: 'keep', or last, mean or sum" },
+  );
+}
+
 /**
- * Applies the policy for repeated (user, item) pairs to sorted ratings. Gives the block itself where there are none, and for `keep`, whose order is that
- * of sort-bands. `rowData` belongs to the policy `last`, whose block carries row numbers. `firstRow`: position of the
+ * Applies the policy for repeated (user, item) pairs to sorted ratings. Gives the block itself where there are none, and for `keep` and `error`, whose order is that
+ * of sort-bands: its caller knows all parts, and throws. `rowData` belongs to the policy `last`, whose block carries row numbers. `firstRow`: position of the
  * block's first row.
  */
 export async function combineDuplicates(
   { block, repeated: { extra, row, column } }: SortedRows,
   policy: DuplicatePolicy,
-  ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'> & { readonly firstRow: number },
+  firstRow: number,
   rowData: PartitionRef | undefined,
   ref: PartitionRef,
   ctx: ExecutionContext,
 ): Promise<CombinedRatings> {
-  if (extra > 0 && policy === 'error') {
-    const [first, second] = [keyText(ids.users, ids.firstRow + row), keyText(ids.items, column)];
-    const pair = ids.swapped ? `user ${second}, item ${first}` : `user ${first}, item ${second}`;
-    throw new DataError(
-      `${extra.toLocaleString('en')} ratings repeat an earlier (user, item) pair; the first pair: ${pair}`,
-      { phase: 'read', advice: "Choose a policy for them, such as onDuplicates: 'keep', or last, mean or sum" },
-    );
-  }
-  if (policy === 'keep' || policy === 'error' || (extra === 0 && rowData === undefined)) return { block, extra, removed: [] };
+  const repeated: RepeatedPairs = { extra, row: firstRow + row, column };
+  if (policy === 'keep' || policy === 'error' || (extra === 0 && rowData === undefined)) return { block, repeated, removed: [] };
 
   const ranges = balancedRanges(block.offsets, taskCount(block.ratings));
   const { place } = hostDevice(ctx.executor).info;
   const refs = ranges.map((_, partition) => ['lengths', 'repeated'].map((part): PartitionRef => ({ name: `${ref.name}/${part}`, partition, version: 0 })));
   const finding = new StepList(contracts);
   ranges.forEach((range, i) => {
-    const [lengths, repeated] = refs[i];
-    const task: TaskOf<'find-duplicates'> = { kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths, repeated }, params: { ...range } };
+    const [lengths, removed] = refs[i];
+    const task: TaskOf<'find-duplicates'> = { kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths, repeated: removed }, params: { ...range } };
     const found = finding.task(STAGE, place, task);
     for (const part of refs[i]) finding.handOut(STAGE, part, place, found);
   });
@@ -68,5 +78,5 @@ export async function combineDuplicates(
   addSliced(combining, STAGE, place, { kernel: 'combine-duplicates', inputs, outputs: { combined: ref }, params: { policy } }, ranges);
   combining.free(STAGE, place, Object.values(inputs));
   await runSteps(combining.steps, ctx, { given: [[ref, combined, place]] });
-  return { block: blockOf(ref, combined), extra, removed };
+  return { block: blockOf(ref, combined), repeated, removed };
 }

@@ -6,6 +6,7 @@ import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import type { Task } from '../../../engine/task.ts';
+import { type RepeatedPairs, requireOnce } from './combine-duplicates.ts';
 import type { CodedChunk, IndexedRatings } from '../index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import { lengthsWithout, sortByUser } from './sort-by-user.ts';
@@ -52,7 +53,7 @@ export class RatingParts {
   /** Chunks of each part by item. */
   readonly #ofItems: CodedChunk[][];
   readonly #removed: Uint32Array[] = [];
-  #duplicates = 0;
+  #repeated: RepeatedPairs = { extra: 0, row: -1, column: -1 };
 
   /** Takes the chunks over. */
   constructor(indexed: IndexedRatings, policy: DuplicatePolicy, options: PartOptions, ctx: ExecutionContext) {
@@ -72,7 +73,7 @@ export class RatingParts {
 
   /** Ratings beyond the first of their pair, in the parts that were given. */
   get duplicates(): number {
-    return this.#duplicates;
+    return this.#repeated.extra;
   }
 
   /** Once. */
@@ -85,12 +86,24 @@ export class RatingParts {
       const userCounts = this.#indexed.userCounts.subarray(from, to);
       const rows = chunks[p].reduce((sum, chunk) => sum + chunk.rows, 0);
       const part: IndexedRatings = { users, items, rows, userCounts, itemCounts, chunks: chunks[p], ...(swapped ? { swapped } : {}) };
-      const { block, extra, removed } = await sortByUser(part, this.#policy, { by: 'users', firstRow: from }, this.#ctx);
-      this.#duplicates += extra;
+      const { block, repeated, removed } = await sortByUser(part, this.#policy, { by: 'users', firstRow: from }, this.#ctx);
+      this.#repeated = { ...(this.#repeated.extra > 0 ? this.#repeated : repeated), extra: this.#repeated.extra + repeated.extra };
+      if (this.#policy === 'error' && this.#repeated.extra > 0) {
+        // The rest is counted for the error.
+        await this.#free(block);
+        continue;
+      }
       this.#removed.push(...removed);
       if (this.#options.bothSides) await this.#splitBlock(block, from);
       yield { from, block };
     }
+    if (this.#policy === 'error') requireOnce(this.#repeated, this.#indexed);
+  }
+
+  async #free(block: RatingBlock): Promise<void> {
+    const steps = new StepList({});
+    steps.free(STAGE, hostDevice(this.#ctx.executor).info.place, [block.ref]);
+    await runSteps(steps.steps, this.#ctx);
   }
 
   /** Once, behind `byUser`. */

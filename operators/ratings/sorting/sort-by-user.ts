@@ -22,7 +22,7 @@ export async function sortByUser(indexed: IndexedRatings, duplicates: DuplicateP
   const rowData = duplicates === 'last' ? await roomForRowData(indexed.rows, ref('row-data'), ctx) : undefined;
   const shape = { lengths: indexed.userCounts, columns: keyCount(indexed.items), order: rowData ? 'by-column' : 'by-value', numbered: rowData !== undefined } as const;
   const sorted = await sortChunks(indexed.chunks, by, shape, rowData, ref('sorted'), ctx);
-  return combineDuplicates(sorted, duplicates, { ...indexed, firstRow }, rowData, ref('by-user'), ctx);
+  return combineDuplicates(sorted, duplicates, firstRow, rowData, ref('by-user'), ctx);
 }
 
 /** Ratings and timestamps by row number (policy `last`), which the scattering tasks fill. */

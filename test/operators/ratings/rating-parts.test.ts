@@ -5,9 +5,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
-import { IndexIds } from '../../../operators/ratings/index-ids.ts';
+import { type IndexedRatings, IndexIds } from '../../../operators/ratings/index-ids.ts';
 import { labelsOf, relabel } from '../../../operators/ratings/relabel.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../../operators/ratings/rating-blocks.ts';
+import { buildRatingBlocks, buildRatingParts, buildUserBlock, spillRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
 import { RatingParts } from '../../../operators/ratings/sorting/rating-parts.ts';
 import { SelectRatings } from '../../../operators/ratings/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
@@ -95,5 +95,9 @@ describe('rating parts', () => {
     };
     expect(await message()).toMatch(/^read: [\d,]+ ratings repeat an earlier \(user, item\) pair; the first pair: user -?\d+, item -?\d+/);
     expect(await message(0)).toBe(await message());
+    // All parts are counted, those behind the first with such a pair too.
+    const inParts = async (inMemory: number | undefined, build: (indexed: IndexedRatings) => Promise<unknown>) => build(await index(session, ctx, inMemory)).then(() => '', (error: Error) => error.message);
+    expect(await inParts(undefined, (indexed) => buildRatingParts(indexed, 'error', { users: 5, items: 3, inBlocks: false }, ctx))).toBe(await message());
+    expect(await inParts(0, (indexed) => spillRatingBlocks(indexed, 'error', 200, ctx))).toBe(await message());
   });
 });
