@@ -2,8 +2,7 @@ import { FactorFlowError, UsageError } from '../engine/errors.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
-import type { AcquireOptions } from './webgpu/acquire.ts';
-import type { GpuInfo } from './webgpu/gpu-info.ts';
+import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 import type { GpuRequest } from './worker.ts';
 
 /** Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and rows of other devices come beside them. */
