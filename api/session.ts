@@ -26,7 +26,7 @@ import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
-import type { GpuAhead } from './devices/gpu-ahead.ts';
+import { GpuAhead } from './devices/gpu-ahead.ts';
 import { beginDevices, machineAhead, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
 import { Profile } from './reports/profile.ts';
 import { parseSize } from './sizes.ts';
@@ -51,8 +51,8 @@ export interface SessionOptions {
   readonly fakeDevices?: number;
   /** @internal True gives the session while a GPU is still being opened; `opened` waits for it. */
   readonly background?: boolean;
-  /** @internal With `background`: a GPU that is being opened already. */
-  readonly ahead?: GpuAhead | undefined;
+  /** @internal With `background`: a GpuAhead. */
+  readonly ahead?: AsyncDisposable | undefined;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
   readonly signal?: AbortSignal;
 }
@@ -129,7 +129,7 @@ export class Session implements AsyncDisposable {
     try {
       if (background && fakeDevices === undefined) {
         const ending = new AbortController();
-        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) }, ahead && machineAhead(ahead));
+        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) }, ahead instanceof GpuAhead ? machineAhead(ahead) : undefined);
         const executor = new LocalExecutor([cpu], new SpillMemory(spill));
         const found = all.then(({ devices, device: chosen }) => {
           executor.add(devices.slice(1));
