@@ -6,7 +6,7 @@ import { DeviceLostError, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/run/device.ts';
 import { hostMeter, type MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, pagedArray, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
@@ -27,6 +27,8 @@ const STRIDE_STEP = 8;
 const COLLECT_BYTES = 64 << 20;
 /** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
 const COLLECT_SHARE = 2;
+/** No more waits, however much is held. */
+const MOST_WAITING = 4 * 2 ** 30;
 
 /** Threads that may end under one task. */
 const MOST_ATTEMPTS = 3;
@@ -120,12 +122,13 @@ export class CpuDevice implements Device {
     this.#store.set(key, { host: partition });
   }
 
-  allocate(ref: PartitionRef, { layout = 'factors', contents = 'zeros', ...shape }: MatrixShape): void {
-    if (layout === 'factors') this.#allocateMatrix(ref, shape, contents === 'zeros');
+  allocate(ref: PartitionRef, { layout = 'factors', contents = 'zeros', leaves, ...shape }: MatrixShape): void {
+    if (leaves) this.#keep(ref, { layout, rows: shape.rows, width: shape.columns, columns: { values: pagedArray(Float32Array, shape.rows * shape.stride) } });
+    else if (layout === 'factors') this.#allocateMatrix(ref, shape, contents === 'zeros');
     else this.put(ref, { layout, rows: shape.rows, columns: { values: sharedArray(Float32Array, shape.rows) } });
   }
 
-  #allocateMatrix(ref: PartitionRef, shape: Omit<MatrixShape, 'layout' | 'contents'>, clear = true): MatrixView {
+  #allocateMatrix(ref: PartitionRef, shape: Omit<MatrixShape, 'layout' | 'contents' | 'leaves'>, clear = true): MatrixView {
     const bytes = shape.rows * shape.stride * 4;
     const pointer = this.#arena.allocate(bytes);
     if (clear) new Uint8Array(this.#arena.memory.buffer, pointer, bytes).fill(0);
@@ -248,7 +251,7 @@ export class CpuDevice implements Device {
     await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));
   }
 
-  #collect(leastBytes = Math.max(this.#collectBytes, this.#collectBytes < COLLECT_BYTES ? 0 : this.#hostBytes / COLLECT_SHARE)): void {
+  #collect(leastBytes = Math.max(this.#collectBytes, this.#collectBytes < COLLECT_BYTES ? 0 : Math.min(MOST_WAITING, this.#hostBytes / COLLECT_SHARE))): void {
     if (this.#releasedBytes < leastBytes) return;
     this.#releasedBytes = 0;
     this.#collection++;

@@ -155,6 +155,7 @@ export class GpuDevice implements Device {
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
+    if (kernel === 'upload') this.#leaveMatrix(inputs.data);
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans] };
   }
@@ -190,6 +191,18 @@ export class GpuDevice implements Device {
     if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
   }
 
+  async leaveHost(refs: readonly PartitionRef[]): Promise<void> {
+    let bytes = 0;
+    for (const key of refs.map(partitionKey)) {
+      const stored = this.#store.get(key);
+      if (stored?.host === undefined) continue;
+      this.#changes.note({ leave: key });
+      bytes += this.#leave(key, stored.host, stored);
+    }
+    this.#collect(bytes);
+    await this.#request({ type: 'collect' });
+  }
+
   async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {
     let metrics = noWork;
     const tuning = await this.#tuner.tuneAsked(problem, how, async (params) => {
@@ -215,6 +228,19 @@ export class GpuDevice implements Device {
     this.#collectable = 0;
     this.#collection++;
     collectGarbage();
+  }
+
+  /** A matrix that has gone up is on the device alone. */
+  #leaveMatrix(key: string): void {
+    const stored = this.#store.get(key);
+    if (stored?.host?.layout === 'factors') this.#collect(this.#leave(key, stored.host, stored));
+  }
+
+  /** Gives the bytes that nothing of this device holds any more. */
+  #leave(key: string, host: Partition, { bytes }: Stored): number {
+    this.#store.set(key, { changed: true, bytes });
+    hostMeter.drop(host);
+    return partitionBytes(host);
   }
 
   async trim(): Promise<void> {

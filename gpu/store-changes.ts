@@ -36,5 +36,6 @@ export class StoreChanges {
 
 function keyOf(change: StoreChange): string {
   if ('put' in change) return change.put;
+  if ('leave' in change) return change.leave;
   return 'allocate' in change ? change.allocate : change.release;
 }

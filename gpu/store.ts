@@ -107,6 +107,14 @@ export class GpuStore {
     for (const prepared of block.prepared.values()) destroyBuffers(prepared);
   }
 
+  /** Lets go of the ratings of a block that has gone up: lists that are made later go without its columns. */
+  leave(key: string): void {
+    const entry = this.get(key);
+    if (entry.block === undefined) return;
+    entry.block = { ...entry.block, columns: undefined };
+    entry.partition = undefined;
+  }
+
   /** Frees what was released and kept. */
   trim(): void {
     this.#pool.trim();
@@ -118,9 +126,9 @@ export class GpuStore {
     return { rows, columns, stride, values: await this.#pool.take(rows * stride * 4, key, contents) };
   }
 
-  async #uploadMatrix(key: string, { rows, columns }: Partition): Promise<DeviceMatrix> {
+  async #uploadMatrix(key: string, { rows, columns, width }: Partition): Promise<DeviceMatrix> {
     const values = columns.values as Float32Array;
-    const matrix = await this.#matrix(key, { rows, columns: rows === 0 ? 0 : values.length / rows });
+    const matrix = await this.#matrix(key, { rows, columns: width ?? (rows === 0 ? 0 : values.length / rows) });
     await uploadRows(this.#gpu, matrix, values);
     return matrix;
   }

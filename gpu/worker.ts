@@ -20,7 +20,9 @@ import { Turns } from './turns.ts';
 export type StoreChange =
   | { readonly put: string; readonly partition: SentPartition }
   | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
-  | { readonly release: string };
+  | { readonly release: string }
+  /** Its host form is not read any more. */
+  | { readonly leave: string };
 
 export type GpuCommand =
   | { readonly type: 'open'; readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined } }
@@ -29,6 +31,8 @@ export type GpuCommand =
   /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device, in float32 or in float16. */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: Float32Array | Uint16Array }
   | { readonly type: 'trim' }
+  /** Nothing beside the changes and the collection that come with it. */
+  | { readonly type: 'collect' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
   | { readonly type: 'close' };
@@ -52,10 +56,6 @@ let opened: { readonly gpu: Gpu; readonly store: GpuStore } | undefined;
 export default function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
   return turns.run(async (pass) => {
     const start = sharedClock();
-    if (request.collection !== collection) {
-      collection = request.collection;
-      collectGarbage();
-    }
     try {
       const outcome = await execute(request, slot, pass);
       return { outcome, start, milliseconds: sharedClock() - start };
@@ -65,7 +65,7 @@ export default function answer({ slot, request }: { readonly slot: number; reado
   });
 }
 
-async function execute({ changes, command }: GpuRequest, slot: number, pass: () => void): Promise<TaskOutcome> {
+async function execute({ changes, command, collection: asked }: GpuRequest, slot: number, pass: () => void): Promise<TaskOutcome> {
   if (command.type === 'open') {
     const gpu = await Gpu.open(command.options);
     opened = { gpu, store: new GpuStore(gpu) };
@@ -76,7 +76,12 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
   for (const change of changes) {
     if ('put' in change) store.put(change.put, receivedPartition(change.partition));
     else if ('allocate' in change) store.allocate(change.allocate, change.shape);
+    else if ('leave' in change) store.leave(change.leave);
     else store.release(change.release);
+  }
+  if (asked !== collection) {
+    collection = asked;
+    collectGarbage();
   }
   // All that a request moves it submits in its turn.
   const before = gpu.counters.counts;
@@ -97,6 +102,9 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
     case 'fetch':
       if (command.into) return { rows: await store.fetchWire(command.key, command.into, pass) };
       return { rows: 0, partitions: { fetched: await store.fetch(command.key, pass) } };
+    case 'collect':
+      collectGarbage();
+      return { rows: 0 };
     case 'trim':
       store.trim();
       collectGarbage();

@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { isMainThread } from 'node:worker_threads';
 import { waitForOther } from '../../engine/waits.ts';
 import { fileProblem } from './file-problem.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
@@ -51,7 +52,8 @@ export async function* bytesFrom(file: string, position: number): AsyncGenerator
   try {
     const bytes = new Uint8Array(1 << 20);
     for (let at = position; ; ) {
-      const { bytesRead } = await handle.read(bytes, 0, bytes.length, at);
+      // A thread that reads splits has no other work meanwhile.
+      const bytesRead = isMainThread ? (await handle.read(bytes, 0, bytes.length, at)).bytesRead : readSync(handle.fd, bytes, 0, bytes.length, at);
       if (bytesRead === 0) return;
       yield bytes.subarray(0, bytesRead);
       at += bytesRead;

@@ -8,10 +8,11 @@ const WORK_BYTES = 12;
 export const initialize: TaskHandler<'initialize'> = (scope) => {
   const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt = -1 } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
-  // A matrix of the device, or rows without padding in host memory.
+  // A matrix of the device, or rows in host memory.
   const matrix = scope.hasMatrix('factors') ? scope.matrix('factors') : undefined;
-  const host = matrix === undefined ? (scope.partition('factors').columns.values as Float32Array) : undefined;
-  const stride = matrix?.stride ?? rank;
+  const { rows, columns } = matrix === undefined ? scope.partition('factors') : { rows: 0, columns: undefined };
+  const host = columns?.values as Float32Array | undefined;
+  const stride = matrix?.stride ?? (host?.length ?? 0) / Math.max(1, rows);
   const { buffer } = scope.memory;
   const lowAt = scope.scratch + WORK_BYTES * (rank + 4 - (rank % 4));
   // Keys, and rows on their way to host memory, share what is left of the scratch.

@@ -27,6 +27,8 @@ export interface Device {
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
+  /** Lets go of the host memory of partitions that it has in memory of its own by now, for good: tasks go on reading them there. Resolves once it has: giving gigabytes back to the system takes seconds. Devices that compute in host memory have none. */
+  leaveHost?(refs: readonly PartitionRef[]): Promise<void>;
   /** Moves host partitions to a new file, where tasks and `fetch` find them; `release` frees them there. Only devices that compute in host memory do it. */
   spill?(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics>;
   /** Gives released memory back to the system, as far as the device can; costs a few milliseconds. */

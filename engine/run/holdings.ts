@@ -52,6 +52,10 @@ class HeldDevice<Held extends Device = Device> implements Device {
     this.#device.release(ref);
   }
 
+  async leaveHost(refs: readonly PartitionRef[]): Promise<void> {
+    await this.#device.leaveHost?.(refs);
+  }
+
   async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
     if (this.#device.spill === undefined) throw new Error(`the device ${this.info.place} keeps partitions in memory of its own`);
     return this.#device.spill(refs, file);

@@ -48,7 +48,8 @@ export class MemoryWalk {
   add(steps: readonly Step[]): this {
     for (const { stage, at, do: action } of steps) {
       this.#hold(at, this.#stages.get(stage));
-      if (action.kind === 'allocate') this.#add(at, action.ref);
+      if (action.kind === 'allocate' && action.shape.leaves) this.#note(`${at} ${partitionKey(action.ref)}`, HOST, 4 * action.shape.rows * action.shape.stride);
+      else if (action.kind === 'allocate') this.#add(at, action.ref);
       else if (action.kind === 'move') this.#move(action);
       else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
       else if (action.kind === 'free' || action.kind === 'spill') for (const ref of action.refs) this.#remove(at, ref);

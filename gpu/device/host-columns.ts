@@ -3,8 +3,8 @@ import { strideOf, vectorLayouts } from './resources.ts';
 
 /** Bytes that a partition takes on the device once a task names it; 0 for layouts that stay on the host. */
 export function deviceBytes(partition: Partition): number {
-  const { layout, rows, columns } = partition;
-  if (layout === 'factors') return rows === 0 ? 0 : rows * strideOf(columns.values.length / rows) * 4;
+  const { layout, rows, columns, width } = partition;
+  if (layout === 'factors') return rows === 0 ? 0 : rows * strideOf(width ?? columns.values.length / rows) * 4;
   return layout === 'rating-block' || layout === 'rating-list' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
 }
 

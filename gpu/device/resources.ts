@@ -34,8 +34,8 @@ export interface DeviceBlock {
   readonly ratings: number;
   /** Row pointers on the host: Int32[rows + 1]. */
   readonly offsets: Int32Array;
-  /** Column indices on the host: Uint32[ratings]. */
-  readonly columns: Uint32Array;
+  /** Column indices on the host: Uint32[ratings]; undefined once the host has let go of them. */
+  readonly columns: Uint32Array | undefined;
   /** Row pointers on the device: i32[rows + 1]. */
   readonly rowPointers: GPUBuffer;
   /** Column indices on the device: u32[ratings]. */

@@ -29,6 +29,7 @@ export async function tileLists(gpu: Gpu, block: DeviceBlock, columnCount: numbe
   const known = block.prepared.get(key) as TileLists | undefined;
   if (known !== undefined) return known;
   if (tiles > MOST_TILES) throw new Error(`ratings are dealt to at most ${MOST_TILES} tiles, not ${tiles}`);
+  if (block.columns === undefined) throw new Error('the host has let go of the ratings that tiles are dealt from');
   const dealt = dealColumns(block.columns, columnCount, tiles);
   const lists: TileLists = {
     tiles,

@@ -40,8 +40,8 @@ export interface DealtRows {
 /** Longest rows of the lists of short rows: update-short is compiled for each. */
 export const SHORT_LENGTHS = [32, 64];
 
-/** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row. A pure function. */
-export function dealRows(offsets: Int32Array, columns: Uint32Array, from: number, to: number, limits: RowLimits): DealtRows {
+/** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row; without them no row is cut by regions. A pure function. */
+export function dealRows(offsets: Int32Array, columns: Uint32Array | undefined, from: number, to: number, limits: RowLimits): DealtRows {
   // Memory that is never written takes no place.
   const [fused, free] = [new EntryList(to - from), new EntryList(to - from)];
   const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList(to - from) }));
@@ -86,14 +86,15 @@ interface Part extends Cut {
  * Pieces of a row in its order: none longer than a part. A row long enough is also cut at the borders of regions of θ, unless it would need
  * more pieces than a batch has slots. A row without ratings has one piece, for the solver to read.
  */
-function cutRow(columns: Uint32Array, start: number, length: number, { part, regionRows, bordered, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'bordered' | 'slots'>): Cut[] {
+function cutRow(columns: Uint32Array | undefined, start: number, length: number, { part, regionRows, bordered, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'bordered' | 'slots'>): Cut[] {
   if (length <= part) return [{ start, length, region: 0 }];
   const cuts: Cut[] = [];
   const rows = length < bordered ? 2 ** 32 : regionRows;
+  const whole = columns === undefined || rows === 2 ** 32;
   const size = Math.max(part, Math.ceil((2 * length) / slots));
   for (let at = start; at < start + length; ) {
-    const region = Math.floor(columns[at] / rows);
-    const end = firstAtLeast(columns, at, start + length, (region + 1) * rows);
+    const region = whole ? 0 : Math.floor(columns[at] / rows);
+    const end = whole ? start + length : firstAtLeast(columns, at, start + length, (region + 1) * rows);
     const piece = Math.ceil((end - at) / Math.ceil((end - at) / size));
     for (let first = at; first < end; first += piece) cuts.push({ start: first, length: Math.min(piece, end - first), region });
     at = end;

@@ -8,7 +8,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
-import { inMemory, lengthOfRow } from '../ratings/spilled-ratings.ts';
+import { inMemory, isInParts, leaveRatings, lengthOfRow } from '../ratings/spilled-ratings.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import { joined, joinedParts, partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
@@ -92,15 +92,24 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
       measure: rank && ((factors, held) => rank(joinedRows(sidesOf(factors)), held)),
       prepare: async (left, from) => {
-        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from ? startOf(from.factors) : start);
-        for (const cut of made.columnCuts) await placeColumns(cut, ctx);
-        [bound, run] = [made.plan, made.bound];
-        return { ...alsTraining(data, params, { offset, unit, ranking }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: [...made.given] };
+        const { plan: made, bound: steps, columnCuts, given } = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from ? startOf(from.factors) : start);
+        for (const cut of columnCuts) await placeColumns(cut, ctx);
+        [bound, run] = [made, steps];
+        return { ...alsTraining(data, params, { offset, unit, ranking }, steps.name, steps.slices), bound: steps, keep: made.keep, given: [...given], settled: (held) => leaveRatingsAlone(data, steps, left, held) };
       },
     },
     ctx,
   );
   return { ...result, sides: sidesOf(factors), raw: () => startOf(factors), plan: run ? ofCourse(bound, run, result) : bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
+}
+
+/** Ratings in parts that stay on the only device for the whole run leave host memory: where that device is lost the run ends with the last copy, so nothing reads them again. */
+async function leaveRatingsAlone({ byUser, byItem }: AlsData, bound: BoundPlan, [{ place, ownMemory }, ...others]: readonly DeviceInfo[], ctx: ExecutionContext): Promise<void> {
+  const stays = bound.datasets.every(({ name, parts }) => !name.startsWith('ratings-by-') || parts.every(({ at }) => at.includes(place)));
+  if (!ownMemory || others.length > 0 || !stays) return;
+  for (const [set, ratings] of [['ratings-by-user', byUser], ['ratings-by-item', byItem]] as const) {
+    if (isInParts(ratings)) await leaveRatings(ratings, bound.given[set], place, ctx);
+  }
 }
 
 function toMatrices(factors: TrainedFactors): Matrices {

@@ -14,7 +14,7 @@ export function factorBytes(rows: number, rank: number, step = 8): number {
   return rows * factorStride(rank, step) * 4;
 }
 
-/** Ratings of one block, at most: arrays of 4 GiB and more do not come whole to another thread. Tests lower it. */
+/** Ratings of one block, at most: its row pointers are int32, and no GPU binds a buffer of more. Tests lower it. */
 export const blockLimit = { ratings: 2 ** 30 - 1 };
 
 /** Host bytes of a block R(ij): row pointers, column indices, values. */

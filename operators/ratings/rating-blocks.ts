@@ -3,9 +3,11 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
 import { spilledBytes } from '../planner/sizes.ts';
 import type { IndexedRatings } from './index-ids.ts';
-import { type RatingBlock, rowsOfBlock } from './rating-block.ts';
+import { hostForm, type RatingBlock, rowsOfBlock } from './rating-block.ts';
 import { balancedRanges, offsetsOf } from './row-ranges.ts';
 import { type CombinedRatings, requireOnce } from './sorting/combine-duplicates.ts';
 import { joinParts } from './sorting/join-parts.ts';
@@ -83,6 +85,7 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
   for await (const { from, block } of parts.byUser()) {
     byUser.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
     if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, keyCount(indexed.items), ctx), ctx));
+    await leaveThreads([block, ...transposed.slice(-1)], ctx);
     phase.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
     // The garbage of a part is of its own size.
     await hostDevice(ctx.executor).trim();
@@ -92,9 +95,22 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
     const rowsOf = (block: RatingBlock, i: number) => (items === 1 ? block : rowsOfBlock(block, from, to, { name, partition: j * users + i, version: 0 }));
     byItem.push(partOfBlocks(from, transposed.map((block, i) => ({ firstColumn: byUser[i].from, block: rowsOf(block, i) }))));
   }
-  if (!inBlocks) for await (const { from, block } of parts.byItem()) byItem.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
+  if (!inBlocks) {
+    for await (const { from, block } of parts.byItem()) {
+      byItem.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
+      await leaveThreads([block], ctx);
+    }
+  }
   phase.end(indexed.rows);
   return { byUser: ofParts(byUser), byItem: ofParts(byItem), duplicates: parts.duplicates };
+}
+
+/** The CPU device forgets blocks, which later steps give it anew. */
+async function leaveThreads(blocks: readonly RatingBlock[], ctx: ExecutionContext): Promise<void> {
+  const { place } = hostDevice(ctx.executor).info;
+  const steps = new StepList({});
+  steps.free('rating-blocks', place, blocks.map(({ ref }) => ref));
+  await runSteps(steps.steps, ctx, { given: blocks.map((block) => [block.ref, { ...hostForm(block), reused: true }, place]) });
 }
 
 /** The same as parts in files, of at most `partRatings` ratings each but for long rows, where memory does not hold them. */

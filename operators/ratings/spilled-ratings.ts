@@ -1,5 +1,6 @@
 import type { PartitionRef } from '../../engine/partition.ts';
-import { SPILL } from '../../engine/plan/place.ts';
+import { type Place, SPILL } from '../../engine/plan/place.ts';
+import { leaveAt } from '../../engine/run/hand-over.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
@@ -20,7 +21,8 @@ export type RatedRows = Pick<RatingBlock, 'ref' | 'ratings'> & RowPointers;
 /** The ratings of some rows in a run of columns, which are numbered from 0. */
 export interface ColumnBlock {
   readonly firstColumn: number;
-  readonly block: RatingBlock;
+  /** Without its ratings once a device alone has them: see leaveRatings. */
+  block: RatingBlock;
 }
 
 /** The rows [from, from + rows) of one side, numbered from 0. */
@@ -68,6 +70,17 @@ export function rowParts(ratings: SortedRatings): readonly (RatedRows & { readon
 export function lengthOfRow(ratings: SortedRatings, row: number): number {
   const part = rowParts(ratings).find(({ from, rows }) => row < from + rows);
   return part === undefined ? 0 : part.offsets[row - part.from + 1] - part.offsets[row - part.from];
+}
+
+/** The blocks of ratings in parts in memory; none of those that lie in files. */
+export function heldBlocks({ parts }: RatingsInParts): ColumnBlock[] {
+  return parts.flatMap(({ blocks = [] }) => blocks);
+}
+
+/** Ratings that a device alone keeps for the rest of a run: host memory has their row pointers. */
+export async function leaveRatings(ratings: RatingsInParts, refs: readonly PartitionRef[], at: Place, ctx: ExecutionContext): Promise<void> {
+  for (const held of heldBlocks(ratings)) held.block = { ...held.block, indices: new Uint32Array(0), values: new Float32Array(0) };
+  await leaveAt(ctx, at, 'leave-ratings', refs);
 }
 
 /** Rows and columns of ratings that are in memory. */

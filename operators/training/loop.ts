@@ -133,6 +133,7 @@ class Loop<Factors> {
       // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
       const measured = await measuring;
+      if (number === first + 1) await training.settled?.(this.#ctx);
       if (measured === undefined) {
         best = good = { number, versions };
         for (const old of kept) await this.#free(training, old, [versions]);

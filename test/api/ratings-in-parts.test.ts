@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AlsGrid, type Side, verticalParts } from '../../operators/als/plan/grid.ts';
 import { blockLimit } from '../../operators/planner/sizes.ts';
 import { ALS, type AlsOptions, CapacityError, type Model, Session, SGD } from '../../index.ts';
+import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
@@ -107,5 +108,20 @@ describe.skipIf(noGpu)('more ratings than a block has, on a GPU', () => {
   ])('$name, $asked', async ({ options, asked }) => {
     const parts = await fit(2500, { ...options, ...asked });
     expectSame(parts, await fitOneBlock(gridOf(parts), options));
+  }, 180_000);
+
+  it('leave host memory behind the first iteration, and are there again for the next fit', async () => {
+    const bytes = 2 * 8 * rows.length;
+    const held = async (limit: number) => {
+      blockLimit.ratings = limit;
+      const seen: number[] = [];
+      const model = await new ALS({ rank: 6, maxIter: 3, seed: 3, ...partitions[1] }).fit(session.from(ratingBatches(rows)), { onEvent: (event) => void (event.type === 'iteration' && seen.push(hostMeter.now)) });
+      return { seen, factors: factorsOf(model) };
+    };
+    const [parts, again, whole] = [await held(2500), await held(2500), await held(usual)];
+    expect(again.factors).toEqual(parts.factors);
+    expect(parts.seen).toHaveLength(3);
+    for (const now of parts.seen) expect(now).toBeLessThan(bytes);
+    for (const now of whole.seen) expect(now).toBeGreaterThan(bytes);
   }, 180_000);
 });

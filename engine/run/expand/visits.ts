@@ -7,7 +7,7 @@ import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
-import { shapeAt } from './shape-at.ts';
+import { shapeAt, shapeOnTheWay } from './shape-at.ts';
 import type { StageParts } from './stage-parts.ts';
 import { type Leaving, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
@@ -171,7 +171,7 @@ export class Visits {
     const ended = waves.before(place);
     if (how === 'write') {
       const ref = this.#versions.next(stage.name, set, partition);
-      if (set.columns !== undefined) this.#list.allocate(stage.name, place, ref, shapeAt(this.#bound, set, partition, place), resident ? [] : ended);
+      if (set.columns !== undefined) this.#list.allocate(stage.name, place, ref, (resident ? shapeAt : shapeOnTheWay)(this.#bound, set, partition, place), resident ? [] : ended);
       if (!resident) this.#transient(set, partition, place, ref, true, transients);
       return ref;
     }
@@ -193,7 +193,7 @@ export class Visits {
   }
 
   #bringHome(stage: string, { home }: Transients): void {
-    for (const { set, partition, from, ref } of home) for (const place of set.parts[partition].at) this.#list.move(stage, ref, from, place);
+    for (const { set, partition, from, ref } of home) for (const place of set.parts[partition].at) this.#list.move(stage, ref, from, place, { load: true });
   }
 
   /** Old versions of parts that the visit was the last to read: a solved part takes the place of the old one. */

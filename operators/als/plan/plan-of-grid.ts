@@ -56,7 +56,10 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
   const copied = 4 * (params.rank + 2) * (rows.users + rows.items);
   const endBytes = inFiles ? copied + Math.min(copied, host.parallelism * WRITTEN_BYTES) : 0;
   const hostBytes = Math.max(endBytes, loadingBytes + (testRatings === undefined ? 0 : blockBytes(rows.users, testRatings)), peak[HOST] ?? 0);
-  const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: hostBytes + (device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0) } };
+  const copies = device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0;
+  // Ratings in parts that one device has for itself leave the host behind the first round, before the factors come back.
+  const leave = device.ownMemory && compute.length === 1 && nz > blockLimit.ratings && sides.every((side) => grid[side].ratings === 'device');
+  const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: leave ? Math.max(hostBytes, copies) : hostBytes + copies } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');
   return whole;
 }
