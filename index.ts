@@ -50,6 +50,7 @@ export type { Codec, ParquetBackendName, ParquetFileInfo } from './connectors/pa
 export type { ColumnChunkInfo, ColumnStatistics, RowGroupInfo } from './connectors/parquet/footer.ts';
 export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parquet-sink.ts';
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet/parquet-source.ts';
+export type { RowRange } from './connectors/parquet/pages/cut-row-group.ts';
 export type { RowGroupRequest } from './connectors/parquet/read-row-groups.ts';
 export type { RowGroupFilter } from './connectors/parquet/row-group-filter.ts';
 export type { ArrowCodec } from './connectors/arrow/buffer-codecs.ts';

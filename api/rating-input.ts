@@ -7,7 +7,7 @@ import { andThen, type LogicalPlan, operatorsOf, rootSource, schemaOf } from '..
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { IndexedRatings } from '../operators/ratings/index-ids.ts';
-import { type KnownPairs, readKnownPairs } from '../operators/ratings/known-pairs.ts';
+import { type KnownPairs, readKnownPairs, readPairs, type ReadPairs } from '../operators/ratings/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/bad-rows.ts';
 import { typesOf } from '../operators/ratings/rating-chunk.ts';
@@ -107,8 +107,13 @@ export class RatingInput {
   }
 
   /** The pairs of a validation set whose user and item are known. */
-  async knownPairs(dataset: Dataset, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {
-    return readKnownPairs(this.#selectedPairs(dataset.plan), { users, items }, dataset.session.splitBytes, ctx);
+  async knownPairs(dataset: Dataset, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext, ahead?: Promise<ReadPairs | undefined>): Promise<KnownPairs> {
+    return readKnownPairs(this.#selectedPairs(dataset.plan), { users, items }, dataset.session.splitBytes, ctx, ahead);
+  }
+
+  /** Reads the pairs of a validation set, for knownPairs, before the known ids are there. */
+  async readPairs(dataset: Dataset, ctx: ExecutionContext): Promise<ReadPairs | undefined> {
+    return readPairs(this.#selectedPairs(dataset.plan), dataset.session.splitBytes, ctx);
   }
 
   /** Rows of a validation set, without the bad ones that are left out. */

@@ -26,7 +26,8 @@ import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
-import { beginDevices, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
+import { GpuAhead } from './devices/gpu-ahead.ts';
+import { beginDevices, machineAhead, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
 import { Profile } from './reports/profile.ts';
 import { parseSize } from './sizes.ts';
 
@@ -50,6 +51,8 @@ export interface SessionOptions {
   readonly fakeDevices?: number;
   /** @internal True gives the session while a GPU is still being opened; `opened` waits for it. */
   readonly background?: boolean;
+  /** @internal With `background`: a GpuAhead. */
+  readonly ahead?: AsyncDisposable | undefined;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
   readonly signal?: AbortSignal;
 }
@@ -106,7 +109,7 @@ export class Session implements AsyncDisposable {
   /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, signal, ...unknown } = options;
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, ahead, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
@@ -126,7 +129,7 @@ export class Session implements AsyncDisposable {
     try {
       if (background && fakeDevices === undefined) {
         const ending = new AbortController();
-        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) });
+        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) }, ahead instanceof GpuAhead ? machineAhead(ahead) : undefined);
         const executor = new LocalExecutor([cpu], new SpillMemory(spill));
         const found = all.then(({ devices, device: chosen }) => {
           executor.add(devices.slice(1));

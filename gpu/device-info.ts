@@ -23,7 +23,7 @@ export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | und
     capacityBytes: memoryBytes ?? null,
     bindingBytes: bindingBytesOf(adapter),
     strideStep: STRIDE_STEP,
-    limits: { workgroupBytes, workgroupThreads, teamLanes },
+    limits: { workgroupBytes, workgroupThreads, teamLanes, float16: adapter.features.includes('f16') },
     description: describe(adapter),
   };
 }

@@ -1,6 +1,6 @@
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
-import { CapacityError, DeviceLostError, FactorFlowError, sessionClosed, UsageError } from '../engine/errors.ts';
+import { CapacityError, DeviceLostError, sessionClosed } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
 import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
@@ -8,14 +8,12 @@ import { formatBytes } from '../engine/format.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray, type SharedColumn } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
-import { ThreadPool } from '../engine/threads/thread-pool.ts';
+import type { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { sentPartition } from '../engine/threads/wide-views.ts';
-import { workerFile } from '../engine/threads/worker-file.ts';
-import { withCard } from './cards/with-card.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
 import { deviceBytes, sharedCopy } from './device/host-columns.ts';
 import { strideOf, WIRE_ROWS } from './device/resources.ts';
-import type { AcquireOptions } from './webgpu/acquire.ts';
+import { GpuThread, type GpuThreadOptions } from './gpu-thread.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
@@ -24,19 +22,14 @@ import { TunerCache } from './device/tuner-cache.ts';
 import { StoreChanges } from './store-changes.ts';
 import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 
-export interface GpuDeviceOptions extends AcquireOptions {
+export interface GpuDeviceOptions extends GpuThreadOptions {
   /** Default: gpu:0. */
   readonly place?: Place;
-  /** PCI address of the card; default: the one that the system puts first. */
-  readonly card?: string;
-  /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
-  readonly memoryBytes?: number;
   /** The folder of measured choices; default: the user's cache folder. */
   readonly tunedKernels?: TunedKernels;
+  /** A thread that has begun to open such a GPU. */
+  readonly thread?: GpuThread | undefined;
 }
-
-/** Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and rows of other devices come beside them. */
-const REQUESTS = 64;
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
@@ -97,20 +90,11 @@ export class GpuDevice implements Device {
   }
 
   /** Throws UsageError with the reason when there is no adapter. */
-  static async open({ place = 'gpu:0', card, memoryBytes, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
-    let device: GpuDevice | undefined;
-    const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
-    const pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
-    try {
-      const request: GpuRequest = { changes: [], command: { type: 'open', options: { ...options, memoryBytes } }, collection: 0 };
-      const open = () => pool.run(() => request);
-      const { outcome } = await (card === undefined ? open() : withCard(card, open));
-      device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, place, memoryBytes, tunedKernels);
-      return device;
-    } catch (cause) {
-      await pool.close();
-      throw cause instanceof FactorFlowError ? cause : cannotOpen(cause);
-    }
+  static async open({ place = 'gpu:0', tunedKernels = new TunerCache(), thread: begun, ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
+    const thread = begun ?? new GpuThread(options);
+    const device = new GpuDevice(thread.pool, await thread.info, place, options.memoryBytes, tunedKernels);
+    thread.crashed = (cause) => device.#lose(cause);
+    return device;
   }
 
   put(ref: PartitionRef, partition: Partition): void {
@@ -331,9 +315,4 @@ function isSame(one: SharedColumn | undefined, other: SharedColumn): boolean {
 
 function isMatrix({ host }: Stored): boolean {
   return host === undefined || host.layout === 'factors';
-}
-
-function cannotOpen(cause: unknown): UsageError {
-  const reason = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
-  return new UsageError(`no GPU: it could not be opened (${reason})`, { advice: "Update the graphics card's driver, see factorflow doctor, or use device cpu", cause });
 }

@@ -23,11 +23,12 @@ import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { timeVariants } from './tasks/time-variants.ts';
 import { update } from './tasks/update.ts';
+import { upload } from './tasks/upload.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
 const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   // The partitions that a task names are on the device before its handler is called.
-  upload: async () => ({ rows: 0 }),
+  upload,
   update,
   'normal-equations': normalEquations,
   'solve-equations': solveEquations,

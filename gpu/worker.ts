@@ -8,7 +8,7 @@ import type { TaskOutcome } from '../engine/task.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
-import type { AcquireOptions } from './webgpu/acquire.ts';
+import type { AcquireOptions } from './webgpu/gpu-info.ts';
 import { Gpu } from './webgpu/gpu.ts';
 import { WIRE_ROWS } from './device/resources.ts';
 import type { GpuTaskScope } from './handler.ts';

@@ -9,6 +9,7 @@ import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirst } from './open-gpus.ts';
+import type { GpuAhead } from './gpu-ahead.ts';
 import { isRepeatable } from './repeatable.ts';
 import { requireLimits } from './system-limits.ts';
 
@@ -61,6 +62,15 @@ const thisMachine: Machine = {
   probe: async (signal) => (await new KnownDrivers().take()) ?? probeWebGpu(signal),
   opened: (adapter) => new KnownDrivers().keep(adapter),
 };
+
+/** This machine, for a session that takes a GPU which is being opened already. */
+export function machineAhead(ahead: GpuAhead): Machine {
+  return {
+    ...thisMachine,
+    probe: async (signal) => (ahead.adapter === undefined ? thisMachine.probe(signal) : { adapter: ahead.adapter, messages: '', known: true }),
+    open: (options) => thisMachine.open({ ...options, thread: ahead.take() }),
+  };
+}
 
 /** The search for a GPU and its opening, for a session that has begun. */
 export interface Opening {
@@ -125,7 +135,8 @@ export function beginDevices({ device: requested, workers, memoryBytes, collectB
       if ('missing' in found) return await without(found.missing);
       const { gpus } = found;
       const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
-      if (software === undefined) await machine.opened?.(found.adapter);
+      // Nothing waits for it; it never throws.
+      if (software === undefined) void machine.opened?.(found.adapter);
       const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
       const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');
       return { devices: [cpu, ...gpus], device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning } };

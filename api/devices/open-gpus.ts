@@ -2,6 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import { type Card, findCards } from '../../gpu/cards/find-cards.ts';
+import type { GpuThread } from '../../gpu/gpu-thread.ts';
 import { memoryUsed } from '../../gpu/cards/memory-used.ts';
 import { tellApart } from '../../gpu/cards/tell-apart.ts';
 
@@ -13,6 +14,8 @@ export interface OpenGpuOptions {
   readonly memoryBytes?: number;
   /** PCI address of the card, where there are several. */
   readonly card?: string;
+  /** A thread that has begun to open it. */
+  readonly thread?: GpuThread | undefined;
 }
 
 /** The functions that find and open GPUs; tests replace them. */

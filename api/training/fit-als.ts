@@ -4,7 +4,9 @@ import { DataError, UsageError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
+import { Ahead } from '../../engine/threads/ahead.ts';
 import { together } from '../../engine/threads/together.ts';
+import type { EventSink } from '../../engine/events.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, compileAhead, freeAhead, freeTimed, placeAhead, placeStart, profileOfSorted, staysWhole, tuneKernels } from '../../operators/als/kernel-choices.ts';
@@ -17,6 +19,7 @@ import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-uni
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
+import type { ReadPairs } from '../../operators/ratings/known-pairs.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
@@ -96,18 +99,26 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   makeRoom(ratings, form);
   // Ratings that are kept from fit to fit stay in one block in memory.
   const inParts = !isKept(ratings);
-  const indexed = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx));
+  const { validation } = options;
+  // The test set is read behind the first ratings: the calling thread has nothing to do then. One after the other where memory is bounded.
+  const begun = Promise.withResolvers<void>();
+  await using testRead = validation && !session.bounded && !isKept(validation) ? new Ahead(ctx.signal, (signal) => begun.promise.then(() => input.readPairs(validation, { ...ctx, signal }))) : undefined;
+  const events: EventSink = (event) => {
+    if (event.type === 'phase-progress') begun.resolve();
+    ctx.events(event);
+  };
+  const indexed = await opened.during({ ...ctx, events }, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx)).finally(begun.resolve);
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  if (given === undefined) compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx);
+  const choosing = given === undefined ? compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx) : undefined;
   const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, budgetOf(ratings));
   noteBytes(ratings, form, home.plan);
   const goesAhead = home.kind === 'memory' && inParts && !params.implicitPrefs && devices.compute[0].ownMemory && staysWhole(home.plan, devices.compute[0].place);
-  const sorted = (block: RatingBlock) => goesAhead && placeAhead(block, ctx);
+  const probable = goesAhead ? await choosing : undefined;
+  const sorted = (block: RatingBlock, side: 'users' | 'items') => goesAhead && placeAhead(block, side, { columns: side === 'users' ? profile.items : profile.users, params, choices: probable }, ctx);
   const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx));
-  const { validation } = options;
-  const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx));
+  const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx, testRead?.result));
   const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
   const draw = async () => (draws ? placeStart(await drawnStart(indexed, params, ctx), profile.users, ctx) : undefined);
   // One after the other where memory is bounded. The start goes first: it is on its way to the GPU while ratings are sorted.
@@ -200,9 +211,9 @@ async function drawnStart({ users, items }: Pick<IndexedRatings, 'users' | 'item
 }
 
 /** The known pairs of a validation set, without what the training ratings say of them. */
-async function testPairs(dataset: Dataset, input: RatingInput, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext): Promise<Pick<ValidationPairs, 'block' | 'coldPairs'>> {
+async function testPairs(dataset: Dataset, input: RatingInput, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext, ahead: Promise<ReadPairs | undefined> | undefined): Promise<Pick<ValidationPairs, 'block' | 'coldPairs'>> {
   using _ = ctx.metrics.begin('test set');
-  const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
+  const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx, ahead);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
   return { block: byUser, coldPairs };
 }

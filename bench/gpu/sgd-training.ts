@@ -84,7 +84,7 @@ export class SgdTraining {
 
   /** The parameters and the schedule of a setting, with its start drawn; that of the setting before is freed. Throws where it cannot act. */
   async prepare({ tile, workers, lanes, bands, ...named }: SgdSetting): Promise<SgdRun> {
-    const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, ...named });
+    const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, biases: false, ...named });
     if (params.biases) throw new Error('the ratings of this bench are scaled for training without biases');
     const profile = { ...this.#counts, ratings: this.data.block.ratings, testRatings: this.#test.ratings };
     const devices = planDevices(this.#ctx.executor);

@@ -30,12 +30,14 @@ export const train = defineCommand({
     const { values, given, plan } = withPlan(flags, ofFlags);
     const { modelDir, force } = values;
     checkTraining(values, given);
+    // Before the engine is loaded, and the threads of the CPU are busy.
+    await using ahead = await (await import('../../api/devices/gpu-ahead.ts')).GpuAhead.begin(values);
     await refuseOverlap(modelDir, [...positionals.ratings, values.test, values.initModel]);
     await checkWritable(modelDir);
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const trainer = await trainerOf(values, given);
-    await using session = await openSession(values, context, true);
+    await using session = await openSession(values, context, true, ahead);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal } = context;
     const onEvent = withoutComparison(context.onEvent);

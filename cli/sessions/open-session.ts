@@ -1,3 +1,4 @@
+import type { GpuAhead } from '../../api/devices/gpu-ahead.ts';
 import type { DeviceRequest } from '../../api/devices/device-request.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { CommandContext } from '../commands/command.ts';
@@ -13,10 +14,10 @@ interface MachineValues {
   readonly fakeDevices?: number | undefined;
 }
 
-/** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. `background`: while a GPU is still being opened. */
-export async function openSession({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues, { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>, background = false): Promise<Session> {
+/** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. `background`: while a GPU is still being opened, `ahead` if it is that one. */
+export async function openSession({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues, { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>, background = false, ahead?: GpuAhead): Promise<Session> {
   const { Session } = await import('../../api/session.ts');
-  return Session.create({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, profile, fakeDevices, background, signal });
+  return Session.create({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, profile, fakeDevices, background, ahead, signal });
 }
 
 /** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */

@@ -1,6 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { RowEncoder } from '../output/row-encoder.ts';
 import type { RowGroupInfo } from './footer.ts';
+import type { RowRange } from './pages/cut-row-group.ts';
 
 /** A Parquet file as its footer describes it. */
 export interface ParquetFileInfo {
@@ -9,6 +10,8 @@ export interface ParquetFileInfo {
   readonly rows: number;
   readonly schema: Schema;
   readonly rowGroups: readonly RowGroupInfo[];
+  /** Columns that are read page by page (see hasPlainPages), so that large row groups can be cut. */
+  readonly plainColumns?: readonly string[];
 }
 
 export interface ReadOptions {
@@ -18,8 +21,8 @@ export interface ReadOptions {
   readonly rowGroups?: readonly number[];
   /** Most rows of a batch. */
   readonly batchSize: number;
-  /** Rows of the first of the row groups that are left out; default 0. */
-  readonly skip?: number;
+  /** Some rows of the one row group. */
+  readonly range?: RowRange;
   /** See ReadSplitOptions. */
   readonly borrowed?: boolean;
 }

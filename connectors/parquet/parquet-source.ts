@@ -2,7 +2,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { SourceSplits } from '../../engine/stream/split.ts';
+import type { SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
@@ -91,10 +91,11 @@ export class ParquetSource implements Source {
     await this.#refresh();
     const opened = new Map((await this.#open()).files.map((one) => [one.info.file, one]));
     const requests = await this.requests(columns);
-    const splits = requests.flatMap((request) => {
+    const splits: SourceSplit[] = [];
+    for (const request of requests) {
       const { info, stamp } = opened.get(request.file) as Opened['files'][number];
-      return parquetSplits(request, info, targetBytes).map((split) => ({ ...split, stamp }));
-    });
+      splits.push(...(await parquetSplits(request, info, targetBytes)).map((split) => ({ ...split, stamp })));
+    }
     return { schema: pruneSchema(await this.schema(), columns), splits };
   }
 

@@ -1,15 +1,19 @@
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { ReadSplit, SourceSplit } from '../../engine/stream/split.ts';
 import type { ParquetFileInfo } from './backend.ts';
+import { cutRowGroup } from './pages/cut-row-group.ts';
+import { hasPlainPages } from './pages/read-pages.ts';
 import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
 
 export const PARQUET_SPLIT = 'parquet';
 
 type ParquetSplit = SourceSplit & { readonly request: RowGroupRequest };
 
-/** Cuts a request for row groups of one file: neighbours go together up to the target, a larger one is a split of its own. */
-export function parquetSplits(request: RowGroupRequest, { file, rowGroups }: ParquetFileInfo, targetBytes: number): ParquetSplit[] {
+/** Cuts a request for row groups of one file: neighbours go together up to the target, a larger one is a split of its own, or several where its pages can be read one by one. */
+export async function parquetSplits(request: RowGroupRequest, info: ParquetFileInfo, targetBytes: number): Promise<ParquetSplit[]> {
+  const { file, rowGroups } = info;
   const splits: ParquetSplit[] = [];
+  const stored = info.schema.fields.map(({ name }) => name).filter((name) => request.columns?.includes(name) ?? true);
   let groups: number[] = [];
   let [bytes, rows] = [0, 0];
   const cut = () => {
@@ -22,7 +26,12 @@ export function parquetSplits(request: RowGroupRequest, { file, rowGroups }: Par
     const wanted = group.columns.filter(({ column }) => request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true);
     // A text that is stored once for many rows is read once for each.
     const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
-    if (bytes + size > targetBytes) cut();
+    const ranges = hasPlainPages(info, number, stored) ? await cutRowGroup(file, group, stored) : undefined;
+    if (ranges !== undefined || bytes + size > targetBytes) cut();
+    if (ranges !== undefined) {
+      splits.push(...ranges.map((range) => ({ format: PARQUET_SPLIT, file, bytes: Math.ceil((size * range.rows) / group.rows), rows: range.rows, request: { ...request, rowGroups: [number], range } })));
+      continue;
+    }
     groups.push(number);
     bytes += size;
     rows += group.rows;

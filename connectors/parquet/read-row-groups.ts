@@ -6,6 +6,7 @@ import { partitionField } from '../files/hive-partitions.ts';
 import type { ConstantColumn } from '../files/hive-partitions.ts';
 import type { ParquetBackendName } from './backend.ts';
 import { parquetBackend } from './backends.ts';
+import type { RowRange } from './pages/cut-row-group.ts';
 
 /** Rows of a batch: enough to make work per batch negligible, few enough for the caches. */
 export const DEFAULT_BATCH_SIZE = 1 << 17;
@@ -19,6 +20,8 @@ export type RowGroupRequest = {
   readonly columns?: readonly string[];
   readonly batchSize?: number;
   readonly backend?: ParquetBackendName;
+  /** Some rows of the one row group. */
+  readonly range?: RowRange;
   /** Columns from the names of the file's folders. */
   readonly constants?: readonly ConstantColumn[];
 };
@@ -38,7 +41,7 @@ export async function* readRowGroups(request: RowGroupRequest, schema?: Schema, 
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
     // Reads the file's first column to count the rows, where none of its own columns is wanted.
     const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
-    const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE, borrowed };
+    const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE, borrowed, range: request.range };
     for await (const { batch, rowGroup, firstRow } of reader.read(options)) {
       yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }

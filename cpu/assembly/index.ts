@@ -7,7 +7,7 @@ export { accumulateRow, solveAccumulated, updateRows } from './update';
 export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
 export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
-export { addMultiple, sumOf } from './vectors';
+export { addMultiple, boundsOf, squaresApart, sumOf } from './vectors';
 export { addErrors, addWeightedNorms } from './errors';
 export { addImplicitErrors, addShiftedNorms } from './implicit/errors';
 export { gramRows } from './implicit/gram';

@@ -9,6 +9,8 @@ export type DeviceLimits = {
   readonly workgroupThreads: number;
   /** Threads that can add up their numbers without that memory. */
   readonly teamLanes: number;
+  /** True where it computes in float16. */
+  readonly float16: boolean;
 };
 
 /** The properties of a device that plans depend on, as plain JSON. */

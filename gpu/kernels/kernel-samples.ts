@@ -100,8 +100,10 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(fromHalfKernel, [{}]),
   sample(shrinkRowsKernel, [{ adaptive: false }, { adaptive: true }]),
   sample(sgdTilesKernel, [
-    { features: 34, precision: 'f16', places: 20, threads: 256, lanes: 4, biases: true, adaptive: true },
-    { features: 128, precision: 'f32', places: 20, threads: 64, lanes: 1, biases: false, adaptive: false },
+    { features: 34, precision: 'f16', places: 20, threads: 256, lanes: 4, biases: true, adaptive: true, arithmetic: 'f32' },
+    { features: 34, precision: 'f16', places: 20, threads: 256, lanes: 4, biases: true, adaptive: true, arithmetic: 'f16' },
+    { features: 128, precision: 'f16', places: 20, threads: 512, lanes: 4, biases: false, adaptive: false, arithmetic: 'f16' },
+    { features: 128, precision: 'f32', places: 20, threads: 64, lanes: 1, biases: false, adaptive: false, arithmetic: 'f32' },
   ]),
   sample(sgdListKernel, [
     { features: 34, precision: 'f16', threads: 128, lanes: 4, biases: true, adaptive: true },
@@ -117,7 +119,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(sgdWaveCountKernel, [{}]),
   sample(sgdWaveScatterKernel, [{}]),
   sample(spinKernel, [{}]),
-  sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
+  sample(squaredErrorKernel, [{ stride: 16, biased: true, half: false }, { stride: 112, biased: false, half: true }, { stride: 512, biased: true, half: true }]),
   sample(weightedNormKernel, [{}]),
   sample(predictKernel, [{ stride: 112 }]),
   sample(listedScoresKernel, [{}]),

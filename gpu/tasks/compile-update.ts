@@ -9,8 +9,10 @@ import { compileEvery } from '../update/update-kernels.ts';
 export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
   const { rank, biases, implicit = false, nonnegative, solver, cgSteps, variants } = params;
   const settings = { rank, biases, nonnegative, ...(implicit ? { implicit } : {}), solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const) };
-  const measures = implicit ? [] : [gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases }), gpu.compile(weightedNormKernel, {})];
+  const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
+  const half = chosen.some(({ precision }) => precision !== 'f32');
+  const measures = implicit ? [] : [gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases, half }), gpu.compile(weightedNormKernel, {})];
   // The task that wants a kernel tells what is wrong with it.
-  for (const compiling of [...variants.map((name) => compileEvery(gpu, { ...settings, variant: variantNamed(name, gpu.info, params) })), ...measures]) compiling.catch(() => undefined);
+  for (const compiling of [...chosen.map((variant) => compileEvery(gpu, { ...settings, variant })), ...measures]) compiling.catch(() => undefined);
   return { rows: 0 };
 };

@@ -6,12 +6,12 @@ import { tileLists } from '../sgd/tile-lists.ts';
 
 /** See `sgd-tiles` of KernelTasks: one submission an epoch. */
 export const sgdTiles: GpuTaskHandler<'sgd-tiles'> = async (scope) => {
-  const { rank, biases, rate, rowLambda, columnLambda, adaptive, tiles, lanes, threads, precision, level, seed, epoch } = scope.params;
+  const { rank, biases, rate, rowLambda, columnLambda, adaptive, tiles, lanes, threads, precision, arithmetic, level, seed, epoch } = scope.params;
   const { gpu } = scope;
   const block = scope.block('block');
   const factors = await steppedFactors(scope, precision, adaptive);
   const lists = await tileLists(gpu, block, factors.columns.rows, tiles, level);
-  const params = { features: rank + (biases ? 2 : 0), precision, places: lists.places, threads, lanes, biases, adaptive };
+  const params = { features: rank + (biases ? 2 : 0), precision, arithmetic, places: lists.places, threads, lanes, biases, adaptive };
   const kernel = await gpu.compile(sgdTilesKernel, params);
   const pass = gpu.pass('sgd-tiles');
   await begin(scope, pass, factors, scope.matrix('sourceRows'), scope.matrix('sourceColumns'));

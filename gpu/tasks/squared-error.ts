@@ -1,7 +1,7 @@
 import { ERROR_RATINGS, squaredErrorKernel } from '../kernels/loss/squared-error.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-/** See `squared-error` of KernelTasks. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order. */
+/** See `squared-error` of KernelTasks. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order; where the columns have a half mirror, it is gathered. */
 export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   const { from, to, mean = 0 } = scope.params;
   const { gpu } = scope;
@@ -13,7 +13,7 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   if (first === last || scope.cancelled()) return { rows: to - from, values };
   const biased = scope.has('rowBias') && scope.has('columnBias');
   const [rowBias, columnBias] = biased ? [scope.vector('rowBias'), scope.vector('columnBias')] : [block.values, block.values];
-  const kernel = await gpu.compile(squaredErrorKernel, { stride: rowFactors.stride, biased });
+  const kernel = await gpu.compile(squaredErrorKernel, { stride: rowFactors.stride, biased, half: columnFactors.half !== undefined });
   const origin = first - (first % 4);
   const groups = Math.ceil((last - origin) / ERROR_RATINGS);
   const sums = await gpu.buffer(8 * groups, 'error sums');
@@ -23,7 +23,7 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
       indices: block.indices,
       values: block.values,
       row_factors: rowFactors.values,
-      column_factors: columnFactors.values,
+      column_factors: columnFactors.half ?? columnFactors.values,
       row_bias: rowBias,
       column_bias: columnBias,
       sums,

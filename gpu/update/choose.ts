@@ -96,6 +96,6 @@ function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant):
     ...(short > 0 ? [`dual systems to ${short} ratings`] : []),
     ...(free ? ['short rows without A'] : []),
     `θ in ${{ f32: 'float32', f16: 'float16', int8: '8 bits' }[precision]}`,
-    ...(halfA ? ['A/n in float16'] : []),
+    ...(fused?.halfA ?? halfA ? ['A/n in float16'] : []),
   ].join(', ');
 }

@@ -67,9 +67,9 @@ function applied(variant: UpdateVariant, group: readonly Change[], shape: Shape)
   });
 }
 
-function runs(info: GpuInfo, { precision, sum, fused, halfA }: UpdateVariant, { rank, biases, implicit = false }: Shape): boolean {
+function runs(info: GpuInfo, { precision, sum, fused }: UpdateVariant, { rank, biases, implicit = false }: Shape): boolean {
   if (sum.kernel === 'tensor') {
-    if (fused !== undefined && !admitsFused(info, { rank, biases, implicit }, fused.bin, halfA)) return false;
+    if (fused !== undefined && !admitsFused(info, { rank, biases, implicit }, fused.bin, fused.halfA)) return false;
     return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases, implicit });
   }
   if (sum.kernel === 'vectors' || sum.kernel === 'int8' || precision === 'int8') return true;

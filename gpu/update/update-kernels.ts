@@ -37,7 +37,7 @@ export async function compileUpdate(gpu: Gpu, settings: KernelSettings, { free: 
     hasFree ? compileFree(gpu, settings) : undefined,
     batches ? compileSum(gpu, settings, biases) : undefined,
     batches ? compileSolve(gpu, settings, biases) : undefined,
-    hasFused && variant.fused ? compileFused(gpu, settings, variant.fused.bin) : undefined,
+    hasFused && variant.fused ? compileFused(gpu, settings, variant.fused) : undefined,
     Promise.all(lengths.map((longest) => gpu.compile(updateShortKernel, { rank, longest, biases, centre: biases && !needsCentred(variant, rank, biases) }))),
     batches && implicit ? gpu.compile(addGramKernel, { rank }) : undefined,
   ]);
@@ -58,10 +58,10 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   await Promise.all([rows, ...mirrors]);
 }
 
-async function compileFused(gpu: Gpu, { variant, rank, biases, implicit }: KernelSettings, bin: number): Promise<CompiledKernel> {
+async function compileFused(gpu: Gpu, { variant, rank, biases, implicit }: KernelSettings, { bin, halfA }: NonNullable<UpdateSettings['variant']['fused']>): Promise<CompiledKernel> {
   if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin });
-  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, halfA: variant.halfA });
-  return gpu.compile(updateTensorKernel, { rank, bin, biases, halfA: variant.halfA });
+  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, halfA });
+  return gpu.compile(updateTensorKernel, { rank, bin, biases, halfA });
 }
 
 async function compileFree(gpu: Gpu, settings: KernelSettings): Promise<SizedKernel> {

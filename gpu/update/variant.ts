@@ -14,13 +14,16 @@ export interface UpdateVariant {
   /** Precision in which θ is gathered; sums are float32. Dual systems gather float16 with `int8`. */
   readonly precision: 'f32' | 'f16' | 'int8';
   readonly sum: SumKernel;
-  /** Rows of up to `longest` ratings are solved by CG in the kernel that sums them on tensor cores; `workgroups` walk the list. */
-  readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number };
+  /**
+   * Rows of up to `longest` ratings are solved by CG in the kernel that sums them on tensor cores; `workgroups` walk the list. `halfA`: CG multiplies A/n in float16 there as
+   * well (cuMF_ALS, section 4.2), else A stays in registers in float32.
+   */
+  readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number; readonly halfA: boolean };
   /** Longest row that is solved by its dual system on tensor cores (32 or 64); 0 for none. */
   readonly short: number;
   /** Rows short enough for workgroup memory are solved by CG without A. */
   readonly free: boolean;
-  /** CG sees A/n rounded to float16 (cuMF_ALS, section 4.2). */
+  /** The solver of rows in slots sees A/n rounded to float16 (cuMF_ALS, section 4.2). */
   readonly halfA: boolean;
   /** CG keeps A in the registers of a workgroup, which needs subgroups; else the portable kernel runs. */
   readonly registers: boolean;

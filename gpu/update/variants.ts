@@ -11,7 +11,7 @@ import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
-import { admitsFused, FULL_REGISTERS } from './admits-fused.ts';
+import { admitsFused, FULL_REGISTERS, multipliesHalf } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
@@ -34,9 +34,6 @@ const WALKERS = 4224;
 /** The least rank that CG by vectors is offered for, and the ratings of its parts. */
 const VECTOR_RANKS = 129;
 const VECTOR_PART = 2048;
-
-/** Largest rank with A in float32 registers where factors are gathered in 8 bits: rank 136 takes 14.0 ms by A in float16, and 15.3 by float32. */
-const INT8_FULL_REGISTERS = 128;
 
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
@@ -61,6 +58,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false,
   if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })) return [];
   // A of implicit data is not of the size of n, by which float16 would divide it.
   const halfA = rank > FULL_REGISTERS && !implicit;
+  const multiplied = multipliesHalf({ rank, biases }, 'f16') && !implicit;
   const bins = tensorBins(rank);
   const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases, implicit })) ?? LEAST_BIN;
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: REGION_RATINGS, sorted: true } as const;
@@ -70,9 +68,9 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false,
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
-  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admitsFused(info, { rank, biases, implicit }, bin, halfA));
+  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admitsFused(info, { rank, biases, implicit }, bin, multiplied));
   if (fusedBin === undefined) return variants;
-  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS };
+  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, halfA: multiplied };
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
 }
 
@@ -81,8 +79,8 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
   if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
   return tensorVariants(info, shape)
-    .map((variant) => ({ ...variant, halfA: rank > INT8_FULL_REGISTERS }))
-    .filter(({ fused, halfA }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, halfA }))
+    .map((variant) => ({ ...variant, fused: variant.fused && { ...variant.fused, halfA: multipliesHalf(shape, 'int8') } }))
+    .filter(({ fused }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, halfA: fused.halfA }))
     .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));
 }
 

@@ -1,12 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { GpuFeature, GpuInfo } from './gpu-info.ts';
-
-export interface AcquireOptions {
-  /** Makes Dawn guard every access to a buffer against its bounds. Off: the kernels do the checks that are needed. */
-  readonly robust?: boolean;
-  /** Features to hide, as if the adapter lacked them. */
-  readonly without?: readonly GpuFeature[];
-}
+import type { AcquireOptions, GpuFeature, GpuInfo } from './gpu-info.ts';
 
 /**
  * Objects that must stay referenced while the device is in use: when the garbage collector takes the instance,

@@ -4,6 +4,13 @@
  */
 export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor' | 'int8';
 
+export interface AcquireOptions {
+  /** Makes Dawn guard every access to a buffer against its bounds. Off: the kernels do the checks that are needed. */
+  readonly robust?: boolean;
+  /** Features to hide, as if the adapter lacked them. */
+  readonly without?: readonly GpuFeature[];
+}
+
 /** Name, features and limits of an adapter, as plain data. */
 export interface GpuInfo {
   /** "NVIDIA H200" */

@@ -17,6 +17,7 @@ import { valuesOfStage } from '../tasks/task-values.ts';
 import type { AlsStart } from './bind/als-data.ts';
 import { ALS } from './bind/bind-als.ts';
 import type { AlsParams } from './params.ts';
+import { regularizationOf } from './plan/half-iteration.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import { chooseSolver, mostSteps } from './solver-choice.ts';
 
@@ -45,22 +46,24 @@ export async function chooseKernels(profile: RatingsProfile, params: AlsParams, 
 }
 
 /**
- * Has the kernels compiled that will probably be chosen, on every device that chooses them; of ratings that are not known yet, a guess. Nothing waits for it: a
- * half-iteration compiles the kernels itself where this fails.
+ * Has the kernels compiled that will probably be chosen, on every device that chooses them; of ratings that are not known yet, a guess. Nothing waits for the compiler. Gives the choice;
+ * undefined where there is none, and where it fails: training chooses again.
  */
-export function compileAhead(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): void {
-  beginCompiling(profile, params, ctx).catch(() => undefined);
+export async function compileAhead(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+  return beginCompiling(profile, params, ctx).catch(() => undefined);
 }
 
-async function beginCompiling(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<void> {
+async function beginCompiling(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   // Not among the measures of the run.
   const own = { ...ctx, metrics: new RunMetrics() };
   const choices = await chooseKernels(profile, params, own);
-  if (choices === undefined) return;
+  if (choices === undefined) return undefined;
   const { rank, solver, cgSteps, biases, implicit, nonnegative } = updateProblems(profile, params).users;
   const variants = [...new Set([choices.items.variant, choices.users.variant])];
   const task: TaskOf<'compile-update'> = { kernel: 'compile-update', inputs: {}, outputs: {}, params: { rank, solver, cgSteps, biases, ...(implicit ? { implicit } : {}), ...(nonnegative ? { nonnegative } : {}), variants } };
-  await Promise.all(computeDevices(ctx.executor).map(({ info }) => runTasks(own, 'compile-update', info.place, [task])));
+  // A half-iteration compiles the kernels itself where this fails.
+  for (const { info } of computeDevices(ctx.executor)) runTasks(own, 'compile-update', info.place, [task]).catch(() => undefined);
+  return choices;
 }
 
 /**
@@ -93,14 +96,17 @@ export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'
 }
 
 /**
- * Sends a sorted block to the first device while the other is sorted. The steps that place it there find it; see freeTimed. Nothing waits for it, and where it fails the steps
- * send it again.
+ * Sends a sorted block to the first device while the other is sorted, and has its rows dealt to the kernels that will probably be chosen for the side. The steps that place it there find
+ * it; see freeTimed. Nothing waits for it, and where it fails the steps send it again.
  */
-export function placeAhead(block: RatingBlock, ctx: ExecutionContext): void {
+export function placeAhead(block: RatingBlock, side: 'users' | 'items', { columns, params, choices }: { readonly columns: number; readonly params: AlsParams; readonly choices: AlsChoices | undefined }, ctx: ExecutionContext): void {
   const [{ info }] = computeDevices(ctx.executor);
+  const { rank, regOffset: offset, biases, nonnegative } = params;
+  const { cgBelow } = chooseSolver(params, 'gpu');
+  const rows = choices && { ...regularizationOf(params, side), rank, offset, cgBelow, cgSteps: mostSteps(params), nonnegative, variant: choices[side].variant, biases, columns };
   const steps = new StepList(contracts);
   steps.move('place-ratings', block.ref, HOST, info.place);
-  steps.task('place-ratings', info.place, { kernel: 'upload', inputs: { data: block.ref }, outputs: {}, params: {} });
+  steps.task('place-ratings', info.place, { kernel: 'upload', inputs: { data: block.ref }, outputs: {}, params: rows === undefined ? {} : { rows } });
   runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block)]] }).catch(() => undefined);
 }
 

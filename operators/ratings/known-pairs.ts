@@ -14,6 +14,7 @@ import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import { type CodedChunk, indexChunks, type IndexedRatings, mostRows } from './index-ids.ts';
 import { bothSides, countPositions } from './number-ids.ts';
 import { readSplits } from './read-splits.ts';
+import type { RatingTypes } from './rating-chunk.ts';
 import { renumberChunks } from './relabel.ts';
 
 const STAGE = 'known-pairs';
@@ -34,15 +35,29 @@ export interface KnownPairs {
 /** Gets a batch and the positions of its users and items, UNKNOWN_KEY for those that are not known. */
 export type SeeCodes = (batch: RecordBatch, users: Uint32Array, items: Uint32Array) => void;
 
-/** Reads the pairs of a plan that ends in SelectRatings, as collectKnownPairs does, from splits of the source where it has some. */
-export async function readKnownPairs(plan: LogicalPlan, { users, items }: KnownIds, splitBytes: number | undefined, ctx: ExecutionContext): Promise<KnownPairs> {
+/** Pairs that are numbered among themselves; no `own` where there are none. */
+export interface ReadPairs {
+  readonly types: RatingTypes;
+  readonly own?: IndexedRatings;
+}
+
+/** The part of readKnownPairs that needs no known ids; undefined, with nothing read, where the source has no splits. */
+export async function readPairs(plan: LogicalPlan, splitBytes: number | undefined, ctx: ExecutionContext): Promise<ReadPairs | undefined> {
   const found = await readSplits(plan, { splitBytes, maximumRows: mostRows({}) }, ctx);
+  if (found === undefined || found.chunks.length === 0) return found && { types: found.types };
+  using _ = ctx.metrics.begin('number');
+  return { types: found.types, own: await indexChunks(found.chunks, found.types, false, ctx) };
+}
+
+/** Reads the pairs of a plan that ends in SelectRatings, as collectKnownPairs does, from splits of the source where it has some. `ahead`: the outcome of `readPairs`, where it was called before. */
+export async function readKnownPairs(plan: LogicalPlan, { users, items }: KnownIds, splitBytes: number | undefined, ctx: ExecutionContext, ahead = readPairs(plan, splitBytes, ctx)): Promise<KnownPairs> {
+  const found = await ahead;
   if (found === undefined) return collectKnownPairs(await executePlan(plan, ctx), users, items, ctx);
   lookupOf(users).requireComparable(found.types.users, 'user');
   lookupOf(items).requireComparable(found.types.items, 'item');
-  if (found.chunks.length === 0) return { indexed: { users, items, rows: 0, userCounts: new Int32Array(keyCount(users)), itemCounts: new Int32Array(keyCount(items)), chunks: [] }, coldPairs: 0 };
+  const { own } = found;
+  if (own === undefined) return { indexed: { users, items, rows: 0, userCounts: new Int32Array(keyCount(users)), itemCounts: new Int32Array(keyCount(items)), chunks: [] }, coldPairs: 0 };
   using _ = ctx.metrics.begin('number');
-  const own = await indexChunks(found.chunks, found.types, false, ctx);
   const chunks = await renumberChunks(own.chunks, sharedPositions(users, own.users), sharedPositions(items, own.items), ctx);
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');

@@ -30,7 +30,7 @@ export interface RatingBlocks {
  * The order inside rows doesn't depend on the input's, duplicates are ordered by value, so permuted input gives the same
  * bits. Releases the chunks. Those that were spilled come back part by part. `sorted` gets each block as soon as it is there, the first one while the other is sorted.
  */
-export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void = () => {}): Promise<RatingBlocks> {
+export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void = () => {}): Promise<RatingBlocks> {
   using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const blocks = indexed.spilled ? await joinedBlocks(indexed, duplicates, ctx, sorted) : await sortedBlocks(indexed, duplicates, ctx, sorted);
@@ -38,22 +38,22 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
   return blocks;
 }
 
-async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
+async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void): Promise<RatingBlocks> {
   const { room } = indexed;
   const { block: byUser, repeated, removed } = await sortWhole(indexed, duplicates, ctx);
-  sorted(byUser);
+  sorted(byUser, 'users');
   const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx, room?.columns);
   if (room) await leaveRoom(room, true, ctx);
-  sorted(byItem);
+  sorted(byItem, 'items');
   return { byUser, byItem, duplicates: repeated.extra };
 }
 
-async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock) => void): Promise<RatingBlocks> {
+async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void): Promise<RatingBlocks> {
   const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: true }, ctx);
   const byUser = await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx);
-  sorted(byUser);
+  sorted(byUser, 'users');
   const byItem = await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx);
-  sorted(byItem);
+  sorted(byItem, 'items');
   return { byUser, byItem, duplicates: parts.duplicates };
 }
 

@@ -231,8 +231,8 @@ class Binding {
       perPart: rows.map((_, r) => {
         const shape = tileShape({ columns: width, ratings }, this.#params, this.#compute[r]);
         if (shape === undefined) throw new Error(`the tiles of a segment of ${width} columns do not fit ${this.#compute[r].place}`);
-        const { tiles, lanes, threads, precision } = shape;
-        return { tiles, lanes, threads, precision };
+        const { tiles, lanes, threads, precision, arithmetic } = shape;
+        return { tiles, lanes, threads, precision, arithmetic };
       }),
     };
   }

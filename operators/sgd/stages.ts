@@ -101,7 +101,7 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   const versions = shrinking.length === 0 ? { ...sources('@old'), ...used('') } : { ...sources(''), ...used('@here') };
   if (tile !== undefined) {
     const { tiles, threads } = tile;
-    const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...versions }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
+    const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...versions }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, arithmetic: tile.arithmetic, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
     return [...inPlace, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch deals the ratings to the tiles, where they stay'] }];
   }
   if (kind === 'hogwild') {

@@ -68,7 +68,7 @@ export interface SgdTasks {
    * (Hogwild!), so a step may overwrite another's. Inputs
    * `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version that is stepped; outputs
    * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Sources that are the outputs are stepped in place, as by sgd-block. Features may be kept in float16 meanwhile (`precision`), and
-   * a rating is stored as its difference to `level`, in float16, which rounds ratings near their mean by a few 10,000ths of their deviation.
+   * stepped in it (`arithmetic`), with products that are summed in float32 from sums of four. A rating is stored as its difference to `level`, in float16, which rounds ratings near their mean by a few 10,000ths of their deviation.
    */
   'sgd-tiles': {
     inputs: { block: PartitionRef } & Sources;
@@ -78,6 +78,7 @@ export interface SgdTasks {
       readonly lanes: number;
       readonly threads: number;
       readonly precision: 'f32' | 'f16';
+      readonly arithmetic: 'f32' | 'f16';
       readonly level: number;
       readonly seed: number;
       readonly epoch: number;

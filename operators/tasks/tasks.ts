@@ -127,8 +127,16 @@ export type KernelTuning = {
 
 /** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
 export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
-  /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
-  upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
+  /**
+   * Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
+   * to the kernels of such an `update` as well, which finds that done; `columns`: rows of θ.
+   */
+  upload: {
+    inputs: { data: PartitionRef };
+    outputs: None;
+    params: { readonly rows?: Pick<KernelTasks['update']['params'], 'rank' | 'lambda' | 'exponent' | 'offset' | 'damping' | 'cgBelow' | 'cgSteps' | 'nonnegative'> & { readonly variant: string; readonly biases: boolean; readonly columns: number } };
+    values: None;
+  };
 
   /**
    * One fused half-iteration over the rows [from, to) of a block: for each row u the normal equations

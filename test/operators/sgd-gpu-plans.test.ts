@@ -25,14 +25,26 @@ describe('the schedule of sgd on a GPU', () => {
   const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => scheduleFor({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), [device]);
 
   it('is tiles where the columns fit them: one a multiprocessor, in whole waves', () => {
-    expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 128, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 4, threads: 512, precision: 'f16' } });
-    expect(schedule({ precision: 'f32' }).tile).toMatchObject({ tiles: 264, places: 68, precision: 'f32' });
-    expect(schedule({ rank: 512 }).tile).toMatchObject({ tiles: 396, places: 45, lanes: 32 });
-    expect(schedule({ rank: 126, ...undamped, rate: 'adagrad' }).tile).toMatchObject({ tiles: 132, places: 135, lanes: 8 });
+    expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 192, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 4, threads: 768, precision: 'f16', arithmetic: 'f16' } });
+    expect(schedule({ precision: 'f32' }).tile).toMatchObject({ tiles: 264, places: 68, precision: 'f32', arithmetic: 'f32' });
+    expect(schedule({ rank: 512 }).tile).toMatchObject({ tiles: 396, places: 45, lanes: 16 });
+    expect(schedule({ rank: 126, ...undamped, rate: 'adagrad' }).tile).toMatchObject({ tiles: 132, places: 135, lanes: 4 });
+  });
+
+  it('has teams for the arithmetic of the GPU, whose threads have whole pieces of a row where that is faster', () => {
+    const teams = (rank: number, device = h200) => {
+      const { lanes, threads, arithmetic } = schedule({ rank }, {}, device).tile ?? {};
+      return [lanes, threads, arithmetic];
+    };
+    expect([16, 32, 64, 80, 96, 128, 144, 256].map((rank) => teams(rank))).toEqual([[1, 512], [2, 512], [4, 1024], [2, 512], [4, 768], [4, 768], [4, 512], [8, 768]].map((one) => [...one, 'f16']));
+    const { limits } = h200;
+    if (limits === undefined) throw new Error('a GPU has limits');
+    expect(teams(128, { ...h200, limits: { ...limits, float16: false } })).toEqual([8, 1024, 'f32']);
+    expect(teams(64, { ...h200, limits: { ...limits, teamLanes: 1 } })).toEqual([1, 512, 'f16']);
   });
 
   it('has no more teams than a tile\'s columns and ratings keep busy', () => {
-    expect(schedule({ rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }).tile).toEqual({ tiles: 132, places: 5, lanes: 1, threads: 3, precision: 'f16' });
+    expect(schedule({ rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }).tile).toEqual({ tiles: 132, places: 5, lanes: 1, threads: 3, precision: 'f16', arithmetic: 'f16' });
     expect(schedule({}, { users: 480_189, items: 100 }).tile).toMatchObject({ tiles: 100, places: 1, lanes: 4, threads: 16 });
     expect(schedule({}, { users: 5, items: 3, ratings: 9 }).tile).toMatchObject({ tiles: 3, places: 1, threads: 4 });
   });

@@ -15,6 +15,6 @@ export const h200Info: DeviceInfo = {
   capacityBytes: null,
   bindingBytes: 2 ** 31 - 4,
   strideStep: 16,
-  limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32 },
+  limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32, float16: true },
   description: 'NVIDIA H200',
 };

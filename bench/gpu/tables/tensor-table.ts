@@ -48,7 +48,8 @@ export function tensorTable(rank: number): Table {
 function settings({ training }: BenchRun, rank: number, base: UpdateVariant, variants: readonly UpdateVariant[]): { readonly rows: Row[]; readonly missing: string[] } {
   const rows: Row[] = [];
   const missing: string[] = [];
-  const { fused, short, halfA } = base;
+  const { fused, short } = base;
+  const halfA = fused?.halfA ?? base.halfA;
   const other = (label: string, variant: UpdateVariant | undefined) => {
     if (variant === undefined) missing.push(label);
     else rows.push({ label, rank, steps: STEPS, variant });
@@ -62,7 +63,7 @@ function settings({ training }: BenchRun, rank: number, base: UpdateVariant, var
     const admitted = variants.find((variant) => variant.fused !== undefined && variant.short === longest);
     other(longest === 0 ? 'no dual systems' : `dual systems to ${longest} ratings`, admitted);
   }
-  other(halfA ? 'A in f32' : 'A/n in f16', halfA && rank > FULL_REGISTERS ? undefined : { ...base, halfA: !halfA });
+  other(halfA ? 'A in f32' : 'A/n in f16', halfA && rank > FULL_REGISTERS ? undefined : { ...base, halfA: !halfA, fused: fused && { ...fused, halfA: !halfA } });
   if (fused !== undefined) {
     for (const bin of [16, 32, 48, 64]) {
       if (bin === fused.bin) continue;
@@ -77,6 +78,6 @@ function settings({ training }: BenchRun, rank: number, base: UpdateVariant, var
   return { rows, missing };
 }
 
-function describe({ fused, short, halfA }: UpdateVariant): string {
-  return `all on: in place to ${fused?.longest} ratings, bin ${fused?.bin}, dual systems to ${short}, ${halfA ? 'A/n in f16' : 'A in f32'}`;
+function describe({ fused, short, halfA: solverHalfA }: UpdateVariant): string {
+  return `all on: in place to ${fused?.longest} ratings, bin ${fused?.bin}, dual systems to ${short}, ${(fused?.halfA ?? solverHalfA) ? 'A/n in f16' : 'A in f32'}`;
 }

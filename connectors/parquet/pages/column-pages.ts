@@ -46,9 +46,19 @@ export class ColumnPages {
     this.#state = kernel.reserve(STATE_BYTES);
   }
 
+  /** Begins in the middle, behind the rows of a page that `skip` counts. `out` has room for `most` values. */
+  async begin({ at, skip }: { readonly at: number; readonly skip: number }, out: number, most: number): Promise<void> {
+    await this.#guard(async () => {
+      const header = pageHeader(await this.#window.read(0, Math.min(this.#window.size, HEADER_BYTES)));
+      if (header.kind === 'dictionary') await this.#nextPage();
+      this.#at = at;
+    });
+    for (let rows = skip; rows > 0; rows -= most) await this.fill(out, Math.min(rows, most));
+  }
+
   /** Puts the next `rows` values at `out` of the kernel's memory. Throws PageProblem, or the file system's error. */
   async fill(out: number, rows: number): Promise<void> {
-    try {
+    await this.#guard(async () => {
       for (let done = 0; done < rows; ) {
         while (this.#left === 0) await this.#nextPage();
         const some = Math.min(this.#left, rows - done);
@@ -56,6 +66,12 @@ export class ColumnPages {
         this.#left -= some;
         done += some;
       }
+    });
+  }
+
+  async #guard(read: () => Promise<void>): Promise<void> {
+    try {
+      await read();
     } catch (error) {
       if (error instanceof FactorFlowError) throw error;
       throw new PageProblem(messageOf(error), this.#column);
@@ -139,7 +155,6 @@ export class ColumnPages {
 
   /** The address of a page in the kernel's memory. */
   #place(bytes: Uint8Array): number {
-    if (bytes.buffer === this.#kernel.buffer) return bytes.byteOffset;
     if (bytes.length > this.#pageRoom) {
       this.#pageRoom = 2 * bytes.length;
       this.#page = this.#kernel.reserve(this.#pageRoom);

@@ -2,9 +2,14 @@ import { fileProblem } from '../../files/file-problem.ts';
 import { readInto } from '../footer-file.ts';
 import type { FetchCounter } from '../parquet-wasm/file-blob.ts';
 import type { RandomAccess } from '../random-access.ts';
+import { HEADER_BYTES } from './page-header.ts';
 
-/** Bytes that are read at a time. */
+/** Most bytes that are read at a time, unless a page has more. */
 const WINDOW = 1 << 20;
+
+/** Windows that no reader of this thread uses, a few: they would be garbage of every row group. */
+const idle: Uint8Array[] = [];
+const MOST_IDLE = 4;
 
 /** The stored bytes of one column of a row group, a window at a time. */
 export class FileWindow {
@@ -13,24 +18,36 @@ export class FileWindow {
   readonly #counter: FetchCounter;
   readonly #start: number;
   readonly size: number;
+  readonly #window: number;
+  /** The window: #bytes[0, #length) are those from #from on. */
   #bytes: Uint8Array = new Uint8Array(0);
-  /** Place of the window's first byte. */
   #from = 0;
+  #length = 0;
 
-  constructor(handle: RandomAccess, file: string, counter: FetchCounter, { start, bytes }: { readonly start: number; readonly bytes: number }) {
+  /** `share`: the part of the column that is read, about. */
+  constructor(handle: RandomAccess, file: string, counter: FetchCounter, { start, bytes }: { readonly start: number; readonly bytes: number }, share = 1) {
     [this.#handle, this.#file, this.#counter, this.#start, this.size] = [handle, file, counter, start, bytes];
+    this.#window = Math.min(WINDOW, Math.ceil(1.1 * share * bytes) + HEADER_BYTES);
   }
 
   /** Bytes [at, at + length) of the column, until the next call. */
   async read(at: number, length: number): Promise<Uint8Array> {
-    const kept = at < this.#from ? 0 : Math.max(0, this.#from + this.#bytes.length - at);
+    const kept = at < this.#from ? 0 : Math.max(0, this.#from + this.#length - at);
     if (kept < length) {
-      const bytes = new Uint8Array(Math.min(Math.max(length, WINDOW), this.size - at));
-      bytes.set(this.#bytes.subarray(this.#bytes.length - kept));
-      await this.#readInto(bytes.subarray(kept), this.#start + at + kept);
-      [this.#bytes, this.#from] = [bytes, at];
+      const all = Math.min(Math.max(length, this.#window), this.size - at);
+      const old = this.#bytes;
+      if (all > old.length) this.#bytes = all <= WINDOW ? (idle.pop() ?? new Uint8Array(WINDOW)) : new Uint8Array(all);
+      this.#bytes.set(old.subarray(this.#length - kept, this.#length));
+      await this.#readInto(this.#bytes.subarray(kept, all), this.#start + at + kept);
+      [this.#from, this.#length] = [at, all];
     }
     return this.#bytes.subarray(at - this.#from, at - this.#from + length);
+  }
+
+  /** Leaves the window to the next reader. */
+  giveBack(): void {
+    if (this.#bytes.length === WINDOW && idle.length < MOST_IDLE) idle.push(this.#bytes);
+    [this.#bytes, this.#length] = [new Uint8Array(0), 0];
   }
 
   async #readInto(bytes: Uint8Array, position: number): Promise<void> {

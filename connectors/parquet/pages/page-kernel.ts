@@ -11,11 +11,11 @@ const WASM_PAGE = 1 << 16;
 /** Bytes behind what was taken that a kernel may look at: it reads words of 8 bytes. */
 const BEHIND = 16;
 /** Largest memory that is kept: WebAssembly memory never shrinks. */
-const KEPT_BYTES = 32 << 20;
+const KEPT_BYTES = 8 << 20;
 
 let module: WebAssembly.Module | undefined;
-/** Those that no reader uses. */
-const idle: WeakRef<PageKernel>[] = [];
+/** Those that the next readers of this thread get, one at most: a new memory for each would be garbage that takes longer to collect than pages to read. */
+const idle: PageKernel[] = [];
 
 /** The loops over pages with a memory of their own, which one reader uses at a time. */
 export class PageKernel {
@@ -29,11 +29,7 @@ export class PageKernel {
   }
 
   static take(): PageKernel {
-    while (idle.length > 0) {
-      const kernel = idle.pop()?.deref();
-      if (kernel !== undefined) return kernel;
-    }
-    return new PageKernel();
+    return idle.pop() ?? new PageKernel();
   }
 
   /** The memory, until the next `reserve`. */
@@ -63,6 +59,6 @@ export class PageKernel {
   /** Gives the kernel to the next reader. */
   giveBack(): void {
     this.clear();
-    if (this.#memory.buffer.byteLength <= KEPT_BYTES) idle.push(new WeakRef(this));
+    if (idle.length === 0 && this.#memory.buffer.byteLength <= KEPT_BYTES) idle.push(this);
   }
 }

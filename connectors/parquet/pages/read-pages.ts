@@ -1,11 +1,12 @@
 import { makeData, RecordBatch, Struct } from 'apache-arrow';
 import type { Field, Int32, Schema } from 'apache-arrow';
 import type { FetchCounter } from '../parquet-wasm/file-blob.ts';
-import type { Footer, RowGroupInfo } from '../footer.ts';
+import type { ParquetFileInfo, ReadOptions } from '../backend.ts';
+import type { Footer } from '../footer.ts';
 import type { RandomAccess } from '../random-access.ts';
 import { ColumnPages, isReadCodec } from './column-pages.ts';
+import type { RowRange } from './cut-row-group.ts';
 import { FileWindow } from './file-window.ts';
-import { storedAsIs } from './footer-schema.ts';
 import { PageKernel } from './page-kernel.ts';
 
 /** Encodings of a column's pages and levels that are read here, as the footer lists them. */
@@ -19,27 +20,32 @@ export interface PageFile {
 }
 
 /** True for columns of a row group that `readPages` reads: numbers without nulls, not nested, in the usual encodings. It still may meet pages that it does not read. */
-export function hasPlainPages(footer: Footer, { columns }: RowGroupInfo, { fields }: Schema): boolean {
-  return fields.every(({ name, type }) => {
-    const chunk = columns.find(({ column }) => column === name);
-    return chunk !== undefined && storedAsIs(footer, name, type) && isReadCodec(chunk.codec) && !chunk.statistics.nulls && chunk.encodings.every((encoding) => encodings.includes(encoding));
+export function hasPlainPages({ rowGroups, plainColumns = [] }: ParquetFileInfo, rowGroup: number, names: readonly string[]): boolean {
+  return names.every((name) => {
+    const chunk = rowGroups[rowGroup].columns.find(({ column }) => column === name);
+    return chunk !== undefined && plainColumns.includes(name) && isReadCodec(chunk.codec) && !chunk.statistics.nulls && chunk.encodings.every((encoding) => encodings.includes(encoding));
   });
 }
 
 /**
- * The rows of a row group, `batchSize` at a time, straight from its pages. `borrowed`: a batch lies in memory that is used again when the next one
+ * Some rows of a row group, `batchSize` at a time, straight from its pages. `borrowed`: a batch lies in memory that is used again when the next one
  * is pulled. Throws PageProblem where `hasPlainPages` did not see all, behind the batches before that place.
  */
-export async function* readPages({ file, handle, footer, counter }: PageFile, rowGroup: number, schema: Schema, batchSize: number, borrowed: boolean): AsyncGenerator<RecordBatch> {
-  const { rows, columns } = footer.rowGroups[rowGroup];
+export async function* readPages({ file, handle, footer, counter }: PageFile, rowGroup: number, { rows, starts }: RowRange, schema: Schema, { batchSize, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
+  const { columns, rows: all } = footer.rowGroups[rowGroup];
+  const share = rows / all;
   const kernel = PageKernel.take();
+  const windows: FileWindow[] = [];
   try {
     const most = Math.min(batchSize, rows);
     const readers = schema.fields.map((field) => {
       const chunk = columns.find(({ column }) => column === field.name) as (typeof columns)[number];
+      const window = new FileWindow(handle, file, counter, chunk, share);
+      windows.push(window);
       const width = field.type.ArrayType.BYTES_PER_ELEMENT as 4 | 8;
-      return { field, out: kernel.reserve(most * width), pages: new ColumnPages(new FileWindow(handle, file, counter, chunk), chunk, width, field.nullable, kernel) };
+      return { field, out: kernel.reserve(most * width), pages: new ColumnPages(window, chunk, width, field.nullable, kernel) };
     });
+    for (const { field, out, pages } of readers) if (starts[field.name] !== undefined) await pages.begin(starts[field.name], out, most);
     for (let row = 0; row < rows; row += most) {
       const length = Math.min(most, rows - row);
       for (const { pages, out } of readers) await pages.fill(out, length);
@@ -47,6 +53,7 @@ export async function* readPages({ file, handle, footer, counter }: PageFile, ro
       yield new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }));
     }
   } finally {
+    for (const window of windows) window.giveBack();
     kernel.giveBack();
   }
 }

@@ -24,7 +24,7 @@ export const pageCodecs: Readonly<Record<string, UnpackPage>> = {
   ...(hasZstd() && { zstd: (bytes: Uint8Array, size: number) => zlib.zstdDecompressSync(bytes, options(size)) }),
 };
 
-/** Snappy, by the kernel: the page stays in its memory until the next one. */
+/** Snappy, by the kernel, whose memory may move: the page is copied out. */
 export function unpackSnappy(kernel: PageKernel): UnpackPage {
   let [place, room] = [0, 0];
   return (bytes, size) => {
@@ -37,6 +37,6 @@ export function unpackSnappy(kernel: PageKernel): UnpackPage {
     kernel.bytes.set(bytes, place);
     const out = place + bytes.length;
     if (kernel.functions.unpackSnappy(place, bytes.length, out, size) === 0) throw new Error('the block does not unpack');
-    return kernel.bytes.subarray(out, out + size);
+    return kernel.bytes.slice(out, out + size);
   };
 }

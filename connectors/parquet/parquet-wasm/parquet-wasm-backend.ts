@@ -4,7 +4,8 @@ import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import { readFooterOf } from '../footer-file.ts';
-import { footerSchema } from '../pages/footer-schema.ts';
+import type { Footer } from '../footer.ts';
+import { footerSchema, storedAsIs } from '../pages/footer-schema.ts';
 import { PageProblem } from '../pages/page-problem.ts';
 import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
 import { openRandomAccess } from '../random-access.ts';
@@ -31,13 +32,17 @@ async function openFile(file: string): Promise<FileReader> {
     const footer = await readFooterOf(handle, file);
     const opened = { file, handle, footer, counter };
     const schema = isUrl(file) ? undefined : footerSchema(footer);
-    if (schema !== undefined) return new FileReader(opened, { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups });
+    if (schema !== undefined) return new FileReader(opened, withPlainColumns({ file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups }, footer));
     const decoder = await openDecoder(opened);
-    return new FileReader(opened, decoder.info, decoder);
+    return new FileReader(opened, isUrl(file) ? decoder.info : withPlainColumns(decoder.info, footer), decoder);
   } catch (error) {
     await handle.close();
     throw fileProblem(error, 'read', file);
   }
+}
+
+function withPlainColumns(info: ParquetFileInfo, footer: Footer): ParquetFileInfo {
+  return { ...info, plainColumns: info.schema.fields.filter(({ name, type }) => storedAsIs(footer, name, type)).map(({ name }) => name) };
 }
 
 async function openDecoder(file: PageFile): Promise<WasmDecoder> {
@@ -56,31 +61,32 @@ class FileReader implements ParquetFileReader {
   }
 
   async *read(options: ReadOptions): AsyncGenerator<LocatedBatch> {
-    const { file, rowGroups, schema: all } = this.info;
+    const { rowGroups, schema: all } = this.info;
     const schema = new Schema(all.fields.filter(({ name }) => options.columns?.includes(name) ?? true));
     for (const rowGroup of options.rowGroups ?? rowGroups.keys()) {
-      if (isUrl(file) || schema.fields.length === 0 || !hasPlainPages(this.#opened.footer, rowGroups[rowGroup], schema)) {
+      if (schema.fields.length === 0 || !hasPlainPages(this.info, rowGroup, schema.fields.map(({ name }) => name))) {
         yield* this.#decode({ ...options, rowGroups: [rowGroup] });
         continue;
       }
-      const { firstRow } = rowGroups[rowGroup];
-      let done = 0;
+      const { rows, firstRow } = rowGroups[rowGroup];
+      const range = options.range ?? { from: 0, rows, starts: {} };
+      let done = range.from;
       try {
-        for await (const batch of readPages(this.#opened, rowGroup, schema, options.batchSize, options.borrowed ?? false)) {
+        for await (const batch of readPages(this.#opened, rowGroup, range, schema, options)) {
           yield { batch, rowGroup, firstRow: firstRow + done };
           done += batch.numRows;
         }
       } catch (error) {
         if (!(error instanceof PageProblem)) throw error;
-        yield* this.#decodeFrom(done, error, { ...options, rowGroups: [rowGroup] });
+        yield* this.#decodeFrom(error, { ...options, rowGroups: [rowGroup], range: { from: done, rows: range.from + range.rows - done, starts: {} } });
       }
     }
   }
 
   /** The rest of a row group with pages that the decoder may know. Its error gets the name of the column. */
-  async *#decodeFrom(skip: number, { column, message }: PageProblem, options: ReadOptions): AsyncGenerator<LocatedBatch> {
+  async *#decodeFrom({ column, message }: PageProblem, options: ReadOptions): AsyncGenerator<LocatedBatch> {
     try {
-      yield* this.#decode({ ...options, skip });
+      yield* this.#decode(options);
     } catch (error) {
       if (!(error instanceof DataError) || error.details.column !== undefined) throw error;
       throw new DataError(`${error.summary} (${message})`, { ...error.details, column });

@@ -36,7 +36,7 @@ export class StreamRows {
     this.#perRow = 8 * wanted + known / Math.max(1, rows);
     const unknown = chunks.filter(({ textBytes, encodings }) => textBytes === undefined && encodings.some((encoding) => repeating.includes(encoding)));
     const longest = unknown.reduce((sum, { unpackedBytes }) => sum + unpackedBytes, 0);
-    if (longest * rows > STREAM.numbers) this.#most = Math.max(1, Math.floor(STREAM.numbers / longest));
+    if (longest * rows > BATCH) this.#most = Math.max(1, Math.floor(BATCH / longest));
   }
 
   /** Rows of the next stream. */

@@ -67,15 +67,16 @@ export class WasmDecoder implements ParquetFileReader {
     const schema = new Schema(this.#stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
     const text = schema.fields.filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type)).map(({ name }) => name);
     for (const rowGroup of wanted) {
-      const { rows, firstRow } = rowGroups[rowGroup];
+      const { firstRow } = rowGroups[rowGroup];
+      const { from, rows } = options.range ? { from: options.range.from, rows: options.range.from + options.range.rows } : { from: 0, rows: rowGroups[rowGroup].rows };
       const sizes = new StreamRows(rowGroups[rowGroup], schema.fields.length, text, options.batchSize);
       const none: ReadonlyMap<string, Data> = new Map();
       let apart = none;
-      let done = rowGroup === wanted[0] ? (options.skip ?? 0) : 0;
+      let done = from;
       while (done < rows) {
         const before = done;
         try {
-          for await (const batch of this.#readBeside(apart, rowGroup, done, sizes, schema, options)) {
+          for await (const batch of this.#readBeside(apart, rowGroup, done, rows, sizes, schema, options)) {
             yield { batch, rowGroup, firstRow: firstRow + done };
             done += batch.numRows;
           }
@@ -112,8 +113,8 @@ export class WasmDecoder implements ParquetFileReader {
   }
 
   /** Rows as `#readRows` gives them, with the columns that were read apart. */
-  async *#readBeside(apart: ReadonlyMap<string, Data>, rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, options: ReadOptions): AsyncGenerator<RecordBatch> {
-    if (apart.size === 0) return yield* this.#readRows(rowGroup, offset, sizes, schema, options);
+  async *#readBeside(apart: ReadonlyMap<string, Data>, rowGroup: number, offset: number, end: number, sizes: StreamRows, schema: Schema, options: ReadOptions): AsyncGenerator<RecordBatch> {
+    if (apart.size === 0) return yield* this.#readRows(rowGroup, offset, end, sizes, schema, options);
     const others = new Schema(schema.fields.filter(({ name }) => !apart.has(name)));
     const whole = plainSchema(schema);
     const joined = (from: number, rows: number, batch?: RecordBatch) => {
@@ -122,21 +123,21 @@ export class WasmDecoder implements ParquetFileReader {
     };
     let from = offset;
     if (others.fields.length > 0) {
-      for await (const batch of this.#readRows(rowGroup, offset, sizes, others, { ...options, columns: others.fields.map(({ name }) => name) })) {
+      for await (const batch of this.#readRows(rowGroup, offset, end, sizes, others, { ...options, columns: others.fields.map(({ name }) => name) })) {
         yield joined(from, batch.numRows, batch);
         from += batch.numRows;
       }
       return;
     }
-    for (const { rows } = this.info.rowGroups[rowGroup]; from < rows; from += options.batchSize) yield joined(from, Math.min(options.batchSize, rows - from));
+    for (; from < end; from += options.batchSize) yield joined(from, Math.min(options.batchSize, end - from));
   }
 
-  /** Some rows of a row group from `offset` on. */
-  async *#readRows(rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, { columns, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
+  /** Some rows of [offset, end) of a row group. */
+  async *#readRows(rowGroup: number, offset: number, end: number, sizes: StreamRows, schema: Schema, { columns, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
-    const wish = { batchSize: sizes.batch, limit: sizes.limit, rowGroups: [rowGroup], ...(offset > 0 && { offset }), ...exact };
+    const wish = { batchSize: sizes.batch, limit: Math.min(sizes.limit, end - offset), rowGroups: [rowGroup], ...(offset > 0 && { offset }), ...exact };
     const asNumbers = hasOnlyNumbers(schema);
     const stream = await instance.guard(() => parquet.stream(wish));
     const reader = stream.getReader();

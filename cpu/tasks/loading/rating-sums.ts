@@ -3,32 +3,43 @@ import type { TaskHandler, TaskScope } from '../../handler.ts';
 /** Rows between two looks at the cancel flag. */
 const CHUNK_ROWS = 8_192;
 
-/** See `sum-ratings` of KernelTasks. Squares of rows are put together as in Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing sample variances. */
+/** Ratings in scratch at a time. */
+const PIECE = 1 << 20;
+
+/**
+ * See `sum-ratings` of KernelTasks. By kernels, which are compiled once for all threads: each thread would take longer to compile a loop of its own than to run it. Squares of pieces of
+ * rows are put together as in Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing sample variances.
+ */
 export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
   const { from, to } = scope.params;
+  const { kernels, scratch: at } = scope;
   const { offsets, values } = blockOf(scope);
   const rowSums = scope.partition('rowSums').columns.sums as Float64Array;
+  const piece = new Float32Array(scope.memory.buffer, at, PIECE);
+  const boundsAt = at + 4 * PIECE;
+  const bounds = new Float32Array(scope.memory.buffer, boundsAt, 2);
   let [sum, least, most, whole] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true];
   let [count, mean, squares] = [0, 0, 0];
+  let copied = { from: 0, to: 0 };
   for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
-    const [first, end] = [offsets[row], offsets[row + 1]];
-    if (first === end) continue;
     let ofRow = 0;
-    for (let k = first; k < end; k++) {
-      const value = values[k];
-      ofRow += value;
-      if (value < least) least = value;
-      if (value > most) most = value;
-      whole &&= Math.trunc(value) === value;
+    for (let first = offsets[row]; first < offsets[row + 1]; first += PIECE) {
+      const length = Math.min(PIECE, offsets[row + 1] - first);
+      if (first < copied.from || first + length > copied.to) {
+        copied = { from: first, to: Math.min(first + PIECE, offsets[to]) };
+        piece.set(values.subarray(copied.from, copied.to));
+      }
+      const address = at + 4 * (first - copied.from);
+      const own = kernels.sumOf(address, length);
+      whole = kernels.boundsOf(address, length, boundsAt) === 1 && whole;
+      least = Math.min(least, bounds[0]);
+      most = Math.max(most, bounds[1]);
+      const between = own / length - mean;
+      squares += kernels.squaresApart(address, length, own / length) + (between * between * count * length) / (count + length);
+      count += length;
+      mean += (between * length) / count;
+      ofRow += own;
     }
-    const rowMean = ofRow / (end - first);
-    let apart = 0;
-    for (let k = first; k < end; k++) apart += (values[k] - rowMean) ** 2;
-    const between = rowMean - mean;
-    const before = count;
-    count += end - first;
-    mean += (between * (end - first)) / count;
-    squares += apart + (between * between * before * (end - first)) / count;
     sum += ofRow;
     rowSums[row] += ofRow;
   }

@@ -4,6 +4,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf } from '../../device/resources.ts';
 import type { GpuTaskScope } from '../../handler.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { halfBits, roundToHalf } from './float16.ts';
 
 /** A matrix of a check on the host: row-major values of rows x stride, padding 0. */
 export interface HostMatrix {
@@ -11,6 +12,8 @@ export interface HostMatrix {
   readonly columns: number;
   readonly stride: number;
   readonly values: Float32Array;
+  /** Its half mirror, two numbers in each. */
+  readonly half?: Uint32Array;
 }
 
 export interface HostBlock {
@@ -49,6 +52,13 @@ export function randomMatrix(rows: number, columns: number, seed: number): HostM
   return hostMatrix(rows, columns, (row, k) => (2 * random.uniform(row * columns + k) - 1) / Math.sqrt(columns));
 }
 
+/** The matrix of numbers that float16 holds, with its half mirror. */
+export function mirrored({ values, ...shape }: HostMatrix): HostMatrix {
+  const bits = new Uint16Array(values.length + shape.stride);
+  values.forEach((value, at) => (bits[at] = halfBits(value)));
+  return { ...shape, values: values.map(roundToHalf), half: new Uint32Array(bits.buffer) };
+}
+
 /** Rows of the given lengths with ratings 0.5 .. 5; columns ascend, and are distinct as long as they suffice. */
 export function randomBlock(lengths: readonly number[], columns: number, seed: number): HostBlock {
   const random = new CounterRandom(seed);
@@ -80,7 +90,9 @@ export async function openScope<Params extends JsonObject>(gpu: Gpu, params: Par
     return buffer;
   };
   const matrices = new Map<string, DeviceMatrix>();
-  for (const [name, { values, ...shape }] of Object.entries(inputs.matrices ?? {})) matrices.set(name, { ...shape, values: await upload(values, name) });
+  for (const [name, { values, half, ...shape }] of Object.entries(inputs.matrices ?? {})) {
+    matrices.set(name, { ...shape, values: await upload(values, name), ...(half ? { half: await upload(half, `${name} half`) } : {}) });
+  }
   const blocks = new Map<string, DeviceBlock>();
   for (const [name, { offsets, indices, values }] of Object.entries(inputs.blocks ?? {})) {
     const [rowPointers, columns, ratings] = [await upload(offsets, `${name} offsets`), await upload(indices, `${name} indices`), await upload(values, `${name} values`)];

@@ -54,15 +54,25 @@ function planOf(rank: number, room: number): TensorPlan {
   return plan;
 }
 
+/** Lanes that store to lines of different tiles meet different banks. */
+function tileVectorsOf(lanes: number): number {
+  return 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
+}
+
+/** Groups of 16 bytes that are staged, and the plan by which A leaves the tensor cores through the same memory. */
+export function int8Plan(rank: number): { readonly staged: number; readonly plan: TensorPlan } {
+  const tiles = tilesOf(rank);
+  const staged = Math.max((tiles + (hasRatingRow(rank) ? 1 : 0)) * tileVectorsOf(lanesOf(rank)), tiles * TILE_VECTORS);
+  return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
+}
+
 /** Values of the parts that sum in 8 bits. */
 export function int8Values({ rank, biases }: { readonly rank: number; readonly biases: boolean }): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
   const lanes = lanesOf(rank);
-  // Lanes that store to lines of different tiles meet different banks.
-  const tileVectors = 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
-  const staged = Math.max((tiles + (ratingRow ? 1 : 0)) * tileVectors, tiles * TILE_VECTORS);
-  const plan = planOf(rank, Math.floor(staged / TILE_VECTORS));
+  const tileVectors = tileVectorsOf(lanes);
+  const { staged, plan } = int8Plan(rank);
   return {
     RANK: rank,
     PADDED: paddedRank(rank),

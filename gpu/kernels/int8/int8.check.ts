@@ -43,12 +43,13 @@ const sumChecks: readonly KernelCheck[] = sums.flatMap((params, at) =>
 const updates = [
   ...[33, 40, 64, 100, 128].map((rank) => ({ rank, biases: false, steps: 6, halfA: false })),
   ...[40, 64, 100, 128].map((rank) => ({ rank, biases: true, steps: 6, halfA: false })),
-  ...[144, 200, 256].map((rank) => ({ rank, biases: rank === 144, steps: 3, halfA: true })),
+  ...[33, 40, 64, 100, 128, 144, 200, 256].map((rank) => ({ rank, biases: rank === 144, steps: 3, halfA: true })),
+  ...[40, 64, 100, 128].map((rank) => ({ rank, biases: true, steps: 6, halfA: true })),
 ];
 
 const updateChecks: readonly KernelCheck[] = [
   ...updates.map((params) => ({ params, level: false })),
-  ...[40, 64].map((rank) => ({ params: { rank, biases: true, steps: 12, halfA: false }, level: true })),
+  ...[false, true].flatMap((halfA) => [40, 64].map((rank) => ({ params: { rank, biases: true, steps: 12, halfA }, level: true }))),
 ].map(({ params, level }) => ({
   name: updateInt8Kernel.name,
   variant: `${variantOf(params)}${level ? ", from the start's level" : ''}`,

@@ -1,7 +1,8 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { regularizationUniforms } from '../regularization.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
-import { int8Values, int8Workgroup } from './int8-plan.ts';
+import { tensorCgBytes, tensorCgValues } from '../update/tensor-cg.ts';
+import { int8Plan, int8Values, int8Workgroup } from './int8-plan.ts';
 import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
 
 export type UpdateInt8Params = NormalEquationsInt8Params & {
@@ -23,9 +24,10 @@ export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
     { name: 'steps', type: 'u32' },
   ],
   needs: () => ['f16', 'subgroups', 'int8'],
-  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params) }),
+  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, int8Plan(params.rank)) : {}) }),
   workgroup: (params) => {
     const { threads, bytes } = int8Workgroup(params);
-    return { threads, bytes: bytes + registerSolverBytes(params.rank, threads / 32) };
+    const { rank, biases, halfA } = params;
+    return { threads, bytes: bytes + (halfA ? tensorCgBytes(rank, biases, int8Plan(rank)) : registerSolverBytes(rank, threads / 32)) };
   },
 };

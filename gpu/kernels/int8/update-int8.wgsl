@@ -34,7 +34,7 @@ struct Params {
 @group(0) @binding(11) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
-{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
+{% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
 
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
@@ -43,6 +43,14 @@ struct Params {
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
   let group = thread / LANES_PER_GROUP;
   let chunk = thread % LANES_PER_GROUP;
+{%- if HALF_A %}
+  let lane = thread & 31u;
+{%- for e in elements %}
+  let tile_{{ e }} = min({{ e }}u * 2u + lane / 16u, TILES - 1u);
+  let at_{{ e }} = min({{ e }}u * 32u + lane, PADDED - 1u);
+  let own_scale_{{ e }} = scales[at_{{ e }}];
+{%- endfor %}
+{%- else %}
   // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
@@ -51,6 +59,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let own_line = thread & 15u;
   let is_feature = thread < RANK;
   let own_scale = scales[min(thread, PADDED - 1u)];
+{%- endif %}
 {%- for r in (0..3) %}
   var next_{{ r }} = vec4<u32>();
 {%- endfor %}
@@ -74,7 +83,13 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endif %}
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
+{%- if HALF_A %}
+{%- for e in elements %}
+  var next_x_{{ e }} = previous[row.x * PADDED + at_{{ e }}];
+{%- endfor %}
+{%- else %}
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
+{%- endif %}
   workgroupBarrier();
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
@@ -85,11 +100,79 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let shift = shift_of(row.z){% if HALF_A %} * inverse{% endif %};
 {%- if BIASES %}
     let weight = weight_of(row.z){% if HALF_A %} * inverse{% endif %};
+{%- endif %}
+{%- if HALF_A %}
+{%- for e in elements %}
+    var b_{{ e }} = 0.0;
+{%- if BIASES %}
+    var s_{{ e }} = 0.0;
+{%- endif %}
+{%- endfor %}
+{%- if BIASES %}
+    var t = 0.0;
+{%- endif %}
+{%- else %}
+{%- if BIASES %}
     var s = 0.0;
 {%- endif %}
     var x = next_x;
     var b = 0.0;
+{%- endif %}
     {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+{%- if HALF_A %}
+    {% render 'parts/tensor-halves', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, phases: half_phases, tile_count: TILES, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: true %}
+{%- capture loads %}
+    // The next row's ratings and start.
+{%- for e in elements %}
+    next_x_{{ e }} = previous[following.x * PADDED + at_{{ e }}];
+{%- endfor %}
+    var ahead_0 = vec2<u32>();
+    var ahead_1 = vec2<u32>();
+    if (thread < BIN) {
+      ahead_0 = rating_at(following.y + thread, following_end);
+      ahead_1 = rating_at(following.y + BIN + thread, following_end);
+      coming = rating_at(following.y + 2u * BIN + thread, following_end);
+    }
+{%- if BIASES %}
+    var bias_0 = 0.0;
+    var bias_1 = 0.0;
+{%- endif %}
+{%- endcapture %}
+{%- capture between %}
+    if (thread < BIN) {
+{%- if BIASES %}
+      // Their biases arrive while the row is solved.
+      bias_0 = bias_of(ahead_0.x);
+      bias_1 = bias_of(ahead_1.x);
+{%- else %}
+      put_rating(0u, thread, ahead_0);
+      put_rating(1u, thread, ahead_1);
+{%- endif %}
+    }
+{%- endcapture %}
+    {% render 'parts/tensor-cg', loads: loads, between: between, own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, BIASES: BIASES, INT8: true %}
+{%- if BIASES %}
+    if (thread < BIN) {
+      put_rating(0u, thread, ahead_0, bias_0);
+      put_rating(1u, thread, ahead_1, bias_1);
+    }
+{%- endif %}
+{%- for e in elements %}
+    if (subgroup == {{ e }}u && thread < PADDED) {
+      let solved = select(0.0, x_{{ e }}, row.z > 0u);
+      if (!is_finite(solved)) {
+        atomicMin(&status[0], row.x);
+      }
+      factors[row.x * PADDED + thread] = solved;
+      half[row.x * PADDED + thread] = f16(solved);
+    }
+{%- endfor %}
+{%- if BIASES %}
+    if (thread == 0u) {
+      bias[row.x] = select(0.0, beta_row, row.z > 0u);
+    }
+{%- endif %}
+{%- else %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -97,12 +180,9 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
     {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: true %}
-    b = b * own_scale * params.unscale{% if HALF_A %} * inverse{% endif %};
+    b = b * own_scale * params.unscale;
 {%- if BIASES %}
-    t_part = t_part * params.unscale{% if HALF_A %} * inverse{% endif %};
-{%- if HALF_A %}
-    s = s * inverse;
-{%- endif %}
+    t_part = t_part * params.unscale;
 {%- endif %}
     // The next row's ratings and start.
     next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
@@ -158,6 +238,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
 {%- endif %}
     }
+{%- endif %}
     row = following;
     workgroupBarrier();
   }

@@ -4,7 +4,7 @@ import { squaredError } from '../../tasks/squared-error.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
 import { PRODUCT_LIMIT } from '../checking/limits.ts';
 import { relative, worse } from '../checking/numbers.ts';
-import { randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
+import { mirrored, randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
 
 /** Row lengths: rows without ratings at both ends and in between, rows shorter than a team's four, and one that many workgroups share. */
 export const LENGTHS = [0, 1, 2, 0, 0, 3, 4, 5, 1, 1, 1, 1, 1, 1, 63, 64, 65, 2, 1000, 1023, 1024, 1025, 0, 10_000, 7, 0];
@@ -14,13 +14,14 @@ const RANGES = [[0, 26], [0, 1], [3, 5], [1, 2], [2, 9], [8, 18], [22, 24], [23,
 
 const COLUMNS = 300;
 
-function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
+function squaredErrorCheck(rank: number, biased: boolean, half: boolean): KernelCheck {
   return {
     name: 'squared-error',
-    variant: `rank ${rank}${biased ? ', biases' : ''}`,
+    variant: `rank ${rank}${biased ? ', biases' : ''}${half ? ', columns in float16' : ''}`,
     run: async (gpu) => {
       const block = randomBlock(LENGTHS, COLUMNS, rank);
-      const [rowFactors, columnFactors] = [randomMatrix(LENGTHS.length, rank, 1), randomMatrix(COLUMNS, rank, 2)];
+      const [rowFactors, exact] = [randomMatrix(LENGTHS.length, rank, 1), randomMatrix(COLUMNS, rank, 2)];
+      const columnFactors = half ? mirrored(exact) : exact;
       const random = new CounterRandom(3);
       const [rowBias, columnBias] = [LENGTHS.length, COLUMNS].map((count, side) => Float32Array.from({ length: count }, (_, k) => random.uniform(side * COLUMNS + k) - 0.5));
       const mean = 2.75;
@@ -55,4 +56,4 @@ function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
   };
 }
 
-export const squaredErrorChecks: readonly KernelCheck[] = CHECKED_RANKS.flatMap((rank) => [false, true].map((biased) => squaredErrorCheck(rank, biased)));
+export const squaredErrorChecks: readonly KernelCheck[] = CHECKED_RANKS.flatMap((rank) => [false, true].flatMap((biased) => [false, true].map((half) => squaredErrorCheck(rank, biased, half))));

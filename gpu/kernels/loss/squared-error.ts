@@ -1,7 +1,10 @@
-import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 
 const THREADS = 64;
 const STEPS = 16;
+
+/** Largest stride of rows whose numbers stay in a team's registers. */
+const HELD_STRIDE = 256;
 
 /** Ratings that one workgroup sums. */
 export const ERROR_RATINGS = THREADS * STEPS;
@@ -11,6 +14,8 @@ export type SquaredErrorParams = {
   readonly stride: number;
   /** The errors include both biases; otherwise these buffers are not read. */
   readonly biased: boolean;
+  /** `column_factors` are a half mirror. */
+  readonly half: boolean;
 };
 
 /**
@@ -29,12 +34,18 @@ export const squaredErrorKernel: KernelDescriptor<SquaredErrorParams> = {
     { name: 'base', type: 'f32' },
   ],
   needs: () => [],
-  values: ({ stride, biased }) => ({
+  values: ({ stride, biased, half }) => ({
     THREADS,
     STEPS,
     QUADS: stride / 4,
     BIASED: biased,
-    parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
+    HALF: half,
+    /** A row's share of a thread fits registers. */
+    HELD: half && stride <= HELD_STRIDE,
+    CHUNKS: stride / 8,
+    /** The last of a row's shares is of some threads of a team alone. */
+    RAGGED: stride % 32 !== 0,
+    parts: range(Math.ceil(stride / (half ? 32 : 16))).map((part) => 4 * part),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * 4 * (THREADS + 1) }),
 };

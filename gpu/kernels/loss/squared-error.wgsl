@@ -2,6 +2,9 @@
 // up in double precision. A team of four threads takes STEPS * 4 consecutive ratings, of one row or several: of four
 // ratings at a time each thread forms a quarter of the products, the quarters are exchanged through workgroup memory, and each
 // thread gets one rating's error.
+{%- if HALF %}
+// Rows of the columns' factors are gathered in float16; {% if HELD %}those of the rows stay in registers for as long as four ratings belong to one row{% else %}those of the rows do not fit registers{% endif %}.
+{%- endif %}
 struct Params {
   from_row: u32,
   to_row: u32,
@@ -17,7 +20,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<vec4u>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(5) var<storage, read> column_factors: array<vec4f>;
+@group(0) @binding(5) var<storage, read> column_factors: array<{% if HALF %}vec4u{% else %}vec4f{% endif %}>;
 @group(0) @binding(6) var<storage, read> row_bias: array<f32>;
 @group(0) @binding(7) var<storage, read> column_bias: array<f32>;
 @group(0) @binding(8) var<storage, read_write> sums: array<vec2f>;
@@ -41,6 +44,12 @@ fn row_of(rating: u32) -> u32 {
   return low;
 }
 
+{% if HALF %}
+// Adds eight products of float16 and float32 numbers.
+fn times(theta: vec4u, low: vec4f, high: vec4f, sum: vec4f) -> vec4f {
+  return fma(vec4f(unpack2x16float(theta.x), unpack2x16float(theta.y)), low, fma(vec4f(unpack2x16float(theta.z), unpack2x16float(theta.w)), high, sum));
+}
+{% endif %}
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
   let number = group.y * groups.x + group.x;
@@ -53,6 +62,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row_end = u32(row_pointers[row + 1]);
   var squared = 0.0;
   var absolute = 0.0;
+{%- if HELD %}
+  var held = 0xffffffffu;
+{%- for part in parts %}
+  var low{{ part }} = vec4f();
+  var high{{ part }} = vec4f();
+{%- endfor %}
+{%- endif %}
   for (var step = 0u; step < STEPS; step++) {
     // Threads without ratings work on the last one and leave its error out.
     let four = indices[min(rating, params.last - 1) / 4];
@@ -64,15 +80,49 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     let row{{ i }} = row;
     let column{{ i }} = select(0u, four[{{ i }}], rating{{ i }} == rating + {{ i }});
+    {%- unless HALF %}
     let x{{ i }} = row{{ i }} * QUADS + lane;
     let theta{{ i }} = column{{ i }} * QUADS + lane;
+    {%- endunless %}
     var product{{ i }} = vec4f();
     {%- endfor %}
+    {%- if HALF %}
+    {%- if HELD %}
+    if (row0 == row3) {
+      if (row0 != held) {
+        held = row0;
+        {%- for part in parts %}
+        {% if forloop.last and RAGGED %}if (lane < {{ CHUNKS | minus: part }}) {% endif %}{
+          low{{ part }} = row_factors[row0 * QUADS + (lane + {{ part }}) * 2];
+          high{{ part }} = row_factors[row0 * QUADS + (lane + {{ part }}) * 2 + 1];
+        }
+        {%- endfor %}
+      }
+      {%- for i in (0..3) %}
+      {%- for part in parts %}
+      let theta{{ i }}_{{ part }} = column_factors[column{{ i }} * CHUNKS + {% if forloop.last and RAGGED %}min(lane + {{ part }}, CHUNKS - 1){% else %}lane + {{ part }}{% endif %}];
+      {%- endfor %}
+      {%- endfor %}
+      {%- for i in (0..3) %}
+      {%- for part in parts %}
+      product{{ i }} = times(theta{{ i }}_{{ part }}, low{{ part }}, high{{ part }}, product{{ i }});
+      {%- endfor %}
+      {%- endfor %}
+    } else
+    {%- endif %} {
+      for (var chunk = lane; chunk < CHUNKS; chunk += 4) {
+        {%- for i in (0..3) %}
+        product{{ i }} = times(column_factors[column{{ i }} * CHUNKS + chunk], row_factors[row{{ i }} * QUADS + chunk * 2], row_factors[row{{ i }} * QUADS + chunk * 2 + 1], product{{ i }});
+        {%- endfor %}
+      }
+    }
+    {%- else %}
     {%- for part in parts %}
     {%- for i in (0..3) %}
     product{{ i }} = fma(row_factors[x{{ i }} + {{ part }}], column_factors[theta{{ i }} + {{ part }}], product{{ i }});
     {%- endfor %}
     {%- endfor %}
+    {%- endif %}
     let at = (step % 2) * 4 * PITCH;
     {%- for i in (0..3) %}
     quarters[at + {{ i }} * PITCH + thread] = (product{{ i }}.x + product{{ i }}.y) + (product{{ i }}.z + product{{ i }}.w);

@@ -24,11 +24,17 @@ export type TensorParams = {
   readonly implicit?: boolean;
 };
 
+/** Groups of four numbers that are staged, and the plan by which A leaves the tensor cores through the same memory. */
+export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): { readonly staged: number; readonly plan: TensorPlan } {
+  const staged = Math.max(bin * (tilesOf(rank) * 2 + 1) + 1, tilesOf(rank) * TILE_VECTORS);
+  return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
+}
+
 /** Values of the parts that sum on tensor cores. */
-export function accumulateValues({ rank, bin, biases, implicit = false }: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+export function accumulateValues(params: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+  const { rank, bin, biases, implicit = false } = params;
   const chunks = tilesOf(rank) * 2;
-  const staged = Math.max(bin * (chunks + 1) + 1, tilesOf(rank) * TILE_VECTORS);
-  const plan = planOf(rank, Math.floor(staged / TILE_VECTORS));
+  const { staged, plan } = accumulatePlan(params);
   const threads = plan.subgroups * 32;
   const gatherRows = threads / plan.lanesPerRow;
   return {

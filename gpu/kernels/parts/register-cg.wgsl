@@ -41,12 +41,13 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
       let ap = select(0.0, fma(shift, p, product{{ scaled }}), is_feature);
       let mine = vec3f(r * r, p * ap, ap * ap);
 {%- if SUBGROUPS > 1 %}
-      let part = subgroupAdd(mine);
-      if ((thread & 31u) == 0u) { sums[which * SUBGROUPS + subgroup] = vec4f(part, 0.0); }
+      let part = one_of_three(thread, mine);
+      if ((thread & 31u) < 3u) { sums[which * SUBGROUPS + subgroup][thread & 3u] = part; }
       workgroupBarrier();
-      var total = sums[which * SUBGROUPS];
+      // Lane 1 had the third.
+      var total = sums[which * SUBGROUPS].xzy;
 {%- for other in other_subgroups %}
-      total += sums[which * SUBGROUPS + {{ other }}u];
+      total += sums[which * SUBGROUPS + {{ other }}u].xzy;
 {%- endfor %}
 {%- else %}
       let total = subgroupAdd(mine);

@@ -28,6 +28,8 @@ fn less(kept: vec4f, value: vec4f) -> vec4f {
 }
 {%- endif %}
 
+{% render 'parts/one-of-three' %}
+
 fn put_vector(which: u32, row: u32, value: f32) {
   if (row < TILES * 16u) {
     vectors[which * TILES * 4u + row / 4u][row & 3u] = value;

@@ -1,8 +1,21 @@
-{%- comment -%} Reads the next rating of the walk into {{ into }}, which stays NO_ROW behind the last one. {%- endcomment %}
+{%- comment -%} Reads the next group of the walk into {{ into }}: NO_RATING behind the last rating of a batch, and of all. {%- endcomment %}
+{%- for slot in slots %}
+    {{ into }}_{{ slot }} = NO_RATING;
+{%- endfor %}
     if (walk.left > 0u) {
-      {{ into }} = ratings[walk.at];
-      walk.at++;
-      if (walk.at == walk.end) { walk.at = walk.first; }
-      walk.left--;
-      if (walk.left == 0u) { walk = begin_batch(walk.batch + THREADS / LANES, first, count, number); }
+{%- for slot in slots %}
+      {
+        let place = {% if SPREAD %}lane % 4u{% else %}{{ slot }}u{% endif %};
+        var index = walk.at + place;
+        if (index >= walk.end) { index -= walk.end - walk.first; }
+        if (place < walk.left) { {{ into }}_{{ slot }} = ratings[index]; }
+      }
+{%- endfor %}
+      if (walk.left > GROUP) {
+        walk.left -= GROUP;
+        walk.at += GROUP;
+        if (walk.at >= walk.end) { walk.at -= walk.end - walk.first; }
+      } else {
+        walk = begin_batch(walk.batch + THREADS / LANES, first, count, number);
+      }
     }

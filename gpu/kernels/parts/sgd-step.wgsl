@@ -2,18 +2,18 @@
 The step of one rating (cuMF_SGD, section 2.2): p_* become the row's factors and n_* the column's, from p_* and q_*. With AdaGrad the
 sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
 {%- endcomment %}
-    var product = {% for v in vectors %}{% unless forloop.first %} + {% endunless %}dot(p_{{ v }}, q_{{ v }}){% endfor %};
+    var product = {{ step.pq }};
 {%- if ADAPTIVE %}
-    var squares = vec2f({% for v in vectors %}{% unless forloop.first %} + {% endunless %}dot(p_{{ v }}, p_{{ v }}){% endfor %}, {% for v in vectors %}{% unless forloop.first %} + {% endunless %}dot(q_{{ v }}, q_{{ v }}){% endfor %});
+    var squares = vec2f({{ step.pp }}, {{ step.qq }});
     // The sums are read by the lane that writes them.
     var sums = vec2f();
     if (lane == 0u) { sums = vec2f({{ row_sum }}, {{ column_sum }}); }
 {%- if BIASES %}
     var biases = vec2f();
-    if (lane == 0u) { biases = vec2f(p_0.x, q_0.y); }
+    if (lane == 0u) { biases = vec2f(f32(p_0.x), f32(q_0.y)); }
 {%- endif %}
 {%- endif %}
-{%- for distance in distances %}
+{%- for distance in step.distances %}
     product += subgroupShuffleXor(product, {{ distance }}u);
 {%- if ADAPTIVE %}
     squares += subgroupShuffleXor(squares, {{ distance }}u);
@@ -46,16 +46,28 @@ sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
     let row_rate = params.rate;
     let column_rate = params.rate;
 {%- endif %}
+{%- if HALVES %}
+    let half_error = vec2<f16>(f16(error));
+    let half_row_rate = vec2<f16>(f16(row_rate));
+    let half_column_rate = vec2<f16>(f16(column_rate));
+    let half_row_lambda = vec2<f16>(f16(-params.row_lambda));
+    let half_column_lambda = vec2<f16>(f16(-params.column_lambda));
+{%- for v in step.vectors %}
+    var n_{{ v }} = fma(half_column_rate, fma(half_error, p_{{ v }}, half_column_lambda * q_{{ v }}), q_{{ v }});
+    p_{{ v }} = fma(half_row_rate, fma(half_error, q_{{ v }}, half_row_lambda * p_{{ v }}), p_{{ v }});
+{%- endfor %}
+{%- else %}
     let row_keep = 1.0 - row_rate * params.row_lambda;
     let column_keep = 1.0 - column_rate * params.column_lambda;
-{%- for v in vectors %}
+{%- for v in step.vectors %}
     var n_{{ v }} = fma(vec4f(column_rate * error), p_{{ v }}, column_keep * q_{{ v }});
     p_{{ v }} = fma(vec4f(row_rate * error), q_{{ v }}, row_keep * p_{{ v }});
 {%- endfor %}
+{%- endif %}
 {%- if BIASES %}
     // The 1s beside the biases stay.
     if (lane == 0u) {
-      p_0.y = 1.0;
-      n_0.x = 1.0;
+      p_0.y = {{ step.scalar }}(1.0);
+      n_0.x = {{ step.scalar }}(1.0);
     }
 {%- endif %}

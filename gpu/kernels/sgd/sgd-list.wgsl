@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       let q_{{ part.vector }} = {{ part.unpack_y }};
 {%- endfor %}
 {%- endfor %}
-      {% render 'parts/sgd-step', vectors: vectors, distances: distances, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'row_sums[row * SUM_STRIDE]', column_sum: 'column_sums[column * SUM_STRIDE]' %}
+      {% render 'parts/sgd-step', step: step, HALVES: HALVES, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'row_sums[row * SUM_STRIDE]', column_sum: 'column_sums[column * SUM_STRIDE]' %}
 {%- for piece in pieces %}
       {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{
         row_factors[row * PIECES + lane + {{ piece.first }}u] = {{ piece.pack_p }};

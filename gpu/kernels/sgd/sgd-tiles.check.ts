@@ -10,6 +10,8 @@ import { type HostBlock, openScope } from '../checking/task-scope.ts';
 import { dealtRatings, LEVEL } from '../sgd-sorting/sgd-tile-scatter.check.ts';
 import { sgdTilesKernel, tileBatches } from './sgd-tiles.ts';
 
+type TilesShape = StepShape & { readonly arithmetic?: 'f32' | 'f16' };
+
 interface Problem {
   readonly block: HostBlock;
   readonly columns: number;
@@ -73,12 +75,12 @@ function walkOf(ratings: readonly Rating[], tile: number, largest: number, threa
 
 const [SEED, EPOCH] = [11, 3];
 
-async function checkSteps(gpu: Gpu, shape: StepShape, { block, columns, tiles, threads }: Problem): Promise<{ error: number; limit: number }> {
-  const { rank, precision, biases, adaptive, lanes } = shape;
+async function checkSteps(gpu: Gpu, shape: TilesShape, { block, columns, tiles, threads }: Problem): Promise<{ error: number; limit: number }> {
+  const { rank, precision, biases, adaptive, lanes, arithmetic = 'f32' } = shape;
   const start = randomSides(block.offsets.length - 1, columns, shape, rank);
   const blank = randomSides(block.offsets.length - 1, columns, shape, rank + 1);
   const matrices = { sourceRows: start.rows, sourceColumns: start.columns, sourceRowSums: start.rowSums, sourceColumnSums: start.columnSums, ...blank };
-  const params = { rank, biases, adaptive, precision, lanes, tiles, threads, level: LEVEL, seed: SEED, epoch: EPOCH, ...STEP_RATES };
+  const params = { rank, biases, adaptive, precision, arithmetic, lanes, tiles, threads, level: LEVEL, seed: SEED, epoch: EPOCH, ...STEP_RATES };
   const opened = await openScope(gpu, params, { matrices, blocks: { block } });
   try {
     const { rows } = await sgdTiles(opened.scope);
@@ -86,19 +88,33 @@ async function checkSteps(gpu: Gpu, shape: StepShape, { block, columns, tiles, t
     const dealt = await dealtRatings(gpu, lists, block.indices.length);
     const walks = dealt.map((ratings, tile) => walkOf(ratings, tile, lists.largest, threads, lanes));
     if (rows !== block.indices.length || walks.flat().length !== rows) return { error: Infinity, limit: 0 };
-    return await stepError(opened, start, steppedSides(start, walks, shape, 'rows'), shape);
+    return await stepError(opened, start, steppedSides(start, walks, shape, arithmetic === 'f16' ? 'none' : 'rows'), shape);
   } finally {
     opened.close();
   }
 }
 
-function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck {
-  return stepCheck(sgdTilesKernel, shape, what, { threads: problem.threads, places: Math.ceil(problem.columns / problem.tiles) }, (gpu) => checkSteps(gpu, shape, problem));
+function checkOf({ arithmetic = 'f32', ...shape }: TilesShape, what: string, problem: Problem): KernelCheck {
+  const computed = arithmetic === 'f16' ? 'float16 arithmetic, ' : '';
+  return stepCheck(sgdTilesKernel, shape, `${computed}${what}`, { arithmetic, threads: problem.threads, places: Math.ceil(problem.columns / problem.tiles) }, (gpu) => checkSteps(gpu, { ...shape, arithmetic }, problem));
 }
+
+const halves: readonly TilesShape[] = [
+  ...[1, 10, 32].map((rank) => ({ ...f16, rank })),
+  ...[7, 64, 100, 128, 200].flatMap((rank) => [2, 4].map((lanes) => ({ ...f16, rank, lanes }))),
+  { ...f16, ...both, rank: 30 },
+  { ...f16, rank: 20, adaptive: true },
+  { ...f16, biases: true, rank: 128, lanes: 4 },
+  { ...f16, ...both, rank: 98, lanes: 4 },
+  { ...f16, rank: 256, lanes: 8 },
+].map((shape): TilesShape => ({ ...shape, arithmetic: 'f16' }));
 
 export const sgdTilesChecks: readonly KernelCheck[] = [
   ...stepShapes.map((shape) => checkOf(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
   ...[f32, { ...f16, ...both }, { ...f32, adaptive: true, lanes: 4 }].map((shape) => checkOf({ ...shape, rank: 3 }, 'one rating each', matching(600, 3, 128))),
+  ...halves.map((shape) => checkOf(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
+  checkOf({ ...f32, rank: 5, lanes: 4 }, 'one rating each', matching(600, 3, 128)),
+  checkOf({ ...f16, arithmetic: 'f16', rank: 40, lanes: 4 }, 'one rating each', matching(600, 3, 128)),
   checkOf({ ...f32, rank: 5 }, 'rows longer than a batch', ownRows(2, 700, 1)),
   checkOf({ ...f32, ...both, rank: 6, lanes: 4 }, 'tiles without ratings', emptyTiles()),
 ];

@@ -1,11 +1,19 @@
 import { strideOf } from '../../device/resources.ts';
-import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 export type SgdTilesParams = SgdStepParams & {
   /** Columns that a tile holds. */
   readonly places: number;
+  /** f16 computes two features at once, in the precision in which they are stored. */
+  readonly arithmetic: 'f32' | 'f16';
 };
+
+/** Ratings that a team loads together, for which the text is repeated. */
+const GROUP = 4;
+
+/** Pieces of a row in each thread, at most, where it is. */
+const MOST_PIECES = 8;
 
 /** Approximate number of ratings of a batch. */
 const TILE_BATCH = 1024;
@@ -19,6 +27,23 @@ export function tileBatches(largest: number, { threads, lanes }: Pick<SgdTilesPa
 /** Bytes of workgroup memory that a column takes. */
 function placeBytes(features: number, precision: 'f32' | 'f16', adaptive: boolean): number {
   return strideOf(features) * (precision === 'f16' ? 2 : 4) + (adaptive ? 4 : 0);
+}
+
+/** Values for the text, whose loop steps a group. */
+function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
+  const step = stepValues(params, arithmetic);
+  const group = step.pieces.length <= MOST_PIECES && (params.lanes >= GROUP || arithmetic === 'f16') ? GROUP : 1;
+  const spread = group > 1 && params.lanes >= GROUP;
+  const read = (at: number) => (spread ? `quadBroadcast(${at < group ? 'a' : 'b'}_0, ${at % group}u)` : `${at < group ? 'a' : 'b'}_${at % group}`);
+  return {
+    ...step,
+    PLACES: places,
+    GROUP: group,
+    SPREAD: spread,
+    slots: range(spread ? 1 : group),
+    group_ratings: range(group + 1).map((at) => ({ at, read: read(at) })),
+    group_steps: range(group).map((at) => ({ at, next: at + 1 })),
+  };
 }
 
 /**
@@ -38,7 +63,7 @@ export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
     { name: 'offset', type: 'u32' },
     { name: 'level', type: 'f32' },
   ],
-  needs: ({ lanes }) => teamNeeds(lanes),
-  values: (params) => ({ ...stepValues(params), PLACES: params.places }),
+  needs: ({ lanes, arithmetic }) => [...teamNeeds(lanes), ...(arithmetic === 'f16' ? (['f16'] as const) : [])],
+  values: tileValues,
   workgroup: ({ features, precision, places, threads, adaptive }) => ({ threads, bytes: places * placeBytes(features, precision, adaptive) }),
 };

@@ -5,6 +5,9 @@
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 {%- endif %}
+{%- if HALVES %}
+enable f16;
+{%- endif %}
 
 struct Params {
   tiles: u32,
@@ -35,6 +38,7 @@ var<workgroup> tile_sums: array<f32, PLACES>;
 {%- endif %}
 
 const NO_ROW = 0xffffffffu;
+const NO_RATING = vec2<u32>(NO_ROW, 0u);
 
 // A team's way through the ratings of a tile: all tiles are cut into as many batches at the same parts of the rows, and take them in
 // the epoch's order, so that the rows' factors that are in use stay in the cache. Each tile begins elsewhere in a batch and goes
@@ -102,75 +106,101 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let first = starts[number];
   let count = starts[number + 1u] - first;
   var walk = begin_batch(team, first, count, number);
-  // The rating that is stepped, the one after it, and the one that is being loaded.
-  var now = vec2<u32>(NO_ROW, 0u);
-  var next = vec2<u32>(NO_ROW, 0u);
+  // Ratings come in groups: the one that is stepped, the one after it, and the one that is being loaded. Of a group that is spread, each
+  // thread of four has one rating.
+{%- for slot in slots %}
+  var a_{{ slot }} = NO_RATING;
+  var b_{{ slot }} = NO_RATING;
+  var c_{{ slot }} = NO_RATING;
+{%- endfor %}
   {
-    {% render 'parts/sgd-advance', into: 'now' %}
-    {% render 'parts/sgd-advance', into: 'next' %}
+    {% render 'parts/sgd-advance', into: 'a', slots: slots, SPREAD: SPREAD %}
+    {% render 'parts/sgd-advance', into: 'b', slots: slots, SPREAD: SPREAD %}
   }
+  // The row that is stepped, and that of the next rating.
+{%- for v in step.vectors %}
+  var p_{{ v }} = {{ step.vector }}();
+{%- endfor %}
 {%- for piece in pieces %}
   var x_{{ piece.at }} = {{ stored }}();
 {%- endfor %}
-{%- for v in vectors %}
-  var p_{{ v }} = vec4f();
-{%- endfor %}
-  if (now.x != NO_ROW) {
-{%- for piece in pieces %}
-    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
-{%- endfor %}
-  }
-{%- for piece in pieces %}
-{%- for part in piece.parts %}
-  p_{{ part.vector }} = {{ part.unpack_x }};
-{%- endfor %}
-{%- endfor %}
 {%- if ADAPTIVE %}
   var kept_sum = 0.0;
-  if (now.x != NO_ROW) {
-    kept_sum = row_sums[now.x * SUM_STRIDE];
+  var next_sum = 0.0;
+{%- endif %}
+  {
+    let row = {{ group_ratings[0].read }}.x;
+    if (row != NO_ROW) {
+{%- for piece in pieces %}
+      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[row * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
+{%- endfor %}
+{%- if ADAPTIVE %}
+      kept_sum = row_sums[row * SUM_STRIDE];
+{%- endif %}
+    }
+{%- for piece in pieces %}
+{%- for part in piece.parts %}
+    p_{{ part.vector }} = {{ part.unpack_x }};
+{%- endfor %}
+{%- endfor %}
   }
-  var next_sum = kept_sum;
-{%- endif %}
-  while (now.x != NO_ROW) {
-    let moves = next.x != now.x;
-    if (moves && next.x != NO_ROW) {
+  loop {
+{%- for rating in group_ratings %}
+    let r_{{ rating.at }} = {{ rating.read }};
+{%- endfor %}
+    if (r_0.x == NO_ROW) { break; }
+    {% render 'parts/sgd-advance', into: 'c', slots: slots, SPREAD: SPREAD %}
+{%- for turn in group_steps %}
+    {
+      let now = r_{{ turn.at }};
+      let next = r_{{ turn.next }}.x;
+      if (next != now.x && next != NO_ROW) {
 {%- for piece in pieces %}
-      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[next.x * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
+        {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[next * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- endfor %}
 {%- if ADAPTIVE %}
-      next_sum = row_sums[next.x * SUM_STRIDE];
+        next_sum = row_sums[next * SUM_STRIDE];
 {%- endif %}
-    }
-    var coming = vec2<u32>(NO_ROW, 0u);
-    {% render 'parts/sgd-advance', into: 'coming' %}
-    let place = (now.y & 0xffffu) * PIECES;
-    let rating = params.level + unpack2x16float(now.y).y;
+      }
+      if (now.x != NO_ROW) {
+        let place = (now.y & 0xffffu) * PIECES;
+        let rating = params.level + unpack2x16float(now.y).y;
 {%- for piece in pieces %}
-    var y_{{ piece.at }} = {{ stored }}();
-    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.lane }} + {{ piece.first }}u]; }
+        var y_{{ piece.at }} = {{ stored }}();
+        {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- for part in piece.parts %}
-    let q_{{ part.vector }} = {{ part.unpack_y }};
+        let q_{{ part.vector }} = {{ part.unpack_y }};
 {%- endfor %}
 {%- endfor %}
-    {% render 'parts/sgd-step', vectors: vectors, distances: distances, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'kept_sum', column_sum: 'tile_sums[now.y & 0xffffu]' %}
+        {% render 'parts/sgd-step', step: step, HALVES: HALVES, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'kept_sum', column_sum: 'tile_sums[now.y & 0xffffu]' %}
 {%- for piece in pieces %}
-    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ tile[place + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_n }}; }
+        {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ tile[place + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_n }}; }
 {%- endfor %}
-    if (moves) {
+      }
+      if (next != now.x) {
+        if (now.x != NO_ROW) {
 {%- for piece in pieces %}
-      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_p }}; }
+          {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_p }}; }
+{%- endfor %}
+{%- if ADAPTIVE %}
+          if (lane == 0u) { row_sums[now.x * SUM_STRIDE] = kept_sum; }
+{%- endif %}
+        }
+{%- for piece in pieces %}
 {%- for part in piece.parts %}
-      p_{{ part.vector }} = {{ part.unpack_x }};
+        p_{{ part.vector }} = {{ part.unpack_x }};
 {%- endfor %}
 {%- endfor %}
 {%- if ADAPTIVE %}
-      if (lane == 0u) { row_sums[now.x * SUM_STRIDE] = kept_sum; }
-      kept_sum = next_sum;
+        kept_sum = next_sum;
 {%- endif %}
+      }
     }
-    now = next;
-    next = coming;
+{%- endfor %}
+{%- for slot in slots %}
+    a_{{ slot }} = b_{{ slot }};
+    b_{{ slot }} = c_{{ slot }};
+{%- endfor %}
   }
 
   workgroupBarrier();

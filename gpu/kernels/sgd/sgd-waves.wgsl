@@ -80,7 +80,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     let coming = rating_at(at + 2u, end);
     let rating = bitcast<f32>(now.z);
-    {% render 'parts/sgd-step', vectors: vectors, distances: distances, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'row_sums[now.x * SUM_STRIDE]', column_sum: 'column_sums[now.y * SUM_STRIDE]' %}
+    {% render 'parts/sgd-step', step: step, HALVES: HALVES, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'row_sums[now.x * SUM_STRIDE]', column_sum: 'column_sums[now.y * SUM_STRIDE]' %}
     if (next.x != now.x) {
 {%- for piece in pieces %}
       {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ row_factors[now.x * PIECES + lane + {{ piece.first }}u] = {{ piece.pack_p }}; }
@@ -97,7 +97,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
 {%- endfor %}
     } else {
-{%- for v in vectors %}
+{%- for v in step.vectors %}
       q_{{ v }} = n_{{ v }};
 {%- endfor %}
     }

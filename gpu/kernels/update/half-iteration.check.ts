@@ -78,10 +78,10 @@ export async function checkHalfIteration(gpu: Gpu, given: UpdateVariant, { rank,
   return { error, limit: solver === 'nonnegative' ? 1 : limitOf(variant, steps, biases) };
 }
 
-function limitOf({ halfA, sum }: UpdateVariant, steps: number, biases: boolean): number {
+function limitOf({ halfA, fused, sum }: UpdateVariant, steps: number, biases: boolean): number {
   if (steps === 0) return RESIDUAL_LIMIT;
   if (biases) return CG_TENSOR_BIAS_LIMIT;
-  if (halfA) return CG_HALF_LIMIT;
+  if (halfA || fused?.halfA) return CG_HALF_LIMIT;
   return sum.kernel === 'tensor' ? CG_TENSOR_LIMIT : CG_LIMIT;
 }
 

@@ -14,9 +14,10 @@ const common = { bin: 32, biases: false, steps: 6, halfA: false };
 
 const updates: readonly { readonly params: UpdateTensorParams & { readonly steps: number }; readonly scale?: number; readonly level?: boolean }[] = [
   ...TENSOR_RANKS.map((rank) => ({ params: { ...common, rank, halfA: rank > FULL_REGISTERS } })),
-  ...[7, 64, 100].map((rank) => ({ params: { ...common, rank, halfA: true }, scale: 0.25 })),
+  ...[7, 40, 64, 100, 128].map((rank) => ({ params: { ...common, rank, halfA: true }, scale: 0.25 })),
   ...[10, 100, 128].map((rank) => ({ params: { ...common, rank, biases: true }, scale: 8 })),
-  { params: { ...common, rank: 101, biases: true, halfA: true } },
+  ...[40, 64, 101, 128, 144, 200].map((rank) => ({ params: { ...common, rank, biases: true, halfA: true } })),
+  ...[32, 64].map((rank) => ({ params: { ...common, rank, biases: true, steps: 12, halfA: true }, level: true })),
   ...[32, 64, 128].map((rank) => ({ params: { ...common, rank, biases: true, steps: 12 }, level: true })),
   { params: { ...common, rank: 10, bin: 16, steps: 3 } },
   { params: { ...common, rank: 100, bin: 16, biases: true } },

@@ -1,11 +1,12 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
-import { accumulateBytes, accumulateValues, tensorNeeds, type TensorParams } from '../normal-equations/normal-equations-tensor.ts';
+import { accumulateBytes, accumulatePlan, accumulateValues, tensorNeeds, type TensorParams } from '../normal-equations/normal-equations-tensor.ts';
 import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
 import { regularizationUniforms } from '../regularization.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
+import { tensorCgBytes, tensorCgValues } from './tensor-cg.ts';
 
 export type UpdateTensorParams = TensorParams & {
-  /** A/n as float16 in registers (cuMF_ALS, section 4.2); float32 otherwise. */
+  /** CG multiplies A/n in float16 on tensor cores (cuMF_ALS, section 4.2); otherwise A stays in registers in float32. */
   readonly halfA: boolean;
 };
 
@@ -26,6 +27,9 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
     { name: 'steps', type: 'u32' },
   ],
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params) }),
-  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) + registerSolverBytes(params.rank) }),
+  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, accumulatePlan(params)) : {}) }),
+  workgroup: (params) => {
+    const { rank, biases, halfA } = params;
+    return { threads: subgroupsFor(rank) * 32, bytes: accumulateBytes(params) + (halfA ? tensorCgBytes(rank, biases, accumulatePlan(params)) : registerSolverBytes(rank)) };
+  },
 };

@@ -4,7 +4,7 @@ import type { SgdParams } from '../params.ts';
 import type { ScheduleProblem, SgdSchedule } from './schedule.ts';
 
 /** Seconds of a step on one H200, a + b k: tiles at k = 64 and 128; and by Hogwild!, whose columns come from memory. */
-const STEP = { base: 2.4e-11, perFeature: 3.9e-13, hogwild: 2.1e-12 } as const;
+const STEP = { base: 1.4e-11, perFeature: 3.2e-13, hogwild: 2.1e-12 } as const;
 
 /** Bytes a second of segments that go up to a device and come down, by one thread: measured at k = 64 and 128 on two H200. */
 const MOVED_A_SECOND = 2.2e9;

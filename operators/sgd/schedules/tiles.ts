@@ -12,6 +12,8 @@ export interface TileShape {
   readonly lanes: number;
   readonly threads: number;
   readonly precision: 'f32' | 'f16';
+  /** The arithmetic of steps. */
+  readonly arithmetic: 'f32' | 'f16';
 }
 
 /** Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of as many. */
@@ -30,12 +32,8 @@ const TEAMS_A_COLUMN = 4;
 /** Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps are lost. */
 const FEATURES_A_LANE = 16;
 
-/**
- * Twice as many take twice the registers, so that a multiprocessor holds half the threads, but the same teams with half the
- * overhead: at 128 features in float16 an epoch takes 6.3 ms and not 6.7 (H200, Netflix's shape). Of fewer features a team of
- * four would waste lanes, and of more the teams are too few.
- */
-const WIDE = { features: 128, lanes: 4, threads: 512 } as const;
+/** Features of 16 bytes in float16. */
+const PIECE = 8;
 
 /** The storage of factors while they are stepped. */
 export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DeviceInfo, 'kind'>): 'f32' | 'f16' {
@@ -56,6 +54,31 @@ function powerOfTwo(least: number, limits: DeviceLimits | undefined): number {
   return Math.max(1, Math.min(2 ** Math.ceil(Math.log2(Math.max(1, least))), limits?.teamLanes ?? 1));
 }
 
+interface TeamShape {
+  readonly lanes: number;
+  readonly threads: number;
+  readonly arithmetic: 'f32' | 'f16';
+}
+
+/** The team that steps a rating, and the most threads of a workgroup of such teams. */
+function teamShape(features: number, stride: number, precision: 'f32' | 'f16', limits: DeviceLimits): TeamShape {
+  if (precision === 'f32' || !limits.float16) return { lanes: teamOf(features, limits), threads: THREADS, arithmetic: 'f32' };
+  const pieces = stride / PIECE;
+  const lanes = powerOfTwo(halfTeam(pieces), limits);
+  const each = Math.ceil(pieces / lanes);
+  return { lanes, threads: lanes < 4 || each > 4 ? 512 : each > 2 ? 768 : THREADS, arithmetic: 'f16' };
+}
+
+/**
+ * Threads of a team that computes in float16, by the pieces of a row. By epochs of Netflix's shape on an H200 two pieces a thread are the fastest up to
+ * 64 features, and four beyond them, or five where they come out even: teams whose last piece is not whole take up to half the time more.
+ */
+function halfTeam(pieces: number): number {
+  if (pieces <= 2) return 1;
+  if (pieces <= 6 || pieces === 10) return 2;
+  return pieces <= 20 ? 4 : pieces / 4;
+}
+
 /**
  * Tiles for the columns: the fewest that hold all of them in workgroup memory, in whole waves, so that no multiprocessor is idle
  * in the last wave. A tile has at most four teams for each of its columns, and no more than its ratings keep busy. Undefined where
@@ -73,15 +96,15 @@ export function tileShape({ columns, ratings }: { readonly columns: number; read
   const tiles = Math.min(columns, WAVE * waves);
   if (tiles > MOST_TILES) return undefined;
   const places = Math.ceil(columns / tiles);
-  const wide = precision === 'f16' && !params.biases && factorStride(features, device.strideStep) === WIDE.features && limits.teamLanes >= WIDE.lanes;
-  const lanes = wide ? WIDE.lanes : teamOf(features, limits);
+  const stride = factorStride(features, device.strideStep);
+  const { lanes, threads: mostThreads, arithmetic } = teamShape(features, stride, precision, limits);
   const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
-  const teams = Math.max(1, Math.min(Math.floor(Math.min(wide ? WIDE.threads : THREADS, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
-  return { tiles, places, lanes, threads: teams * lanes, precision };
+  const teams = Math.max(1, Math.min(Math.floor(Math.min(mostThreads, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
+  return { tiles, places, lanes, threads: teams * lanes, precision, arithmetic };
 }
 
 /** "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */
-export function describeTiles({ tiles, places, lanes, threads, precision }: TileShape, features: number, strideStep: number | undefined): string {
+export function describeTiles({ tiles, places, lanes, threads, precision, arithmetic }: TileShape, features: number, strideStep: number | undefined): string {
   const bytes = places * factorStride(features, strideStep) * (precision === 'f16' ? 2 : 4);
-  return `${tiles} tiles of at most ${places} columns, whose factors take ${formatBytes(bytes)} of a workgroup's memory; ${threads / lanes} teams of ${lanes} threads step a tile, factors are stored as ${precision === 'f16' ? 'float16' : 'float32'} meanwhile`;
+  return `${tiles} tiles of at most ${places} columns, whose factors take ${formatBytes(bytes)} of a workgroup's memory; ${threads / lanes} teams of ${lanes} threads step a tile, factors are stored ${arithmetic === 'f16' ? 'and stepped ' : ''}as ${precision === 'f16' ? 'float16' : 'float32'} meanwhile`;
 }

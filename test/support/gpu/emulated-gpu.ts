@@ -77,7 +77,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
     const { rank, halfA } = params as Params & { readonly halfA: boolean };
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
       const equations = sums(params, buffers, uniforms, first, ratings);
-      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA), true);
+      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA, true), true);
     }
   },
   'normal-equations-int8': (params, buffers, uniforms) => emulations['normal-equations-tensor'](params, buffers, uniforms),
@@ -190,14 +190,15 @@ interface Shifts {
   readonly ownShift?: number;
 }
 
-/** The computation of gpu/kernels/parts/register-cg.wgsl: x, and the bias behind it. */
-export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, start: Float32Array, steps: number, shifts: Shifts, ratings: number, halfA: boolean): Float32Array {
+/** The computation of gpu/kernels/parts/register-cg.wgsl: x, and the bias behind it. `once`: A in float16 is rounded when all is in it, as in gpu/kernels/parts/tensor/tensor-halves.wgsl. */
+export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, start: Float32Array, steps: number, shifts: Shifts, ratings: number, halfA: boolean, once = false): Float32Array {
   const rank = givenB.length;
   const inverse = halfA ? fround(1 / ratings) : 1;
   const stored = (values: Float32Array) => (halfA ? values.map(roundToHalf) : values);
-  let matrix = stored(halfA ? a.map((value) => value * inverse) : a);
-  const shift = fround(shifts.shift * inverse);
   const biases = shifts.ownShift !== undefined;
+  const scaled = halfA ? a.map((value) => value * inverse) : a;
+  let matrix = once && biases ? scaled : stored(scaled);
+  const shift = fround(shifts.shift * inverse);
   const weight = fround((ratings + (shifts.ownShift ?? 0)) * inverse);
   const [b, s] = [givenB.map((value) => value * inverse), givenS.map((value) => (biases ? value * inverse : 0))];
   const t = biases ? fround(givenT * inverse) : 0;

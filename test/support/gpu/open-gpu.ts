@@ -1,5 +1,5 @@
 import { Gpu } from '../../../gpu/webgpu/gpu.ts';
-import type { AcquireOptions } from '../../../gpu/webgpu/acquire.ts';
+import type { AcquireOptions } from '../../../gpu/webgpu/gpu-info.ts';
 
 /** The reason why GPU tests cannot run here, or undefined. Tests that are skipped for it say so. */
 export const noGpu: string | undefined = process.env.FACTORFLOW_TEST_NO_GPU || undefined;

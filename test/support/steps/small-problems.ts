@@ -13,7 +13,7 @@ export const cpuInfo: DeviceInfo = { place: 'cpu', kind: 'cpu', parallelism: 2, 
 
 /** A device like a GPU, but one that leaves nothing out: it needs what every kind of device needs. */
 export function gpuInfo(n: number, more: Partial<DeviceInfo> = {}): DeviceInfo {
-  return { place: `gpu:${n}`, kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes: null, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32 }, description: SOFTWARE_MARK, ...more };
+  return { place: `gpu:${n}`, kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes: null, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32, float16: true }, description: SOFTWARE_MARK, ...more };
 }
 
 /** A block from its rows: the columns that each rates. */

@@ -1,0 +1,82 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import type { JsonObject } from '../../../engine/json.ts';
+import type { ColumnChunkInfo, RowGroupInfo } from '../footer.ts';
+import { HEADER_BYTES, pageHeader } from './page-header.ts';
+
+/** Some rows of a row group, and the page of each column that has the first of them. */
+export type RowRange = JsonObject & {
+  /** The first row, counted from that of the row group. */
+  readonly from: number;
+  readonly rows: number;
+  /** By column: the place of the page's header in the column, and the rows of the page before the range. */
+  readonly starts: { readonly [column: string]: { readonly at: number; readonly skip: number } };
+};
+
+/** Rows of a range at most, unless a page has more: those of a chunk of ratings. */
+const RANGE_ROWS = 1 << 20;
+/** Headers that are read before other work has its turn. */
+const HEADERS_AT_ONCE = 500;
+
+interface Page {
+  readonly at: number;
+  readonly firstRow: number;
+}
+
+/**
+ * Cuts a large row group between pages, by the pages' headers alone, so that threads share it and none holds all of it. Undefined for a small one, and where
+ * a header is not as expected: reading the pages in order has the error.
+ */
+export async function cutRowGroup(file: string, { rows, columns }: RowGroupInfo, names: readonly string[]): Promise<RowRange[] | undefined> {
+  if (rows <= 2 * RANGE_ROWS || names.length === 0) return undefined;
+  const handle = openSync(file, 'r');
+  try {
+    const pages = new Map<string, readonly Page[]>();
+    for (const name of names) pages.set(name, await pagesOf(handle, columns.find(({ column }) => column === name) as ColumnChunkInfo, rows));
+    // The column with the fewest pages has the largest: cuts lie between them, so that they are unpacked once.
+    const [fewest] = [...pages.values()].sort((left, right) => left.length - right.length);
+    return rangesOf(fewest.map(({ firstRow }) => firstRow), rows).map((range) => ({ ...range, starts: Object.fromEntries([...pages].map(([name, all]) => [name, startOf(all, range.from)])) }));
+  } catch {
+    return undefined;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+async function pagesOf(handle: number, { start, bytes }: ColumnChunkInfo, rows: number): Promise<Page[]> {
+  const pages: Page[] = [];
+  const buffer = new Uint8Array(HEADER_BYTES);
+  let firstRow = 0;
+  for (let [at, headers] = [0, 1]; at < bytes && firstRow < rows; headers++) {
+    const read = readSync(handle, buffer, 0, Math.min(HEADER_BYTES, bytes - at), start + at);
+    const header = pageHeader(buffer.subarray(0, read));
+    if (header.kind === 'values' && header.values > 0) {
+      pages.push({ at, firstRow });
+      firstRow += header.values;
+    }
+    at += header.bytes + header.packed;
+    if (headers % HEADERS_AT_ONCE === 0) await setImmediate();
+  }
+  if (firstRow !== rows) throw new Error(`${firstRow} values in ${rows} rows`);
+  return pages;
+}
+
+/** Ranges between some of the cuts, which ascend from 0. */
+function rangesOf(cuts: readonly number[], rows: number): { readonly from: number; readonly rows: number }[] {
+  const chosen = [0];
+  for (const [index, cut] of cuts.entries()) {
+    const next = cuts[index + 1] ?? rows;
+    if (cut > (chosen.at(-1) as number) && next - (chosen.at(-1) as number) > RANGE_ROWS) chosen.push(cut);
+  }
+  return chosen.map((from, index) => ({ from, rows: (chosen[index + 1] ?? rows) - from }));
+}
+
+function startOf(pages: readonly Page[], row: number): { readonly at: number; readonly skip: number } {
+  let [low, high] = [0, pages.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (pages[middle].firstRow <= row) low = middle;
+    else high = middle;
+  }
+  return { at: pages[low].at, skip: row - pages[low].firstRow };
+}
