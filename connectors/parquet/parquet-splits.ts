@@ -7,6 +7,9 @@ import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
 
 export const PARQUET_SPLIT = 'parquet';
 
+/** Bytes that a row of a range counts at least: the task that reads ranges together holds the chunks of all of them. */
+const RANGE_BYTES = 4;
+
 type ParquetSplit = SourceSplit & { readonly request: RowGroupRequest };
 
 /** Cuts a request for row groups of one file: neighbours go together up to the target, a larger one is a split of its own, or several where its pages can be read one by one. */
@@ -29,7 +32,7 @@ export async function parquetSplits(request: RowGroupRequest, info: ParquetFileI
     const ranges = hasPlainPages(info, number, stored) ? await cutRowGroup(file, group, stored) : undefined;
     if (ranges !== undefined || bytes + size > targetBytes) cut();
     if (ranges !== undefined) {
-      splits.push(...ranges.map((range) => ({ format: PARQUET_SPLIT, file, bytes: Math.ceil((size * range.rows) / group.rows), rows: range.rows, request: { ...request, rowGroups: [number], range } })));
+      splits.push(...ranges.map((range) => ({ format: PARQUET_SPLIT, file, bytes: Math.max(Math.ceil((size * range.rows) / group.rows), RANGE_BYTES * range.rows), rows: range.rows, request: { ...request, rowGroups: [number], range } })));
       continue;
     }
     groups.push(number);

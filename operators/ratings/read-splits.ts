@@ -117,7 +117,7 @@ class SplitReading {
     await giveTo(this.#ctx, place, [[this.#schemaRef, schemaPartition(schema)]]);
     const room = await this.#makeRoom();
     await this.#onChunks([], 0);
-    for await (const attempt of mapOrdered(eachOf(groups), 2 * parallelism, (group) => this.#attempt(group))) {
+    for await (const attempt of mapOrdered(eachOf(groups), this.#atOnce(2 * parallelism), (group) => this.#attempt(group))) {
       try {
         await this.#take(attempt);
       } catch (error) {
@@ -127,6 +127,12 @@ class SplitReading {
     }
     reportBadRows(this.#bad.found, selection.badRows, this.#ctx);
     return { chunks: this.#chunks, types, room };
+  }
+
+  /** Groups under way, `most` at most: the chunks of a group are there until all of it is read. Fewer where memory is to hold fewer rows. */
+  #atOnce(most: number): number {
+    const rows = this.#work.groups.reduce((largest, group) => Math.max(largest, group.reduce((sum, split) => sum + (split.rows ?? 0), 0)), 1);
+    return Math.max(1, Math.min(most, Math.floor((this.#options.roomRows ?? Number.POSITIVE_INFINITY) / rows)));
   }
 
   /** One room for all rows, where all of them are ratings whose number is known. */
