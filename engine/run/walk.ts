@@ -5,8 +5,8 @@ import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
 import type { DataSet, Stage } from '../plan/stages.ts';
 
-/** Blocks of each row of a grid that a walk visits, all of those that pass from device to device: with two blocks at a place at a time, further ones add nothing to its peak. */
-const SAMPLED_VISITS = 16;
+/** Blocks of each row of a grid that a walk visits, unless columns pass from device to device: with two blocks at a place at a time, further ones add nothing to its peak. */
+const SAMPLED_VISITS = 4;
 
 /** Parts whose bytes differ by less than this share take turns with the same kept memory. */
 const POOL_SIZES = 64;

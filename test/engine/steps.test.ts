@@ -7,6 +7,8 @@ import { contracts } from '../../operators/tasks/tasks.ts';
 import { type BoundProblem, boundAls, boundSgd, fates, gridsOf, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
 import { checkCoverage, checkEdges, LiveSet } from '../support/steps/check-steps.ts';
 import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/steps/orders.ts';
+import { expand } from '../../engine/run/expand.ts';
+import { gpuInfo } from '../support/steps/small-problems.ts';
 import { testRandom } from '../support/ratings.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];
@@ -79,5 +81,17 @@ describe('the steps of sgd', () => {
   it('take no more memory on a device than was walked, in whichever order their edges allow', async () => {
     await fc.assert(fc.asyncProperty(sgdCases, async (one) => checkPeak(await sgd(one), one.fate, one.seed)), { numRuns: 100 });
   });
-});
 
+  it('are all walked where columns pass from device to device, for as many devices as there are', async () => {
+    const columns = 40;
+    const rows = Array.from({ length: columns }, (_, u) => Array.from({ length: columns }, (__, v) => v).filter((v) => (u + v) % 5 > 0));
+    for (const count of [2, 4, 8]) {
+      const { bound } = await boundSgd({ rows, columns, test: false, devices: Array.from({ length: count }, (_, n) => gpuInfo(n)) }, { rank: 2, schedule: 'blocks' });
+      const { versions } = expand(bound, contracts, 'start', {});
+      const round = (more: Partial<typeof bound>) => expand({ ...bound, ...more }, contracts, 'round', versions, { number: 1, params: { rate: 0.1, epoch: 1, next: 2 } }).steps.filter(({ do: { kind } }) => kind === 'task').length;
+      const all = round({});
+      expect(all).toBeGreaterThan(count * 2 * count);
+      expect({ count, sampled: round({ visitsARow: 1 }) }).toEqual({ count, sampled: all });
+    }
+  });
+});

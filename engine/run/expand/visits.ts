@@ -134,8 +134,8 @@ export class Visits {
     const sizes = this.#bound.blockSizes?.[grid.of];
     const slices = this.#bound.slices[stage.name];
     const visits = new Int32Array(grid.rows);
-    // Adjacent parts lie together, so that a sample of a row has blocks of all places.
-    const isLeftOut = (column: number, seen: number) => (order === 'rows' ? column % Math.ceil(grid.columns / SAMPLED_COLUMNS) > 0 : seen >= (visitsARow ?? Infinity));
+    // Adjacent parts lie together, so that a sample of a row has blocks of all places. Of columns that pass from place to place each is needed: a place holds what the one before it has stepped.
+    const isLeftOut = (column: number, seen: number) => (order === 'rows' ? column % Math.ceil(grid.columns / SAMPLED_COLUMNS) > 0 : order !== 'turns' && seen >= (visitsARow ?? Infinity));
     const seen = { row: new Set<number>(), column: new Set<number>() };
     return ({ row, column }) => {
       if (sizes?.[row][column] === 0 || (visitsARow !== undefined && isLeftOut(column, visits[row]))) return;
