@@ -1,19 +1,22 @@
 /** Runs that fail: by a task that throws, a cancel or a lost device. No work continues after them, and no partition stays. */
 import { describe, expect, it } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import { recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
 import type { RecordingOptions } from '../support/steps/recording-device.ts';
 import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
 import { RandomTurns } from '../support/steps/turns.ts';
 
 const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, compute: [] };
-const cases: Record<string, { readonly compute: RunProblem['compute']; readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd> }> = {
+/** `every`: of a run of many steps each so many-th is one at which it ends. */
+const cases: Record<string, { readonly compute: RunProblem['compute']; readonly every?: number; readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd> }> = {
   'als on the CPU': { compute: [cpuInfo], make: (one) => recordAls(one, { rank: 2, maxIter: 2, biases: true }, { held: true }) },
   'als on a GPU': { compute: [gpuInfo(0)], make: (one) => recordAls(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'als on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordAls(one, { rank: 2, maxIter: 3 }, { held: true }) },
   'sgd on the CPU': { compute: [cpuInfo], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'sgd on a GPU': { compute: [gpuInfo(0)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'sgd on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
+  'sgd by turns on three GPUs': { compute: [gpuInfo(0), gpuInfo(1), gpuInfo(2)], every: 13, make: (one) => recordSgd(one, { rank: 2, maxIter: 2, schedule: 'blocks' }, { held: true }) },
 };
 
 type Outcome = { readonly result: { readonly iterations: readonly unknown[]; readonly lost?: DeviceLostError } } | { readonly error: unknown };
@@ -42,9 +45,11 @@ async function verbsOf(name: string): Promise<Readonly<Record<string, number>>> 
 }
 
 describe.each(Object.keys(cases))('%s', (name) => {
+  const { compute, every = 1 } = cases[name];
+
   it('ends with the error of any verb that fails, and leaves nothing', async () => {
     for (const [place, verbs] of Object.entries(await verbsOf(name))) {
-      for (let n = 0; n < verbs; n++) {
+      for (let n = 0; n < verbs; n += every) {
         const failures: Error[] = [];
         const turns = new RandomTurns(n);
         const before: RecordingOptions['before'] = (at, verb, task) => {
@@ -61,7 +66,7 @@ describe.each(Object.keys(cases))('%s', (name) => {
 
   it('ends with CancelledError when cancelled at any step, and leaves nothing', async () => {
     for (const [place, verbs] of Object.entries(await verbsOf(name))) {
-      for (let n = 0; n < verbs; n++) {
+      for (let n = 0; n < verbs; n += every) {
         const turns = new RandomTurns(n);
         const cancel = new AbortController();
         let cancelled = false;
@@ -78,11 +83,10 @@ describe.each(Object.keys(cases))('%s', (name) => {
     }
   });
 
-  const { compute } = cases[name];
   it.skipIf(compute[0].kind === 'cpu')('goes on without a lost device, or ends with what had reached the host', async () => {
     const verbs = await verbsOf(name);
     for (const { place } of compute) {
-      for (let n = 0; n < verbs[place]; n++) {
+      for (let n = 0; n < verbs[place]; n += every) {
         const turns = new RandomTurns(n);
         const { outcome, recording, plan } = await endOf(name, (at) => ({ turns, ...(at === place ? { lostAt: n } : {}) }));
         const reached = recording.devices.find(({ info }) => info.place === place)?.verbs ?? 0;
@@ -99,6 +103,12 @@ describe.each(Object.keys(cases))('%s', (name) => {
       }
     }
   });
+});
+
+it.each(['sgd on two GPUs', 'sgd by turns on three GPUs'])('columns pass from GPU to GPU in the runs of %s', async (name) => {
+  const { compute, make } = cases[name];
+  const { plan } = await make({ ...problem, compute });
+  expect(stageNamed(plan, 'sgd-epoch').work).toMatchObject({ order: 'turns', passes: expect.arrayContaining(['columns']) });
 });
 
 it('one slice that fails ends the others, and its error is thrown', async () => {
