@@ -1,7 +1,6 @@
 import { fileProblem } from '../../files/file-problem.ts';
 import { readInto } from '../footer-file.ts';
-import type { FetchCounter } from '../parquet-wasm/file-blob.ts';
-import type { RandomAccess } from '../random-access.ts';
+import type { FetchCounter, RandomAccess } from '../random-access.ts';
 import { HEADER_BYTES } from './page-header.ts';
 
 /** Most bytes that are read at a time, unless a page has more. */
