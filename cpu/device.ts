@@ -27,7 +27,7 @@ const STRIDE_STEP = 8;
 const COLLECT_BYTES = 64 << 20;
 /** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
 const COLLECT_SHARE = 2;
-/** No more waits, however much is held. */
+/** Most released bytes that wait, for a share of much memory. */
 const MOST_WAITING = 4 * 2 ** 30;
 
 /** Threads that may end under one task. */

@@ -220,7 +220,7 @@ export class GpuDevice implements Device {
     if (stored?.host?.layout === 'factors') this.#collect(this.#leave(key, stored.host, stored));
   }
 
-  /** Gives the bytes that nothing of this device holds any more. */
+  /** Gives the bytes that this device no longer holds. */
   #leave(key: string, host: Partition, { bytes }: Stored): number {
     this.#store.set(key, { changed: true, bytes });
     hostMeter.drop(host);

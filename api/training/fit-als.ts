@@ -101,7 +101,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // Ratings that are kept from fit to fit stay in one block in memory.
   const inParts = !isKept(ratings);
   const { validation } = options;
-  // The test set is read behind the first ratings: the calling thread has nothing to do then. One after the other where memory is bounded.
+  // The test set is read as soon as the first ratings are, while the calling thread has nothing to do. Where memory is bounded, they are read one after the other.
   const begun = Promise.withResolvers<void>();
   await using testRead = validation && !session.bounded && !isKept(validation) ? new Ahead(ctx.signal, (signal) => begun.promise.then(() => input.readPairs(validation, { ...ctx, signal }))) : undefined;
   const events: EventSink = (event) => {
@@ -122,7 +122,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx, testRead?.result));
   const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
   const draw = async () => (draws ? placeStart(await drawnStart(indexed, params, ctx), profile.users, ctx) : undefined);
-  // One after the other where memory is bounded. The start goes first: it is on its way to the GPU while ratings are sorted.
+  // The start goes first: it is on its way to the GPU while ratings are sorted. Where memory is bounded, one thing is done after the other.
   const [drawn, [read, test]] = session.bounded ? [undefined, [await sort(), await readTest()] as const] : await together(draw, () => together(sort, readTest));
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;

@@ -28,7 +28,7 @@ function padded({ columns: { values } }: Partition): Float32Array {
   return rows;
 }
 
-/** The bytes of rows that came, wherever they lie. */
+/** The bytes of rows that came, from an array or from files. */
 function bytesOf({ columns, inFiles }: Partition): Uint8Array<ArrayBuffer> {
   if (inFiles === undefined) return new Uint8Array(columns.values.buffer as SharedArrayBuffer, 0, columns.values.byteLength).slice();
   const { memory: { files, pieceBytes }, bytes } = inFiles;
