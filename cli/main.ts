@@ -11,7 +11,7 @@ if (problem === undefined) {
   const { quickAnswer } = await import('./quick-answer.ts');
   const answer = await quickAnswer(argv);
   if (answer === undefined) {
-    // Sources are not what is installed.
+    // The installed command keeps its code; sources that run as they are do not.
     if (import.meta.url.endsWith('.js')) (await import('./keep-compiled.ts')).keepCompiled();
     process.exitCode = await (await import('./run-cli.ts')).runCli(argv);
   } else process.stdout.on('error', () => {}).write(`${answer}\n`);

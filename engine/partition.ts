@@ -25,7 +25,7 @@ export interface Partition {
   readonly columns: Readonly<Record<string, SharedColumn>>;
   /** Of a matrix of factors: a device with the calling thread's memory keeps its rows without padding. */
   readonly packed?: boolean;
-  /** Of a matrix of factors whose rows lie as in the device that takes it, padding too: its columns without that. */
+  /** Columns of a matrix of factors without its padding, where its rows have the padding of the device that takes it. */
   readonly width?: number;
   /** True where the memory of the columns serves another partition once this one is released: it is no garbage then. */
   readonly reused?: boolean;
@@ -63,7 +63,7 @@ export interface MatrixShape {
   readonly contents?: 'zeros' | 'any';
   /** In host memory, which has no padding: as that of Partition. */
   readonly packed?: boolean;
-  /** True where it goes to another device, whose rows have this stride: a device that computes in host memory has it there, outside of its own. */
+  /** True for a matrix that goes on to another device, whose rows have this stride: a device that computes in host memory allocates it outside of its kernels' memory. */
   readonly leaves?: boolean;
   /** True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps that alone. */
   readonly halfOnly?: boolean;

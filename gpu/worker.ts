@@ -22,7 +22,7 @@ export type StoreChange =
   | { readonly put: string; readonly partition: SentPartition }
   | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
   | { readonly release: string }
-  /** Its host form is not read any more. */
+  /** Its host form is no longer read. */
   | { readonly leave: string };
 
 export type GpuCommand =
@@ -32,7 +32,7 @@ export type GpuCommand =
   /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device. */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows }
   | { readonly type: 'trim' }
-  /** Nothing beside the changes and the collection that come with it. */
+  /** Brings the changes and the collection that come with it, and no work. */
   | { readonly type: 'collect' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }

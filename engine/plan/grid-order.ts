@@ -45,7 +45,7 @@ export function turnsOf(rows: number, column: number, seed: number, round: numbe
   return turnSteps(rows, seed, round).map((step) => (group + 2 * rows - first - step) % rows);
 }
 
-/** Groups that all rows go on by, from that of a round's begin, in its order: 0 first. */
+/** Numbers of groups by which all rows go on from their first group, in the order of a round: 0 first. */
 function turnSteps(rows: number, seed: number, round: number): number[] {
   return [0, ...Array.from(randomOrder(rows - 1, new CounterRandom(seed, ORDER_STREAM).derive(round).derive(0)), (step) => step + 1)];
 }

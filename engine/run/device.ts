@@ -27,7 +27,7 @@ export interface Device {
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
-  /** Lets go of the host memory of partitions that it has in memory of its own by now, for good: tasks go on reading them there. Resolves once it has: giving gigabytes back to the system takes seconds. Devices that compute in host memory have none. */
+  /** Gives up the host memory of partitions that it has in memory of its own: tasks go on reading them there. Resolves once that is done: giving gigabytes back to the system takes seconds. Devices that compute in host memory have no such method. */
   leaveHost?(refs: readonly PartitionRef[]): Promise<void>;
   /** Moves host partitions to a new file, where tasks and `fetch` find them; `release` frees them there. Only devices that compute in host memory do it. */
   spill?(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics>;
@@ -42,7 +42,7 @@ export interface WireRequest {
   take(bytes: number): WireMemory;
 }
 
-/** Memory for rows on their way between devices: files where threads of the system shall copy them, else an array that the threads of devices fill and read themselves. */
+/** Memory for rows on their way between devices: files, which threads of the system copy, or an array, which the threads of devices copy themselves. */
 export type WireMemory = SharedArrayBuffer | FileMemory;
 
 /** Makes files in memory. */

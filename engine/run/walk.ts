@@ -5,7 +5,7 @@ import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
 import type { DataSet, Stage } from '../plan/stages.ts';
 
-/** Blocks of each row of a grid that a walk visits, unless columns pass from device to device: with two blocks at a place at a time, further ones add nothing to its peak. */
+/** Blocks of each row of a grid that a walk visits, unless columns pass from device to device. Of staged blocks two are at a place at a time, so further ones add nothing to its peak. */
 const SAMPLED_VISITS = 4;
 
 /** Parts whose bytes differ by less than this share take turns with the same kept memory. */
@@ -143,8 +143,8 @@ export class MemoryWalk {
 }
 
 /**
- * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as at
- * any later time; `keep` names the versions that are kept. `older`: false for a run in which each round was the best, so that no older version was kept.
+ * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as
+ * later; `keep` names the versions that are kept. `older`: false for a run in which each round was the best, so that no older version was kept.
  */
 export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVersions, { older = true }: { readonly older?: boolean } = {}): Readonly<Record<Place, number>> {
   const bound: BoundPlan = { ...whole, visitsARow: SAMPLED_VISITS };

@@ -9,7 +9,7 @@ export function deviceBytes(partition: Partition): number {
   return layout === 'rating-block' || layout === 'rating-list' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
 }
 
-/** Rows in memory that was taken for them. */
+/** The place of rows in memory that was taken for them. */
 export function wireIn(memory: WireMemory, form: 'f32' | 'f16', bytes: number): Pick<Partition, 'columns' | 'inFiles'> {
   if (!(memory instanceof SharedArrayBuffer)) return { columns: {}, inFiles: { memory, form, bytes } };
   return { columns: { values: form === 'f16' ? new Uint16Array(memory, 0, bytes / 2) : new Float32Array(memory, 0, bytes / 4) } };

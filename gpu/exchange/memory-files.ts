@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { FileMemory } from '../../engine/partition.ts';
 import type { FileMemories } from '../../engine/run/device.ts';
 
-/** Where Linux keeps files in memory. */
+/** The folder in which Linux keeps files in memory. */
 const FOLDER = '/dev/shm';
 
 /** Bytes of a piece, which one thread copies at a time. */
@@ -36,7 +36,7 @@ export class MemoryFiles implements FileMemories {
       const count = Math.min(FILES, Math.ceil(bytes / PIECE_BYTES));
       while (files.length < count) files.push(unnamedFile(this.#folder));
     } catch {
-      // Another system's files, or no more of them: an array does it too.
+      // The system has no such folder, or no more files: an array serves.
       for (const file of files) closeSync(file);
       this.#room = 0;
       return undefined;

@@ -1,5 +1,7 @@
 /** Rows between two GPUs: as they lie in memory, in float32 or in float16 alone, in memory that is used again; and training on several GPUs by parts. */
-import { fstatSync, readdirSync, readSync } from 'node:fs';
+import { fstatSync, mkdtempSync, readdirSync, readSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toHalf } from '../../engine/half.ts';
 import { type FileMemory, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
@@ -28,7 +30,7 @@ function padded({ columns: { values } }: Partition): Float32Array {
   return rows;
 }
 
-/** The bytes of rows that came, wherever they lie. */
+/** The bytes of rows that came, from an array or from files. */
 function bytesOf({ columns, inFiles }: Partition): Uint8Array<ArrayBuffer> {
   if (inFiles === undefined) return new Uint8Array(columns.values.buffer as SharedArrayBuffer, 0, columns.values.byteLength).slice();
   const { memory: { files, pieceBytes }, bytes } = inFiles;
@@ -144,18 +146,18 @@ describe.each([['arrays', false], ['files in memory', true]])('rows on their way
 });
 
 describe('files in memory', () => {
-  it.skipIf(noFiles)('have no names, serve again once their rows are released, and are closed with the store', () => {
-    const files = new MemoryFiles();
-    const memory = new HostMemory(files);
-    const before = readdirSync('/dev/shm');
+  it('have no names, serve again once their rows are released, and are closed with the store', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'factorflow-files-'));
+    const memory = new HostMemory(new MemoryFiles(folder));
     const first = memory.take(20 << 20) as FileMemory;
     expect(first.files).toHaveLength(8);
-    expect(readdirSync('/dev/shm')).toEqual(before);
+    expect(readdirSync(folder)).toEqual([]);
     memory.put(ref('a'), { layout: 'wire-rows', rows: 1, columns: {}, inFiles: { memory: first, form: 'f32', bytes: 4 } });
     memory.release(ref('a'));
     expect(memory.take(20 << 20)).toBe(first);
-    void memory.close();
+    await memory.close();
     expect(() => fstatSync(first.files[0])).toThrow('EBADF');
+    rmSync(folder, { recursive: true });
   });
 
   it('give way to arrays where the system has no such folder', () => {

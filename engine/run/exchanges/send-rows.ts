@@ -9,7 +9,7 @@ export interface Located {
   readonly at: Place;
   /** Other places that have it too. */
   readonly also?: readonly Place[];
-  /** Its name on the way and where it comes, if these have another version of it; default: its own. */
+  /** The name of its rows on the way and at the other places, if those have a version of their own; default: `ref`. */
   readonly as?: PartitionRef;
 }
 

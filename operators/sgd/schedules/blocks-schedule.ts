@@ -10,9 +10,11 @@ import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
 export const SEGMENTS_A_DEVICE = 2;
 export const LEAST_SEGMENTS = 4;
 
-/** Segments for each device that go from one to another as soon as they are stepped, while the next ones are: more of them wait less, and have fewer columns for the steps. */
-export const PASSED_A_DEVICE = [2, 4] as const;
+/** Most segments of all devices. */
 export const MOST_SEGMENTS = 4096;
+
+/** Numbers of segments for each device that are compared where segments go from device to device: with more of them devices wait less, and a block has fewer columns. */
+export const PASSED_A_DEVICE = [2, 4] as const;
 
 /** Bound on the width of a segment, as a multiple of the average. */
 const LARGEST = 1.25;

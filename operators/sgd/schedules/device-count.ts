@@ -13,7 +13,7 @@ const FEATURE = { tile: { plain: 0.85e-12, biases: 2.3e-12 }, hogwild: { plain: 
 /** Bytes a second that a device sends while it receives as many, and seconds of a block beside its steps: measured on two H200. */
 const PASSED = { bytesASecond: 5.5e9, perBlock: 5e-4 } as const;
 
-/** Several devices must save so much: they take memory, and the estimate is one. */
+/** Share of an epoch that several devices must save: they take memory, and the seconds are estimates. */
 const SAVES = 0.15;
 
 /** The seconds of an epoch on several devices: those of the steps, or of the columns that pass from one to the other at the same time. */
