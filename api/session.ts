@@ -24,6 +24,7 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { checkFakeDevices, checkOptions, requireBatches, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
+import { MemoryFiles } from '../gpu/exchange/memory-files.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
 import { GpuAhead } from './devices/gpu-ahead.ts';
@@ -130,7 +131,7 @@ export class Session implements AsyncDisposable {
       if (background && fakeDevices === undefined) {
         const ending = new AbortController();
         const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) }, ahead instanceof GpuAhead ? machineAhead(ahead) : undefined);
-        const executor = new LocalExecutor([cpu], new SpillMemory(spill));
+        const executor = new LocalExecutor([cpu], new SpillMemory(spill), () => new MemoryFiles());
         const found = all.then(({ devices, device: chosen }) => {
           executor.add(devices.slice(1));
           return chosen;
@@ -140,7 +141,7 @@ export class Session implements AsyncDisposable {
         return new Session(executor, { found, end: () => ending.abort() }, budget, spill, kept);
       }
       const opened = await openDevices({ ...wanted, signal });
-      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, kept);
+      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill), () => new MemoryFiles()), opened.device, budget, spill, kept);
     } catch (error) {
       await spill.close();
       throw error;

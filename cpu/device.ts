@@ -14,20 +14,17 @@ import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { sentPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { Arena } from './arena.ts';
-import { type CpuTasks, type MatrixView, SCRATCH_BYTES } from './handler.ts';
+import { type CpuTasks, type MatrixView, SCRATCH_BYTES, STRIDE_STEP } from './handler.ts';
 import { availableBuild, compileKernels, type KernelBuild } from './kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
 
-/** Elements of a vector register. */
-const STRIDE_STEP = 8;
-
 /** Shared memory that may be released before the threads are told to collect it, where memory is not scarce. */
 const COLLECT_BYTES = 64 << 20;
 /** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
 const COLLECT_SHARE = 2;
-/** No more waits, however much is held. */
+/** Most released bytes that wait, for a share of much memory. */
 const MOST_WAITING = 4 * 2 ** 30;
 
 /** Threads that may end under one task. */

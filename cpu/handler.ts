@@ -13,6 +13,9 @@ export interface MatrixView {
   readonly stride: number;
 }
 
+/** The stride of a row of factors is a multiple of so many elements: 32 bytes. */
+export const STRIDE_STEP = 8;
+
 /** Bytes of WebAssembly memory that a running task has for itself; its contents on entry are undefined. */
 export const SCRATCH_BYTES = 8 << 20;
 

@@ -25,10 +25,31 @@ export interface Partition {
   readonly columns: Readonly<Record<string, SharedColumn>>;
   /** Of a matrix of factors: a device with the calling thread's memory keeps its rows without padding. */
   readonly packed?: boolean;
-  /** Of a matrix of factors whose rows lie as in the device that takes it, padding too: its columns without that. */
+  /** Columns of a matrix of factors without its padding, where its rows have the padding of the device that takes it. */
   readonly width?: number;
   /** True where the memory of the columns serves another partition once this one is released: it is no garbage then. */
   readonly reused?: boolean;
+  /** Of rows on their way between devices, in place of columns. */
+  readonly inFiles?: InFiles;
+}
+
+/**
+ * Memory of the host in files that lie in memory, which threads of the system fill and read beside the one that asks: piece i is in file i mod their number, behind
+ * the file's earlier pieces.
+ */
+export interface FileMemory {
+  /** Open descriptors, which all threads of the process share. */
+  readonly files: readonly number[];
+  readonly pieceBytes: number;
+  /** Bytes that it has room for. */
+  readonly bytes: number;
+}
+
+/** Rows in files in memory, as float32 or float16 numbers. */
+export interface InFiles {
+  readonly memory: FileMemory;
+  readonly form: 'f32' | 'f16';
+  readonly bytes: number;
 }
 
 /** A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements; padding is 0. */
@@ -42,7 +63,7 @@ export interface MatrixShape {
   readonly contents?: 'zeros' | 'any';
   /** In host memory, which has no padding: as that of Partition. */
   readonly packed?: boolean;
-  /** True where it goes to another device, whose rows have this stride: a device that computes in host memory has it there, outside of its own. */
+  /** True for a matrix that goes on to another device, whose rows have this stride: a device that computes in host memory allocates it outside of its kernels' memory. */
   readonly leaves?: boolean;
   /** True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps that alone. */
   readonly halfOnly?: boolean;
@@ -50,7 +71,7 @@ export interface MatrixShape {
 
 /** Bytes held by the columns of a partition. */
 export function partitionBytes(partition: Partition): number {
-  let bytes = 0;
+  let bytes = partition.inFiles?.bytes ?? 0;
   for (const column of Object.values(partition.columns)) bytes += column.byteLength;
   return bytes;
 }

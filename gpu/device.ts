@@ -1,18 +1,18 @@
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
-import { CapacityError, DeviceLostError, sessionClosed } from '../engine/errors.ts';
+import { DeviceLostError, sessionClosed } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
-import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
+import { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
-import { formatBytes } from '../engine/format.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray, type SharedColumn } from '../engine/partition.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
 import type { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { sentPartition } from '../engine/threads/wide-views.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
-import { deviceBytes, sharedCopy } from './device/host-columns.ts';
-import { strideOf, WIRE_ROWS } from './device/resources.ts';
+import { type HeldPartition, HeldPartitions } from './device/held-partitions.ts';
+import { deviceBytes, sharedCopy, wireIn } from './device/host-columns.ts';
+import { strideOf, WIRE_ROWS, wireRows } from './device/resources.ts';
 import { GpuThread, type GpuThreadOptions } from './gpu-thread.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
@@ -20,7 +20,7 @@ import type { TimeVariantsTask } from './own-tasks.ts';
 import { KernelTuner, type TunedKernels } from './tuner.ts';
 import { TunerCache } from './device/tuner-cache.ts';
 import { StoreChanges } from './store-changes.ts';
-import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
+import type { GpuCommand, GpuRequest } from './worker.ts';
 
 export interface GpuDeviceOptions extends GpuThreadOptions {
   /** Default: gpu:0. */
@@ -35,17 +35,6 @@ const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0
 
 /** Shared memory that may wait for its collection. */
 const COLLECT_BYTES = 256 << 20;
-
-interface Stored {
-  /** Of a partition that was put, or that a task gave. */
-  readonly host?: Partition;
-  /** A task may have written it on the device since. */
-  changed: boolean;
-  /** Bytes of the device's memory. */
-  readonly bytes: number;
-  /** Of a matrix that is kept in float16 alone, those of its rows. */
-  readonly halfBytes?: number;
-}
 
 /**
  * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first names it;
@@ -63,11 +52,8 @@ export class GpuDevice implements Device {
     'choose-update': async ({ params }) => ({ metrics: noWork, values: await this.#tuner.choose(params) }),
     'tune-update': ({ inputs, params }, signal) => this.#tune(inputs, params, signal),
   };
-  readonly #store = new Map<string, Stored>();
+  readonly #held: HeldPartitions;
   readonly #changes = new StoreChanges();
-  readonly #capacityBytes: number;
-  readonly #bindingBytes: number;
-  #usedBytes = 0;
   #collectable = 0;
   /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
   #collection = 0;
@@ -81,8 +67,7 @@ export class GpuDevice implements Device {
     this.#tuner = new KernelTuner(adapter, tunedKernels);
     this.adapter = adapter;
     this.info = infoOf(adapter, place, memoryBytes);
-    this.#capacityBytes = memoryBytes ?? Number.POSITIVE_INFINITY;
-    this.#bindingBytes = bindingBytesOf(adapter);
+    this.#held = new HeldPartitions({ place, name: adapter.name }, { capacity: memoryBytes ?? Number.POSITIVE_INFINITY, binding: bindingBytesOf(adapter) });
     this.#ended = mustEndFirst(() => {
       pool.hurry();
       return this.close();
@@ -99,20 +84,22 @@ export class GpuDevice implements Device {
 
   put(ref: PartitionRef, partition: Partition): void {
     const key = partitionKey(ref);
-    if (this.#hasSame(key, partition)) return;
+    if (this.#held.hasSame(key, partition)) return;
     const bytes = deviceBytes(partition);
-    this.#require(key, bytes, Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)), bytes > 0);
+    this.#held.requireRoom(key, bytes, Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)), bytes > 0);
     // Another thread would get a copy of an array that is not shared, and of all that lies in the same memory.
     const host = { ...partition, columns: Object.fromEntries(Object.entries(partition.columns).map(([name, column]) => [name, sharedCopy(column)])) };
-    this.#hold(key, { host, changed: false, bytes }, { put: key, partition: sentPartition(host) });
+    this.#held.hold(key, { host, changed: false, bytes });
+    this.#changes.note({ put: key, partition: sentPartition(host) });
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents, halfOnly }: MatrixShape): void {
     if (layout !== 'factors') return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
     const key = partitionKey(ref);
     const bytes = halfOnly ? (rows + 1) * strideOf(columns) * 2 : rows * strideOf(columns) * 4;
-    this.#require(key, bytes, bytes, true);
-    this.#hold(key, { changed: true, bytes, ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}) }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
+    this.#held.requireRoom(key, bytes, bytes, true);
+    this.#held.hold(key, { changed: true, bytes, ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}) });
+    this.#changes.note({ allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
 
   run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -127,10 +114,10 @@ export class GpuDevice implements Device {
     const keys = (refs: Readonly<Record<string, PartitionRef>>) => Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, partitionKey(ref)]));
     const [inputs, outputs] = [keys(task.inputs), keys(task.outputs)];
     for (const [name, key] of Object.entries(inputs)) {
-      if (!this.#store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.info.place}`);
+      if (this.#held.get(key) === undefined) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.info.place}`);
     }
     for (const key of Object.values(outputs)) {
-      const stored = this.#store.get(key);
+      const stored = this.#held.get(key);
       if (stored !== undefined) stored.changed = true;
     }
     const { outcome, start, milliseconds } = await this.#request({ type: 'task', kernel, params, inputs, outputs }, signal);
@@ -139,14 +126,15 @@ export class GpuDevice implements Device {
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
-    if (kernel === 'upload') this.#leaveMatrix(inputs.data);
+    // A matrix that has gone up is on the device alone.
+    if (kernel === 'upload' && this.#held.get(inputs.data)?.host?.layout === 'factors') this.#collect(this.#held.leaveHost(inputs.data));
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans] };
   }
 
   async fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition> {
     const key = partitionKey(ref);
-    const stored = this.#store.get(key);
+    const stored = this.#held.get(key);
     if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
     if (wire && isMatrix(stored)) return this.#fetchWire(key, stored, wire);
@@ -158,19 +146,19 @@ export class GpuDevice implements Device {
   }
 
   /** The thread writes into the memory that was taken here: it gives another object for it, which would not be known when it is released. */
-  async #fetchWire(key: string, { bytes, halfBytes = bytes / 2 }: Stored, { form, take }: WireRequest): Promise<Partition> {
+  async #fetchWire(key: string, { bytes, halfBytes = bytes / 2 }: HeldPartition, { form, take }: WireRequest): Promise<Partition> {
     const own = form === 'f16' ? halfBytes : bytes;
     const memory = take(own);
-    const values = form === 'f16' ? new Uint16Array(memory, 0, own / 2) : new Float32Array(memory, 0, own / 4);
-    const { outcome } = await this.#request({ type: 'fetch', key, into: values });
-    return { layout: WIRE_ROWS, rows: outcome.rows, columns: { values } };
+    const came = { layout: WIRE_ROWS, rows: 0, ...wireIn(memory, form, own) };
+    const { outcome } = await this.#request({ type: 'fetch', key, into: wireRows(came) });
+    return { ...came, rows: outcome.rows };
   }
 
   release(ref: PartitionRef): void {
     const key = partitionKey(ref);
-    const stored = this.#store.get(key);
+    const stored = this.#held.get(key);
     if (stored === undefined) return;
-    this.#forget(key, stored);
+    this.#held.forget(key);
     this.#changes.note({ release: key });
     if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
   }
@@ -178,10 +166,9 @@ export class GpuDevice implements Device {
   async leaveHost(refs: readonly PartitionRef[]): Promise<void> {
     let bytes = 0;
     for (const key of refs.map(partitionKey)) {
-      const stored = this.#store.get(key);
-      if (stored?.host === undefined) continue;
+      if (this.#held.get(key)?.host === undefined) continue;
       this.#changes.note({ leave: key });
-      bytes += this.#leave(key, stored.host, stored);
+      bytes += this.#held.leaveHost(key);
     }
     this.#collect(bytes);
     await this.#request({ type: 'collect' });
@@ -197,14 +184,6 @@ export class GpuDevice implements Device {
     return { metrics, values: { tuning } };
   }
 
-  /** Ratings and factors that were put before need not go again: the same memory, which no task has written. */
-  #hasSame(key: string, partition: Partition): boolean {
-    const stored = this.#store.get(key);
-    if (stored?.host === undefined || stored.changed) return false;
-    const [known, given] = [stored.host.columns, Object.entries(partition.columns)];
-    return (partition.layout === 'rating-block' || partition.layout === 'factors') && given.length === Object.keys(known).length && given.every(([name, column]) => isSame(known[name], column));
-  }
-
   /** Shared memory that this thread, or soon the other, has no more use for; see collectGarbage. */
   #collect(bytes: number): void {
     this.#collectable += bytes;
@@ -212,19 +191,6 @@ export class GpuDevice implements Device {
     this.#collectable = 0;
     this.#collection++;
     collectGarbage();
-  }
-
-  /** A matrix that has gone up is on the device alone. */
-  #leaveMatrix(key: string): void {
-    const stored = this.#store.get(key);
-    if (stored?.host?.layout === 'factors') this.#collect(this.#leave(key, stored.host, stored));
-  }
-
-  /** Gives the bytes that nothing of this device holds any more. */
-  #leave(key: string, host: Partition, { bytes }: Stored): number {
-    this.#store.set(key, { changed: true, bytes });
-    hostMeter.drop(host);
-    return partitionBytes(host);
   }
 
   async trim(): Promise<void> {
@@ -248,7 +214,7 @@ export class GpuDevice implements Device {
     }
     await this.#pool.close();
     this.#ended();
-    for (const [key, stored] of this.#store) this.#forget(key, stored);
+    this.#held.forgetAll();
   }
 
   async #request(command: GpuCommand, signal?: AbortSignal) {
@@ -273,35 +239,6 @@ export class GpuDevice implements Device {
     this.memory.add(memory.now - this.memory.now);
   }
 
-  #hold(key: string, stored: Stored, change: StoreChange): void {
-    const old = this.#store.get(key);
-    if (old !== undefined) this.#forget(key, old);
-    this.#store.set(key, stored);
-    if (stored.host !== undefined) hostMeter.hold(stored.host);
-    this.#usedBytes += stored.bytes;
-    this.#changes.note(change);
-  }
-
-  #forget(key: string, stored: Stored): void {
-    this.#usedBytes -= stored.bytes;
-    if (stored.host !== undefined) hostMeter.drop(stored.host);
-    this.#store.delete(key);
-  }
-
-  /** Throws CapacityError before anything is sent. */
-  #require(key: string, bytes: number, largest: number, onDevice: boolean): void {
-    if (onDevice && largest > this.#bindingBytes) {
-      throw new CapacityError(`${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${this.adapter.name} binds at most ${formatBytes(this.#bindingBytes)} (${this.#bindingBytes} bytes)`, {
-        phase: 'gpu',
-        device: this.info.place,
-        advice: 'Use a smaller rank, fewer ratings, or device cpu',
-      });
-    }
-    const have = this.#capacityBytes - this.#usedBytes;
-    if (bytes <= have) return;
-    throw new CapacityError(`the memory given to the GPU is full: need ${bytes} bytes, have ${have}`, { phase: 'gpu', device: this.info.place, advice: 'Use a smaller rank, give it more, or use device cpu' });
-  }
-
   #lose(cause: unknown): DeviceLostError {
     const reason = cause instanceof Error ? cause.message : String(cause);
     this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.adapter.name} ended (${reason})`, { phase: 'gpu', device: this.info.place, cause });
@@ -309,10 +246,6 @@ export class GpuDevice implements Device {
   }
 }
 
-function isSame(one: SharedColumn | undefined, other: SharedColumn): boolean {
-  return one === other || (one?.buffer === other.buffer && one.byteOffset === other.byteOffset && one.length === other.length);
-}
-
-function isMatrix({ host }: Stored): boolean {
+function isMatrix({ host }: HeldPartition): boolean {
   return host === undefined || host.layout === 'factors';
 }

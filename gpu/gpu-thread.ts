@@ -34,7 +34,7 @@ export class GpuThread {
         throw cause instanceof FactorFlowError ? cause : cannotOpen(cause);
       },
     );
-    // Told to those who wait for it; before the first of them it is no unhandled rejection.
+    // Those who wait for it get the error; without one it is no unhandled rejection.
     this.info.catch(() => undefined);
   }
 

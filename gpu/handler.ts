@@ -3,7 +3,7 @@ import type { Partition } from '../engine/partition.ts';
 import type { KernelTasks, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Gpu } from './webgpu/gpu.ts';
 import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-tasks.ts';
-import type { DeviceBlock, DeviceList, DeviceMatrix } from './device/resources.ts';
+import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/resources.ts';
 
 /** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */
 export interface GpuTasks
@@ -24,7 +24,7 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   /** A device matrix that may have its half mirror alone; undefined where the name is of no matrix. */
   matrixOrHalf(name: string): DeviceMatrix | undefined;
   /** Rows that came from another GPU, as they lie in a matrix there; undefined where the input is no such partition. */
-  wire(name: string): Float32Array | Uint16Array | undefined;
+  wire(name: string): WireRows | undefined;
   /** The same with its half mirror: of an input the mirror of what it holds, of an output one to be written, its last row 0. */
   matrixWithHalf(name: string): Promise<DeviceMatrix>;
   /** A rating block among the inputs. */

@@ -3,7 +3,7 @@ import { BufferPool } from './device/buffer-pool.ts';
 import type { Gpu } from './webgpu/gpu.ts';
 import { downloadRows, uploadRows } from './device/matrix-rows.ts';
 import { addHalf } from './kernels/copies/to-half.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts } from './device/resources.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts, type WireRows } from './device/resources.ts';
 
 /** The store's entry of one partition; the buffers are made when a task first names it. */
 interface Entry {
@@ -87,11 +87,11 @@ export class GpuStore {
   }
 
   /** Copies the rows of a matrix as they lie in its buffer, or in its half mirror; gives their number. */
-  async fetchWire(key: string, into: Float32Array | Uint16Array, submitted?: () => void): Promise<number> {
+  async fetchWire(key: string, into: WireRows, submitted?: () => void): Promise<number> {
     const { matrix } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
-    const source = into instanceof Uint16Array ? (await this.withHalf(key, false)).half : matrix.values;
-    if (into.length > 0) await this.#gpu.sendOut(source as GPUBuffer, into, submitted);
+    const source = into.form === 'f16' ? (await this.withHalf(key, false)).half : matrix.values;
+    if (into.bytes > 0) await this.#gpu.sendOut(source as GPUBuffer, into, submitted);
     return matrix.rows;
   }
 

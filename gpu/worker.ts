@@ -10,7 +10,8 @@ import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import type { AcquireOptions } from './webgpu/gpu-info.ts';
 import { Gpu } from './webgpu/gpu.ts';
-import { WIRE_ROWS } from './device/resources.ts';
+import { WIRE_ROWS, type WireRows, wireRows } from './device/resources.ts';
+import { copiesEnded } from './exchange/copy-files.ts';
 import type { GpuTaskScope } from './handler.ts';
 import { handle } from './registry.ts';
 import { GpuStore } from './store.ts';
@@ -21,17 +22,17 @@ export type StoreChange =
   | { readonly put: string; readonly partition: SentPartition }
   | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
   | { readonly release: string }
-  /** Its host form is not read any more. */
+  /** Its host form is no longer read. */
   | { readonly leave: string };
 
 export type GpuCommand =
   | { readonly type: 'open'; readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined } }
   /** Inputs and outputs by the task's names for them: keys of partitions. */
   | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
-  /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device, in float32 or in float16. */
-  | { readonly type: 'fetch'; readonly key: string; readonly into?: Float32Array | Uint16Array }
+  /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device. */
+  | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows }
   | { readonly type: 'trim' }
-  /** Nothing beside the changes and the collection that come with it. */
+  /** Brings the changes and the collection that come with it, and no work. */
   | { readonly type: 'collect' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
@@ -111,11 +112,14 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
       return { rows: 0 };
     case 'lose':
       if (command.what === 'thread') process.exit(1);
+      // The memory that they copy goes with the device.
+      await copiesEnded();
       gpu.device.destroy();
       await gpu.device.lost;
       return { rows: 0 };
     case 'close':
       await turns.othersEnded();
+      await copiesEnded();
       store.trim();
       await gpu.close();
       return { rows: 0 };
@@ -148,7 +152,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     matrixOrHalf: (name) => entry(name)?.matrix,
     wire: (name) => {
       const partition = entry(name)?.partition;
-      return partition?.layout === WIRE_ROWS ? (partition.columns.values as Float32Array | Uint16Array) : undefined;
+      return partition?.layout === WIRE_ROWS ? wireRows(partition) : undefined;
     },
     matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
     block: (name) => named('block', name, entry(name)?.block),

@@ -1,8 +1,7 @@
 /**
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes both as base64
  * to cpu/generated/kernels-wasm.ts; connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly to
- * connectors/parquet/generated/pages-wasm.ts. The same sources give the same
- * files, which are left alone when nothing changed.
+ * connectors/parquet/generated/pages-wasm.ts. The same sources give the same files, which are left alone when nothing changed.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

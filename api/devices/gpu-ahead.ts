@@ -13,7 +13,7 @@ export interface AheadOptions {
 
 /**
  * A GPU that is opened while a command is still being loaded, and before threads of the CPU take all cores: only one whose driver has served before, for a session of one GPU of
- * the system's choice. A session takes it; what none takes is closed when this is disposed of.
+ * the system's choice. A session takes it; disposal closes one that was not taken.
  */
 export class GpuAhead implements AsyncDisposable {
   #left: { readonly adapter: Adapter; readonly thread: GpuThread } | undefined;
@@ -45,7 +45,7 @@ export class GpuAhead implements AsyncDisposable {
     const adapter = this.adapter;
     const thread = this.take();
     if (adapter === undefined || thread === undefined) return;
-    // It has served, though for nothing.
+    // Its driver has served, which the next run may know.
     await thread.info.then(() => new KnownDrivers().keep(adapter)).catch(() => undefined);
     await thread.end();
   }

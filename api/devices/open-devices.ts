@@ -135,7 +135,7 @@ export function beginDevices({ device: requested, workers, memoryBytes, collectB
       if ('missing' in found) return await without(found.missing);
       const { gpus } = found;
       const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
-      // Nothing waits for it; it never throws.
+      // The note is written beside; it never throws.
       if (software === undefined) void machine.opened?.(found.adapter);
       const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
       const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');

@@ -9,7 +9,8 @@ import { together } from '../../engine/threads/together.ts';
 import type { EventSink } from '../../engine/events.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsChoices, chooseKernels, compileAhead, freeAhead, freeTimed, placeAhead, placeStart, profileOfSorted, staysWhole, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type AlsChoices, chooseKernels, compileAhead, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { freeAhead, freeTimed, placeAhead, placeStart, staysWhole } from '../../operators/als/place-ahead.ts';
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
@@ -100,7 +101,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // Ratings that are kept from fit to fit stay in one block in memory.
   const inParts = !isKept(ratings);
   const { validation } = options;
-  // The test set is read behind the first ratings: the calling thread has nothing to do then. One after the other where memory is bounded.
+  // The test set is read as soon as the first ratings are, while the calling thread has nothing to do. Where memory is bounded, they are read one after the other.
   const begun = Promise.withResolvers<void>();
   await using testRead = validation && !session.bounded && !isKept(validation) ? new Ahead(ctx.signal, (signal) => begun.promise.then(() => input.readPairs(validation, { ...ctx, signal }))) : undefined;
   const events: EventSink = (event) => {
@@ -121,8 +122,8 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx, testRead?.result));
   const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
   const draw = async () => (draws ? placeStart(await drawnStart(indexed, params, ctx), profile.users, ctx) : undefined);
-  // One after the other where memory is bounded. The start goes first: it is on its way to the GPU while ratings are sorted.
-  const [drawn, [read, pairs]] = session.bounded ? [undefined, [await sort(), await readTest()] as const] : await together(draw, () => together(sort, readTest));
+  // The start goes first: it is on its way to the GPU while ratings are sorted. Where memory is bounded, one thing is done after the other.
+  const [drawn, [read, test]] = session.bounded ? [undefined, [await sort(), await readTest()] as const] : await together(draw, () => together(sort, readTest));
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
@@ -130,14 +131,13 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   input.tellDuplicates(duplicates, ctx);
   const look = () => loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => inPhase(ctx, () => sortedRatingFacts(blocks, ctx)));
   const facts = await look();
-  const test: ValidationPairs | undefined = pairs;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, test, implicit }, ctx);
   // An implicit model predicts no ratings.
   const judged = async (): Promise<Judged> => {
     if (params.implicitPrefs) return {};
     const means = await loadedOnce(ratings, `${form} means`, () => sortedMeans(byUser, facts, ctx));
     const { mean, rows, columns } = means;
-    const baselines = validation && pairs && (await loadedOnce(validation, `${form} baselines`, () => baselinesOf(pairs.block, means)));
+    const baselines = validation && test && (await loadedOnce(validation, `${form} baselines`, () => baselinesOf(test.block, means)));
     return { baselines, ...(meansFit(facts) ? { means: { mean, users: rows, items: columns } } : {}) };
   };
   // A GPU leaves the threads free while it trains.
@@ -210,8 +210,8 @@ async function drawnStart({ users, items }: Pick<IndexedRatings, 'users' | 'item
   return { users: side(drawn, keyCount(users)), items: side(sharedArray(Float32Array, keyCount(items) * params.rank), keyCount(items)) };
 }
 
-/** The known pairs of a validation set, without what the training ratings say of them. */
-async function testPairs(dataset: Dataset, input: RatingInput, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext, ahead: Promise<ReadPairs | undefined> | undefined): Promise<Pick<ValidationPairs, 'block' | 'coldPairs'>> {
+/** The known pairs of a validation set, without their baselines. */
+async function testPairs(dataset: Dataset, input: RatingInput, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext, ahead: Promise<ReadPairs | undefined> | undefined): Promise<ValidationPairs> {
   using _ = ctx.metrics.begin('test set');
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx, ahead);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);

@@ -28,7 +28,7 @@ export interface LookedAt {
 export interface LookOptions {
   readonly duplicates: number;
   readonly policy: DuplicatePolicy;
-  /** None for a model that predicts no ratings, and where they come later. */
+  /** Undefined for a model that predicts no ratings, and where means are made later. */
   readonly means?: DampedMeans | undefined;
   readonly test: ValidationPairs | undefined;
   readonly implicit?: EffectiveRatings | undefined;

@@ -30,7 +30,7 @@ export const train = defineCommand({
     const { values, given, plan } = withPlan(flags, ofFlags);
     const { modelDir, force } = values;
     checkTraining(values, given);
-    // Before the engine is loaded, and the threads of the CPU are busy.
+    // Begins before the engine is loaded and the threads of the CPU are busy.
     await using ahead = await (await import('../../api/devices/gpu-ahead.ts')).GpuAhead.begin(values);
     await refuseOverlap(modelDir, [...positionals.ratings, values.test, values.initModel]);
     await checkWritable(modelDir);

@@ -6,7 +6,7 @@ export const COMMA = 0x2c;
 const ZERO = 0x30;
 
 /** Powers of ten that are exact as doubles: a mantissa below 2^53 divided by one of these is rounded once, to the nearest double. */
-export const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
+const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
 const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const special = /^[+-]?(nan|inf|infinity)$/i;
 

@@ -35,7 +35,7 @@ interface Scanner {
 }
 
 let module: WebAssembly.Module | undefined;
-/** That of rows that were read to their end, for the next ones. */
+/** The scanner of rows that were read to their end: the next rows of this thread take it. */
 let spare: Scanner | undefined;
 
 function takeScanner(bytes: number): Scanner {
@@ -120,7 +120,7 @@ export class PlainRows implements Disposable {
     return new PlainRows(layout, marks, wanted, maximumRows);
   }
 
-  /** Reads rows until the first that is not plain, or some bytes, and returns the position that it has reached. */
+  /** Reads rows until the first that is not plain, or LONGEST_ROW bytes, and returns the position that it has reached. */
   scan(bytes: Uint8Array, from: number, { to, limit }: ScanBounds): number {
     const { memory, kernels } = this.#scanner;
     const size = Math.max(0, Math.min(to - from, LONGEST_ROW));

@@ -21,7 +21,7 @@ export interface ReadOptions {
   readonly rowGroups?: readonly number[];
   /** Most rows of a batch. */
   readonly batchSize: number;
-  /** Some rows of the one row group. */
+  /** A part of the one row group that `rowGroups` names, of columns of `plainColumns`: a backend that gives none of these gets no ranges. Default: all rows. */
   readonly range?: RowRange;
   /** See ReadSplitOptions. */
   readonly borrowed?: boolean;

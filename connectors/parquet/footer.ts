@@ -54,7 +54,7 @@ export interface Footer {
   readonly rows: number;
   readonly schema: readonly SchemaElement[];
   readonly rowGroups: readonly RowGroupInfo[];
-  /** The writer's own types, if it left any: a schema of Arrow in base64. */
+  /** The writer's own types, if it left them: a schema of Arrow in base64. */
   readonly arrowSchema?: string;
 }
 

@@ -12,6 +12,14 @@ export interface RandomAccess {
   close(): Promise<void>;
 }
 
+/** Counts the reads of an open file, so that tests and benches measure work and not only time. */
+export interface FetchCounter {
+  fetches: number;
+  bytes: number;
+  /** The error of a failed read: the decoder breaks down on it without naming the reason. */
+  failure?: unknown;
+}
+
 /** Opens a path or an http(s) URL. Throws the error of the file system or the server, DataError for pipes and devices. */
 export async function openRandomAccess(file: string): Promise<RandomAccess> {
   if (isUrl(file)) return HttpFile.open(file);

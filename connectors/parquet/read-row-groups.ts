@@ -20,7 +20,7 @@ export type RowGroupRequest = {
   readonly columns?: readonly string[];
   readonly batchSize?: number;
   readonly backend?: ParquetBackendName;
-  /** Some rows of the one row group. */
+  /** A part of the one row group that `rowGroups` names, as the splits of a ParquetSource give it; the backend parquet-wasm alone reads it. Default: all rows. */
   readonly range?: RowRange;
   /** Columns from the names of the file's folders. */
   readonly constants?: readonly ConstantColumn[];

@@ -1,11 +1,8 @@
 import { sharedArray } from '../../engine/partition.ts';
-import { SCRATCH_BYTES, type TaskHandler } from '../handler.ts';
+import { SCRATCH_BYTES, STRIDE_STEP, type TaskHandler } from '../handler.ts';
 
 /** Pairs in scratch at a time. */
 const CHUNK_PAIRS = 65_536;
-
-/** Floats of a vector register: rows of factors in scratch are whole registers. */
-const STRIDE_STEP = 8;
 
 /** One side of the pairs: rows at an address, and what names the rows of a chunk of pairs there. */
 interface Side {

@@ -38,6 +38,11 @@ export interface DataSet {
   readonly ofBlocks?: readonly number[];
   /** True for a data set that exists before the steps begin and stays: it has no versions. */
   readonly given?: boolean;
+  /**
+   * Of parts with several places in the order of a grid's rows: stages of the order `turns` and this seed step a part at one place after the other, and only the place that
+   * stepped it last, and the one that it was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
+   */
+  readonly turns?: { readonly seed: number };
   /** True for a copy made from other data sets in each round: only its newest version is needed. */
   readonly derived?: boolean;
 }
@@ -79,17 +84,19 @@ export interface TaskPlan {
  *
  *     tasks      one task for each part, at the stage's places; its slices run at once
  *     blocks     the blocks of a grid in an order: `latin` is one of a random Latin square, drawn anew for each round from the seed
- *                (cuMF_SGD, Figure 8), `rotated` begins each row at another column, `rows` goes through row after row. A block is visited where its row is, or at a place of its own.
+ *                (cuMF_SGD, Figure 8), `rotated` begins each row at another column, `rows` goes through row after row, `turns` is that of
+ *                turnsOf: behind a visit the column's parts of `passes` go on to the place of the next row. A block is visited where its row is, or at a place of its own.
  *     exchange   `move`: the parts of data sets come from their home to their other places, to the results of the run (`host`), or
- *                from host memory to their home; `all-gather`: every place gets all parts as one matrix, under the name `to`;
+ *                from host memory to their home; `share`: parts that go from place to place by turns come to all their places; `all-gather`: every place gets all parts as one matrix, under the name `to`;
  *                `reduce-to-one`, `reduce-scatter`: the parts of `to` are sums of as many parts of the data, each sum of parts in a row, which are used
  *                up; `groups`: places that are near each other, inside which parts add up before they cross to other groups
  *     allocate   zeros
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
-  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated' | 'rows'; readonly seed: number; readonly grid: BlockGrid }
+  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated' | 'rows' | 'turns'; readonly seed: number; readonly grid: BlockGrid; readonly passes?: readonly string[] }
   | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
+  | { readonly kind: 'exchange'; readonly how: 'share'; readonly data: readonly string[] }
   | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }
   | { readonly kind: 'exchange'; readonly how: 'reduce-to-one' | 'reduce-scatter'; readonly data: readonly string[]; readonly to: readonly string[]; readonly groups?: readonly (readonly Place[])[] }
   | { readonly kind: 'allocate'; readonly data: readonly string[] };

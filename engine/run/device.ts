@@ -1,4 +1,4 @@
-import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
+import type { FileMemory, MatrixShape, Partition, PartitionRef } from '../partition.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
@@ -23,11 +23,11 @@ export interface Device {
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
    * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With `wire` a device with memory of its own gives a matrix that tasks have
-   * written in that form instead: layout `wire-rows`, `values` Float32Array or Uint16Array of rows x stride, for `put` on another such device.
+   * written in that form instead: layout `wire-rows`, in `values`, Float32Array or Uint16Array of rows x stride, or in files in memory, for `put` on another such device.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
-  /** Lets go of the host memory of partitions that it has in memory of its own by now, for good: tasks go on reading them there. Resolves once it has: giving gigabytes back to the system takes seconds. Devices that compute in host memory have none. */
+  /** Gives up the host memory of partitions that it has in memory of its own: tasks go on reading them there. Resolves once that is done: giving gigabytes back to the system takes seconds. Devices that compute in host memory have no such method. */
   leaveHost?(refs: readonly PartitionRef[]): Promise<void>;
   /** Moves host partitions to a new file, where tasks and `fetch` find them; `release` frees them there. Only devices that compute in host memory do it. */
   spill?(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics>;
@@ -39,14 +39,25 @@ export interface Device {
 export interface WireRequest {
   readonly form: Wire;
   /** Memory for the rows, of at least so many bytes. */
-  take(bytes: number): SharedArrayBuffer;
+  take(bytes: number): WireMemory;
+}
+
+/** Memory for rows on their way between devices: files, which threads of the system copy, or an array, which the threads of devices copy themselves. */
+export type WireMemory = SharedArrayBuffer | FileMemory;
+
+/** Makes files in memory. */
+export interface FileMemories {
+  /** Undefined where the system has none, or no more room in them. */
+  make(bytes: number): FileMemory | undefined;
+  /** Closes all that it made. */
+  close(): void;
 }
 
 /** The place `host`: partitions in the memory of this process. It runs no tasks. */
 export interface HostStore extends Device {
   get(ref: PartitionRef): Partition;
   /** Memory of at least so many bytes for a partition that is put here; it serves again once that one is released, since fresh memory costs a page fault every 4 KiB. */
-  take(bytes: number): SharedArrayBuffer;
+  take(bytes: number): WireMemory;
 }
 
 /** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once the copy of it, which `runSteps` notes, is freed. */
@@ -64,5 +75,7 @@ export interface Executor {
   readonly memory: HostStore;
   /** The place `spill`; absent where everything stays in memory. */
   readonly spilled?: SpillStore;
+  /** Makes files in memory for one store; absent where rows between devices go through arrays. */
+  readonly files?: (() => FileMemories) | undefined;
   close(): Promise<void>;
 }

@@ -17,7 +17,7 @@ export interface Expanded {
 }
 
 /**
- * The steps of one phase of a plan: a pure function. Versions that a round replaces are freed behind their last reader, unless `keep`
+ * The steps of one phase of a plan: a pure function. `round`: the one that is run, or measured, or ended with. Versions that a round replaces are freed behind their last reader, unless `keep`
  * names them; those that a measure makes end with it.
  */
 export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseName, versions: Versions, round: Round = { number: 0 }, keep: readonly Versions[] = []): Expanded {
@@ -52,7 +52,7 @@ class Expansion {
     this.#bound = bound;
     this.versions = new WrittenVersions(bound, this.list, versions, keep);
     this.#visits = new Visits(bound, contracts, this.list, this.versions, round);
-    this.#exchanges = new Exchanges(bound, this.list, this.versions, (ref) => this.#visits.givenBy(ref));
+    this.#exchanges = new Exchanges(bound, this.list, this.versions, round.number, (ref) => this.#visits.givenBy(ref));
   }
 
   /** One stage, or those of a pipeline. */

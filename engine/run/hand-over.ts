@@ -10,7 +10,7 @@ export async function giveTo(ctx: ExecutionContext, at: Place, partitions: reado
   await runSteps([], ctx, { given: partitions.map(([ref, partition]) => [ref, partition, at]) });
 }
 
-/** Partitions that lie in host memory and at a place that has memory of its own are there alone from now on; who else holds their arrays lets go of them as well. */
+/** Partitions that lie in host memory, and at a place that has memory of its own, lie there alone from now on. The caller keeps no array of them. */
 export async function leaveAt(ctx: ExecutionContext, at: Place, stage: string, refs: readonly PartitionRef[]): Promise<void> {
   const steps = new StepList({});
   steps.free(stage, HOST, refs);

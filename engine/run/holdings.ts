@@ -95,13 +95,16 @@ class HeldSpill extends HeldDevice<SpillStore> implements SpillStore {
 }
 
 class HeldExecutor implements Executor {
-  readonly memory = new HostMemory();
+  readonly memory: HostMemory;
+  readonly files: Executor['files'];
   readonly spilled?: HeldSpill;
   readonly #executor: Executor;
   readonly #held: HeldDevice[] = [];
 
   constructor(executor: Executor) {
     this.#executor = executor;
+    this.files = executor.files;
+    this.memory = new HostMemory(executor.files?.());
     if (executor.spilled) this.spilled = new HeldSpill(executor.spilled);
   }
 

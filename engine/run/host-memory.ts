@@ -1,6 +1,6 @@
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
 import { collectGarbage } from '../threads/collect-garbage.ts';
-import type { HostStore } from './device.ts';
+import type { FileMemories, HostStore, WireMemory } from './device.ts';
 import { hostMeter, type MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST } from '../plan/place.ts';
@@ -19,10 +19,16 @@ export class HostMemory implements HostStore {
   readonly memory: MemoryMeter = hostMeter;
   readonly #partitions = new Map<string, Partition>();
   /** Memory that was taken: in use, and by its bytes that which may be taken again. */
-  readonly #taken = new Set<ArrayBufferLike>();
-  readonly #free = new Map<number, SharedArrayBuffer[]>();
+  readonly #taken = new Set<object>();
+  readonly #free = new Map<number, WireMemory[]>();
+  readonly #files: FileMemories | undefined;
   /** Bytes that were released, and not taken: garbage of this thread. */
   #collectable = 0;
+
+  /** `files`: what is taken lies in such files as long as they have room. */
+  constructor(files?: FileMemories) {
+    this.#files = files;
+  }
 
   put(ref: PartitionRef, partition: Partition): void {
     const key = partitionKey(ref);
@@ -50,10 +56,10 @@ export class HostMemory implements HostStore {
     return this.get(ref);
   }
 
-  take(bytes: number): SharedArrayBuffer {
+  take(bytes: number): WireMemory {
     const size = MEMORY_STEP * Math.ceil(bytes / MEMORY_STEP);
     // The one that was released last may still lie in a cache.
-    const memory = this.#free.get(size)?.pop() ?? new SharedArrayBuffer(size);
+    const memory = this.#free.get(size)?.pop() ?? this.#files?.make(size) ?? new SharedArrayBuffer(size);
     this.#taken.add(memory);
     return memory;
   }
@@ -63,19 +69,22 @@ export class HostMemory implements HostStore {
     const found = this.#partitions.get(key);
     if (found === undefined) return;
     for (const { buffer } of Object.values(found.columns)) {
-      if (!(buffer instanceof SharedArrayBuffer) || !this.#taken.delete(buffer)) {
-        this.#collectable += buffer.byteLength;
-        continue;
-      }
-      const kept = this.#free.get(buffer.byteLength);
-      if (kept === undefined) this.#free.set(buffer.byteLength, [buffer]);
-      else kept.push(buffer);
+      if (buffer instanceof SharedArrayBuffer && this.#taken.delete(buffer)) this.#giveBack(buffer, buffer.byteLength);
+      else this.#collectable += buffer.byteLength;
     }
+    const files = found.inFiles?.memory;
+    if (files !== undefined && this.#taken.delete(files)) this.#giveBack(files, files.bytes);
     this.#partitions.delete(key);
     hostMeter.drop(found);
     if (this.#collectable < COLLECT_BYTES) return;
     this.#collectable = 0;
     collectGarbage();
+  }
+
+  #giveBack(memory: WireMemory, bytes: number): void {
+    const kept = this.#free.get(bytes);
+    if (kept === undefined) this.#free.set(bytes, [memory]);
+    else kept.push(memory);
   }
 
   async trim(): Promise<void> {}
@@ -85,5 +94,6 @@ export class HostMemory implements HostStore {
     this.#partitions.clear();
     this.#free.clear();
     this.#taken.clear();
+    this.#files?.close();
   }
 }

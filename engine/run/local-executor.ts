@@ -1,13 +1,16 @@
-import type { Device, Executor, SpillStore } from './device.ts';
+import type { Device, Executor, FileMemories, SpillStore } from './device.ts';
 import { HostMemory } from './host-memory.ts';
 
 /** Runs tasks with worker threads of this process: each device brings its own pool (see `ThreadPool`). */
 export class LocalExecutor implements Executor {
-  readonly memory = new HostMemory();
+  readonly memory: HostMemory;
+  readonly files: (() => FileMemories) | undefined;
   readonly spilled: SpillStore | undefined;
   readonly #devices: Device[] = [];
 
-  constructor(devices: readonly Device[], spilled?: SpillStore) {
+  constructor(devices: readonly Device[], spilled?: SpillStore, files?: () => FileMemories) {
+    this.memory = new HostMemory(files?.());
+    this.files = files;
     this.add(devices);
     this.spilled = spilled;
   }
@@ -25,5 +28,6 @@ export class LocalExecutor implements Executor {
 
   async close(): Promise<void> {
     await Promise.all([...this.devices, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()));
+    await this.memory.close();
   }
 }

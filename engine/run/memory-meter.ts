@@ -26,23 +26,29 @@ export class MemoryMeter {
 
 /** Counts the memory of partitions that devices and stores of this process hold; what several hold counts once. */
 class HostMeter extends MemoryMeter {
-  readonly #holders = new Map<ArrayBufferLike, number>();
+  readonly #holders = new Map<object, number>();
 
-  hold({ columns }: Partition): void {
-    for (const { buffer } of Object.values(columns)) {
-      const holders = this.#holders.get(buffer) ?? 0;
-      if (holders === 0) this.add(buffer.byteLength);
-      this.#holders.set(buffer, holders + 1);
+  hold(partition: Partition): void {
+    for (const [memory, bytes] of memoriesOf(partition)) {
+      const holders = this.#holders.get(memory) ?? 0;
+      if (holders === 0) this.add(bytes);
+      this.#holders.set(memory, holders + 1);
     }
   }
 
-  drop({ columns }: Partition): void {
-    for (const { buffer } of Object.values(columns)) {
-      const holders = this.#holders.get(buffer) ?? 0;
-      if (holders > 1) this.#holders.set(buffer, holders - 1);
-      else if (this.#holders.delete(buffer)) this.add(-buffer.byteLength);
+  drop(partition: Partition): void {
+    for (const [memory, bytes] of memoriesOf(partition)) {
+      const holders = this.#holders.get(memory) ?? 0;
+      if (holders > 1) this.#holders.set(memory, holders - 1);
+      else if (this.#holders.delete(memory)) this.add(-bytes);
     }
   }
+}
+
+/** The memories that a partition lies in, with the bytes of each. */
+function memoriesOf({ columns, inFiles }: Partition): (readonly [object, number])[] {
+  const ofColumns = Object.values(columns).map(({ buffer }) => [buffer, buffer.byteLength] as const);
+  return inFiles === undefined ? ofColumns : [...ofColumns, [inFiles.memory, inFiles.memory.bytes]];
 }
 
 /** Host memory, of which a process has one. */

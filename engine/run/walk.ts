@@ -5,8 +5,8 @@ import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
 import type { DataSet, Stage } from '../plan/stages.ts';
 
-/** Blocks of each row of a grid that a walk visits: with two blocks at a place at a time, further ones add nothing to its peak. */
-const SAMPLED_VISITS = 4;
+/** Blocks of each row of a grid that a walk visits: all of those that up to four devices pass on to each other. Of staged blocks two are at a place at a time, so further ones add nothing to its peak. */
+const SAMPLED_VISITS = 16;
 
 /** Parts whose bytes differ by less than this share take turns with the same kept memory. */
 const POOL_SIZES = 64;
@@ -143,8 +143,8 @@ export class MemoryWalk {
 }
 
 /**
- * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as at
- * any later time; `keep` names the versions that are kept. `older`: false for a run in which each round was the best, so that no older version was kept.
+ * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as
+ * later; `keep` names the versions that are kept. `older`: false for a run in which each round was the best, so that no older version was kept.
  */
 export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVersions, { older = true }: { readonly older?: boolean } = {}): Readonly<Record<Place, number>> {
   const bound: BoundPlan = { ...whole, visitsARow: SAMPLED_VISITS };
@@ -155,7 +155,7 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   for (let number = 1; number <= 3; number++) {
     const kept = keptOf(keep, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
-    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps).beside(bound.measureBytes);
+    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions, { number }).steps).beside(bound.measureBytes);
     // The most is needed where the first round stays the best.
     const next = older && keep.best && number > 1 ? best : round.versions;
     for (const old of kept) walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next]));

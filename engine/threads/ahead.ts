@@ -6,7 +6,7 @@ export class Ahead<Result> implements AsyncDisposable {
 
   constructor(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>) {
     this.result = work(AbortSignal.any([signal, this.#ending.signal]));
-    // Told to those who wait for it; before the first of them it is no unhandled rejection.
+    // Those who wait for it get the error; without one it is no unhandled rejection.
     this.result.catch(() => undefined);
   }
 

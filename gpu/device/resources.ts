@@ -1,4 +1,5 @@
 /** The forms of partitions on a GPU: buffers, and the data needed to use them. */
+import type { FileMemory, Partition } from '../../engine/partition.ts';
 
 /** Strides are multiples of the 16 columns of a tensor-core tile; features beyond the rank are 0. */
 export const STRIDE_STEP = 16;
@@ -12,6 +13,24 @@ export const vectorLayouts: readonly string[] = ['bias', 'column-bounds', 'colum
 
 /** Layout of rows on their way from one GPU to another, as they lie in a matrix or its half mirror: see Device.fetch. */
 export const WIRE_ROWS = 'wire-rows';
+
+/** Such rows: their bytes in host memory, or in files in memory. */
+export interface WireRows {
+  readonly form: 'f32' | 'f16';
+  readonly bytes: number;
+  readonly source: Float32Array | Uint16Array | FileMemory;
+}
+
+/** The rows of a partition of that layout. */
+export function wireRows({ columns: { values }, inFiles }: Partition): WireRows {
+  if (inFiles !== undefined) return { form: inFiles.form, bytes: inFiles.bytes, source: inFiles.memory };
+  return { form: values instanceof Uint16Array ? 'f16' : 'f32', bytes: values.byteLength, source: values as Float32Array | Uint16Array };
+}
+
+/** Bytes of a number of such rows. */
+export function numberBytes({ form }: Pick<WireRows, 'form'>): number {
+  return form === 'f16' ? 2 : 4;
+}
 
 /** A row-major matrix: `values` float32[rows * stride], padding 0. */
 export interface DeviceMatrix {

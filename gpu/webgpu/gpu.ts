@@ -10,6 +10,7 @@ import { Journal } from './journal.ts';
 import type { AcquireOptions, GpuInfo } from './gpu-info.ts';
 import { type CompiledKernel, Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
+import type { WireRows } from '../device/resources.ts';
 import { type DownloadRange, EXCHANGE, type HostBytes, Staging } from './staging.ts';
 import { KernelClock, TimedPass } from './timed-pass.ts';
 
@@ -135,16 +136,16 @@ export class Gpu {
     await this.journal.during('readbacks', source.label, moved, range.bytes);
   }
 
-  /** Fills `target` with bytes for another GPU; see Staging.download. */
-  async sendOut(source: GPUBuffer, target: HostBytes, submitted?: () => void): Promise<void> {
-    const moved = this.#guard(`rows of ${source.label}`, this.#exchange.download(source, target, 0, submitted));
-    await this.journal.during('readbacks', source.label, moved, target.byteLength);
+  /** Fills `target` with rows for another GPU; see Staging.download. */
+  async sendOut(buffer: GPUBuffer, { source: target, bytes }: WireRows, submitted?: () => void): Promise<void> {
+    const sent = ArrayBuffer.isView(target) ? this.#exchange.download(buffer, target, 0, submitted) : this.#exchange.downloadToFiles(buffer, target, bytes, submitted);
+    await this.journal.during('readbacks', buffer.label, this.#guard(`rows of ${buffer.label}`, sent), bytes);
   }
 
-  /** Copies bytes of another GPU to a buffer; see Staging.upload. */
-  async takeIn(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
-    const moved = this.#guard(`rows for ${target.label}`, this.#exchange.upload(target, source, offset));
-    await this.journal.during('uploads', target.label, moved, source.byteLength);
+  /** Copies rows of another GPU to a buffer; see Staging.upload. */
+  async takeIn(target: GPUBuffer, { source, bytes }: WireRows, offset = 0): Promise<void> {
+    const taken = ArrayBuffer.isView(source) ? this.#exchange.upload(target, source, offset) : this.#exchange.uploadFromFiles(target, source, bytes, offset);
+    await this.journal.during('uploads', target.label, this.#guard(`rows for ${target.label}`, taken), bytes);
   }
 
   /** True when the adapter has the features and limits that the variant needs. */

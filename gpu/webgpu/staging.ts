@@ -1,3 +1,6 @@
+import type { FileMemory } from '../../engine/partition.ts';
+import { PIECE_BYTES } from '../exchange/memory-files.ts';
+import { readPiece, writePiece } from '../exchange/copy-files.ts';
 import type { TransferCounters } from './counters.ts';
 
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
@@ -16,7 +19,10 @@ export const BULK: StagingSize = { bytes: STAGING_BYTES, buffers: 4 };
  * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many, since a copy waits in the queue behind the kernels that were
  * submitted before it, and keeps its buffer as long.
  */
-export const EXCHANGE: StagingSize = { bytes: 4 << 20, buffers: 48 };
+export const EXCHANGE: StagingSize = { bytes: PIECE_BYTES, buffers: 96 };
+
+/** Pieces that an upload reads from files at once. */
+const READS = 16;
 
 /** Bytes of a buffer, read in whole units of no more than a staging buffer. */
 export interface DownloadRange {
@@ -105,6 +111,46 @@ export class Staging {
     }
   }
 
+  /** Copies so many bytes to files in memory. Threads of the system write the pieces, so that several of them, and of several downloads, go at once. */
+  async downloadToFiles(source: GPUBuffer, target: FileMemory, bytes: number, submitted?: () => void): Promise<void> {
+    const parts: Promise<void>[] = [];
+    for (let at = 0; at < bytes; at += target.pieceBytes) {
+      const length = Math.min(target.pieceBytes, bytes - at);
+      const staging = await this.#down.take();
+      this.#copy(source, at, staging, 0, length);
+      this.#counters.down(length);
+      const part = staging.mapAsync(GPUMapMode.READ, 0, length).then(async () => {
+        await writePiece(target, new Uint8Array(staging.getMappedRange(0, length)), at);
+        staging.unmap();
+      });
+      this.#down.give(staging, part);
+      parts.push(part);
+    }
+    submitted?.();
+    await allEnded(parts);
+  }
+
+  /** Copies so many bytes of files in memory to `target` from byte `offset` on; as upload otherwise. */
+  async uploadFromFiles(target: GPUBuffer, source: FileMemory, bytes: number, offset = 0): Promise<void> {
+    const parts: Promise<void>[] = [];
+    for (let at = 0; at < bytes; at += source.pieceBytes) {
+      const length = Math.min(source.pieceBytes, bytes - at);
+      if (parts.length >= READS) await parts[parts.length - READS];
+      const staging = await this.#up.take();
+      const part = this.#fillFrom(source, staging, at, length).then(() => this.#copy(staging, 0, target, offset + at, length));
+      this.#counters.up(length);
+      this.#up.give(staging, part.then(() => staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes)));
+      parts.push(part);
+    }
+    await allEnded(parts);
+  }
+
+  async #fillFrom(source: FileMemory, staging: GPUBuffer, at: number, length: number): Promise<void> {
+    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes);
+    await readPiece(source, new Uint8Array(staging.getMappedRange(0, this.#bytes), 0, length), at);
+    staging.unmap();
+  }
+
   destroy(): void {
     this.#up.destroy();
     this.#down.destroy();
@@ -115,6 +161,12 @@ export class Staging {
     encoder.copyBufferToBuffer(from, fromOffset, to, toOffset, bytes);
     this.#device.queue.submit([encoder.finish()]);
   }
+}
+
+/** Resolves when all have ended; throws the first failure then. */
+async function allEnded(parts: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(parts)).find((part) => part.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
 }
 
 class StagingPool {

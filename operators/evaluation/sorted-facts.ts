@@ -25,7 +25,7 @@ export interface SortedFacts extends RatingShape {
   readonly columns: Float32Array;
 }
 
-/** The facts of ratingFacts but for the users' means, by one pass over the ratings by item in tasks on slices of rows, whose cut and sums are the same for any number of threads. */
+/** The facts of ratingFacts but for the users' means, by one pass over the ratings by item in tasks on slices of rows, whose cut and sums do not depend on the number of threads. */
 export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: ExecutionContext): Promise<SortedFacts> {
   const sums = sharedArray(Float64Array, byItem.rows);
   const total = totalOf(await pass(byItem, ctx, ({ from, block }, given) => {

@@ -10,12 +10,21 @@ export interface IterationCost {
   readonly computing: number;
   /** Ratings and factors that come to devices and go back, part by part. */
   readonly staging: number;
-  /** Parts that are gathered, and partial equations that are reduced: what does not hide behind computation. */
+  /** Parts that are gathered, partial equations that are reduced, and Gram matrices of parts: what does not hide behind computation. */
   readonly exchange: number;
 }
 
 /** The share of a reduction that does not hide behind the computation of other parts. */
 const UNHIDDEN = 0.3;
+
+/** Kernels of implicit ALS on a GPU beside those of explicit: weights of ratings, and a Gram matrix in each row's system. Measured at rank 128 on one H200. */
+const IMPLICIT = 1.13;
+
+/**
+ * Seconds of a part's Gram matrix, in those of a part that goes or comes: it is fetched, put at the other devices and added there after the part is solved, and the other side's kernels wait for the sum of
+ * all. Fitted to the time of an iteration with eight parts on two H200s.
+ */
+const GRAM = 1.4;
 
 type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'> & { readonly grid: AlsGrid };
 
@@ -23,7 +32,7 @@ type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'ro
 export interface Pipelined {
   /** Seconds in which the devices solve the side, shared out among them. */
   readonly kernels: number;
-  /** Seconds of a device's thread for all copies of the side's rows, out and in. */
+  /** Seconds of a device's copies of the side's rows, out and in. */
   readonly copies: number;
   /** Parts of each device, one behind the other. */
   readonly parts: number;
@@ -57,11 +66,12 @@ export function costOf(problem: Costed): IterationCost {
 }
 
 /** The seconds in which each device would solve a side alone. */
-export function secondsAlone({ profile: { ratings: nz }, params: { rank }, compute, rows, solver }: Costed, side: Side): number[] {
+export function secondsAlone({ profile: { ratings: nz }, params: { rank, implicitPrefs }, compute, rows, solver }: Costed, side: Side): number[] {
   return compute.map((device) => {
+    const more = implicitPrefs && device.kind === 'gpu' ? IMPLICIT : 1;
     const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
     const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
-    return nz * (rates.perRating + rates.perSquare * stride ** 2) + rows[side] * (rates.perRow + rates.perRowSquare * stride ** 2);
+    return more * (nz * (rates.perRating + rates.perSquare * stride ** 2) + rows[side] * (rates.perRow + rates.perRowSquare * stride ** 2));
   });
 }
 
@@ -70,11 +80,16 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
   const { params: { rank }, compute: { length: devices }, device, rows, solver, grid, choices } = problem;
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
-  const { link, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
+  const { exchange, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
   // A GPU whose kernels are not chosen yet will gather users in float16.
   const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
   const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
-  return { kernels, copies: bytes / link, perPart, parts: Math.max(1, Math.floor((common === undefined ? q : q - 1) / devices)), devices };
+  return { kernels, copies: bytes / exchange, perPart, parts: Math.max(1, Math.floor((common === undefined ? q : q - 1) / devices)), devices };
+}
+
+/** The seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts, beside all other work. */
+export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver }: Costed, q: number): number {
+  return implicitPrefs && devices > 1 && device.ownMemory ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
 }
 
 function costOfHalf(problem: Costed, side: Side): IterationCost {
@@ -103,7 +118,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   if (ratings !== 'device') staged += blockBytes(rows[side], nz) / d;
   if (ratings === 'spill') spilled += blockBytes(rows[side], nz);
   const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const unhidden = (UNHIDDEN * exchanged) / rates.link + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  const unhidden = (UNHIDDEN * exchanged) / rates.exchange + gramSeconds(problem, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
   return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
 }
 
@@ -117,5 +132,5 @@ export function costOfVectors(problem: Costed): number {
   const d = compute.length;
   const gathered = nz * (4 * rank + 8) * (cgSteps + 1);
   const vectors = factorBytes(rows.users + rows.items, rank, device.strideStep) * (cgSteps + 1) * 2;
-  return (2 * gathered) / rates.memory / d + (UNHIDDEN * (((d - 1) / d) * vectors)) / rates.link;
+  return (2 * gathered) / rates.memory / d + (UNHIDDEN * (((d - 1) / d) * vectors)) / rates.exchange;
 }

@@ -25,12 +25,15 @@ export interface RatingBlocks {
   readonly duplicates: number;
 }
 
+/** Gets the block of a side as soon as it is sorted. */
+export type SeeSorted = (block: RatingBlock, side: 'users' | 'items') => void;
+
 /**
  * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend): cuMF's R and Rᵀ.
  * The order inside rows doesn't depend on the input's, duplicates are ordered by value, so permuted input gives the same
- * bits. Releases the chunks. Those that were spilled come back part by part. `sorted` gets each block as soon as it is there, the first one while the other is sorted.
+ * bits. Releases the chunks. Those that were spilled come back part by part. `sorted` gets the first block while the other is sorted.
  */
-export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void = () => {}): Promise<RatingBlocks> {
+export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: SeeSorted = () => {}): Promise<RatingBlocks> {
   using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const blocks = indexed.spilled ? await joinedBlocks(indexed, duplicates, ctx, sorted) : await sortedBlocks(indexed, duplicates, ctx, sorted);
@@ -38,7 +41,7 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
   return blocks;
 }
 
-async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void): Promise<RatingBlocks> {
+async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: SeeSorted): Promise<RatingBlocks> {
   const { room } = indexed;
   const { block: byUser, repeated, removed } = await sortWhole(indexed, duplicates, ctx);
   sorted(byUser, 'users');
@@ -48,7 +51,7 @@ async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy
   return { byUser, byItem, duplicates: repeated.extra };
 }
 
-async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: (block: RatingBlock, side: 'users' | 'items') => void): Promise<RatingBlocks> {
+async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: SeeSorted): Promise<RatingBlocks> {
   const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: true }, ctx);
   const byUser = await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx);
   sorted(byUser, 'users');

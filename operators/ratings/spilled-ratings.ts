@@ -72,14 +72,9 @@ export function lengthOfRow(ratings: SortedRatings, row: number): number {
   return part === undefined ? 0 : part.offsets[row - part.from + 1] - part.offsets[row - part.from];
 }
 
-/** The blocks of ratings in parts in memory; none of those that lie in files. */
-export function heldBlocks({ parts }: RatingsInParts): ColumnBlock[] {
-  return parts.flatMap(({ blocks = [] }) => blocks);
-}
-
-/** Ratings that a device alone keeps for the rest of a run: host memory has their row pointers. */
-export async function leaveRatings(ratings: RatingsInParts, refs: readonly PartitionRef[], at: Place, ctx: ExecutionContext): Promise<void> {
-  for (const held of heldBlocks(ratings)) held.block = { ...held.block, indices: new Uint32Array(0), values: new Float32Array(0) };
+/** Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row pointers. */
+export async function leaveRatings({ parts }: RatingsInParts, refs: readonly PartitionRef[], at: Place, ctx: ExecutionContext): Promise<void> {
+  for (const held of parts.flatMap(({ blocks = [] }) => blocks)) held.block = { ...held.block, indices: new Uint32Array(0), values: new Float32Array(0) };
   await leaveAt(ctx, at, 'leave-ratings', refs);
 }
 

@@ -118,6 +118,8 @@ class Binding {
       case 'columns':
       case 'row-sums':
       case 'column-sums':
+      case 'passed-columns':
+      case 'passed-column-sums':
         return lengths.map((_, part) => ({ rows: rowsOf(part), at: set.parts[part].at }));
       case 'row-keys':
       case 'column-keys': {
@@ -171,7 +173,7 @@ class Binding {
       'initialize-rows': spread(rowRanges, 4 * this.#host.parallelism),
       'initialize-columns': spread(columnRanges, 4 * this.#host.parallelism),
       ...Object.fromEntries(['rows', 'row-sums'].map((name) => [`copy-${name}`, spread(rowRanges, device.parallelism)])),
-      ...Object.fromEntries(['columns', 'column-sums'].map((name) => [`copy-${name}`, [evenRanges(width, device.parallelism)]])),
+      ...Object.fromEntries(['columns', 'column-sums'].map((name) => [`copy-${name}`, columnRanges.map(() => evenRanges(width, device.parallelism))])),
       'shrink-rows': spread(rowRanges, device.wholePasses ? 1 : device.parallelism),
       ...(deviceBlocks
         ? {}

@@ -1,6 +1,7 @@
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
 import { HOST } from '../../engine/plan/place.ts';
+import { passedName } from '../../engine/run/exchanges/pass.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
@@ -18,11 +19,12 @@ import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
  *     tests                   the validation set: whole, or cut as R is
  *     row-counts, column-counts   ratings of each row and column, as blocks without ratings
  *
- * One device holds all. By blocks on devices, a band of rows is on each of them, and segments of columns lie in host memory, as wide
- * as the widest.
+ * One device holds all. By blocks on devices, a band of rows is on each of them. Segments of columns, as wide as the widest, lie on all of them and are stepped by
+ * turns; on their way they are passed-columns, passed-column-sums. Where blocks are staged for want of room, segments lie in host memory.
  */
 export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedule, compute: readonly DeviceInfo[], host: DeviceInfo): DataSet[] {
   const { users, items } = profile;
+  const { seed } = params;
   const features = params.rank + (params.biases ? 2 : 0);
   const counts = { rows: Math.max(users, items), columns: Math.min(users, items) };
   const adaptive = params.rate === 'adagrad';
@@ -31,10 +33,13 @@ export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule
   const bands = evenRanges(counts.rows, deviceBlocks ? rowBands : 1).map(({ from, to }) => to - from);
   const width = deviceBlocks ? deviceBlocks.width : counts.columns;
   const rowParts = bands.map((rows, r): DataPart => ({ rows, at: [compute[r].place] }));
-  const columnParts = Array.from({ length: segments }, (): DataPart => ({ rows: width, at: [deviceBlocks ? HOST : compute[0].place] }));
+  const columnPlaces = deviceBlocks === undefined ? [compute[0].place] : deviceBlocks.resident ? compute.map(({ place }) => place) : [HOST];
+  const columnParts = Array.from({ length: segments }, (): DataPart => ({ rows: width, at: columnPlaces }));
+  const turns = columnPlaces.length > 1 ? { turns: { seed } } : {};
   const half = schedule.precision === 'f16' ? { half: true } : {};
-  const matrix = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: features, contents: 'any', by, ...half, parts });
-  const sums = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: 1, packed: true, by, parts });
+  const matrix = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: features, contents: 'any', by, ...half, ...(by === 'column' ? turns : {}), parts });
+  const sums = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: 1, packed: true, by, ...(by === 'column' ? turns : {}), parts });
+  const onTheWay = (set: DataSet): DataSet => ({ name: passedName(set.name), layout: 'factors', columns: set.columns ?? 1, derived: true, by: 'column', ...(set.half ? half : {}), parts: columnParts.map(({ rows }) => ({ rows, at: [HOST] })) });
   const keys = (name: string, parts: readonly DataPart[]): DataSet => ({ name, layout: 'key-hashes', given: true, parts: parts.map(({ rows }) => ({ rows, bytes: 8 * rows, at: [HOST] })) });
   const places = (r: number, resident: boolean) => (resident ? [HOST, compute[r].place] : [HOST]);
   const countsOf = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'rating-block', given: true, by, parts: parts.map(({ rows }, part) => ({ rows, bytes: 4 * (rows + 1), at: places(part, deviceBlocks === undefined) })) });
@@ -46,6 +51,7 @@ export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule
     keys('column-keys', columnParts),
     countsOf('column-counts', columnParts, 'column'),
   ];
+  const passed = factors.filter((set) => set.turns !== undefined).map(onTheWay);
   if (deviceBlocks === undefined) return [...factors, ...ratingSets(profile, schedule, counts.rows, compute[0], host)];
   const { resident, steps } = deviceBlocks;
   // A staged block counts as one of the largest.
@@ -56,6 +62,7 @@ export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule
   };
   return [
     ...factors,
+    ...passed,
     // No stage reads it, but it lies there: its rows are those of the counts and of the means.
     { name: 'ratings', layout: 'rating-block', given: true, parts: [{ rows: counts.rows, bytes: blockBytes(counts.rows, profile.ratings), at: [HOST] }] },
     countsOf('row-counts', rowParts, 'row'),

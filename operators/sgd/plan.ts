@@ -88,7 +88,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
   const datasets = sgdDataSets(profile, params, schedule, compute, host);
   const epochReasons = [...schedule.reasons, rateReason(params), convergence.text, ...[convergence.warning, dominantItem({ ratings: nz, itemCounts })].flatMap((warning) => (warning === undefined ? [] : [`WARNING: ${warning}`]))];
   const stages: SgdStages = sgdStages(profile, params, schedule, { compute, host }, { epoch: epochReasons, start: startReason(params, start) });
-  const versionBytes = datasets.filter(({ columns }) => columns !== undefined).reduce((sum, set) => sum + set.parts.reduce((all, { rows }) => all + 4 * rows * strideOf(set, device.strideStep), 0), 0);
+  const versionBytes = datasets.filter(({ columns, derived }) => columns !== undefined && !derived).reduce((sum, set) => sum + set.parts.reduce((all, { rows }) => all + 4 * rows * strideOf(set, device.strideStep), 0), 0);
   const plan: Omit<PhysicalPlan, 'memory'> = {
     planVersion: PLAN_VERSION,
     algorithm: 'sgd',

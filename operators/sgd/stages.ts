@@ -51,7 +51,7 @@ export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: 
     bytesRead: layout.bytes + versionBytes,
     bytesWritten: versionBytes,
     flops: 10 * nz * features,
-    ...(deviceBlocks ? { exchange: `${formatBytes(deviceBlocks.movedBytes)} of segments up, and down` } : device.ownMemory ? {} : { exchange: 'shared memory' }),
+    ...(deviceBlocks ? { exchange: deviceBlocks.movedBytes === 0 ? 'none' : `${formatBytes(deviceBlocks.movedBytes)} of segments ${deviceBlocks.resident ? 'passed on' : 'up, and down'}` } : device.ownMemory ? {} : { exchange: 'shared memory' }),
     reasons: reasons.epoch,
   };
   const round = roundStages(profile, params, schedule, { compute, host }, epoch);
@@ -79,7 +79,7 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   const shrinking = shrinkTasks(params, schedule.rows);
   const used = (suffix: string): DataUses => ({ rows: `rows${suffix}`, columns: `columns${suffix}`, ...(adaptive ? { rowSums: `row-sums${suffix}`, columnSums: `column-sums${suffix}` } : {}) });
   const sources = (suffix: string): DataUses => ({ sourceRows: `rows${suffix}`, sourceColumns: `columns${suffix}`, ...(adaptive ? { sourceRowSums: `row-sums${suffix}`, sourceColumnSums: `column-sums${suffix}` } : {}) });
-  const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? places : [device.place], work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
+  const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? places : Array.from({ length: deviceBlocks ? columnBands : 1 }, () => device.place), work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
   const both = ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])];
   const tasks = (one: TaskPlan): Work => ({ kind: 'tasks', tasks: [one] });
   const shrinkStages: Stage[] = shrinking.map(({ side, task }) => ({ name: `shrink-${side}s`, at: side === 'row' ? places : [device.place], work: tasks(task), kernel: task.kernel }));
@@ -94,7 +94,10 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
           ];
     // A segment is shrunk by the device that steps it first. Its sums come as they are stepped later, so that they lie there once.
     const columns = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' ? [] : [{ ...task, uses: { factors: 'columns@here', ...(adaptive ? { sums: 'column-sums@here' } : {}) }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: 'width' }, stage: 'shrink-columns', once: 'column' }]));
-    return [...copies(both.filter((name) => name.startsWith('row'))), ...shrinkStages.filter(({ name }) => name === 'shrink-rows'), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid, tasks: [...columns, ...steps] } }];
+    // Segments that lie in host memory are copied as they come.
+    const copied = both.filter((name) => deviceBlocks.resident || name.startsWith('row'));
+    const order = deviceBlocks.resident ? ({ order: 'turns', passes: rowBands > 1 ? both.filter((name) => name.startsWith('column')) : [] } as const) : ({ order: 'latin' } as const);
+    return [...copies(copied), ...shrinkStages.filter(({ name }) => name === 'shrink-rows'), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', ...order, seed, grid, tasks: [...columns, ...steps] } }];
   }
   // A kernel that steps from one version to the next steps in place where its factors were shrunk.
   const inPlace = shrinking.length === 0 ? [] : [...copies(both), ...shrinkStages];
@@ -154,7 +157,7 @@ function normsOf(params: SgdParams, side: 'row' | 'column', sides: Sides): JsonO
 }
 
 /** A sweep over the blocks in which any device may read any segment. The first that reads a segment measures its norm too. */
-function blockErrors({ rowBands: rows, columnBands: columns }: SgdSchedule, { ratings, testRatings }: RatingsProfile, rank: number, at: readonly string[], sides: Sides, params: SgdParams): Stage[] {
+function blockErrors({ rowBands: rows, columnBands: columns, deviceBlocks }: SgdSchedule, { ratings, testRatings }: RatingsProfile, rank: number, at: readonly string[], sides: Sides, params: SgdParams): Stage[] {
   const sweep = (name: string, of: string, count: number, more: readonly TaskPlan[]): Stage => ({
     name,
     at,
@@ -165,7 +168,9 @@ function blockErrors({ rowBands: rows, columnBands: columns }: SgdSchedule, { ra
     flops: 2 * count * rank,
   });
   const norm = (side: 'row' | 'column', to: TaskPlan): TaskPlan[] => normsOf(params, side, sides).map((of) => ({ ...to, params: { ...to.params, ...of }, stage: measureStages[sides[side]], once: side }));
+  const share: Stage[] = deviceBlocks?.resident && rows > 1 ? [{ name: 'share-columns', at, work: { kind: 'exchange', how: 'share', data: ['columns'] }, exchange: 'by turns' }] : [];
   return [
+    ...share,
     sweep(measureStages.train, 'blocks', ratings, [
       ...norm('row', { kernel: 'weighted-norm', uses: { block: 'row-counts', factors: 'rows' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }),
       ...norm('column', { kernel: 'weighted-norm', uses: { block: 'column-counts', factors: 'columns' }, params: { rank, from: 0 }, takes: { to: 'width' } }),

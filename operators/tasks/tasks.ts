@@ -128,7 +128,7 @@ export type KernelTuning = {
 /** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
 export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
   /**
-   * Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
+   * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
    * to the kernels of such an `update` as well, which finds that done; `columns`: rows of θ.
    */
   upload: {

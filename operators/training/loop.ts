@@ -44,7 +44,13 @@ interface RoundAhead {
 }
 
 /** The factors after a round: versions on devices, or a copy in host memory where a run goes on from an earlier one. */
-type State<Factors> = { readonly number: number } & ({ readonly versions: Versions } | { readonly factors: Factors });
+type State<Factors> = Trained | { readonly number: number; readonly factors: Factors };
+
+/** The versions on devices after a round. */
+interface Trained {
+  readonly number: number;
+  readonly versions: Versions;
+}
 
 class Loop<Factors> {
   readonly #options: LoopOptions<Factors>;
@@ -117,7 +123,7 @@ class Loop<Factors> {
     let good = { number: first, versions: await this.#steps(training, 'start', {}) };
     let best: State<Factors> = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, factors: this.#copy.best.factors };
     if (!losable) this.#copy = undefined;
-    let goodLoss = this.#lossOfCopy(training) ?? (training.startLoss === 'measure' ? (await this.#measure(training, good.versions)).loss : training.startLoss);
+    let goodLoss = this.#lossOfCopy(training) ?? (training.startLoss === 'measure' ? (await this.#measure(training, good)).loss : training.startLoss);
     let restarts = 0;
     let ahead: RoundAhead | undefined;
     for (let number = first + 1; number <= maxIter; ) {
@@ -129,7 +135,7 @@ class Loop<Factors> {
       const { versions } = round;
       await this.#round(training, round.steps, number);
       const seconds = (performance.now() - started) / 1000;
-      const measuring = this.#measures(number) ? this.#measure(training, versions) : undefined;
+      const measuring = this.#measures(number) ? this.#measure(training, { number, versions }) : undefined;
       // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
       const measured = await measuring;
@@ -141,7 +147,7 @@ class Loop<Factors> {
         number++;
         continue;
       }
-      const testMetrics = await this.#options.measure?.(await this.#fetch(training, versions), this.#ctx);
+      const testMetrics = await this.#options.measure?.(await this.#fetch(training, { number, versions }), this.#ctx);
       const errors = testMetrics === undefined ? measured : { ...measured, testMetrics };
       // A kill loses an interval at most.
       await checkpoints?.ready();
@@ -209,9 +215,9 @@ class Loop<Factors> {
     training.check(number, await runSteps(steps, this.#ctx, { onProgress }));
   }
 
-  async #measure(training: Training<Factors>, versions: Versions): Promise<TrainingErrors> {
+  async #measure(training: Training<Factors>, { number, versions }: Trained): Promise<TrainingErrors> {
     using _ = this.#ctx.metrics.begin('measure');
-    return training.errors(await runSteps(expand(training.bound, contracts, 'measure', versions).steps, this.#ctx));
+    return training.errors(await runSteps(expand(training.bound, contracts, 'measure', versions, { number }).steps, this.#ctx));
   }
 
   async #steps(training: Training<Factors>, phase: PhaseName, from: Versions): Promise<Versions> {
@@ -225,9 +231,9 @@ class Loop<Factors> {
     await runSteps(expandFree(training.bound, contracts, 'train', versions, kept), this.#ctx);
   }
 
-  async #fetch(training: Training<Factors>, versions: Versions, last = false): Promise<Factors> {
+  async #fetch(training: Training<Factors>, { number, versions }: Trained, last = false): Promise<Factors> {
     using _ = this.#ctx.metrics.begin('fetch factors');
-    const results = await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx);
+    const results = await runSteps(expand(training.bound, contracts, 'end', versions, { number }).steps, this.#ctx);
     const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
     if (losable || (this.#options.checkpoints !== undefined && !last)) this.#countCopy(results.handed);
     return training.factors(results, last);
@@ -247,7 +253,7 @@ class Loop<Factors> {
   /** The factors of a state; those that are in host memory are not fetched again. */
   async #factorsOf(training: Training<Factors>, state: State<Factors>, last = false): Promise<Factors> {
     const copied = [this.#copy, this.#copy?.best].find((copy) => copy?.iteration === state.number);
-    return copied?.factors ?? ('versions' in state ? this.#fetch(training, state.versions, last) : state.factors);
+    return copied?.factors ?? ('versions' in state ? this.#fetch(training, state, last) : state.factors);
   }
 
   /** Copies the factors to the host when the loss of a device could cost much work; longer copies are made less often. */

@@ -27,6 +27,7 @@ const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
   'sgd-waves-gpu': () => boundSgd({ ...small, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'wavefront', precision: 'f32' }),
   'sgd-resident-gpu': () => boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }),
   'sgd-staged-gpu': () => boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
+  'sgd-turns-two-gpus': () => boundSgd({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, schedule: 'blocks', precision: 'f16' }),
   'sgd-two-gpus': () => boundSgd({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
 };
 
@@ -66,7 +67,7 @@ function lineOf({ stage, at, do: action }: Step, { bound }: BoundProblem): strin
 }
 
 /**
- * A drawn order is none that a hand works out: segments of one device are called a, b, c, d as they are visited, and of steps of a
+ * A drawn order is none that a hand works out: segments of a round are called a, b, c, d as they are first visited, and of steps of a
  * grid that is in one memory the lines are sorted.
  */
 function textOf(name: string, problem: BoundProblem): string {
@@ -76,8 +77,9 @@ function textOf(name: string, problem: BoundProblem): string {
       const lines = steps.map((step) => lineOf(step, problem));
       const brought = (line: string) => name === 'sgd-two-gpus' && /move columns\.\d@\d host > gpu/.test(line);
       const sorted = name.endsWith('-cpu') || name === 'sgd-two-gpus' ? [...lines.filter((line) => !line.startsWith('sgd-epoch')), ...lines.filter((line) => line.startsWith('sgd-epoch') && !brought(line)).sort()] : lines;
-      const visited = steps.flatMap(({ stage, do: action }) => (stage === 'sgd-epoch' && action.kind === 'task' ? [action.task.inputs.block.partition] : []));
-      const named = sorted.map((line) => (name.startsWith('sgd') && visited.length === 4 ? line.replace(/(columns|grid\/0)\.(\d)/g, (_, set: string, at: string) => `${set}.${'abcd'[visited.indexOf(Number(at))]}`) : line));
+      const visits = steps.flatMap(({ stage, do: action }) => (stage === 'sgd-epoch' && action.kind === 'task' && action.task.inputs.block ? [action.task.inputs.block.partition] : []));
+      const visited = name === 'sgd-turns-two-gpus' ? [...new Set(visits)] : visits;
+      const named = sorted.map((line) => (name.startsWith('sgd') && visited.length === 4 ? line.replace(/(columns|grid\/\d)\.(\d)/g, (_, set: string, at: string) => `${set}.${'abcd'[visited.indexOf(Number(at))]}`) : line));
       return `[${list}]\n${named.map((line) => `${line}\n`).join('')}`;
     })
     .join('');

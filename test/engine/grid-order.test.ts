@@ -1,7 +1,7 @@
 /** Waves and orders in which the blocks of a grid are visited. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blockWaves } from '../../engine/plan/grid-order.ts';
+import { blockWaves, gridOrder, turnsOf } from '../../engine/plan/grid-order.ts';
 import { CounterRandom, randomOrder } from '../../engine/random.ts';
 
 const size = fc.integer({ min: 1, max: 12 });
@@ -35,5 +35,30 @@ describe('the waves of a grid', () => {
         expect([...randomOrder(count, new CounterRandom(seed))].sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, i) => i));
       }),
     );
+  });
+});
+
+describe('the order by turns', () => {
+  const grids = [[1, 4], [2, 8], [2, 3], [3, 7], [4, 16], [5, 2]] as const;
+
+  it.each(grids)('visits each block of %i x %i once, a column by one row at a time', (rows, columns) => {
+    for (let round = 1; round <= 6; round++) {
+      const order = gridOrder('turns', { rows, columns }, 7, round);
+      expect(new Set(order.map(({ row, column }) => row * columns + column)).size).toBe(rows * columns);
+      expect(order).toHaveLength(rows * columns);
+      for (let column = 0; column < columns; column++) expect(order.filter((block) => block.column === column).map(({ row }) => row)).toEqual(turnsOf(rows, column, 7, round));
+      // Rows go on together: at most one group apart at a time.
+      const groups = order.map(({ row, column }) => [row, column % rows] as const);
+      for (let row = 0; row < rows; row++) {
+        const own = groups.filter(([of]) => of === row).map(([, group]) => group);
+        expect(own.filter((group, at) => group !== own[at - 1])).toHaveLength(new Set(own).size);
+      }
+    }
+  });
+
+  it('is the same for a seed and a round, and another for others', () => {
+    const order = (seed: number, round: number) => JSON.stringify(gridOrder('turns', { rows: 2, columns: 12 }, seed, round));
+    expect(order(1, 1)).toBe(order(1, 1));
+    expect(new Set([order(1, 1), order(1, 2), order(1, 3), order(2, 1)]).size).toBe(4);
   });
 });

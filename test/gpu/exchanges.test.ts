@@ -1,9 +1,13 @@
 /** Rows between two GPUs: as they lie in memory, in float32 or in float16 alone, in memory that is used again; and training on several GPUs by parts. */
+import { fstatSync, mkdtempSync, readdirSync, readSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toHalf } from '../../engine/half.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { type FileMemory, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
 import { GpuDevice } from '../../gpu/device.ts';
+import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
 import { ALS, type AlsOptions, Session } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
@@ -26,7 +30,24 @@ function padded({ columns: { values } }: Partition): Float32Array {
   return rows;
 }
 
-describe.skipIf(noGpu)('rows on their way from one GPU to another', () => {
+/** The bytes of rows that came, from an array or from files. */
+function bytesOf({ columns, inFiles }: Partition): Uint8Array<ArrayBuffer> {
+  if (inFiles === undefined) return new Uint8Array(columns.values.buffer as SharedArrayBuffer, 0, columns.values.byteLength).slice();
+  const { memory: { files, pieceBytes }, bytes } = inFiles;
+  const all = new Uint8Array(bytes);
+  for (let at = 0, piece = 0; at < bytes; at += pieceBytes, piece++) readSync(files[piece % files.length], all, at, Math.min(pieceBytes, bytes - at), Math.floor(piece / files.length) * pieceBytes);
+  return all;
+}
+
+const floats = (came: Partition) => new Float32Array(bytesOf(came).buffer);
+const halves = (came: Partition) => new Uint16Array(bytesOf(came).buffer);
+const filesInMemory = new MemoryFiles();
+const noFiles = filesInMemory.make(1) === undefined;
+if (noFiles) console.log('no files in memory here: rows between GPUs go through arrays alone');
+
+describe.each([['arrays', false], ['files in memory', true]])('rows on their way from one GPU to another, by %s', (_, inFiles) => {
+  const skipped = noGpu || (inFiles && noFiles);
+  if (skipped) return it.skip('no GPU, or no files in memory', () => {});
   let from: GpuDevice;
   let to: GpuDevice;
   beforeAll(async () => {
@@ -35,7 +56,8 @@ describe.skipIf(noGpu)('rows on their way from one GPU to another', () => {
   });
   afterAll(async () => void (await Promise.all([from?.close(), to?.close()])));
 
-  const memory = new HostMemory();
+  const memory = new HostMemory(inFiles ? filesInMemory : undefined);
+  afterAll(() => memory.close());
   const take = (bytes: number) => memory.take(bytes);
   const place = (rows: string, whole: string, rowFrom: number) => to.run({ kernel: 'place-rows', inputs: { rows: ref(rows) }, outputs: { whole: ref(whole) }, params: { rowFrom } });
 
@@ -51,8 +73,9 @@ describe.skipIf(noGpu)('rows on their way from one GPU to another', () => {
     const [a, b] = [matrix(1), matrix(2)];
     await make(a);
     const came = await from.fetch(ref('a'), { form: 'f32', take });
-    expect({ ...came, columns: undefined }).toEqual({ layout: 'wire-rows', rows: ROWS });
-    expect([...(came.columns.values as Float32Array)]).toEqual([...padded(a)]);
+    expect(came).toMatchObject({ layout: 'wire-rows', rows: ROWS });
+    expect(came.inFiles !== undefined).toBe(inFiles);
+    expect([...floats(came)]).toEqual([...padded(a)]);
     to.put(ref('a'), came);
     to.put(ref('b'), b);
     to.allocate(ref('all'), { rows: 2 * ROWS, columns: COLUMNS, stride: STRIDE });
@@ -69,14 +92,14 @@ describe.skipIf(noGpu)('rows on their way from one GPU to another', () => {
     const [a, b] = [matrix(3), matrix(4)];
     await make(a);
     const came = await from.fetch(ref('a'), { form: 'f16', take });
-    expect([...(came.columns.values as Uint16Array)]).toEqual([...toHalf(padded(a))]);
+    expect([...halves(came)]).toEqual([...toHalf(padded(a))]);
     to.put(ref('a'), came);
     to.put(ref('b'), b);
     to.allocate(ref('all'), { rows: 2 * ROWS, columns: COLUMNS, stride: STRIDE, halfOnly: true });
     expect((await place('a', 'all', 0)).metrics.bytesUp).toBe(2 * ROWS * STRIDE);
     await place('b', 'all', ROWS);
     const all = await to.fetch(ref('all'), { form: 'f16', take });
-    expect([...(all.columns.values as Uint16Array).subarray(0, 2 * ROWS * STRIDE)]).toEqual([...toHalf(padded(a)), ...toHalf(padded(b))]);
+    expect([...halves(all).subarray(0, 2 * ROWS * STRIDE)]).toEqual([...toHalf(padded(a)), ...toHalf(padded(b))]);
     // No task gets float32 from it, nor a fetch.
     await expect(to.fetch(ref('all'))).rejects.toThrow('partition all/0@0 has its half mirror alone');
     await expect(to.run({ kernel: 'gram', inputs: { factors: ref('all') }, outputs: { gram: ref('b') }, params: { rank: COLUMNS, weight: 1 } })).rejects.toThrow('task gram: of the matrix named factors there is a copy of half the width alone');
@@ -84,6 +107,29 @@ describe.skipIf(noGpu)('rows on their way from one GPU to another', () => {
     await expect(place('wide', 'all', 0)).rejects.toThrow('task place-rows: the rows and the matrix are in different precisions');
     for (const name of ['a', 'b', 'all', 'wide']) to.release(ref(name));
     from.release(ref('a'));
+  });
+
+  it('of many pieces come whole, several matrices at once', async () => {
+    const rows = 150_001;
+    const wide = (name: string): Partition => {
+      const values = sharedArray(Float32Array, rows * COLUMNS);
+      for (let i = 0; i < values.length; i++) values[i] = i + (name === 'x' ? 0.5 : 0);
+      return { layout: 'factors', rows, columns: { values } };
+    };
+    const names = ['x', 'y', 'z'];
+    await Promise.all(names.map(async (name) => {
+      from.put(ref(name), wide(name));
+      from.allocate(ref(`${name}-made`), { rows, columns: COLUMNS, stride: STRIDE });
+      await from.run({ kernel: 'place-rows', inputs: { rows: ref(name) }, outputs: { whole: ref(`${name}-made`) }, params: { rowFrom: 0 } });
+      to.put(ref(name), await from.fetch(ref(`${name}-made`), { form: 'f32', take }));
+      to.allocate(ref(`${name}-came`), { rows, columns: COLUMNS, stride: STRIDE });
+      await place(name, `${name}-came`, 0);
+    }));
+    for (const name of names) {
+      const values = (await to.fetch(ref(`${name}-came`))).columns.values as Float32Array;
+      expect(Buffer.compare(Buffer.from(values.buffer), Buffer.from((wide(name).columns.values as Float32Array).buffer))).toBe(0);
+      for (const device of [from, to]) for (const one of [name, `${name}-made`, `${name}-came`]) device.release(ref(one));
+    }
   });
 
   it('are added to a matrix', async () => {
@@ -99,10 +145,30 @@ describe.skipIf(noGpu)('rows on their way from one GPU to another', () => {
   });
 });
 
+describe('files in memory', () => {
+  it('have no names, serve again once their rows are released, and are closed with the store', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'factorflow-files-'));
+    const memory = new HostMemory(new MemoryFiles(folder));
+    const first = memory.take(20 << 20) as FileMemory;
+    expect(first.files).toHaveLength(8);
+    expect(readdirSync(folder)).toEqual([]);
+    memory.put(ref('a'), { layout: 'wire-rows', rows: 1, columns: {}, inFiles: { memory: first, form: 'f32', bytes: 4 } });
+    memory.release(ref('a'));
+    expect(memory.take(20 << 20)).toBe(first);
+    await memory.close();
+    expect(() => fstatSync(first.files[0])).toThrow('EBADF');
+    rmSync(folder, { recursive: true });
+  });
+
+  it('give way to arrays where the system has no such folder', () => {
+    expect(new HostMemory(new MemoryFiles('/no/such/folder')).take(1000)).toBeInstanceOf(SharedArrayBuffer);
+  });
+});
+
 describe('host memory', () => {
   it('gives memory that was released again, to partitions of nearly the same size', () => {
     const memory = new HostMemory();
-    const [first, second] = [memory.take(1000), memory.take(1000)];
+    const [first, second] = [memory.take(1000), memory.take(1000)] as [SharedArrayBuffer, SharedArrayBuffer];
     expect(second).not.toBe(first);
     memory.put(ref('a'), { layout: 'wire-rows', rows: 1, columns: { values: new Float32Array(first, 0, 250) } });
     memory.put(ref('b'), { layout: 'factors', rows: 1, columns: { values: sharedArray(Float32Array, 250) } });

@@ -5,8 +5,9 @@ import { type AlsOptions, Session } from '../../index.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import type { AlsGrid, SideGrid } from '../../operators/als/plan/grid.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
+import { alsProblem } from '../../operators/als/plan/problem.ts';
 import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
-import { pipelineSeconds } from '../../operators/planner/cost.ts';
+import { costOf, pipelineSeconds } from '../../operators/planner/cost.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { smallAls } from '../support/small-als.ts';
 
@@ -77,6 +78,18 @@ describe('plans for several cards', () => {
     const plan = planOn([141, 141, 141], 8, { users: 2000, items: 1000, ratings: 100_000 });
     expect(plan.devices.map(({ place }) => place)).toEqual(['gpu:0', 'cpu']);
     expect(plan.rejected![0].name).toMatch(/^2 of 3 devices: /);
+  });
+
+  it('take one card for implicit data, whose Gram matrices of parts cost what a second one saves', () => {
+    const planImplicit = (cards: number) => planAls(netflix, checkAlsParams({ rank: 128, implicitPrefs: true }), assumedDevices(Array.from({ length: cards }, () => 141e9)), undefined, { compares: true });
+    const plan = planImplicit(2);
+    expect(plan.devices.map(({ place }) => place)).toEqual(['gpu:0', 'cpu']);
+    expect(plan.rejected!.map(({ name }) => name)).toContainEqual(expect.stringMatching(/^X whole, solved in \d with \d+ % on every device/));
+    expect(Math.abs(planImplicit(1).estimate!.seconds / 34.9e-3 - 1)).toBeLessThan(0.05);
+    // Measured: 35.3 ms.
+    const grid = { users: side(5, { common: 0.36 }), items: side(3, { common: 0.22 }) };
+    const problem = alsProblem(netflix, checkAlsParams({ rank: 128, implicitPrefs: true }), assumedDevices([141e9, 141e9]), undefined, { grid });
+    expect(Math.abs(costOf(problem).seconds / 35.3e-3 - 1)).toBeLessThan(0.05);
   });
 
   it('give cards of different speed parts by their speed', () => {

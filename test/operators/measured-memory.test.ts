@@ -11,7 +11,7 @@ import { randomRatings, ratingBatches } from '../support/ratings.ts';
 const small = randomRatings(71, 300, 200, 6000);
 const medium = randomRatings(72, 4000, 3000, 150_000);
 
-/** Held out of neither: pairs that both have. */
+/** Pairs of the same users and items, for errors and metrics while training. */
 const validations = { small: randomRatings(73, 300, 200, 1000), medium: randomRatings(74, 4000, 3000, 30_000) };
 
 type Trainer = Pick<ALS, 'fit'>;
@@ -44,7 +44,7 @@ const trainers: readonly (readonly [string, () => Trainer | SGD])[] = [
   ['SGD by AdaGrad, Hogwild!', () => new SGD({ rank: 10, maxIter: 3, schedule: 'hogwild', rate: 'adagrad' })],
 ];
 
-/** Expects that of each place, on few and on many ratings. */
+/** Expects the planned memory at each place, on few and on many ratings. */
 async function expectAllAsPlanned(make: () => Trainer | SGD, options: (size: 'small' | 'medium') => More): Promise<void> {
   for (const [size, rows] of [['small', small], ['medium', medium]] as const) {
     for (const memory of Object.values(await memoryOf(make(), rows, 'cpu', options(size)))) expectAsPlanned(memory);

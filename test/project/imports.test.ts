@@ -120,7 +120,7 @@ describe('imports', () => {
   });
 
   it('of operators and kernels name no module of Node', () => {
-    const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'cpu/spilled-partition.ts', 'gpu/worker.ts', 'gpu/device.ts', 'gpu/device/tuner-cache.ts'].includes(file) || file.startsWith('gpu/probe/') || file.startsWith('gpu/cards/');
+    const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'cpu/spilled-partition.ts', 'gpu/worker.ts', 'gpu/device.ts', 'gpu/device/tuner-cache.ts'].includes(file) || file.startsWith('gpu/exchange/') || file.startsWith('gpu/probe/') || file.startsWith('gpu/cards/');
     const wrong = imports.filter(({ file, target }) => ['operators', 'cpu', 'gpu'].includes(folderOf(file)) && target.startsWith('node:') && !isHost(file));
     expect(wrong).toEqual([]);
   });

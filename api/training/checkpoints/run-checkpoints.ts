@@ -219,7 +219,7 @@ function requireUsable(path: string, { algorithm, params, data, iteration, bestI
   throw new DataError('the checkpoint is damaged or foreign: it has no usable state of a run', { phase: 'resume', file: path });
 }
 
-/** `options`: the checkpoint's own values of the parameters that differ, which take it over. */
+/** The error of a checkpoint of another run. `options`: the checkpoint's values of the parameters that differ, as options with which a run takes it over. */
 function misfit(path: string, differences: readonly string[], options: readonly string[] = []): UsageError {
   const advice = options.length === 0 ? 'Train with the data and parameters of the checkpoint, or give another checkpointDir' : `A checkpoint keeps the values of its run, the defaults of then among them: to go on from it give ${options.join(' and ')}, or give another checkpointDir`;
   return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, { phase: 'resume', file: path, advice: `${advice}; maxIter may differ` });

@@ -44,7 +44,7 @@ function dataOf({ work }: PlannedStage['stage']): { readonly reads: Set<string>;
   const [reads, writes] = [new Set<string>(), new Set<string>()];
   if (work === undefined) return { reads, writes };
   if (work.kind === 'allocate') return { reads, writes: new Set(work.data) };
-  if (work.kind === 'exchange') return { reads: new Set(work.data), writes: new Set(work.how === 'move' ? (work.to === 'host' ? [] : work.data) : work.to) };
+  if (work.kind === 'exchange') return { reads: new Set(work.data), writes: new Set(work.how === 'share' || (work.how === 'move' && work.to !== 'host') ? work.data : work.how === 'move' ? [] : work.to) };
   for (const { kernel, uses } of work.tasks) {
     for (const [name, text] of Object.entries(uses)) {
       const [data, mode] = text.split('@');

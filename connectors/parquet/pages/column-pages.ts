@@ -20,7 +20,7 @@ export function isReadCodec(codec: string): boolean {
 
 /**
  * The numbers of one column of a row group, page by page: stored bytes are read a window at a time, one page is unpacked, and its values are given in
- * pieces of any size, so memory does not grow with the row group.
+ * pieces of the size that the caller asks for, so memory does not grow with the row group.
  */
 export class ColumnPages {
   readonly #window: FileWindow;

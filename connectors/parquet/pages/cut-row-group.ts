@@ -4,12 +4,13 @@ import type { JsonObject } from '../../../engine/json.ts';
 import type { ColumnChunkInfo, RowGroupInfo } from '../footer.ts';
 import { HEADER_BYTES, pageHeader } from './page-header.ts';
 
-/** Some rows of a row group, and the page of each column that has the first of them. */
+/** Some rows of a row group, and the page of each column that has the first of them, as plain JSON. */
 export type RowRange = JsonObject & {
   /** The first row, counted from that of the row group. */
   readonly from: number;
+  /** Number of rows. */
   readonly rows: number;
-  /** By column: the place of the page's header in the column, and the rows of the page before the range. */
+  /** By column: bytes from the column's beginning to the page's header, and the rows of the page before the range. Empty for a range that begins with the row group. */
   readonly starts: { readonly [column: string]: { readonly at: number; readonly skip: number } };
 };
 

@@ -1,13 +1,12 @@
 import { fileProblem } from '../../files/file-problem.ts';
 import { readInto } from '../footer-file.ts';
-import type { FetchCounter } from '../parquet-wasm/file-blob.ts';
-import type { RandomAccess } from '../random-access.ts';
+import type { FetchCounter, RandomAccess } from '../random-access.ts';
 import { HEADER_BYTES } from './page-header.ts';
 
 /** Most bytes that are read at a time, unless a page has more. */
 const WINDOW = 1 << 20;
 
-/** Windows that no reader of this thread uses, a few: they would be garbage of every row group. */
+/** Windows that no reader of this thread uses, for the next ones: new windows for each row group would be garbage. */
 const idle: Uint8Array[] = [];
 const MOST_IDLE = 4;
 

@@ -4,8 +4,8 @@ import type { Footer, SchemaElement } from '../footer.ts';
 const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
 
 /**
- * The columns of a file as the decoder gives them, where all are of common kinds and the writer's own types, if it left any, are the same. Undefined
- * elsewhere: the decoder then tells. It takes a tenth of a second to load, which most files need not wait for.
+ * The columns of a file as the decoder gives them, where all are of common kinds and the writer's own types, if it left them, are the same. Undefined
+ * for other files: the decoder tells theirs. It takes a tenth of a second to load, which most files need not wait for.
  */
 export function footerSchema({ schema, arrowSchema }: Footer): Schema | undefined {
   const fields = schema.map((element) => {

@@ -16,8 +16,9 @@ export interface PageHeader {
   readonly second?: { readonly levels: number; readonly isPacked: boolean };
 }
 
-/** Most bytes of a page that is read here, and of a header. */
+/** Most bytes of a page that is read here. */
 const PAGE_BYTES = 1 << 28;
+/** Most bytes of its header. */
 export const HEADER_BYTES = 1 << 12;
 
 /** The header at the beginning of some bytes; throws an Error for one that is damaged or of another kind. */

@@ -1,6 +1,6 @@
 import { pages } from '../generated/pages-wasm.ts';
 
-/** The functions of ../assembly, where layouts stand. */
+/** The functions of connectors/parquet/assembly, which describes their layouts. */
 interface PageFunctions {
   readRuns32(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
   readRuns64(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
@@ -14,7 +14,7 @@ const BEHIND = 16;
 const KEPT_BYTES = 8 << 20;
 
 let module: WebAssembly.Module | undefined;
-/** Those that the next readers of this thread get, one at most: a new memory for each would be garbage that takes longer to collect than pages to read. */
+/** The kernel that the next reader of this thread gets, one at most: a new memory for each reader would be garbage that takes longer to collect than pages take to read. */
 const idle: PageKernel[] = [];
 
 /** The loops over pages with a memory of their own, which one reader uses at a time. */

@@ -1,9 +1,8 @@
 import { makeData, RecordBatch, Struct } from 'apache-arrow';
 import type { Field, Int32, Schema } from 'apache-arrow';
-import type { FetchCounter } from '../parquet-wasm/file-blob.ts';
 import type { ParquetFileInfo, ReadOptions } from '../backend.ts';
 import type { Footer } from '../footer.ts';
-import type { RandomAccess } from '../random-access.ts';
+import type { FetchCounter, RandomAccess } from '../random-access.ts';
 import { ColumnPages, isReadCodec } from './column-pages.ts';
 import type { RowRange } from './cut-row-group.ts';
 import { FileWindow } from './file-window.ts';

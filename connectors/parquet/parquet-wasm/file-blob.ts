@@ -1,14 +1,6 @@
 import { DataError } from '../../../engine/errors.ts';
 import { fileProblem } from '../../files/file-problem.ts';
-import type { RandomAccess } from '../random-access.ts';
-
-/** Counts the reads of a file's blob, so that tests and benches measure work and not only time. */
-export interface FetchCounter {
-  fetches: number;
-  bytes: number;
-  /** The error of a failed read: the decoder breaks down on it without naming the reason. */
-  failure?: unknown;
-}
+import type { FetchCounter, RandomAccess } from '../random-access.ts';
 
 /** Bytes that stand in place of those of the file. */
 interface Patch {

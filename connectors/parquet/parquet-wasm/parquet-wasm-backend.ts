@@ -8,8 +8,7 @@ import type { Footer } from '../footer.ts';
 import { footerSchema, storedAsIs } from '../pages/footer-schema.ts';
 import { PageProblem } from '../pages/page-problem.ts';
 import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
-import { openRandomAccess } from '../random-access.ts';
-import type { FetchCounter } from './file-blob.ts';
+import { type FetchCounter, openRandomAccess } from '../random-access.ts';
 import { createWasmWriter } from './parquet-wasm-writer.ts';
 import type { WasmDecoder } from './wasm-decoder.ts';
 

@@ -7,11 +7,11 @@ import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../../files/plain-columns.ts';
 import type { LocatedBatch, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import type { PageFile } from '../pages/read-pages.ts';
+import type { FetchCounter } from '../random-access.ts';
 import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
 import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
 import { StreamRows } from './stream-rows.ts';
 import { FileBlob } from './file-blob.ts';
-import type { FetchCounter } from './file-blob.ts';
 import { hasUnreadDictionaries, withoutHints } from './type-hints.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 

@@ -31,8 +31,8 @@ export function transfersOf(steps: readonly Step[], bytesOf: (ref: PartitionRef,
     const depth = Math.max(0, ...[...after, ...ended].map((before) => depths[before]));
     depths[id] = depth;
     if (action.kind !== 'move') continue;
-    const { ref, from, to, wire } = action;
-    if (to === HOST) origins.set(partitionKey(ref), from);
+    const { ref, from, to, as, wire } = action;
+    if (to === HOST) origins.set(partitionKey(as), from);
     const origin = from === HOST ? origins.get(partitionKey(ref)) : from;
     if (to === HOST || origin === undefined || origin === to) continue;
     transfers.push({ from: origin, to, bytes: bytesOf(ref, wire), phase: depth });

@@ -2,6 +2,7 @@ import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
 import type { PartitionRef } from '../../partition.ts';
 import type { DataSet, Work } from '../../plan/stages.ts';
 import { allGather } from '../exchanges/all-gather.ts';
+import { holderOf, holdersOf, passRows } from '../exchanges/pass.ts';
 import { moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts';
 import type { Reduction } from '../exchanges/reduce.ts';
 import { reduceScatter } from '../exchanges/reduce-scatter.ts';
@@ -20,15 +21,18 @@ export class Exchanges {
   readonly #list: StepList;
   readonly #versions: WrittenVersions;
   readonly #givenBy: (ref: PartitionRef) => number | undefined;
+  /** The number of the round, or of the one before a measure or the end. */
+  readonly #round: number;
 
-  constructor(bound: BoundPlan, list: StepList, versions: WrittenVersions, givenBy: (ref: PartitionRef) => number | undefined) {
-    [this.#bound, this.#list, this.#versions, this.#givenBy] = [bound, list, versions, givenBy];
+  constructor(bound: BoundPlan, list: StepList, versions: WrittenVersions, round: number, givenBy: (ref: PartitionRef) => number | undefined) {
+    [this.#bound, this.#list, this.#versions, this.#round, this.#givenBy] = [bound, list, versions, round, givenBy];
   }
 
   of(stage: string, work: Exchange): StageParts[] {
     return work.data.map((data, i) => {
       const set = dataSetOf(this.#bound, data);
       if (work.how === 'move') return this.#move(stage, set, work.to);
+      if (work.how === 'share') return this.#share(stage, set);
       const to = dataSetOf(this.#bound, work.to[i]);
       return work.how === 'all-gather' ? this.#gather(stage, set, to) : this.#reduce(stage, set, to, work);
     });
@@ -48,10 +52,21 @@ export class Exchanges {
       at: set.parts.map(({ at: [home] }) => home),
       run: (part) => {
         const { at } = set.parts[part];
+        const holder = holderOf(set, part, this.#round);
         if (to === 'from-host') return moveFromHost(this.#list, stage, { ref: this.#versions.next(stage, set, part), at });
         const ref = this.#versions.current(set, part);
-        if (to === 'host') moveToResults(this.#list, stage, { ref, at }, set.columns === undefined ? this.#givenBy(ref) : undefined);
+        if (to === 'host') moveToResults(this.#list, stage, { ref, at: [holder] }, set.columns === undefined ? this.#givenBy(ref) : undefined);
         else moveToPlaces(this.#list, stage, { ref, at });
+      },
+    };
+  }
+
+  #share(stage: string, set: DataSet): StageParts {
+    return {
+      at: set.parts.map((_, part) => holderOf(set, part, this.#round)),
+      run: (part) => {
+        const [holder, holders] = [holderOf(set, part, this.#round), holdersOf(set, part, this.#round)];
+        passRows(this.#list, stage, this.#bound, set, { ref: this.#versions.current(set, part), at: holder, turn: 0 }, set.parts[part].at.filter((place) => !holders.includes(place)));
       },
     };
   }

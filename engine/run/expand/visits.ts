@@ -1,10 +1,11 @@
 import type { JsonObject } from '../../json.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
 import { columnPart, partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
-import { type GridBlock, gridOrder } from '../../plan/grid-order.ts';
+import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
 import type { BlockGrid, DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
+import { passRows } from '../exchanges/pass.ts';
 import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
 import { shapeAt, shapeOnTheWay } from './shape-at.ts';
@@ -86,7 +87,7 @@ export class Visits {
   #placesOf(tasks: readonly TaskPlan[], place: Place, visit: Visit): readonly Place[] {
     const written = tasks.flatMap(({ kernel, uses }) => Object.entries(uses).flatMap(([name, text]) => {
       const { set, how } = this.#use(kernel, name, text);
-      return how === 'write' && set.parts.length > 1 ? [set.parts[partOf(set, visit).partition].at] : [];
+      return how === 'write' && (set.parts.length > 1 || set.turns !== undefined) ? [set.parts[partOf(set, visit).partition].at] : [];
     }));
     return written.find((at) => at.length > 1 && at.includes(place)) ?? [place];
   }
@@ -101,9 +102,31 @@ export class Visits {
       this.#versions.keepUnvisited(stage.name);
     };
     const inOrder = gridOrder(order, grid, seed, this.#round.number);
-    if (order !== 'rows') return { at: [stage.at[0]], run: () => inOrder.forEach(visit), end };
+    const pass = this.#passing(stage, work);
+    if (order !== 'rows') {
+      const run = () =>
+        inOrder.forEach((block) => {
+          visit(block);
+          pass?.(block);
+        });
+      return { at: [stage.at[0]], run, end };
+    }
     const rows = Array.from({ length: grid.rows }, (_, row) => inOrder.slice(row * grid.columns, (row + 1) * grid.columns));
     return { at: rows.map((_, row) => placeOfBlock(stage, grid, { row, column: 0 })), run: (row) => rows[row].forEach(visit), end };
+  }
+
+  /** Sends the parts of a visited column to the place of the row that visits it next, in this round or in the one behind it. */
+  #passing(stage: Stage, { grid, seed, passes = [] }: Extract<Work, { readonly kind: 'blocks' }>): ((block: GridBlock) => void) | undefined {
+    if (passes.length === 0) return undefined;
+    const sets = passes.map((name) => dataSetOf(this.#bound, name));
+    return ({ row, column }) => {
+      const { number } = this.#round;
+      const visitors = [...turnsOf(grid.rows, column, seed, number), turnsOf(grid.rows, column, seed, number + 1)[0]];
+      const turn = visitors.indexOf(row);
+      const next = visitors[turn + 1];
+      if (next === row) return;
+      for (const set of sets) passRows(this.#list, stage.name, this.#bound, set, { ref: this.#versions.current(set, column), at: stage.at[row], turn }, [stage.at[next]]);
+    };
   }
 
   #blockVisits(stage: Stage, { tasks, grid, order }: Extract<Work, { readonly kind: 'blocks' }>, waves: Waves): (block: GridBlock) => void {

@@ -21,7 +21,7 @@ function featuresAPiece(precision: 'f32' | 'f16'): number {
   return precision === 'f16' ? 8 : 4;
 }
 
-/** Values for the texts of all kernels of SGD. In float16, two features are computed at once; their rows are stored so. */
+/** Values for the texts of all kernels of SGD. Arithmetic in float16, for rows that are stored so, computes two features at once. */
 export function stepValues({ features, precision, threads, lanes, biases, adaptive }: SgdStepParams, arithmetic: 'f32' | 'f16' = 'f32') {
   const perRow = strideOf(features) / featuresAPiece(precision);
   const stored = precision === 'f16' ? 'vec4<u32>' : 'vec4f';

@@ -12,7 +12,7 @@ export type SgdTilesParams = SgdStepParams & {
 /** Ratings that a team loads together, for which the text is repeated. */
 const GROUP = 4;
 
-/** Pieces of a row in each thread, at most, where it is. */
+/** Most pieces of a row in each thread with which the text is repeated. */
 const MOST_PIECES = 8;
 
 /** Approximate number of ratings of a batch. */

@@ -1,4 +1,4 @@
-import type { DeviceMatrix } from '../../device/resources.ts';
+import { type DeviceMatrix, numberBytes } from '../../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
 import { addHalf } from '../../kernels/copies/to-half.ts';
 import { addMatrixKernel, addMatrixWorkgroups } from '../../kernels/equations/add-matrix.ts';
@@ -22,7 +22,7 @@ export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
 async function cameByWire({ gpu, wire }: GpuScopeOf<'add-rows'>, { columns, stride }: DeviceMatrix): Promise<DeviceMatrix | undefined> {
   const came = wire('addend');
   if (came === undefined) return undefined;
-  const values = await gpu.scratch('addend', came.byteLength);
+  const values = await gpu.scratch('addend', came.bytes);
   await gpu.takeIn(values, came);
-  return { rows: came.length / stride, columns, stride, values };
+  return { rows: came.bytes / numberBytes(came) / stride, columns, stride, values };
 }

@@ -181,5 +181,5 @@ interface Refused {
 
 function ratesText({ device, solver }: AlsProblem): string {
   const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
-  return `rates of ${rates.name}: ${rates.source}; ${formatBytes(rates.link)}/s between host and device, ${formatBytes(rates.memory)}/s in its memory`;
+  return `rates of ${rates.name}: ${rates.source}; ${formatBytes(rates.link)}/s between host and device, ${formatBytes(rates.exchange)}/s exchanged with other devices, ${formatBytes(rates.memory)}/s in its memory`;
 }

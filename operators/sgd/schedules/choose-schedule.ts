@@ -1,6 +1,6 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
-import { reasonForOne } from './device-count.ts';
+import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, PASSED_A_DEVICE, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
+import { reasonForOne, sharedSeconds } from './device-count.ts';
 import { gpuSchedule } from './gpu-schedule.ts';
 import type { SgdParams } from '../params.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
@@ -24,7 +24,7 @@ export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devic
   if (params.schedule === 'auto' && device.kind === 'gpu') {
     const one = gpuSchedule(problem, params, device);
     const [shared] = blocks(problem, params, devices, '');
-    const reason = reasonForOne(problem, params, devices, one, shared);
+    const reason = reasonForOne(problem, params, devices, shared);
     if (reason !== undefined) yield { ...one, reasons: [...one.reasons, reason] };
   }
   yield* blocks(problem, params, devices, params.schedule === 'blocks' ? 'schedule blocks, as asked' : `schedule auto: blocks, the one that ${devices.length} devices share`);
@@ -32,11 +32,18 @@ export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devic
 
 function* blocks(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string): Generator<SgdSchedule> {
   const columns = Math.min(problem.users, problem.items);
+  const [device] = devices;
   const most = Math.max(1, Math.min(columns, MOST_SEGMENTS));
   const least = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
   for (let segments = least; ; segments = Math.min(most, 2 * segments)) {
     // Narrower segments make little room for all blocks.
-    for (const resident of segments <= 2 * least ? [true, false] : [false]) yield blocksSchedule(problem, params, devices, why, segments, resident);
+    if (segments === least) yield fastest(problem, params, device, PASSED_A_DEVICE.map((each) => blocksSchedule(problem, params, devices, why, Math.min(most, Math.max(LEAST_SEGMENTS, each * devices.length)), true)));
+    yield blocksSchedule(problem, params, devices, why, segments, false);
     if (segments === most) return;
   }
+}
+
+function fastest(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, schedules: readonly SgdSchedule[]): SgdSchedule {
+  const seconds = schedules.map((schedule) => sharedSeconds(problem, params, device, schedule));
+  return schedules[seconds.indexOf(Math.min(...seconds))];
 }

@@ -2,23 +2,45 @@ import { type DeviceInfo, SOFTWARE_MARK } from '../../../engine/plan/device-info
 import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
 import type { SgdParams } from '../params.ts';
 import type { ScheduleProblem, SgdSchedule } from './schedule.ts';
-
-/** Seconds of a step on one H200, a + b k: tiles at k = 64 and 128; and by Hogwild!, whose columns come from memory. */
-const STEP = { base: 1.4e-11, perFeature: 3.2e-13, hogwild: 2.1e-12 } as const;
-
-/** Bytes a second of segments that go up to a device and come down, by one thread: measured at k = 64 and 128 on two H200. */
-const MOVED_A_SECOND = 2.2e9;
+import { tileShape } from './tiles.ts';
 
 /**
- * The reason to step all ratings on one GPU where there are several: their segments of columns go through host memory, which takes longer than the steps that it saves. Undefined where
- * several save time.
+ * Seconds of each feature on one H200: of a row that comes to a tile, and of a step by Hogwild!, whose columns come from memory too. Measured at k = 64 and 128 on the shapes of Netflix
+ * and YahooMusic; with biases teams are wider and fewer.
  */
-export function reasonForOne({ ratings }: ScheduleProblem, { rank }: SgdParams, devices: readonly DeviceInfo[], one: SgdSchedule, blocks: SgdSchedule): string | undefined {
-  const moved = blocks.deviceBlocks?.movedBytes;
-  if (ratings === undefined || moved === undefined || devices.some(({ ownMemory, description }) => !ownMemory || description.endsWith(SOFTWARE_MARK))) return undefined;
-  const seconds = (kind: SgdSchedule['kind'] | 'tile') => ratings * (kind === 'hogwild' ? STEP.hogwild * rank : STEP.base + STEP.perFeature * rank);
-  const alone = seconds(one.kind);
-  const shared = (seconds(blocks.deviceBlocks?.steps ?? 'tile') + (2 * moved) / MOVED_A_SECOND) / devices.length;
-  if (shared < alone) return undefined;
-  return `one of ${devices.length} devices: an epoch takes about ${formatMilliseconds(1000 * alone)} there, and ${formatMilliseconds(1000 * shared)} on all of them, which send ${formatBytes(moved)} of columns up and down`;
+const FEATURE = { tile: { plain: 0.85e-12, biases: 2.3e-12 }, hogwild: { plain: 2.1e-12, biases: 2.8e-12 } } as const;
+
+/** Bytes a second that a device sends while it receives as many, and seconds of a block beside its steps: measured on two H200. */
+const PASSED = { bytesASecond: 5.5e9, perBlock: 5e-4 } as const;
+
+/** Share of an epoch that several devices must save: they take memory, and the seconds are estimates. */
+const SAVES = 0.15;
+
+/** The seconds of an epoch on several devices: those of the steps, or of the columns that pass from one to the other at the same time. */
+export function sharedSeconds(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, { rowBands, columnBands, deviceBlocks }: SgdSchedule): number {
+  const steps = stepSeconds(problem, params, device, { rowBands, columnBands }) / rowBands;
+  const passed = (deviceBlocks?.movedBytes ?? 0) / rowBands / PASSED.bytesASecond;
+  // The first segment passes behind its steps, and the last one is stepped behind its passing.
+  return Math.max(steps, passed + (2 * steps) / columnBands) + PASSED.perBlock * columnBands;
+}
+
+/** The seconds in which one device would step all blocks of a grid. A row of a block comes to each tile that has ratings of it. */
+function stepSeconds({ users, items, ratings = 0 }: ScheduleProblem, params: SgdParams, device: DeviceInfo, { rowBands, columnBands }: Pick<SgdSchedule, 'rowBands' | 'columnBands'>): number {
+  const how = params.biases ? 'biases' : 'plain';
+  const own = ratings / (rowBands * columnBands);
+  const tiles = params.schedule === 'hogwild' ? undefined : tileShape({ columns: Math.ceil(Math.min(users, items) / columnBands), ratings: own }, params, device)?.tiles;
+  if (tiles === undefined) return ratings * params.rank * FEATURE.hogwild[how];
+  const most = (Math.max(users, items) / rowBands) * tiles;
+  return rowBands * columnBands * most * (1 - Math.exp(-own / most)) * params.rank * FEATURE.tile[how];
+}
+
+/** The reason to step all ratings on one GPU where there are several: steps and passed columns take longer there. Undefined where several save time. */
+export function reasonForOne(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], shared: SgdSchedule): string | undefined {
+  const { ratings } = problem;
+  const { deviceBlocks } = shared;
+  if (ratings === undefined || !deviceBlocks?.resident || devices.some(({ ownMemory, description }) => !ownMemory || description.endsWith(SOFTWARE_MARK))) return undefined;
+  const alone = stepSeconds(problem, params, devices[0], { rowBands: 1, columnBands: 1 });
+  const together = sharedSeconds(problem, params, devices[0], shared);
+  if (together < (1 - SAVES) * alone) return undefined;
+  return `one of ${devices.length} devices: an epoch takes about ${formatMilliseconds(1000 * alone)} there, and ${formatMilliseconds(1000 * together)} on all of them, which pass ${formatBytes(deviceBlocks.movedBytes)} of columns on`;
 }

@@ -18,11 +18,11 @@ const LEAST_BANDS = 8;
 export interface DeviceBlocks {
   /** The kernel that steps the ratings of a block. */
   readonly steps: 'tile' | 'hogwild';
-  /** True where all blocks of ratings stay on their devices; else two at a time are there. */
+  /** True where all blocks of ratings, and all segments of columns, stay on their devices; else two blocks at a time are there, and segments come from host memory. */
   readonly resident: boolean;
   /** Columns of the widest segment, about. */
   readonly width: number;
-  /** Bytes of column segments that go to devices in an epoch, and as many that come back. */
+  /** Bytes of column segments that go to devices in an epoch, and as many that come from them. */
   readonly movedBytes: number;
 }
 

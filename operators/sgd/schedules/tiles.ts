@@ -32,7 +32,7 @@ const TEAMS_A_COLUMN = 4;
 /** Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps are lost. */
 const FEATURES_A_LANE = 16;
 
-/** Features of 16 bytes in float16. */
+/** Features of a piece: 16 bytes in float16. */
 const PIECE = 8;
 
 /** The storage of factors while they are stepped. */

@@ -168,7 +168,7 @@ describe.each(['zstd', 'snappy', 'gzip', 'brotli', 'lz4_raw', 'uncompressed'])('
 describe('one row group', () => {
   beforeAll(() => write('large', 'CODEC zstd'));
 
-  test('is read a window at a time, whatever its size, and the decoder is not asked', async () => {
+  test('is read a window at a time, and not by the decoder', async () => {
     const columns = { user: Int32Array.from({ length: ROWS }, (_, i) => i), long: BigInt64Array.from({ length: ROWS }, (_, i) => BigInt(i)) };
     const table = tableFromArrays(columns);
     const writer = await (await parquetBackend()).create(path('windows'), table.schema, { codec: 'uncompressed', rowGroupSize: ROWS, dictionary: false });

@@ -84,22 +84,22 @@ function hostOf(devices: readonly DeviceInfo[]): DeviceInfo {
 export function listsOfRun({ bound, keep }: BoundProblem, fates: readonly ('best' | 'good' | 'diverged')[]): { readonly name: string; readonly steps: readonly Step[] }[] {
   const start = expand(bound, contracts, 'start', {});
   const lists = [{ name: 'start', steps: start.steps }];
-  let [good, best] = [start.versions, start.versions];
+  let [good, best, bestRound] = [start.versions, start.versions, 0];
   let number = 1;
   for (const fate of fates) {
     const kept = keptOf(keep, good, best);
     const round = expand(bound, contracts, 'round', good, { number, params: { rate: 0.1, epoch: number, next: number + 1 } }, kept);
-    lists.push({ name: `round ${number}`, steps: round.steps }, { name: `measure ${number}`, steps: expand(bound, contracts, 'measure', round.versions).steps });
+    lists.push({ name: `round ${number}`, steps: round.steps }, { name: `measure ${number}`, steps: expand(bound, contracts, 'measure', round.versions, { number }).steps });
     if (fate === 'diverged' && keep.start) {
       lists.push({ name: 'free', steps: expandFree(bound, contracts, 'free', round.versions, kept) });
       continue;
     }
     good = round.versions;
-    if (fate === 'best' || !keep.best) best = good;
+    if (fate === 'best' || !keep.best) [best, bestRound] = [good, number];
     for (const old of kept) lists.push({ name: 'free', steps: expandFree(bound, contracts, 'free', old, [good, best]) });
     number++;
   }
-  lists.push({ name: 'end', steps: expand(bound, contracts, 'end', best).steps });
+  lists.push({ name: 'end', steps: expand(bound, contracts, 'end', best, { number: bestRound }).steps });
   lists.push({ name: 'last', steps: expandFree(bound, contracts, 'free', good, good === best ? [] : [best]) });
   if (good !== best) lists.push({ name: 'last', steps: expandFree(bound, contracts, 'free', best, []) });
   return lists;

@@ -119,7 +119,7 @@ export class RecordingDevice implements Device {
     await this.#turn();
     const { shape, partition } = found;
     // As a GPU gives rows for another.
-    if (wire && this.info.ownMemory && (shape?.layout ?? partition?.layout ?? 'factors') === 'factors') return { layout: 'wire-rows', rows: shape?.rows ?? partition?.rows ?? 0, columns: { values: new Float32Array(wire.take(found.bytes)) } };
+    if (wire && this.info.ownMemory && (shape?.layout ?? partition?.layout ?? 'factors') === 'factors') return { layout: 'wire-rows', rows: shape?.rows ?? partition?.rows ?? 0, columns: { values: new Float32Array(wire.take(found.bytes) as SharedArrayBuffer) } };
     return partition ?? { layout: shape?.layout ?? 'factors', rows: shape?.rows ?? 0, columns: { values: sharedArray(Float32Array, (shape?.rows ?? 0) * (shape?.columns ?? 0)) } };
   }
 

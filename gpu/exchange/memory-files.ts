@@ -1,0 +1,70 @@
+import { closeSync, openSync, statfsSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FileMemory } from '../../engine/partition.ts';
+import type { FileMemories } from '../../engine/run/device.ts';
+
+/** The folder in which Linux keeps files in memory. */
+const FOLDER = '/dev/shm';
+
+/** Bytes of a piece, which one thread copies at a time. */
+export const PIECE_BYTES = 2 << 20;
+
+/** Files of one memory: writes to one file wait for each other. */
+const FILES = 8;
+
+/** The share of the room there that may be taken. */
+const SHARE = 0.5;
+
+let made = 0;
+
+/** Files in memory without names: they end with the process, or when they are closed. */
+export class MemoryFiles implements FileMemories {
+  readonly #open: number[] = [];
+  readonly #folder: string;
+  /** Bytes that may still be taken, once that is known. */
+  #room: number | undefined;
+
+  constructor(folder = FOLDER) {
+    this.#folder = folder;
+  }
+
+  make(bytes: number): FileMemory | undefined {
+    this.#room ??= roomOf(this.#folder);
+    if (bytes > this.#room) return undefined;
+    const files: number[] = [];
+    try {
+      const count = Math.min(FILES, Math.ceil(bytes / PIECE_BYTES));
+      while (files.length < count) files.push(unnamedFile(this.#folder));
+    } catch {
+      // The system has no such folder, or no more files: an array serves.
+      for (const file of files) closeSync(file);
+      this.#room = 0;
+      return undefined;
+    }
+    this.#room -= bytes;
+    this.#open.push(...files);
+    return { files, pieceBytes: PIECE_BYTES, bytes };
+  }
+
+  close(): void {
+    for (const file of this.#open.splice(0)) closeSync(file);
+    this.#room = undefined;
+  }
+}
+
+function roomOf(folder: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return SHARE * bavail * bsize;
+  } catch {
+    return 0;
+  }
+}
+
+function unnamedFile(folder: string): number {
+  made++;
+  const path = join(folder, `factorflow-${process.pid}-${made}`);
+  const file = openSync(path, 'wx+', 0o600);
+  unlinkSync(path);
+  return file;
+}
