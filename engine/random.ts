@@ -31,18 +31,7 @@ export function uniform(u32: number): number {
   return (u32 + 0.5) * 2 ** -32;
 }
 
-/**
- * Two independent standard normal numbers from two u32 (Box-Muller), written to out[at] and out[at + 1]:
- * sqrt(-2 ln u) (cos 2πv, sin 2πv). The tails end at |z| = 6.8, where 32 bits end.
- */
-export function gaussianPair(u1: number, u2: number, out: Float32Array | Float64Array, at: number): void {
-  const radius = Math.sqrt(-2 * Math.log(uniform(u1)));
-  const angle = 2 * Math.PI * uniform(u2);
-  out[at] = radius * Math.cos(angle);
-  out[at + 1] = radius * Math.sin(angle);
-}
-
-/** One standard normal number from two u32: the first of the pair. */
+/** One standard normal number from two u32 (Box-Muller): sqrt(-2 ln u) cos 2πv. The tails end at |z| = 6.8, where 32 bits end. */
 export function gaussian(u1: number, u2: number): number {
   return Math.sqrt(-2 * Math.log(uniform(u1))) * Math.cos(2 * Math.PI * uniform(u2));
 }

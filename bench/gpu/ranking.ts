@@ -10,7 +10,8 @@
 import { parseArgs } from 'node:util';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
-import { CounterRandom, gaussianPair } from '../../engine/random.ts';
+import { gaussianPair } from '../../cpu/reference/draw.ts';
+import { CounterRandom } from '../../engine/random.ts';
 import { Session } from '../../index.ts';
 import { PositiveRanks } from '../../operators/evaluation/ranking/rank-positives.ts';
 import { rankedTest, userValues } from '../../operators/evaluation/ranking/ranked-test.ts';

@@ -1,6 +1,6 @@
 /**
- * Rows of normal numbers, each a function of a row's 64-bit key and the number's place: engine/random.ts in vectors, by float64 arithmetic that both builds do alike. Its
- * numbers are those of engine/random.ts but for the last bits of float64, since ln, sin and cos are fdlibm's polynomials for reduced arguments.
+ * Rows of normal numbers, each a function of a row's 64-bit key and the number's place: cpu/reference/draw.ts in vectors, by float64 arithmetic that both builds do alike. Its
+ * numbers are those of its twin but for the last bits of float64, since ln, sin and cos are fdlibm's polynomials for reduced arguments.
  */
 import { VECTOR, WORD } from './simd';
 
