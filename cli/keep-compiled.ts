@@ -1,10 +1,12 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { cacheFolder } from '../gpu/probe/cache-folder.ts';
+import { cacheFolder, makeFolder } from '../gpu/probe/cache-folder.ts';
 
 /** Keeps the compiled code of modules that are loaded from now on for later runs, below the cache folder; takes that of earlier ones. Without a folder nothing is kept. */
 export function keepCompiled(): void {
   try {
-    enableCompileCache(join(cacheFolder(), 'compiled'));
+    const folder = join(cacheFolder(), 'compiled');
+    makeFolder(folder);
+    enableCompileCache(folder);
   } catch {}
 }

@@ -67,6 +67,9 @@ export class FooterProblem extends Error {
   }
 }
 
+/** Those at the beginning of a file. */
+const MAGIC_BYTES = 4;
+
 function damaged(what: string): FooterProblem {
   return new FooterProblem(`the Parquet file's footer is damaged: ${what}`);
 }
@@ -168,8 +171,11 @@ function columnChunk(chunk: ColumnChunk, { path, element }: Leaf, rowGroup: numb
   if (column !== path) throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
   if (lower(meta_data.type) !== element.physicalType) throw damaged(`column "${column}" is ${element.physicalType} in the schema and ${lower(meta_data.type)} in row group ${rowGroup}`);
   const bytes = count(meta_data.total_compressed_size);
-  const start = Math.min(...[meta_data.data_page_offset, meta_data.dictionary_page_offset].filter((offset) => offset).map(count));
-  if (start + bytes > fileBytes || start < 4) {
+  const offsets = [meta_data.data_page_offset, meta_data.dictionary_page_offset].filter((offset) => offset).map(count);
+  if (offsets.length === 0 && bytes > 0) throw damaged(`column "${column}" of row group ${rowGroup} has ${counted(bytes, 'byte')} and no offset`);
+  // A column without pages, of a row group without rows, lies nowhere.
+  const start = offsets.length === 0 ? MAGIC_BYTES : Math.min(...offsets);
+  if (start + bytes > fileBytes || start < MAGIC_BYTES) {
     throw new FooterProblem(`the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would lie at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`);
   }
   return {

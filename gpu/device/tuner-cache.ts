@@ -1,10 +1,10 @@
 /** A cache of the kernels that were measured fastest: one JSON file in the user's cache folder. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cacheFolder } from '../probe/cache-folder.ts';
+import { cacheFolder, makeFolder } from '../probe/cache-folder.ts';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { TunedVariant } from '../update/choose.ts';
 
@@ -42,7 +42,7 @@ export class TunerCache {
     const content: CacheFile = { format: FORMAT, version: this.#version, entries: { ...(await this.#read()), [key]: tuned } };
     const unfinished = `${this.file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}`;
     try {
-      await mkdir(dirname(this.file), { recursive: true });
+      makeFolder(dirname(this.file));
       await writeFile(unfinished, `${JSON.stringify(content, undefined, 1)}\n`);
       await rename(unfinished, this.file);
       return undefined;

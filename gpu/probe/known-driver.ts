@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { release } from 'node:os';
-import { join } from 'node:path';
-import { cacheFolder } from './cache-folder.ts';
+import { dirname, join } from 'node:path';
+import { cacheFolder, makeFolder } from './cache-folder.ts';
 import type { Adapter, ProbeOutcome } from './probe-webgpu.ts';
 import { namesIn, textOf } from './system-files.ts';
 
@@ -53,7 +53,7 @@ export class KnownDrivers {
     if (this.#system === undefined || adapter.isFallback) return;
     const known: KnownDriver = { format: FORMAT, system: this.#system, adapter };
     try {
-      await mkdir(join(this.#file, '..'), { recursive: true });
+      makeFolder(dirname(this.#file));
       await writeFile(this.#file, `${JSON.stringify(known)}\n`);
     } catch {}
   }

@@ -33,9 +33,9 @@ function footerWith(chunk: readonly number[], columns = 1): number[] {
   return [i32Field1, 2, listField1, 0x2c, ...root, ...column, i64Field1, 0, listField1, 0x1c, ...group, 0];
 }
 
-/** ColumnMetaData of an int32 column of no bytes at 4. */
-function metadata(name: string, type = 1): number[] {
-  return [0x3c, i32Field1, type * 2, listField1, 0x15, 0, listField1, 0x18, ...binary(name), i32Field1, 0, i64Field1, 0, i64Field1, 0, i64Field1, 0, 0x26, 8, 0];
+/** ColumnMetaData of an int32 column of `bytes`, 63 at most, at `at`. */
+function metadata(name: string, type = 1, { at = 4, bytes = 0 } = {}): number[] {
+  return [0x3c, i32Field1, type * 2, listField1, 0x15, 0, listField1, 0x18, ...binary(name), i32Field1, 0, i64Field1, 0, i64Field1, 0, i64Field1, 2 * bytes, 0x26, 2 * at, 0];
 }
 
 test('what a footer says', () => {
@@ -44,7 +44,12 @@ test('what a footer says', () => {
   expect(footer.rowGroups).toMatchObject([{ rows: 0, firstRow: 0, columns: [{ column: 'a', codec: 'uncompressed', encodings: ['plain'], start: 4, bytes: 0 }] }]);
 });
 
+test('a column without pages has no offset, as pyarrow writes one without rows and dictionary', () => {
+  expect(decodeFooter(tailOf(footerWith(metadata('a', 1, { at: 0 }))), 100).rowGroups).toMatchObject([{ rows: 0, columns: [{ start: 4, bytes: 0 }] }]);
+});
+
 test.each([
+  ['bytes without an offset', footerWith(metadata('a', 1, { at: 0, bytes: 9 })), /"a" of row group 0 has 9 bytes and no offset/],
   ['an encrypted column in a plain footer', footerWith([0x8c, 0x1c, 0, 0]), /encrypted columns/],
   ['a column in another file', footerWith([0x18, ...binary('b'), ...metadata('a').with(0, 0x2c)]), /in another file/],
   ['a column chunk without metadata', footerWith([]), /no metadata for a column of row group 0/],

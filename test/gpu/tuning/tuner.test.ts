@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import type { TimeVariantsTask } from '../../../gpu/own-tasks.ts';
 import { KernelTuner, type TunedKernels } from '../../../gpu/tuner.ts';
-import { cacheFolder } from '../../../gpu/probe/cache-folder.ts';
+import { cacheFolder, makeFolder } from '../../../gpu/probe/cache-folder.ts';
 import { TunerCache } from '../../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choose.ts';
 import { neighboursOf } from '../../../gpu/update/more-variants.ts';
@@ -183,6 +183,15 @@ describe('the cache of measured kernels', () => {
     expect(cacheFolder({}, 'linux', '/home/a')).toBe(join('/home/a', '.cache', 'factorflow'));
     expect(cacheFolder({}, 'darwin', '/Users/a')).toBe(join('/Users/a', 'Library', 'Caches', 'factorflow'));
     expect(cacheFolder({ LOCALAPPDATA: '/l' }, 'win32', '/u')).toBe(join('/l', 'factorflow', 'Cache'));
+  });
+
+  it('is made with the folders that it lies in, or there is none', () => {
+    makeFolder(join(folder, 'made', 'in', 'made'));
+    makeFolder(join(folder, 'made', 'in', 'made'));
+    expect(existsSync(join(folder, 'made', 'in', 'made'))).toBe(true);
+    writeFileSync(join(folder, 'made', 'file'), '');
+    expect(() => makeFolder(join(folder, 'made', 'file', 'in', 'it'))).toThrow(/ENOTDIR/);
+    if (process.platform === 'linux') expect(() => makeFolder('/proc/none/here')).toThrow(/ENOENT|EACCES/);
   });
 
   it('keeps the entries of several processes, whole', async () => {
