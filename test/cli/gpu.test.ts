@@ -77,7 +77,9 @@ describe.skipIf(noGpu)('--device gpu', () => {
     for (const [schedule, pattern] of [['auto', /\n +6 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +1 x 1 +1 /], ['wavefront', /\n +6 +wave-order +round +cpu .*\n +7 +sgd-epoch +round +gpu:0 +sgd-waves f16 +512 x 256 +1 /]] as const) {
       expect((await factorflow(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
     }
-    expect((await factorflow(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +8 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +4 x 1 +4 .* of segments up, and down\n/);
+    const blocks = [...shape, '--schedule', 'blocks'];
+    expect((await factorflow(...blocks)).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +9 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +4 x 1 +4 .* none\n/);
+    expect((await factorflow(...blocks, '--device-memory', '500MiB')).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +7 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +\d+ x 1 +\d+ .* of segments up, and down\n/);
     // Ratings that do not fit as a whole may fit block by block, but the rows must fit.
     const staged = await factorflow(...shape, '--device-memory', '500MiB');
     expect(staged.stdout).toMatch(/schedule auto: blocks, since schedule tile does not fit the GPU\n.*\n.*blocks of ratings are staged, two at a time(.*\n)* +rejected: schedule tile needs 67\d\.\d MiB/);
