@@ -2,7 +2,7 @@
 import { fstatSync, mkdtempSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toHalf } from '../../engine/half.ts';
 import { type FileMemory, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
@@ -43,11 +43,9 @@ const floats = (came: Partition) => new Float32Array(bytesOf(came).buffer);
 const halves = (came: Partition) => new Uint16Array(bytesOf(came).buffer);
 const filesInMemory = new MemoryFiles();
 const noFiles = filesInMemory.make(1) === undefined;
-if (noFiles) console.log('no files in memory here: rows between GPUs go through arrays alone');
 
-describe.each([['arrays', false], ['files in memory', true]])('rows on their way from one GPU to another, by %s', (_, inFiles) => {
-  const skipped = noGpu || (inFiles && noFiles);
-  if (skipped) return it.skip('no GPU, or no files in memory', () => {});
+describe.skipIf(noGpu !== undefined).each([['arrays', false], ['files in memory', true]])('rows on their way from one GPU to another, by %s', (_, inFiles) => {
+  beforeEach(({ skip }) => skip(inFiles && noFiles, 'there are no files in memory here: rows between GPUs go through arrays'));
   let from: GpuDevice;
   let to: GpuDevice;
   beforeAll(async () => {
