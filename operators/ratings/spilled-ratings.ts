@@ -1,10 +1,9 @@
 import type { PartitionRef } from '../../engine/partition.ts';
-import { type Place, SPILL } from '../../engine/plan/place.ts';
-import { leaveAt } from '../../engine/run/hand-over.ts';
+import { HOST, type Place, SPILL } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { hostDevice } from '../../engine/run/devices.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
+import { deviceAt, hostDevice } from '../../engine/run/devices.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { formatCount } from '../../engine/format.ts';
 import { CapacityError } from '../../engine/errors.ts';
@@ -14,6 +13,7 @@ import { joinParts } from './sorting/join-parts.ts';
 import type { RatingPart } from './sorting/rating-parts.ts';
 
 const STAGE = 'rating-parts';
+const LEAVE = 'leave-ratings';
 
 /** Rows of ratings that may lie in a file, or in several blocks, whose pointers together are float64. */
 export type RatedRows = Pick<RatingBlock, 'ref' | 'ratings'> & RowPointers;
@@ -72,10 +72,33 @@ export function lengthOfRow(ratings: SortedRatings, row: number): number {
   return part === undefined ? 0 : part.offsets[row - part.from + 1] - part.offsets[row - part.from];
 }
 
-/** Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row pointers. */
+/** Bytes of ratings that leave host memory at a time. */
+const LEAVE_BYTES = 2 ** 31;
+
+/**
+ * Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row pointers. `refs`: their names there. The system takes
+ * seconds to take gigabytes back, so they go by and by, and the threads of the CPU, which have seen them, let go of them last.
+ */
 export async function leaveRatings({ parts }: RatingsInParts, refs: readonly PartitionRef[], at: Place, ctx: ExecutionContext): Promise<void> {
-  for (const held of parts.flatMap(({ blocks = [] }) => blocks)) held.block = { ...held.block, indices: new Uint32Array(0), values: new Float32Array(0) };
-  await leaveAt(ctx, at, 'leave-ratings', refs);
+  await deviceAt(ctx.executor, at).leaveHost?.(refs);
+  const [host, names] = [hostDevice(ctx.executor), [...refs]];
+  const blocks = parts.flatMap(({ blocks: own = [] }) => own);
+  while (names.length > 0 || blocks.length > 0) {
+    const steps = new StepList({});
+    const leaving: Given[] = [];
+    for (let bytes = 0; bytes < LEAVE_BYTES && (names.length > 0 || blocks.length > 0); ) {
+      steps.free(LEAVE, HOST, names.splice(0, 1));
+      for (const held of blocks.splice(0, 1)) {
+        const { ref, indices } = held.block;
+        leaving.push([ref, hostForm(held.block), host.info.place]);
+        steps.free(LEAVE, host.info.place, [ref]);
+        bytes += 2 * indices.byteLength;
+        held.block = { ...held.block, indices: new Uint32Array(0), values: new Float32Array(0) };
+      }
+    }
+    await runSteps(steps.steps, ctx, { given: leaving.splice(0) });
+    await host.trim();
+  }
 }
 
 /** Rows and columns of ratings that are in memory. */

@@ -4,12 +4,12 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import { keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
-import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
+import { together } from '../../engine/threads/together.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
@@ -120,7 +120,7 @@ class Loop<Factors> {
     const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
     if (losable && this.#options.copySeconds === undefined) this.#wait = Math.max(this.#wait, handedBytes(training.bound.phases.end, training.bound.datasets) / COPY_RATE / COPY_SHARE);
     const first = this.#copy?.iteration ?? 0;
-    let good = { number: first, versions: await this.#steps(training, 'start', {}) };
+    let good = { number: first, versions: await this.#start(training) };
     let best: State<Factors> = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, factors: this.#copy.best.factors };
     if (!losable) this.#copy = undefined;
     let goodLoss = this.#lossOfCopy(training) ?? (training.startLoss === 'measure' ? (await this.#measure(training, good)).loss : training.startLoss);
@@ -139,7 +139,6 @@ class Loop<Factors> {
       // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
       const measured = await measuring;
-      if (number === first + 1) await training.settled?.(this.#ctx);
       if (measured === undefined) {
         best = good = { number, versions };
         for (const old of kept) await this.#free(training, old, [versions]);
@@ -220,10 +219,10 @@ class Loop<Factors> {
     return training.errors(await runSteps(expand(training.bound, contracts, 'measure', versions, { number }).steps, this.#ctx));
   }
 
-  async #steps(training: Training<Factors>, phase: PhaseName, from: Versions): Promise<Versions> {
-    using _ = this.#ctx.metrics.begin(phase);
-    const { steps, versions } = expand(training.bound, contracts, phase, from);
-    await runSteps(steps, this.#ctx, { given: training.given.splice(0) });
+  async #start(training: Training<Factors>): Promise<Versions> {
+    using _ = this.#ctx.metrics.begin('start');
+    const { steps, versions } = expand(training.bound, contracts, 'start', {});
+    await together(() => runSteps(steps, this.#ctx, { given: training.given.splice(0) }), async () => training.starting?.(this.#ctx));
     return versions;
   }
 

@@ -31,8 +31,8 @@ export interface Training<Factors> {
   accepted?(loss: number): void;
   /** State after the last round that was kept, beside its factors; `prepare` finds it in the copy. */
   course?(): JsonObject;
-  /** Called behind the first round, when the devices have made their lists of the ratings. */
-  settled?(ctx: ExecutionContext): Promise<void>;
+  /** Called when the steps of the start have begun, and done when they have ended. */
+  starting?(ctx: ExecutionContext): Promise<void>;
   /** The factors that the phase `end` handed out; `last`: no round follows. */
   factors(results: StepResults, last: boolean): Factors;
 }
