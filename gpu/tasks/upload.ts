@@ -1,7 +1,8 @@
 import type { RowsTask } from '../../operators/tasks/tasks.ts';
 import type { DeviceBlock } from '../device/resources.ts';
-import { prepareSummed, summingNamed } from '../equations/add-equations.ts';
+import { compileSummed, prepareSummed, summingNamed } from '../equations/add-equations.ts';
 import type { GpuTaskHandler } from '../handler.ts';
+import { fillSlotsKernel } from '../kernels/equations/fill-slots.ts';
 import { variantNamed } from '../update/choose.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
@@ -18,7 +19,11 @@ async function prepareFor(gpu: Gpu, block: DeviceBlock, { kernel, params, biases
   if (name === undefined) throw new Error(`task upload: the device chose no variant of ${kernel}`);
   const whole = { rank, from: 0, to: block.rows };
   if (kernel === 'normal-equations') {
-    await prepareSummed(gpu, block, { ...whole, variant: summingNamed(gpu, name, { rank, biases, implicit: params.implicit !== undefined }) }, columns, biases);
+    const { implicit } = params;
+    const variant = summingNamed(gpu, name, { rank, biases, implicit: implicit !== undefined });
+    // The task that wants a kernel tells what is wrong with it.
+    for (const compiling of [compileSummed(gpu, { variant, rank, implicit }, biases), gpu.compile(fillSlotsKernel, { rank, biases })]) compiling.catch(() => undefined);
+    await prepareSummed(gpu, block, { ...whole, variant }, columns, biases);
     return;
   }
   const { cgBelow, cgSteps, nonnegative } = params;

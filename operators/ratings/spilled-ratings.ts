@@ -1,9 +1,9 @@
-import type { PartitionRef } from '../../engine/partition.ts';
+import { type Partition, partitionBytes, type PartitionRef } from '../../engine/partition.ts';
 import { HOST, type Place, SPILL } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { deviceAt, hostDevice } from '../../engine/run/devices.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { formatCount } from '../../engine/format.ts';
 import { CapacityError } from '../../engine/errors.ts';
@@ -73,32 +73,34 @@ export function lengthOfRow(ratings: SortedRatings, row: number): number {
 }
 
 /** Bytes of ratings that leave host memory at a time. */
-const LEAVE_BYTES = 2 ** 31;
+const LEAVE_BYTES = 2 ** 32;
 
 /**
  * Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row pointers. `refs`: their names there. The system takes
- * seconds to take gigabytes back, so they go by and by, and the threads of the CPU, which have seen them, let go of them last.
+ * seconds to take gigabytes back, so they go by and by, in few collections of garbage.
  */
 export async function leaveRatings({ parts }: RatingsInParts, refs: readonly PartitionRef[], at: Place, ctx: ExecutionContext): Promise<void> {
   await deviceAt(ctx.executor, at).leaveHost?.(refs);
-  const [host, names] = [hostDevice(ctx.executor), [...refs]];
+  const host = hostDevice(ctx.executor);
   const blocks = parts.flatMap(({ blocks: own = [] }) => own);
-  while (names.length > 0 || blocks.length > 0) {
+  while (blocks.length > 0) {
     const steps = new StepList({});
-    const leaving: Given[] = [];
-    for (let bytes = 0; bytes < LEAVE_BYTES && (names.length > 0 || blocks.length > 0); ) {
-      steps.free(LEAVE, HOST, names.splice(0, 1));
-      for (const held of blocks.splice(0, 1)) {
-        const { ref, indices } = held.block;
-        leaving.push([ref, hostForm(held.block), host.info.place]);
-        steps.free(LEAVE, host.info.place, [ref]);
-        bytes += 2 * indices.byteLength;
-        held.block = { ...held.block, indices: new Uint32Array(0), values: new Float32Array(0) };
-      }
-    }
+    const leaving: ReturnType<typeof leftBy> = [];
+    for (let bytes = 0; bytes < LEAVE_BYTES && blocks.length > 0; bytes += partitionBytes(leaving[leaving.length - 1][1])) leaving.push(...leftBy(blocks.splice(0, 1)[0], host.info.place));
+    for (const [ref, , place] of leaving) steps.free(LEAVE, place, [ref]);
     await runSteps(steps.steps, ctx, { given: leaving.splice(0) });
     await host.trim();
   }
+  const steps = new StepList({});
+  steps.free(LEAVE, HOST, refs);
+  await runSteps(steps.steps, ctx);
+}
+
+/** Takes the ratings from a block: as they are known in host memory, and to the threads of the CPU at `place`, which have seen them and collect them together. */
+function leftBy(held: ColumnBlock, place: Place): [ref: PartitionRef, partition: Partition, at: Place][] {
+  const { block } = held;
+  held.block = { ...block, indices: new Uint32Array(0), values: new Float32Array(0) };
+  return [[block.ref, { ...hostForm(block), reused: true }, HOST], [block.ref, hostForm(block), place]];
 }
 
 /** Rows and columns of ratings that are in memory. */

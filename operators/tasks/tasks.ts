@@ -135,7 +135,7 @@ export type RowsTask = { [K in RowsKernel]: { readonly kernel: K; readonly param
 export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
   /**
    * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
-   * to the kernels of a later task as well, which finds that done.
+   * to the kernels of a later task as well, which finds that done, and of normal-equations begins to compile them.
    */
   upload: {
     inputs: { data: PartitionRef };
