@@ -22,6 +22,8 @@ export interface Training<Factors> {
   /** Throws DivergedError for a round whose tasks report that. */
   check(number: number, results: StepResults): void;
   errors(measured: StepResults): TrainingErrors;
+  /** The same from a brief measure and the results of the round that it measures. Undefined where those do not tell them; absent where each measure is whole. */
+  errorsOfRound?(measured: StepResults, round: StepResults): TrainingErrors | undefined;
   /** True where the loss shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;
@@ -31,8 +33,10 @@ export interface Training<Factors> {
   accepted?(loss: number): void;
   /** State after the last round that was kept, beside its factors; `prepare` finds it in the copy. */
   course?(): JsonObject;
-  /** Called when the steps of the start have begun, and done when they have ended. */
+  /** Called when the steps of the start have begun: the first round waits for it as for them. */
   starting?(ctx: ExecutionContext): Promise<void>;
+  /** Called behind the first round, when the devices have made their lists of the ratings. */
+  settled?(ctx: ExecutionContext): Promise<void>;
   /** The factors that the phase `end` handed out; `last`: no round follows. */
   factors(results: StepResults, last: boolean): Factors;
 }
