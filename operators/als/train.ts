@@ -208,7 +208,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, ta
 
 /** The values of the tasks that solve the rows of a side, by part. */
 function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
-  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
+  return (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
 }
 
 /** The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats. */
