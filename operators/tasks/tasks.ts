@@ -310,6 +310,8 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
   'sum-ratings': { block: 'read', rowSums: 'alone' },
   'damped-means': { block: 'read', columnMeans: 'read', rowMeans: 'write' },
+  'sum-columns': { block: 'read', rowMeans: 'read', sums: 'write' },
+  standardize: { block: 'alone' },
   'place-columns': { block: 'read', 'part.*': 'alone' },
   'sgd-block': { block: 'read', order: 'read', rows: 'alone', columns: 'alone', rowSums: 'alone', columnSums: 'alone' },
   'sgd-tiles': { block: 'read', sourceRows: 'read', sourceColumns: 'read', sourceRowSums: 'read', sourceColumnSums: 'read', rows: 'write', columns: 'write', rowSums: 'write', columnSums: 'write' },

@@ -1,3 +1,6 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { passOver } from '../../evaluation/sorted-facts.ts';
+import { hostForm } from '../../ratings/rating-block.ts';
 import { heldBlocks, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 
 /** The scale of SGD: ratings become (r - center) / deviation. */
@@ -15,28 +18,25 @@ export interface RatingScale {
 /** Most of |μ| / deviation without biases, whose factors make the level: steps of larger factors would be too long. Scales of stars have 3 to 6. */
 const MOST_LEVEL = 8;
 
-/** The scale of ratings, in float64 in the order of their rows. `given`: a μ to use in place of the ratings' own, and the least σ. */
+/**
+ * The scale of ratings in memory. Sums are float64 in the order of rows, so that the same ratings in bands have the same bits. `given`: a μ to use in place of the ratings' own, and the
+ * least σ.
+ */
 export function ratingScale(ratings: SortedRatings, centered: boolean, given: { readonly mean?: number; readonly leastDeviation?: number } = {}): RatingScale {
   const blocks = heldBlocks(ratings);
   const own = blocks.reduce((sum, { block: { values } }) => addAll(sum, values), 0) / ratings.ratings;
   const mean = given.mean ?? own;
-  const squares = blocks.reduce((sum, { block: { values } }) => addSquares(sum, values, own), 0);
-  const deviation = Math.sqrt(squares / ratings.ratings);
+  const deviation = Math.sqrt(blocks.reduce((sum, { block: { values } }) => addSquares(sum, values, own), 0) / ratings.ratings);
   // Half the distance between float32 numbers, relative.
   const alike = deviation <= 2 ** -24 * Math.abs(own);
   const least = Math.max(given.leastDeviation ?? 0, centered ? 0 : Math.abs(own) / MOST_LEVEL);
   return { mean, center: centered ? mean : 0, deviation: Math.max(least, alike ? Math.abs(own) || 1 : deviation), alike };
 }
 
-/** Puts ratings on the scale, in place: only for ratings that no device has been given yet. Gives Σ r² on the scale. */
-export function standardize(ratings: SortedRatings, { center, deviation }: RatingScale): number {
-  return heldBlocks(ratings).reduce((squares, { block: { values } }) => {
-    for (let k = 0; k < values.length; k++) {
-      values[k] = (values[k] - center) / deviation;
-      squares += values[k] * values[k];
-    }
-    return squares;
-  }, 0);
+/** Puts ratings on the scale, in place: only for ratings that no device but the CPU has been given yet. Gives Σ r² on the scale. */
+export async function standardize(ratings: SortedRatings, { center, deviation }: RatingScale, ctx: ExecutionContext): Promise<number> {
+  const slices = await passOver(ratings, ctx, ({ block }, give) => ({ kernel: 'standardize', inputs: {}, outputs: { block: give('block', hostForm(block)) }, params: { center, deviation } }));
+  return slices.reduce((sum, { squares }) => sum + squares, 0);
 }
 
 function addAll(sum: number, values: Float32Array): number {
