@@ -119,6 +119,9 @@ export interface DataTasks {
    */
   'sum-columns': { inputs: { block: PartitionRef; rowMeans?: PartitionRef }; outputs: { sums: PartitionRef }; params: Rows & { readonly columns: number; readonly mean?: number }; values: None };
 
+  /** Sums the ratings numbered [from, to) in a block in their order, in float64, or the squares of their differences to `apart`. Values: `sum`. */
+  'sum-values': { inputs: { block: PartitionRef }; outputs: None; params: Rows & { readonly apart?: number }; values: { sum: number } };
+
   /** Puts the ratings of the rows [from, to) on a scale: (r - center) / deviation, as float32. Output, in place: `block`. Values: `squares` = Σ of their squares, in float64. */
   standardize: { inputs: None; outputs: { block: PartitionRef }; params: Rows & { readonly center: number; readonly deviation: number }; values: { squares: number } };
 

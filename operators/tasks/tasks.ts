@@ -311,6 +311,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'sum-ratings': { block: 'read', rowSums: 'alone' },
   'damped-means': { block: 'read', columnMeans: 'read', rowMeans: 'write' },
   'sum-columns': { block: 'read', rowMeans: 'read', sums: 'write' },
+  'sum-values': { block: 'read' },
   standardize: { block: 'alone' },
   'place-columns': { block: 'read', 'part.*': 'alone' },
   'sgd-block': { block: 'read', order: 'read', rows: 'alone', columns: 'alone', rowSums: 'alone', columnSums: 'alone' },

@@ -9,6 +9,7 @@ import { rowsOfBlock } from '../../operators/ratings/rating-block.ts';
 import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
 import { ofParts, partOfBlocks } from '../../operators/ratings/spilled-ratings.ts';
 import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { ratingScale, standardize } from '../../operators/sgd/data/standardize.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { ratingFacts } from '../support/slow-facts.ts';
 
@@ -44,6 +45,22 @@ describe('the facts of sorted ratings', () => {
       expect(Math.abs(facts.deviation - deviation)).toBeLessThanOrEqual(1e-12 * Math.abs(mean));
       const found = await sortedMeans(blocks.byUser, facts, ctx);
       for (const side of ['rows', 'columns'] as const) found[side].forEach((value, at) => Math.abs(value - means[side][at]) <= 1e-5 || expect(value).toBe(means[side][at]));
+    });
+  });
+
+  it('have a scale of the same bits in one block and in bands, near that of one pass', async () => {
+    await Holdings.within(session.context(), async (ctx) => {
+      const { byUser: block } = await buildRatingBlocks(await new RatingInput({}).index(session.from(ratingBatches(long, 100_000)), undefined, ctx), 'keep', ctx);
+      const bands = [0, 17, 500_000, 1_048_500].map((from, at, cuts) => ({ from, to: cuts[at + 1] ?? block.rows }));
+      const parts = ofParts(bands.map(({ from, to }, partition) => partOfBlocks(from, [{ firstColumn: 0, block: rowsOfBlock(block, from, to, { name: 'scaled', partition, version: 0 }) }])));
+      const scale = await ratingScale(block, true, {}, ctx);
+      expect(await ratingScale(parts, true, {}, ctx)).toEqual(scale);
+      const mean = block.values.reduce((sum, value) => sum + value, 0) / block.ratings;
+      expect(Math.abs(scale.mean / mean - 1)).toBeLessThan(1e-12);
+      expect(Math.abs(scale.deviation / Math.sqrt(block.values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / block.ratings) - 1)).toBeLessThan(1e-12);
+      const expected = block.values.map((value) => (value - scale.center) / scale.deviation);
+      expect(Math.abs((await standardize(parts, scale, ctx)) / block.ratings - 1)).toBeLessThan(1e-6);
+      expect(block.values).toEqual(expected);
     });
   });
 

@@ -1,3 +1,4 @@
+import { addValues } from '../../../engine/add-values.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
@@ -76,6 +77,12 @@ export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
     }
   }
   return { rows: offsets[to] - offsets[from], partitions: { sums: { layout: 'column-sums', rows: columns, columns: { sums, counts } } } };
+};
+
+/** See `sum-values` of KernelTasks. */
+export const sumValues: TaskHandler<'sum-values'> = (scope) => {
+  const { from, to, apart } = scope.params;
+  return { rows: to - from, values: { sum: addValues(0, (scope.partition('block').columns.values as Float32Array).subarray(from, to), apart) } };
 };
 
 /** See `standardize` of KernelTasks. */

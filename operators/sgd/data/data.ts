@@ -67,7 +67,7 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
   const { byUser: ratings, extra } = await (options.bands === undefined ? buildUserBlock(relabelled, options.duplicates, ctx) : buildUserBands(relabelled, options.duplicates, options.bands, ctx));
   const earlier = options.means && blockMeans(options.means, labels, rows);
   const facts = await rowFacts(ratings, relabelled.itemCounts.length, rows, earlier, ctx);
-  const scale = ratingScale(ratings, biases, options);
+  const scale = await ratingScale(ratings, biases, options, ctx);
   const squares = await standardize(ratings, scale, ctx);
   const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
   phase.end(indexed.rows);
