@@ -115,7 +115,7 @@ describe('imports', () => {
       done.add(open.pop() ?? '');
     };
     visit('cli/main.ts');
-    expect(done).toContain('cli/sessions/run-training.ts');
+    expect(done).toContain('cli/commands/train.ts');
     expect(circles).toEqual([]);
   });
 
