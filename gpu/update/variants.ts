@@ -10,7 +10,7 @@ import { vectorStepKernel } from '../kernels/vectors/vector-step.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
-import { paddedRank } from '../kernels/normal-equations/slots.ts';
+import { paddedRank, tilesOf } from '../kernels/normal-equations/slots.ts';
 import { admitsFused, FULL_REGISTERS, multipliesHalf } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
@@ -79,7 +79,7 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
   if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
   return tensorVariants(info, shape)
-    .map((variant) => ({ ...variant, fused: variant.fused && { ...variant.fused, halfA: multipliesHalf(shape, 'int8') } }))
+    .map((variant) => ({ ...variant, fused: variant.fused && { ...variant.fused, halfA: multipliesHalf(shape, 'int8'), ...(tilesOf(rank) === 7 && !biases ? { room: 6 } : {}) } }))
     .filter(({ fused }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, halfA: fused.halfA }))
     .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));
 }

@@ -28,7 +28,7 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
     });
   }
 
-  for (const [rank, halfA, biases] of [[33, true, false], [48, true, true], [33, false, true]] as const) {
+  for (const [rank, halfA, biases] of [[33, true, false], [48, true, true], [33, false, true], [64, false, true], [64, false, false]] as const) {
     it(`solve from 8 bits at rank ${rank}${halfA ? ', with A in float16' : ''}${biases ? ', with biases' : ''}`, async () => {
       const problem = ratedProblem({ rank, biases, precision: 'int8', lengths });
       const error = await updateError(gpu, updateInt8Kernel, { rank, biases, halfA }, problem, { scale: 1024, expectation: { steps: 4, exactTo: -1 }, precision: 'int8' });

@@ -36,14 +36,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let end = part.y + part.z;
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
-{%- for pass in passes %}
-  var next_{{ pass }} = vec4<u32>();
 {%- if IMPLICIT %}
+{%- for pass in passes %}
   var rated_{{ pass }} = 0u;
-{%- endif %}
 {%- endfor %}
-{%- if CENTRE %}
-  var next_bias = 0.0;
 {%- endif %}
   var coming = vec2<u32>();
   if (thread < BIN) {

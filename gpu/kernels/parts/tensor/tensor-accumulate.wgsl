@@ -22,6 +22,12 @@ with AHEAD those of the first bin are there.
     var t_part = 0.0;
 {%- endif %}
 {%- unless AHEAD %}
+{%- for pass in passes %}
+    var next_{{ pass }} = vec4<u32>();
+{%- endfor %}
+{%- if CENTRE %}
+    var next_bias = 0.0;
+{%- endif %}
     {
       let slot = 0u;
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
