@@ -78,7 +78,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', CENTRE: false, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', HALF_A: false, CENTRE: false, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};

@@ -55,6 +55,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let is_feature = thread < RANK;
   let own_scale = scales[min(thread, PADDED - 1u)];
 {%- endif %}
+{%- unless HALF_A %}
+{%- for r in (0..3) %}
+  var next_{{ r }} = vec4<u32>();
+{%- endfor %}
+{%- endunless %}
   var coming = vec2<u32>();
   let stride = size.x * size.y;
   var number = id.y * size.x + id.x;
@@ -106,7 +111,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var x = next_x;
     var b = 0.0;
 {%- endif %}
-    {% render 'parts/int8-accumulate', tile_count: TILES, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+    {% render 'parts/int8-accumulate', HALF_A: HALF_A, tile_count: TILES, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
 {%- if HALF_A %}
     // They arrive while A is on its way.
 {%- for e in elements %}

@@ -36,10 +36,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let end = part.y + part.z;
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
-{%- if IMPLICIT %}
 {%- for pass in passes %}
+  var next_{{ pass }} = vec4<u32>();
+{%- if IMPLICIT %}
   var rated_{{ pass }} = 0u;
+{%- endif %}
 {%- endfor %}
+{%- if CENTRE %}
+  var next_bias = 0.0;
 {%- endif %}
   var coming = vec2<u32>();
   if (thread < BIN) {
@@ -48,7 +52,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-accumulate', CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+  {% render 'parts/tensor-accumulate', HALF_A: false, CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {

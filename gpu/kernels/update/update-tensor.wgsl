@@ -54,6 +54,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let own_line = thread & 15u;
   let is_feature = thread < RANK;
 {%- endif %}
+{%- unless HALF_A %}
+{%- for pass in passes %}
+  var next_{{ pass }} = vec4<u32>();
+{%- endfor %}
+{%- if CENTRE %}
+  var next_bias = 0.0;
+{%- endif %}
+{%- endunless %}
   var coming = vec2<u32>();
   let stride = groups.x * groups.y;
   var number = group.y * groups.x + group.x;
@@ -98,7 +106,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var x = next_x;
     var b = 0.0;
 {%- endif %}
-    {% render 'parts/tensor-accumulate', CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', HALF_A: HALF_A, CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
 {%- if HALF_A %}
     // They arrive while A is on its way.
 {%- for e in elements %}

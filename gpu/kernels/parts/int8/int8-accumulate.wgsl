@@ -1,7 +1,7 @@
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. The rings hold the ratings of the first two bins, `coming` those
 of the third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows
-of theta are loaded.
+of theta are loaded into next_*; these are variables of a row where A goes back to the tensor cores, which leaves registers for another workgroup, and of the caller elsewhere, where they cost time so.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<i32, 16, 16>(0);
@@ -9,9 +9,11 @@ of theta are loaded.
 {%- if BIASES %}
     var t_part = 0.0;
 {%- endif %}
+{%- if HALF_A %}
 {%- for r in (0..3) %}
     var next_{{ r }} = vec4<u32>();
 {%- endfor %}
+{%- endif %}
     {
       let ahead = 0u;
       {% render 'parts/int8-gather' %}
