@@ -70,6 +70,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(vectorProductsKernel, [
     { rank: 512, precision: 'f16', biases: true, first: true, threads: 64, lanes: 16, width: 32 },
     { rank: 264, precision: 'f32', biases: false, first: false, threads: 64, lanes: 32, width: 32 },
+    { rank: 100, precision: 'f32', biases: false, apart: true, first: false, threads: 64, lanes: 8, width: 32 },
   ]),
   sample(partProductsKernel, [
     { rank: 100, biases: true, implicit: false, first: true },
@@ -84,6 +85,7 @@ export const kernelSamples: readonly KernelSample[] = [
     { rank: 100, biases: true, halfA: false },
     { rank: 64, biases: true, halfA: false },
     { rank: 200, biases: false, halfA: true },
+    { rank: 100, biases: false, halfA: true, room: 6 },
   ]),
   sample(columnMaximaKernel, [{ rank: 100 }]),
   sample(toInt8Kernel, [{ rank: 100 }]),
@@ -101,6 +103,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(updateTensorKernel, [
     { rank: 100, bin: 32, biases: true, halfA: true },
     { rank: 64, bin: 32, biases: false, halfA: false },
+    { rank: 136, bin: 32, biases: false, halfA: true, room: 13 },
   ]),
   sample(solveCgRegistersKernel, [
     { rank: 100, halfA: true, biases: true, half: true },

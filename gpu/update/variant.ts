@@ -1,11 +1,11 @@
 import type { ImplicitWeights, RowRegularization } from '../../operators/tasks/tasks.ts';
 import type { NormalEquationsParams } from '../kernels/normal-equations/normal-equations.ts';
 
-/** The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in each step of CG. */
+/** The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in each step of CG; `byRow`: parts name their rows, not the rows' places in a batch. */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
   | { readonly kernel: 'int8' }
-  | { readonly kernel: 'vectors'; readonly threads: number; readonly lanes: number; readonly width: number }
+  | { readonly kernel: 'vectors'; readonly threads: number; readonly lanes: number; readonly width: number; readonly byRow?: boolean }
   | ({ readonly kernel: 'tiled' } & Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases' | 'implicit'>);
 
 /** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */
@@ -16,9 +16,10 @@ export interface UpdateVariant {
   readonly sum: SumKernel;
   /**
    * Rows of up to `longest` ratings are solved by CG in the kernel that sums them on tensor cores; `workgroups` walk the list. `halfA`: CG multiplies A/n in float16 there as
-   * well (cuMF_ALS, section 4.2), else A stays in registers in float32.
+   * well (cuMF_ALS, section 4.2), else A stays in registers in float32. `room`: tiles of A/n that pass
+   * through workgroup memory together. `gathers`: precision in which it gathers θ.
    */
-  readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number; readonly halfA: boolean };
+  readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number; readonly gathers: 'f16' | 'int8'; readonly halfA: boolean; readonly room?: number };
   /** Longest row that is solved by its dual system on tensor cores (32 or 64); 0 for none. */
   readonly short: number;
   /** Rows short enough for workgroup memory are solved by CG without A. */
