@@ -62,12 +62,12 @@ function homeOf(block: RatingBlock, side?: SideGrid): SortedRatings {
 export async function boundSgd({ rows, columns, test, devices }: ProblemShape, given: Partial<SgdParams>, change: (schedule: SgdSchedule) => SgdSchedule = (schedule) => schedule): Promise<BoundProblem> {
   const params = checkSgdParams({ biases: false, ...given });
   const data = sgdProblem(rows, columns);
-  const profile = { users: rows.length, items: columns, ratings: data.block.ratings, ...(test ? { testRatings: data.block.ratings } : {}) };
+  const profile = { users: rows.length, items: columns, ratings: data.ratings.ratings, ...(test ? { testRatings: data.ratings.ratings } : {}) };
   const planOn = { compute: devices, host: hostOf(devices) };
   const plan = planSgd(profile, params, planOn, { schedule: change(scheduleOf(planSgd(profile, params, planOn))) });
   const tests = test ? blockOfRows(rows, 'tests') : undefined;
   const executor = new LocalExecutor([new RecordingDevice(hostOf(devices))]);
-  for (const block of [data.block, ...(tests ? [tests] : [])]) executor.devices[0].put(block.ref, { layout: 'rating-block', rows: block.rows, columns: { offsets: block.offsets, indices: block.indices, values: block.values } });
+  for (const block of [data.ratings, ...(tests ? [tests] : [])]) executor.devices[0].put(block.ref, { layout: 'rating-block', rows: block.rows, columns: { offsets: block.offsets, indices: block.indices, values: block.values } });
   const laid = await layOut(data, tests, scheduleOf(plan), params.seed, contextOf(executor));
   const made = bindSgd(plan, params, data, laid);
   return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
