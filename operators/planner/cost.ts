@@ -1,5 +1,5 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
-import { type AlsGrid, isInBlocks, otherSide, type Side, sides, verticalParts } from '../als/plan/grid.ts';
+import { type AlsGrid, hasGramOfParts, isInBlocks, otherSide, type Side, sides, verticalParts } from '../als/plan/grid.ts';
 import { type AlsProblem, isHalfOnly } from '../als/plan/problem.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from './device-rates.ts';
 import { blockBytes, factorBytes } from './sizes.ts';
@@ -88,8 +88,8 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
 }
 
 /** The seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts, beside all other work. */
-export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver }: Costed, q: number): number {
-  return implicitPrefs && devices > 1 && device.ownMemory ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
+export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed, side: Side, q: number): number {
+  return implicitPrefs && devices > 1 && device.ownMemory && hasGramOfParts(grid, side, devices) ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
 }
 
 function costOfHalf(problem: Costed, side: Side): IterationCost {
@@ -118,7 +118,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   if (ratings !== 'device') staged += blockBytes(rows[side], nz) / d;
   if (ratings === 'spill') spilled += blockBytes(rows[side], nz);
   const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const unhidden = (UNHIDDEN * exchanged) / rates.exchange + gramSeconds(problem, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  const unhidden = (UNHIDDEN * exchanged) / rates.exchange + gramSeconds(problem, side, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
   return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
 }
 

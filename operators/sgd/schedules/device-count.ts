@@ -28,7 +28,7 @@ export function sharedSeconds(problem: ScheduleProblem, params: SgdParams, devic
 function stepSeconds({ users, items, ratings = 0 }: ScheduleProblem, params: SgdParams, device: DeviceInfo, { rowBands, columnBands }: Pick<SgdSchedule, 'rowBands' | 'columnBands'>): number {
   const how = params.biases ? 'biases' : 'plain';
   const own = ratings / (rowBands * columnBands);
-  const tiles = params.schedule === 'hogwild' ? undefined : tileShape({ columns: Math.ceil(Math.min(users, items) / columnBands), ratings: own }, params, device)?.tiles;
+  const tiles = params.schedule === 'hogwild' ? undefined : tileShape({ rows: Math.ceil(Math.max(users, items) / rowBands), columns: Math.ceil(Math.min(users, items) / columnBands), ratings: own }, params, device)?.tiles;
   if (tiles === undefined) return ratings * params.rank * FEATURE.hogwild[how];
   const most = (Math.max(users, items) / rowBands) * tiles;
   return rowBands * columnBands * most * (1 - Math.exp(-own / most)) * params.rank * FEATURE.tile[how];

@@ -29,6 +29,10 @@ const THREADS = 1024;
 const LEAST_RATINGS = 256;
 const TEAMS_A_COLUMN = 4;
 
+/** Least ratings for each team where all tiles that are stepped at once have a team for so many rows at most. */
+const FEWEST_RATINGS = 128;
+const ROWS_A_TEAM = 24;
+
 /** Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps are lost. */
 const FEATURES_A_LANE = 16;
 
@@ -97,7 +101,7 @@ function halfTeam(pieces: number): number {
  * in the last wave. A tile has at most four teams for each of its columns, and no more than its ratings keep busy. Undefined where
  * there would be too many tiles, or where one column does not fit.
  */
-export function tileShape({ columns, ratings }: { readonly columns: number; readonly ratings: number }, params: SgdParams, device: DeviceInfo): TileShape | undefined {
+export function tileShape({ rows, columns, ratings }: { readonly rows: number; readonly columns: number; readonly ratings: number }, params: SgdParams, device: DeviceInfo): TileShape | undefined {
   const { limits } = device;
   if (limits === undefined) return undefined;
   const features = params.rank + (params.biases ? 2 : 0);
@@ -109,7 +113,9 @@ export function tileShape({ columns, ratings }: { readonly columns: number; read
   const tiles = Math.min(columns, WAVE * waves);
   if (tiles > MOST_TILES) return undefined;
   const places = Math.ceil(columns / tiles);
-  const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
+  const each = ratings / tiles;
+  // Many rows are seldom stepped by two teams at once.
+  const busy = Math.max(Math.ceil(each / LEAST_RATINGS), Math.min(Math.ceil(each / FEWEST_RATINGS), Math.floor(rows / (WAVE * ROWS_A_TEAM))));
   const teams = Math.max(1, Math.min(Math.floor(Math.min(mostThreads, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
   return { tiles, places, lanes, threads: teams * lanes, precision, arithmetic };
 }
