@@ -3,7 +3,7 @@ export { addNormalEquations, addDiagonal } from './normal-equations';
 export { solveCholesky } from './solve/cholesky';
 export { solveDual } from './solve/dual';
 export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
-export { accumulateRow, solveAccumulated, updateRows } from './update';
+export { accumulateRow, objectiveOf, solveAccumulated, updateRows } from './update';
 export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
 export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';

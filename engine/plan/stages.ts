@@ -122,6 +122,8 @@ export interface Stage {
   /** The place of each part, or of each row of a grid, or of each of its blocks, row-major. */
   readonly at: readonly Place[];
   readonly work: Work;
+  /** Of the phase `measure`: left out of a measure that is brief, whose figures the tasks of the round have given. */
+  readonly brief?: 'left out';
   /** Stages in a row that name the same pipeline go through it part by part, not one stage behind the other, so that an exchange of one part goes on beside the computation of the next. */
   readonly pipeline?: string;
   /** A description for printing: "update tensor-f16 cg(6)". */

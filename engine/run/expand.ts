@@ -22,7 +22,7 @@ export interface Expanded {
  */
 export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseName, versions: Versions, round: Round = { number: 0 }, keep: readonly Versions[] = []): Expanded {
   const expansion = new Expansion(bound, contracts, versions, round, keep);
-  const stages = bound.phases[phase];
+  const stages = bound.phases[phase].filter(({ brief }) => !round.brief || brief === undefined);
   for (let at = 0; at < stages.length; ) {
     const end = endOfPipeline(stages, at);
     expansion.stages(stages.slice(at, end), stages.slice(end));

@@ -13,10 +13,11 @@ import type { StageParts } from './stage-parts.ts';
 import { type Leaving, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
-/** One round: its number, from 1, and the parameters that its tasks may take. */
+/** One round: its number, from 1, and the parameters that its tasks may take; `brief`: it is measured without the stages that a brief measure leaves out. */
 export interface Round {
   readonly number: number;
   readonly params?: JsonObject;
+  readonly brief?: boolean;
 }
 
 interface Use {

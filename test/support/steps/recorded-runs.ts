@@ -65,7 +65,7 @@ export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, 
   const data = alsProblem(problem.rows, problem.columns, problem.test ? problem.rows : undefined);
   const profile = { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings, ...(data.test ? { testRatings: data.test.ratings } : {}) };
   const plan = (compute: readonly DeviceInfo[]) => planAls(profile, params, { compute, host: recording.host });
-  const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds: 0, level: { mean: 3, deviation: 1 } }, ctx);
+  const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds: 0, level: { mean: 3, deviation: 1, columns: new Float32Array(problem.columns) } }, ctx);
   return { recording, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
 
