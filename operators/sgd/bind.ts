@@ -227,8 +227,8 @@ class Binding {
     const { rows, columns } = this.#laid.bands;
     const ratings = Math.ceil(this.#data.ratings.ratings / (rows.length * columns.length));
     return {
-      perPart: rows.map(({ from, to }, r) => {
-        const shape = tileShape({ rows: to - from, columns: width, ratings }, this.#params, this.#compute[r]);
+      perPart: rows.map((_, r) => {
+        const shape = tileShape({ columns: width, ratings }, this.#params, this.#compute[r]);
         if (shape === undefined) throw new Error(`the tiles of a segment of ${width} columns do not fit ${this.#compute[r].place}`);
         const { tiles, lanes, threads, precision, arithmetic } = shape;
         return { tiles, lanes, threads, precision, arithmetic };

@@ -50,7 +50,7 @@ export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devi
   const rowBands = Math.max(1, Math.min(devices.length * (bandsADevice ?? 1), rowCount));
   const blockRatings = Math.ceil(ratings / (rowBands * columnBands));
   const width = Math.ceil(columnCount / columnBands);
-  const shape = tileShape({ rows: Math.ceil(rowCount / rowBands), columns: width, ratings: blockRatings }, params, device);
+  const shape = tileShape({ columns: width, ratings: blockRatings }, params, device);
   const [rowBytes, columnBytes] = [rowCount, columnCount].map((count) => factorBytes(count, features, device.strideStep));
   const passedBytes = (rowBands - (stays ? 1 : 1 / rowBands)) * (precision === 'f16' ? columnBytes / 2 : columnBytes);
   const movedBytes = bandsADevice !== undefined ? (rowsStaged ? rowBytes : 0) : resident ? passedBytes : rowBands * columnBytes;

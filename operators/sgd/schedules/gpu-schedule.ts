@@ -39,7 +39,7 @@ export function gpuSchedule({ users, items, ratings = Number.POSITIVE_INFINITY }
     const waves = `${workers} x ${columnBands} blocks, a band of rows for each of ${workers} teams of ${lanes} threads; ${columnBands} waves an epoch, in each of which no two teams have the same band of columns`;
     return { kind: 'wavefront', workers, rows, rowBands: workers, columnBands, lanes, precision, reasons: ['schedule wavefront, as asked', waves] };
   }
-  const shape = params.schedule === 'hogwild' ? undefined : tileShape({ rows: rowCount, columns: columnCount, ratings }, params, device);
+  const shape = params.schedule === 'hogwild' ? undefined : tileShape({ columns: columnCount, ratings }, params, device);
   if (shape !== undefined) {
     const why = asked ?? 'schedule auto: tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the memory of a workgroup';
     return { kind: 'tile', workers: (shape.tiles * shape.threads) / shape.lanes, rows, rowBands: 1, columnBands: 1, tile: shape, precision, reasons: [why, describeTiles(shape, features, device.strideStep)] };

@@ -29,10 +29,6 @@ const THREADS = 1024;
 const LEAST_RATINGS = 256;
 const TEAMS_A_COLUMN = 4;
 
-/** Least ratings for each team where all tiles that are stepped at once have a team for so many rows at most. */
-const FEWEST_RATINGS = 128;
-const ROWS_A_TEAM = 24;
-
 /** Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps are lost. */
 const FEATURES_A_LANE = 16;
 
@@ -70,7 +66,7 @@ function teamShape(features: number, stride: number, precision: 'f32' | 'f16', l
   const lanes = powerOfTwo(halfTeam(stride / PIECE), limits);
   const tail = hasTail(features, stride, lanes);
   const each = tail ? Math.floor(features / PIECE / lanes) : Math.ceil(stride / PIECE / lanes);
-  return { lanes, threads: lanes < 4 || each > 4 ? 512 : each > 2 ? (tail ? 640 : 768) : THREADS, arithmetic: 'f16' };
+  return { lanes, threads: lanes < 4 || each > 4 || tail ? 512 : each > 2 ? 768 : THREADS, arithmetic: 'f16' };
 }
 
 /** True where a row's pieces in memory do not come out even in a team, but those of its features do, apart from at most one more pair of features for each thread. */
@@ -101,7 +97,7 @@ function halfTeam(pieces: number): number {
  * in the last wave. A tile has at most four teams for each of its columns, and no more than its ratings keep busy. Undefined where
  * there would be too many tiles, or where one column does not fit.
  */
-export function tileShape({ rows, columns, ratings }: { readonly rows: number; readonly columns: number; readonly ratings: number }, params: SgdParams, device: DeviceInfo): TileShape | undefined {
+export function tileShape({ columns, ratings }: { readonly columns: number; readonly ratings: number }, params: SgdParams, device: DeviceInfo): TileShape | undefined {
   const { limits } = device;
   if (limits === undefined) return undefined;
   const features = params.rank + (params.biases ? 2 : 0);
@@ -113,9 +109,7 @@ export function tileShape({ rows, columns, ratings }: { readonly rows: number; r
   const tiles = Math.min(columns, WAVE * waves);
   if (tiles > MOST_TILES) return undefined;
   const places = Math.ceil(columns / tiles);
-  const each = ratings / tiles;
-  // Many rows are seldom stepped by two teams at once.
-  const busy = Math.max(Math.ceil(each / LEAST_RATINGS), Math.min(Math.ceil(each / FEWEST_RATINGS), Math.floor(rows / (WAVE * ROWS_A_TEAM))));
+  const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
   const teams = Math.max(1, Math.min(Math.floor(Math.min(mostThreads, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
   return { tiles, places, lanes, threads: teams * lanes, precision, arithmetic };
 }
