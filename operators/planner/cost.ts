@@ -23,9 +23,9 @@ const IMPLICIT = 1.13;
 
 /**
  * Seconds of a part's Gram matrix, in those of a part that goes or comes: it is fetched, put at the other devices and added there after the part is solved, and the other side's kernels wait for the sum of
- * all. Fitted to the time of an iteration with eight parts on two H200s.
+ * all. Fitted to the time of an iteration with three parts of users on two H200s.
  */
-const GRAM = 1.4;
+const GRAM = 2.3;
 
 type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'> & { readonly grid: AlsGrid };
 
