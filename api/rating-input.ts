@@ -76,12 +76,12 @@ export class RatingInput {
     return andThen(plan, new SelectRatings(columns, this.onBadRows));
   }
 
-  /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
-  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inParts = false }: IndexingOptions = {}): Promise<IndexedRatings> {
+  /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. `inBands`: more than one block may be, within the memory budget. */
+  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inParts = false, inBands = false }: IndexingOptions & { readonly inBands?: boolean } = {}): Promise<IndexedRatings> {
     const selected = this.selected(ratings.plan);
     const { ids, timestamps } = await this.#types(ratings, ctx.signal);
     const { maximum, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
-    const maximumRows = inParts ? Number.MAX_SAFE_INTEGER : Math.min(maximum, blockLimit.ratings);
+    const maximumRows = inParts ? Number.MAX_SAFE_INTEGER : inBands ? maximum : Math.min(maximum, blockLimit.ratings);
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
     if (totalRows !== undefined && this.onBadRows === 'error' && !inParts) requireRows(totalRows, ids, ratings.session);

@@ -45,8 +45,8 @@ function sgdPlan(): BoundPlan {
   const bands = evenRanges(rows, 16);
   const part = (r: number, c: number) => ({ ref: { name: `grid/${r}`, partition: c, version: 0 }, partition: { layout: 'rating-block', rows: rows / 16, columns: { indices: new Uint32Array(ratings / 256) } }, ratings: ratings / 256 });
   const side = (name: 'users' | 'items') => ({ name, ids: keys, labels: { label: new Uint32Array(rows), order: new Uint32Array(rows) } });
-  const data = { rows: side('users'), columns: side('items'), block: whole, columnOffsets: whole.offsets, scale: { mean: 3, center: 0, deviation: 1 }, squares: 1, duplicates: 0 };
-  const laid = { bands: { rows: bands, columns: bands }, whole: { ref: whole.ref, partition: { layout: 'rating-block', rows, columns: { offsets: whole.offsets, indices: whole.indices, values: whole.values } }, ratings }, blocks: bands.map((_, r) => bands.map((__, c) => part(r, c))) };
+  const data = { rows: side('users'), columns: side('items'), ratings: whole, columnOffsets: whole.offsets, scale: { mean: 3, center: 0, deviation: 1 }, squares: 1, duplicates: 0 };
+  const laid = { bands: { rows: bands, columns: bands }, ratings: [{ ref: whole.ref, partition: { layout: 'rating-block', rows, columns: { offsets: whole.offsets, indices: whole.indices, values: whole.values } }, ratings }], blocks: bands.map((_, r) => bands.map((__, c) => part(r, c))) };
   return bindSgd(plan, params, data, laid).bound;
 }
 

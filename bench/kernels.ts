@@ -87,7 +87,8 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   const bias = values + 4 * count;
   const x = bias + size;
   const vectors = x + size;
-  const matrix = vectors + 4 * size;
+  const objective = vectors + 5 * size;
+  const matrix = objective + size;
   const work = matrix + size * stride;
   new Uint32Array(memory.buffer, indices, count).forEach((_, k, all) => (all[k] = (k * 7) % Math.min(n, 500)));
   new Float32Array(memory.buffer, values, count).forEach((_, k, all) => (all[k] = 1 + ((k * 37) % 11)));
@@ -116,11 +117,11 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   const taken = time(() => kernels.takeEquations(equations, size, rank, 0, matrix));
   print('to equations and back', `${(packed * 1e3).toFixed(1)} + ${(taken * 1e3).toFixed(1)} us/row`, '');
   const short = rank / 2;
-  const dual = time(() => kernels.solveDual(theta, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors));
+  const dual = time(() => kernels.solveDual(theta, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors, objective));
   print(`dual, ${short} ratings`, `${(dual * 1e3).toFixed(1)} us/row`, '');
   const free = time(() => {
     start.fill(0);
-    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, 0, 0, 0, x, 6, 0, work, vectors);
+    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, 0, 0, 0, x, 6, 0, work, vectors, objective);
   });
   print('cg, 6 steps', `${((free / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(7 * 4 * rank * count, free));
 }

@@ -1,6 +1,7 @@
 import { UsageError } from '../engine/errors.ts';
 import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
 import type { SearchKernels } from './search-kernels.ts';
+import type { VectorKernels } from './vector-kernels.ts';
 
 export type KernelBuild = 'relaxed-simd' | 'simd';
 
@@ -11,7 +12,7 @@ export type KernelBuild = 'relaxed-simd' | 'simd';
  * row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against the number of rows. A
  * kernel keeps no state, and its result depends on its arguments alone.
  */
-export interface Kernels extends SearchKernels {
+export interface Kernels extends SearchKernels, VectorKernels {
   /** A (upper triangle, stride x stride), b and, where `sums` is not 0, Σ θ of `count` > 0 ratings; added when `accumulate` is 1. work: 34 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,
@@ -46,12 +47,13 @@ export interface Kernels extends SearchKernels {
     matrix: number,
     transposed: number,
     work: number,
+    objective: number,
   ): 0 | 1;
-  /** CG on a formed A (upper triangle), warm-started from x. work: 3 * size + 128 bytes. */
-  solveFormed(matrix: number, size: number, b: number, x: number, steps: number, work: number): void;
+  /** CG on a formed A (upper triangle), warm-started from x. work: 3 * size + 128 bytes. objective: where the float64 xᵀA x - 2 bᵀx goes, as in solveDual and solveMatrixFree. */
+  solveFormed(matrix: number, size: number, b: number, x: number, steps: number, work: number, objective: number): void;
   /**
    * CG without A over count > 0 ratings; the panels of the first `kept` (a positive multiple of 8) are kept between passes.
-   * panels: `size` bytes for each of min(kept, count rounded up to 8), 16 * size more when count > kept; work: 3 * size + 128 bytes.
+   * panels: `size` bytes for each of min(kept, count rounded up to 8), and 8 * size more; work: 3 * size + 128 bytes.
    * sums: 0, or where Σ θ goes for a row's bias, of which `weight` is c and `total` is t. With `settles` 1 where the residual is as small as
    * exact solves leave it, else 0.
    */
@@ -71,10 +73,11 @@ export interface Kernels extends SearchKernels {
     settles: 0 | 1,
     panels: number,
     work: number,
+    objective: number,
   ): 0 | 1;
   /**
    * Half an iteration over `rows` rows with their ratings in memory. Gives the first row without a finite solution, or -1. `shifts`:
-   * Float32[rows]; `ownShifts` and `biases`: Float32[rows] for biases, or 0.
+   * Float32[rows]; `ownShifts` and `biases`: Float32[rows] for biases, or 0. `objective`: a float64 that the rows' objectives are added to, see the task `update`.
    */
   updateRows(
     theta: number,
@@ -94,6 +97,7 @@ export interface Kernels extends SearchKernels {
     settles: 0 | 1,
     workspace: number,
     workspaceBytes: number,
+    objective: number,
   ): number;
   /**
    * The rows of the task `initialize`: of `rank` normal numbers with length `norm`, plus `shift`, as functions of keys (low, high: Uint32[rows]), which the seed's halves are mixed into.
@@ -127,6 +131,8 @@ export interface Kernels extends SearchKernels {
   accumulateRow(theta: number, size: number, indices: number, values: number, count: number, biased: 0 | 1, accumulate: 0 | 1, workspace: number): void;
   /** Solves the accumulated row; 0 when the solution is not finite. `weight`: c of its bias, or 0; `total`: t; `bias`: its place. */
   solveAccumulated(size: number, rank: number, shift: number, weight: number, total: number, bias: number, output: number, previous: number, exact: 0 | 1, steps: number, workspace: number): 0 | 1;
+  /** The place in a workspace of the last solved row's objective, a float64. */
+  objectiveOf(workspace: number, size: number): number;
   /** Adds the workspace's A, b and, when `biased` is 1, Σ θ to a row of equations (operators/tasks/equation-tasks.ts), whose n grows by `count` and t by `total`. */
   addToEquations(equations: number, size: number, rank: number, count: number, total: number, biased: 0 | 1, workspace: number): void;
   /** Writes a row of equations to the workspace, for solveAccumulated and its likes. */
@@ -150,6 +156,7 @@ export interface Kernels extends SearchKernels {
     output: number,
     previous: number,
     workspace: number,
+    objective: number,
   ): number;
   /** solveAccumulated with solveNonnegative. */
   solveAccumulatedNonnegative(size: number, rank: number, shift: number, weight: number, total: number, bias: number, output: number, previous: number, workspace: number): 0 | 1;
@@ -191,6 +198,7 @@ export interface Kernels extends SearchKernels {
     anchored: 0 | 1,
     workspace: number,
     workspaceBytes: number,
+    objective: number,
   ): number;
   /** accumulateRow with targets and weights. */
   accumulateImplicit(theta: number, size: number, indices: number, targets: number, weights: number, count: number, accumulate: 0 | 1, workspace: number): void;

@@ -36,6 +36,8 @@ import { splitBlock, splitPairs } from './tasks/loading/split-parts.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
+import { addProducts, addResiduals } from './tasks/vectors/add-vectors.ts';
+import { beginGradients, endGradients, stepGradients } from './tasks/vectors/take-steps.ts';
 import { waveOrder } from './tasks/sgd/wave-order.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
@@ -45,6 +47,11 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   update,
   'normal-equations': normalEquations,
   'solve-equations': solveEquations,
+  'add-residuals': addResiduals,
+  'add-products': addProducts,
+  'begin-gradients': beginGradients,
+  'step-gradients': stepGradients,
+  'end-gradients': endGradients,
   'add-rows': addRows,
   'place-rows': placeRows,
   'squared-error': squaredError,

@@ -18,6 +18,7 @@ export type ProgressEvent =
       readonly seconds: number;
       readonly loss: number;
       readonly trainRmse?: number;
+      readonly fromSolve?: true;
       readonly testRmse?: number;
       readonly testMae?: number;
       /** Further measures by name. */

@@ -16,7 +16,7 @@ import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
+import { inUnit, levelInUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
@@ -165,7 +165,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (home.kind === 'spill' || indexed.rows > LARGE) await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: { mean: facts.mean / unit, deviation: facts.deviation / unit }, checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: levelInUnit(facts, unit), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const [result, { means, baselines }] = before === undefined ? await together(train, judged) : [await train(), before];
   options.continued?.kept?.(result.raw());
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);

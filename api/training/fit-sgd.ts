@@ -30,7 +30,7 @@ import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
 import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
 import { type GivenPlan, ifFits, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
-import { budgetOf, type ContinuedFit, loadedOnce, makeRoom, noteBytes, ownBlock } from './kept-ratings.ts';
+import { budgetOf, type ContinuedFit, isKept, loadedOnce, makeRoom, noteBytes, ownBlock, ownRatings } from './kept-ratings.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './plans/memory-budget.ts';
 import type { Model } from '../model.ts';
@@ -88,9 +88,15 @@ async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionCont
   return { users, items, ratings: count, input: describeInput(ratings.plan) };
 }
 
+/** False where ratings stay in one block: those that are kept from fit to fit, and those with which a model goes on. */
+function mayBeInBands({ start }: SgdFit, ratings: Dataset): boolean {
+  return start === undefined && !isKept(ratings);
+}
+
 /** Ratings numbered, among a model's ids where there is one, and the details that a plan needs. */
-async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
-  const own = await input.index(ratings, options.validation, ctx);
+async function indexFit(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
+  const { input, start, stepLambda } = fit;
+  const own = await input.index(ratings, options.validation, ctx, { inBands: mayBeInBands(fit, ratings) });
   const widened = start && (await widenRatings(own, start, ctx));
   const indexed = widened?.indexed ?? own;
   const { users, items, itemCounts, userCounts } = indexed;
@@ -119,37 +125,39 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   const expected = planCheckpoints(planSgd(profile, params, devices, details), checkpoints?.interval);
   requireBudget(expected, budgetOf(ratings));
   noteBytes(ratings, form, expected);
+  const bands = scheduleOf(expected).inBands ? scheduleOf(expected) : undefined;
   const from = start && widened && continueFrom(start, widened, params);
-  const loadedData = await loadedOnce(ratings, `${form} data`, () => loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx));
-  const data = { ...loadedData, block: await ownBlock(ratings, loadedData.block, ctx) };
+  const loadedData = await loadedOnce(ratings, `${form} data`, () => loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened), bands: bands?.rowBands }, ctx));
+  const data = { ...loadedData, ratings: await ownRatings(ratings, loadedData.ratings, ctx) };
   const ratingDeviation = fit.startDeviation ?? data.scale.deviation;
   if (from) await solveNewRows(from, data, { params, deviation: ratingDeviation }, ctx);
   input.tellDuplicates(data.duplicates, ctx);
   const { validation } = options;
   const test = validation && (await loadedOnce(validation, form, () => validationOf(validation, fit, indexed, data, ctx)));
   const looked = lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: hasMeans(fit) ? meansByPosition(data) : undefined, test, update: start !== undefined }, ctx);
-  const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
+  const known = { ...profile, ratings: data.ratings.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);
   const replan = (compute: readonly DeviceInfo[]) => planCheckpoints(planSgd(known, steps, { ...devices, compute }, details), checkpoints?.interval);
   const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, read]);
-  const before = await checkpoints?.begin(await fingerprintOf({ users, items, ratings: data.block, test: test?.block }, ctx), sgdMatrices(data, steps));
+  const before = await checkpoints?.begin(await fingerprintOf({ users, items, ratings: data.ratings, test: test?.block }, ctx), sgdMatrices(data, steps));
   const scheduleIn = (one: GivenPlan) => plannedSchedule(one, [known, read], params, devices);
   const schedule = given ? scheduleIn(given) : before && (await ifFits(() => scheduleIn(before)));
-  const chosen = schedule ? { ...details, schedule } : details;
+  // Ratings in bands have been sorted for that schedule.
+  const used = schedule ?? bands;
+  const chosen = used ? { ...details, schedule: used } : details;
   const plan = planCheckpoints(planSgd(known, steps, devices, chosen), checkpoints?.interval);
   checkpoints?.planned(plan, before);
   if (given) requireFits(given, [plan, planSgd(read, steps, devices, chosen)]);
-  const used = scheduleOf(plan);
-  const convergence = convergenceReport({ ...known, itemCounts, userCounts }, used);
-  ctx.events({ type: 'note', text: `schedule ${used.kind}: ${convergence.text}` });
+  const convergence = convergenceReport({ ...known, itemCounts, userCounts }, scheduleOf(plan));
+  ctx.events({ type: 'note', text: `schedule ${scheduleOf(plan).kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */

@@ -2,7 +2,8 @@
 import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
 import { strideOf } from '../../gpu/device/resources.ts';
 import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
-import type { SgdData } from '../../operators/sgd/data/data.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { oneBlock, type SgdData } from '../../operators/sgd/data/data.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 
 /** The rules of `bytesOfEpoch`, for the text above a table. */
@@ -14,7 +15,8 @@ const visits = new WeakMap<SgdData, Map<string, number>>();
 
 /** Bytes read and written by the kernels of one epoch. */
 export function bytesOfEpoch(data: SgdData, { kind, precision = 'f32', tile, columnBands, workers }: SgdSchedule, rank: number): number {
-  const { block, columnOffsets } = data;
+  const { columnOffsets } = data;
+  const block = oneBlock(data);
   const columns = columnOffsets.length - 1;
   const stride = strideOf(rank);
   const row = stride * (precision === 'f16' ? 2 : 4);
@@ -30,12 +32,12 @@ export function bytesOfEpoch(data: SgdData, { kind, precision = 'f32', tile, col
 function visitsOf(data: SgdData, key: string, partOf: () => Uint32Array): number {
   const known = visits.get(data) ?? new Map<string, number>();
   visits.set(data, known);
-  const found = known.get(key) ?? countVisits(data, partOf());
+  const found = known.get(key) ?? countVisits(oneBlock(data), partOf());
   known.set(key, found);
   return found;
 }
 
-function countVisits({ block: { rows, offsets, indices } }: SgdData, partOf: Uint32Array): number {
+function countVisits({ rows, offsets, indices }: RatingBlock, partOf: Uint32Array): number {
   const last = new Int32Array(partOf.reduce((most, part) => Math.max(most, part), 0) + 1).fill(-1);
   let count = 0;
   for (let row = 0; row < rows; row++) {
@@ -49,11 +51,11 @@ function countVisits({ block: { rows, offsets, indices } }: SgdData, partOf: Uin
   return count;
 }
 
-function tileOfColumns({ block }: SgdData, columns: number, tiles: number): Uint32Array {
-  return dealColumns(block.indices, columns, tiles).placeOf.map((place) => place & 0xffff);
+function tileOfColumns(data: SgdData, columns: number, tiles: number): Uint32Array {
+  return dealColumns(oneBlock(data).indices, columns, tiles).placeOf.map((place) => place & 0xffff);
 }
 
-function bandOfColumns(columnOffsets: Int32Array, bands: number): Uint32Array {
+function bandOfColumns(columnOffsets: SgdData['columnOffsets'], bands: number): Uint32Array {
   const bandOf = new Uint32Array(columnOffsets.length - 1);
   balancedRanges(columnOffsets, bands, 0).forEach(({ from, to }, band) => bandOf.fill(band, from, to));
   return bandOf;

@@ -60,7 +60,7 @@ export class SgdTraining {
     this.#test = test;
     this.#counts = counts;
     this.#ctx = ctx;
-    this.description = `${computeDevice(ctx.executor).info.description}: ${counts.users} users, ${counts.items} items, ${data.block.ratings} ratings, ${test.ratings} test pairs; loaded in ${seconds.toFixed(1)} s`;
+    this.description = `${computeDevice(ctx.executor).info.description}: ${counts.users} users, ${counts.items} items, ${data.ratings.ratings} ratings, ${test.ratings} test pairs; loaded in ${seconds.toFixed(1)} s`;
   }
 
   /** Opens the GPU and loads a data set that `factorflow generate` wrote. */
@@ -86,7 +86,7 @@ export class SgdTraining {
   async prepare({ tile, workers, lanes, bands, ...named }: SgdSetting): Promise<SgdRun> {
     const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, biases: false, ...named });
     if (params.biases) throw new Error('the ratings of this bench are scaled for training without biases');
-    const profile = { ...this.#counts, ratings: this.data.block.ratings, testRatings: this.#test.ratings };
+    const profile = { ...this.#counts, ratings: this.data.ratings.ratings, testRatings: this.#test.ratings };
     const devices = planDevices(this.#ctx.executor);
     const chosen = scheduleOf(planSgd(profile, params, devices));
     const grid = bands && { rowBands: bands[0], columnBands: bands[1], workers: bands[0] };

@@ -47,7 +47,7 @@ export function trainingJson({ model, training, adapter, resume, options, totalS
     // Null where there was no checkpoint.
     ...(resume ? { resumedFrom: training.resumedFrom ? { ...training.resumedFrom } : null } : {}),
     duplicates: training.duplicates,
-    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse, testMetrics }) => ({ iteration, seconds, loss, trainRmse, testRmse, ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}) })),
+    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, fromSolve, testRmse, testMetrics }) => ({ iteration, seconds, loss, trainRmse, ...(fromSolve ? { fromSolve } : {}), testRmse, ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}) })),
     // A test RMSE is undefined when the model knows no pair of the test set.
     ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),

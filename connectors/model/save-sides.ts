@@ -46,7 +46,7 @@ export async function saveSides(directory: string, sides: readonly SavedSide[], 
   });
   const steps = new StepList(writeFactorsContract);
   for (const { side, part } of parts) {
-    const { parts: _arrays, ...rows } = sides[side].table.factors;
+    const { parts: _arrays, order: _places, ...rows } = sides[side].table.factors;
     steps.task(STAGE, place, { kernel: 'write-factors', inputs: { ids: ref('ids', side), factors: ref('factors', side) }, outputs: {}, params: { ...part, ...rows } satisfies WrittenPart });
   }
   await Holdings.within({ executor, metrics, signal, events: noEvents }, async (held) => void (await runSteps(steps.steps, held, { given })));

@@ -32,7 +32,7 @@ const WANTED_PARTS = 64;
 export type FactorPart = { readonly file: string; readonly from: number; readonly to: number };
 
 /** The parameters of the task: the part, and the side's RowParts without its arrays. */
-export type WrittenPart = FactorPart & { readonly rows: number; readonly columns: number; readonly tail?: NonNullable<RowParts['tail']>; readonly scale?: NonNullable<RowParts['scale']> };
+export type WrittenPart = FactorPart & { readonly rows: number; readonly columns: number; readonly tail?: NonNullable<RowParts['tail']>; readonly scale?: NonNullable<RowParts['scale']>; readonly lead?: 0 | 1 };
 
 /** The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has the same files. */
 export function factorParts(rows: number, rank: number): { readonly name: string; readonly from: number; readonly to: number }[] {
@@ -60,7 +60,7 @@ export async function writeFactorPart({ ids, factors }: WrittenTable, { file, fr
 }
 
 /**
- * The task write-factors: `factors` (layout factor-rows: `values.0`, `own.0`, `values.1`, ... Float32, see RowParts) and `ids` (layout ids: `values`, or `offsets` and `bytes` of
+ * The task write-factors: `factors` (layout factor-rows: `values.0`, `own.0`, `values.1`, ... Float32, and `order`, see RowParts) and `ids` (layout ids: `values`, or `offsets` and `bytes` of
  * text) to a part file, which WrittenPart describes. Values: `bytes` of the file.
  */
 export const writeFactorsContract: TaskContracts = { 'write-factors': { ids: 'read', factors: 'read' } };
@@ -69,10 +69,10 @@ export const writeFactorsContract: TaskContracts = { 'write-factors': { ids: 're
 export function sharedSide({ ids, factors }: WrittenTable): { readonly ids: Partition; readonly factors: Partition } {
   const rows = idCount(ids);
   const columns: Partition['columns'] = ids.type === 'utf8' ? { offsets: shared(ids.offsets), bytes: shared(ids.bytes) } : { values: shared(ids.values) };
-  return { ids: { layout: 'ids', rows, columns }, factors: { layout: 'factor-rows', rows, columns: Object.fromEntries(factors.parts.flatMap(({ values, own }, part) => [[`values.${part}`, shared(values)], ...(own ? [[`own.${part}`, shared(own)]] : [])])) } };
+  return { ids: { layout: 'ids', rows, columns }, factors: { layout: 'factor-rows', rows, columns: { ...Object.fromEntries(factors.parts.flatMap(({ values, own }, part) => [[`values.${part}`, shared(values)], ...(own ? [[`own.${part}`, shared(own)]] : [])])), ...(factors.order && { order: shared(factors.order) }) } } };
 }
 
-function shared<T extends Int32Array | BigInt64Array | Float32Array | Uint8Array>(values: T): T {
+function shared<T extends Int32Array | Uint32Array | BigInt64Array | Float32Array | Uint8Array>(values: T): T {
   if (values.buffer instanceof SharedArrayBuffer) return values;
   const copy = new (values.constructor as new (buffer: SharedArrayBuffer) => T)(new SharedArrayBuffer(values.byteLength));
   copy.set(values as never);
@@ -81,12 +81,13 @@ function shared<T extends Int32Array | BigInt64Array | Float32Array | Uint8Array
 
 /** The handler of the task, in a thread. */
 export async function writeFactorsTask({ params, partition, cancelled }: { readonly params: JsonObject; partition(name: string): Partition; cancelled(): boolean }): Promise<TaskOutcome> {
-  const { rows, columns, tail, scale, ...part } = params as WrittenPart;
-  const stored = partition('factors').columns as Readonly<Record<string, Float32Array | undefined>>;
+  const { rows, columns, tail, scale, lead, ...part } = params as WrittenPart;
+  const { order, ...held } = partition('factors').columns;
+  const stored = held as Readonly<Record<string, Float32Array | undefined>>;
   const parts: RowPart[] = [];
   for (let values = stored['values.0']; values !== undefined; values = stored[`values.${parts.length}`]) parts.push({ values, ...(stored[`own.${parts.length}`] && { own: stored[`own.${parts.length}`] }) });
   const start = sharedClock();
-  const bytes = await writeFactorPart({ ids: idsOf(partition('ids').columns), factors: { rows, columns, parts, ...(tail && { tail }), ...(scale && { scale }) } }, part, cancelled);
+  const bytes = await writeFactorPart({ ids: idsOf(partition('ids').columns), factors: { rows, columns, parts, ...(tail && { tail }), ...(scale && { scale }), ...(lead !== undefined && { lead }), ...(order && { order: order as Uint32Array }) } }, part, cancelled);
   const count = part.to - part.from;
   return { rows: count, bytesDown: bytes, values: { bytes }, spans: [fileSpan('writes', part.file, start, { rows: count, bytes })] };
 }

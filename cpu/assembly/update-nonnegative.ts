@@ -7,10 +7,11 @@
  * that of update.ts; the solver's part lies in what the tiles of A no longer need.
  */
 import { addDiagonal } from './normal-equations';
+import { lower } from './solve/conjugate-gradient';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { solveNonnegative } from './solve/nonnegative';
-import { accumulateRow, gatheredOf, sumsOf, vectorsOf } from './update';
-import { clear, sumOf } from './vectors';
+import { accumulateRow, gatheredOf, objectiveOf, sumsOf, vectorsOf } from './update';
+import { clear, dot, sumOf } from './vectors';
 
 /** Solves the row whose A (without its shift), b and s lie in the workspace, as solveAccumulated does; true when x is a finite solution. */
 export function solveAccumulatedNonnegative(
@@ -29,7 +30,13 @@ export function solveAccumulatedNonnegative(
   if (weight > 0) eliminateBias(workspace, size, b, sums, weight, total);
   addDiagonal(workspace, size, rank, shift);
   const solved = solveNonnegative(workspace, size, rank, b, output, previous, gatheredOf(workspace, size));
-  if (weight > 0) store<f32>(bias, biasOf(size, sums, weight, total, output));
+  const objective = objectiveOf(workspace, size);
+  // A x = b on the features that are not 0.
+  store<f64>(objective, -(<f64>dot(b, output, size)));
+  if (weight > 0) {
+    store<f32>(bias, biasOf(size, sums, weight, total, output));
+    lower(objective, total, weight);
+  }
   return solved;
 }
 
@@ -48,8 +55,10 @@ export function updateRowsNonnegative(
   output: usize,
   previous: usize,
   workspace: usize,
+  objective: usize,
 ): i32 {
   let badRow = -1;
+  let sum = load<f64>(objective);
   const origin = load<i32>(offsets);
   for (let row = 0; row < rows; row++) {
     const start = load<i32>(offsets);
@@ -64,6 +73,7 @@ export function updateRowsNonnegative(
       accumulateRow(theta, size, indices + at, values + at, count, biases != 0, false, workspace);
       const solved = solveAccumulatedNonnegative(size, rank, load<f32>(shifts), weight, total, biases, output, previous, workspace);
       if (!solved && badRow < 0) badRow = row;
+      sum += load<f64>(objectiveOf(workspace, size));
     }
     offsets += 4;
     shifts += 4;
@@ -74,5 +84,6 @@ export function updateRowsNonnegative(
     output += size;
     previous += size;
   }
+  store<f64>(objective, sum);
   return badRow;
 }

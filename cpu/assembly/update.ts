@@ -8,22 +8,25 @@
  *     else, n below f          Cholesky of the dual n x n system
  *     else                     Cholesky of A
  *
+ * A row's objective, xᵀ(A + shift I) x - 2 bᵀx and with biases what β adds, is known to every solver for a sum or two: with Σ r² it is the
+ * row's part of the loss, so that no pass over the ratings is needed for that.
+ *
  * With biases a row's own bias is solved with it, exactly where x is: see solve/eliminate-bias.ts and solve/dual.ts. The ratings have
  * μ and the fixed side's biases taken off.
  *
  * Workspace of one thread, `size` = bytes of a factor row:
  *
  *     matrix     size² / 4              A, or the dual's matrix
- *     vectors    VECTORS * size + 128   b, the solvers' work, and s at the end
+ *     vectors    VECTORS * size + 128   b, the solvers' work, the objective, and s at the end
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
 import { addDiagonal, addNormalEquations, definiteShift } from './normal-equations';
 import { solveCholesky } from './solve/cholesky';
-import { behindPanels, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { behindPanels, lower, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { PANEL } from './solve/panels';
-import { allFinite, clear, copy, sumOf } from './vectors';
+import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
 
@@ -44,6 +47,12 @@ export function gatheredOf(workspace: usize, size: usize): usize {
 @inline
 export function sumsOf(workspace: usize, size: usize): usize {
   return gatheredOf(workspace, size) - size;
+}
+
+/** A float64: the row's objective. It lies behind the work of every solver. */
+@inline
+export function objectiveOf(workspace: usize, size: usize): usize {
+  return sumsOf(workspace, size) - size;
 }
 
 /** Number of ratings whose panels can be kept, besides one panel of θ as it is. */
@@ -87,16 +96,22 @@ export function solveAccumulated(
 ): bool {
   const b = vectorsOf(workspace, size);
   const sums = sumsOf(workspace, size);
+  const objective = objectiveOf(workspace, size);
   if (exact) shift = definiteShift(workspace, size, rank, shift);
   if (weight > 0) eliminateBias(workspace, size, b, sums, weight, total);
   addDiagonal(workspace, size, rank, shift);
   if (exact) {
     if (!solveCholesky(workspace, size, b, output, b + size)) return false;
+    // The solution of Uᵀy = b lies in b's place; its square is bᵀx.
+    store<f64>(objective, -(<f64>dot(b, b, size)));
   } else {
     if (output != previous) copy(output, previous, size);
-    solveFormed(workspace, size, b, output, steps, b + size);
+    solveFormed(workspace, size, b, output, steps, b + size, objective);
   }
-  if (weight > 0) store<f32>(bias, biasOf(size, sums, weight, total, output));
+  if (weight > 0) {
+    store<f32>(bias, biasOf(size, sums, weight, total, output));
+    lower(objective, total, weight);
+  }
   return allFinite(output, size);
 }
 
@@ -137,11 +152,12 @@ function updateRow(
 ): bool {
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
+  const objective = objectiveOf(workspace, size);
   const exact = count >= cgBelow;
   const n = <f32>count;
   if (exact && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
     const ratio: f32 = bias ? shift / ownShift : 0;
-    const definite = solveDual(theta, size, indices, values, count, shift, ratio, bias, output, workspace, gathered, vectors);
+    const definite = solveDual(theta, size, indices, values, count, shift, ratio, bias, output, workspace, gathered, vectors, objective);
     return definite && allFinite(output, size);
   }
   const weight: f32 = bias ? n + ownShift : 0;
@@ -151,9 +167,12 @@ function updateRow(
     if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
       const sums: usize = bias ? sumsOf(workspace, size) : 0;
-      const settled = solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, settles, gathered, vectors);
+      const settled = solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, settles, gathered, vectors, objective);
       if (settled || !settles) {
-        if (bias) store<f32>(bias, biasOf(size, sums, weight, total, output));
+        if (bias) {
+          store<f32>(bias, biasOf(size, sums, weight, total, output));
+          lower(objective, total, weight);
+        }
         return allFinite(output, size);
       }
     }
@@ -166,7 +185,7 @@ function updateRow(
  * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings
  * from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the rows' biases, or 0. `output` and
  * `previous`: the first row's factors. `settles`: rows by CG whose steps leave more of a residual than exact solves do are solved exactly.
- * Gives the first row without a finite solution, or -1.
+ * `objective`: a float64 that the rows' objectives are added to, in their order. Gives the first row without a finite solution, or -1.
  */
 export function updateRows(
   theta: usize,
@@ -186,8 +205,10 @@ export function updateRows(
   settles: bool,
   workspace: usize,
   workspaceBytes: usize,
+  objective: usize,
 ): i32 {
   let badRow = -1;
+  let sum = load<f64>(objective);
   const origin = load<i32>(offsets);
   for (let row = 0; row < rows; row++) {
     const start = load<i32>(offsets);
@@ -216,6 +237,7 @@ export function updateRows(
         workspaceBytes,
       );
       if (!solved && badRow < 0) badRow = row;
+      sum += load<f64>(objectiveOf(workspace, size));
     }
     offsets += 4;
     shifts += 4;
@@ -226,5 +248,6 @@ export function updateRows(
     output += size;
     previous += size;
   }
+  store<f64>(objective, sum);
   return badRow;
 }

@@ -41,6 +41,17 @@ export function rowColumn(scope: TaskScope, which: 0 | 1 | 2): { readonly addres
   return { address, values: new Float32Array(scope.memory.buffer, address, CHUNK_ROWS) };
 }
 
+/** A float64 in scratch behind the offsets, 0 at first, that kernels add to. */
+export function runningSum(scope: TaskScope): { readonly address: number; readonly view: Float64Array } {
+  const address = scope.scratch + 8 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 8);
+  return { address, view: new Float64Array(scope.memory.buffer, address, 1).fill(0) };
+}
+
+/** The objective of the row that was solved last in a workspace. */
+export function lastObjective(scope: TaskScope, workspace: number, size: number): number {
+  return new Float64Array(scope.memory.buffer, scope.kernels.objectiveOf(workspace, size), 1)[0];
+}
+
 /**
  * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk, and stops early when the task is cancelled.
  * A row comes whole when it has at most CHUNK_RATINGS ratings. `costPerRating` and `costPerRow`,

@@ -1,6 +1,6 @@
 import type { TaskHandler } from '../handler.ts';
 import { biasColumn, subtractFixed } from './biases.ts';
-import { rowChunks, rowColumn, WORKSPACE_BYTES, workspaceOf } from './row-chunks.ts';
+import { lastObjective, rowChunks, rowColumn, runningSum, WORKSPACE_BYTES, workspaceOf } from './row-chunks.ts';
 import { biasShift, rowShift } from './row-shifts.ts';
 
 /** See `update` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
@@ -20,6 +20,7 @@ export const update: TaskHandler<'update'> = (scope) => {
   const work = output.stride ** 2 / 40;
   // Non-negative rows take several factorizations, in float64.
   const workPerRow = work * output.stride * (nonnegative ? 5 : 1);
+  const objective = runningSum(scope);
   let badRow = -1;
   let [length, total] = [0, 0];
   let bytesUp = 0;
@@ -36,10 +37,10 @@ export const update: TaskHandler<'update'> = (scope) => {
     }
     let bad = -1;
     if (chunk.starts && chunk.ends && nonnegative) {
-      bad = kernels.updateRowsNonnegative(theta, size, rank, chunk.offsets, indices, values, rows, shifts.address, ownAt, biasAt, target, start, workspace);
+      bad = kernels.updateRowsNonnegative(theta, size, rank, chunk.offsets, indices, values, rows, shifts.address, ownAt, biasAt, target, start, workspace, objective.address);
     } else if (chunk.starts && chunk.ends) {
       bad = kernels.updateRows(
-        theta, size, rank, chunk.offsets, indices, values, rows, shifts.address, ownAt, biasAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, workspace, WORKSPACE_BYTES,
+        theta, size, rank, chunk.offsets, indices, values, rows, shifts.address, ownAt, biasAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, workspace, WORKSPACE_BYTES, objective.address,
       );
     } else {
       length = chunk.starts ? count : length + count;
@@ -51,10 +52,11 @@ export const update: TaskHandler<'update'> = (scope) => {
           ? kernels.solveAccumulatedNonnegative(size, rank, shifts.values[0], weight, total, biasAt, target, start, workspace)
           : kernels.solveAccumulated(size, rank, shifts.values[0], weight, total, biasAt, target, start, settles || length >= cgBelow ? 1 : 0, cgSteps, workspace);
         if (!solved) bad = 0;
+        objective.view[0] += lastObjective(scope, workspace, size);
       }
     }
     if (bias && chunk.ends) bias.set(biases.values.subarray(0, rows), row);
     if (bad >= 0 && badRow < 0) badRow = row + bad;
   }
-  return { rows: to - from, bytesUp, values: { badRow } };
+  return { rows: to - from, bytesUp, values: { badRow, objective: objective.view[0] } };
 };

@@ -1,15 +1,7 @@
 import type { RowPart, RowParts } from '../../engine/row-parts.ts';
 import type { ModelRows } from '../training/model-rows.ts';
 import type { TrainedFactors } from './bind/als-data.ts';
-import type { RatingBlock } from '../ratings/rating-block.ts';
 import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
-
-/** μ: the mean rating, summed in float64 in the block's order, which doesn't depend on the input's. */
-export function meanRating({ values }: RatingBlock): number {
-  let sum = 0;
-  for (let k = 0; k < values.length; k++) sum += values[k];
-  return sum / values.length;
-}
 
 /** Σ (λ n_u + d) β_u² */
 export function biasPenalty(ratings: SortedRatings, bias: Float32Array, lambda: number, damping: number): number {

@@ -10,6 +10,13 @@ const USUAL = 64;
 export interface RatingLevel {
   readonly mean: number;
   readonly deviation: number;
+  /** The damped means of items: see SortedFacts. */
+  readonly columns?: Float32Array;
+}
+
+/** The level of ratings in a unit. */
+export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: number): RatingLevel {
+  return { mean: mean / unit, deviation: deviation / unit, ...(columns && { columns: unit === 1 ? columns : columns.map((value) => value / unit) }) };
 }
 
 /**

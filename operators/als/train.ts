@@ -12,7 +12,7 @@ import { inMemory, isInParts, leaveRatings, lengthOfRow } from '../ratings/spill
 import type { ValuesOf } from '../tasks/tasks.ts';
 import { joined, joinedParts, partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
-import { trainingErrors } from '../training/loss.ts';
+import { normsOfSides, type SideNorms, testErrors, type TrainingErrors, trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
 import { ofCourse } from '../training/planned-measures.ts';
@@ -25,12 +25,13 @@ import { sortedRatingFacts } from '../evaluation/sorted-facts.ts';
 import { biasPenalty, modelRows } from './biases.ts';
 import type { AlsData, AlsStart, TrainedFactors, TrainedSide } from './bind/als-data.ts';
 import { bindAls } from './bind/bind-als.ts';
-import { implicitErrors } from './implicit/loss.ts';
+import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
-import { sortedRowShifts } from './implicit/weights.ts';
+import { implicitWeights, positiveTargets, sortedRowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
 import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
+import { solvedErrors, solvedObjective, squaresBeside } from './solved-loss.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */
@@ -69,7 +70,8 @@ export interface TrainAlsOptions {
 export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, measuresEnds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
-  const level = params.biases || params.regOffset !== 0 ? (known ?? (await sortedRatingFacts(ratings, ctx))) : { mean: 0, deviation: 0 };
+  const level = params.implicitPrefs ? { mean: 0, deviation: 0 } : (known ?? (await sortedRatingFacts(ratings, ctx)));
+  const targets = params.implicitPrefs ? await positiveTargets(byUser, implicitWeights(params), ctx) : 0;
   const mean = params.biases ? level.mean : 0;
   const offset = params.regOffset * level.deviation;
   let bound = plan(devices);
@@ -95,7 +97,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
         const { plan: made, bound: steps, columnCuts, given } = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from ? startOf(from.factors) : start);
         for (const cut of columnCuts) await placeColumns(cut, ctx);
         [bound, run] = [made, steps];
-        return { ...alsTraining(data, params, { offset, unit, ranking }, steps.name, steps.slices), bound: steps, keep: made.keep, given: [...given], settled: (held) => leaveRatingsAlone(data, steps, left, held) };
+        return { ...alsTraining(data, params, { offset, unit, level, targets, ranking, tells: steps.phases.measure.some(({ brief }) => brief !== undefined) }, steps.name, steps.slices), bound: steps, keep: made.keep, given: [...given], settled: (held) => leaveRatingsAlone(data, steps, left, held) };
       },
     },
     ctx,
@@ -136,8 +138,20 @@ export function alsMatrices(users: number, items: number, { rank, biases }: AlsP
   return { users: users * rank, items: items * rank, ...(biases ? { 'users-bias': users, 'items-bias': items } : {}) };
 }
 
+/** What the loss needs besides the measures. */
+interface LossFacts {
+  readonly offset: number;
+  readonly unit: number;
+  readonly level: RatingLevel;
+  /** Of implicit data: see positiveTargets. */
+  readonly targets: number;
+  readonly ranking: ValidationRanking | undefined;
+  /** The solve of the users tells the loss of their rows. */
+  readonly tells: boolean;
+}
+
 /** The functions of ALS that the training loop calls. */
-function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }: { readonly offset: number; readonly unit: number; readonly ranking: ValidationRanking | undefined }, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
+function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, targets, ranking, tells }: LossFacts, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
@@ -145,8 +159,23 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
     const own = biases ? partsOf(results, `${name}/${of}-bias`) : [];
     return partsOf(results, `${name}/${of}`).map((values, part) => ({ values, ...(biases && { own: own[part] }) }));
   };
+  const ofRanking = (measured: StepResults) => ranking && { testMetrics: ranking.values(placesOf(measured, name)) };
+  const ofNorms = (...norms: readonly SideNorms[]) => (regParam / unit) * norms.reduce((sum, { weighted }) => sum + weighted, 0) + offset * norms.reduce((sum, { plain }) => sum + plain, 0);
+  const ofBiases = (measured: StepResults, side: 'users' | 'items') => (biases ? biasPenalty(blocks[side], joinedParts(measured, `${name}/${side}-bias`), regParam, damping[side]) : 0);
+  const errorsOfRound = (measured: StepResults, round: StepResults): TrainingErrors | undefined => {
+    const objective = solvedObjective(round);
+    if (params.implicitPrefs) {
+      const told = implicitErrorsOfSolve(measured, objective, targets);
+      return told && { ...told, ...ofRanking(measured) };
+    }
+    const squares = squaresBeside(data.byItem, level, biases ? joinedParts(measured, `${name}/items-bias`) : undefined);
+    const norms = normsOfSides(measured);
+    const penalty = { users: ofNorms(norms.users) + ofBiases(measured, 'users'), items: ofNorms(norms.items) + ofBiases(measured, 'items') };
+    return solvedErrors(objective, squares, penalty, data.byUser.ratings, unit, testErrors(measured, unit));
+  };
   return {
     startLoss: undefined,
+    ...(tells ? { errorsOfRound } : {}),
     round: (number) => ({ cgSteps: stepsOf(params, { users: data.byUser.rows, items: data.byItem.rows, ratings: data.byUser.ratings }, number) }),
     check: (number, results) => {
       for (const solved of ['items', 'users'] as const) {
@@ -159,9 +188,8 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
       }
     },
     errors: (measured) => {
-      if (params.implicitPrefs) return { ...implicitErrors(measured, name, params), ...(ranking && { testMetrics: ranking.values(placesOf(measured, name)) }) };
-      const ofBiases = (side: 'users' | 'items') => (biases ? biasPenalty(blocks[side], joinedParts(measured, `${name}/${side}-bias`), regParam, damping[side]) : 0);
-      return trainingErrors(measured, ({ users, items }) => (regParam / unit) * (users.weighted + items.weighted) + offset * (users.plain + items.plain) + ofBiases('users') + ofBiases('items'), unit);
+      if (params.implicitPrefs) return { ...implicitErrors(measured, name, params), ...ofRanking(measured) };
+      return trainingErrors(measured, ({ users, items }) => ofNorms(users, items) + ofBiases(measured, 'users') + ofBiases(measured, 'items'), unit);
     },
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
     divergence: (number, loss, first) =>
@@ -176,7 +204,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
 
 /** The values of the tasks that solve the rows of a side, by part. */
 function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
-  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
+  return (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
 }
 
 /** The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats. */

@@ -1,4 +1,5 @@
 import type { RatingBlock } from '../ratings/rating-block.ts';
+import { heldBlocks, type SortedRatings } from '../ratings/spilled-ratings.ts';
 
 /** Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move its mean little. */
 export const DAMPING = { items: 25, users: 10 } as const;
@@ -28,9 +29,11 @@ export interface RatingShape {
 /** The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in the block's order. */
 export interface RatingFacts extends RatingShape {
   readonly means: BlockMeans;
+  /** Ratings of each column. */
+  readonly columnCounts: Int32Array;
 }
 
-/** Damped means by row and column of a block: r ≈ mean + rows[row] + columns[column]. */
+/** Damped means by row and column of sorted ratings: r ≈ mean + rows[row] + columns[column]. */
 export interface BlockMeans {
   readonly mean: number;
   readonly rows: Float32Array;
@@ -38,33 +41,31 @@ export interface BlockMeans {
 }
 
 /**
- * Looks at a block in two passes. Damped means are the item's first, then the user's of what is left:
+ * Looks at ratings in memory in two passes, in the order of their rows. Damped means are the item's first, then the user's of what is left:
  *
  *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
  *
  * `rowsAre` says which side the rows are. `given`: μ and means of earlier ratings, NaN for rows and columns that are new; those stay as they are.
  */
-export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users' | 'items', given?: BlockMeans): RatingFacts {
-  const { values, offsets, indices } = block;
+export function ratingFacts(ratings: SortedRatings, columns: number, rowsAre: 'users' | 'items', given?: BlockMeans): RatingFacts {
+  const blocks = heldBlocks(ratings);
   const sums = new RatingSums(columns);
-  sums.add(block);
+  for (const { block } of blocks) sums.add(block);
+  const columnCounts = sums.counts;
   if (rowsAre === 'users') {
-    const means = sums.columnMeans(block.rows, given);
-    fillRows(block, means, DAMPING.users);
+    const means = sums.columnMeans(ratings.rows, given);
+    for (const { from, block } of blocks) fillRows(block, from, means, DAMPING.users);
     keep(given?.rows, means.rows);
-    return { ...sums.shape('users'), means };
+    return { ...sums.shape('users'), means, columnCounts };
   }
-  const means = { mean: given?.mean ?? sums.mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
-  fillRows(block, means, DAMPING.items);
+  const means = { mean: given?.mean ?? sums.mean, rows: new Float32Array(ratings.rows), columns: new Float32Array(columns) };
+  for (const { from, block } of blocks) fillRows(block, from, means, DAMPING.items);
   keep(given?.rows, means.rows);
   const left = new Float64Array(columns);
-  for (let row = 0; row < block.rows; row++) {
-    const expected = means.mean + means.rows[row];
-    for (let k = offsets[row]; k < offsets[row + 1]; k++) left[indices[k]] += values[k] - expected;
-  }
-  for (let column = 0; column < columns; column++) means.columns[column] = left[column] / (sums.counts[column] + DAMPING.users);
+  for (const { from, block } of blocks) addLeft(block, from, means, left);
+  for (let column = 0; column < columns; column++) means.columns[column] = left[column] / (columnCounts[column] + DAMPING.users);
   keep(given?.columns, means.columns);
-  return { ...sums.shape('items'), means };
+  return { ...sums.shape('items'), means, columnCounts };
 }
 
 /** Sums over blocks of adjacent rows, in their order. */
@@ -138,11 +139,20 @@ function areWhole(values: Float32Array): boolean {
   return k === values.length;
 }
 
-function fillRows({ values, offsets, indices }: RatingBlock, { mean, rows, columns }: BlockMeans, damping: number): void {
-  for (let row = 0; row < rows.length; row++) {
+/** The means of the rows of a block, whose first one is the row `from`. */
+function fillRows({ rows: count, values, offsets, indices }: RatingBlock, from: number, { mean, rows, columns }: BlockMeans, damping: number): void {
+  for (let row = 0; row < count; row++) {
     let sum = 0;
     for (let k = offsets[row]; k < offsets[row + 1]; k++) sum += values[k] - mean - columns[indices[k]];
-    rows[row] = sum / (offsets[row + 1] - offsets[row] + damping);
+    rows[from + row] = sum / (offsets[row + 1] - offsets[row] + damping);
+  }
+}
+
+/** Adds what the means of the rows leave of the ratings of each column. */
+function addLeft({ rows: count, values, offsets, indices }: RatingBlock, from: number, { mean, rows }: BlockMeans, left: Float64Array): void {
+  for (let row = 0; row < count; row++) {
+    const expected = mean + rows[from + row];
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) left[indices[k]] += values[k] - expected;
   }
 }
 

@@ -108,6 +108,21 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
   return { byUser: ofParts(byUser), byItem: ofParts(byItem), duplicates: parts.duplicates };
 }
 
+/** The ratings by user alone, in so many bands of as many ratings each, where they are more than a block has. Releases the chunks. */
+export async function buildUserBands(indexed: IndexedRatings, duplicates: DuplicatePolicy, bands: number, ctx: ExecutionContext): Promise<{ readonly byUser: RatingsInParts; readonly extra: number }> {
+  using _ = ctx.metrics.begin('sort');
+  const cuts = { users: balancedRanges(offsetsOf(indexed.userCounts), bands, 0, { exactly: true }), items: [] };
+  const parts = new RatingParts(indexed, duplicates, { cuts, spills: indexed.spilled ?? false, bothSides: false }, ctx);
+  const byUser: SortedPart[] = [];
+  for await (const { from, block } of parts.byUser()) {
+    byUser.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
+    await leaveThreads([block], ctx);
+    // The garbage of a part is of its own size.
+    await hostDevice(ctx.executor).trim();
+  }
+  return { byUser: ofParts(byUser), extra: parts.duplicates };
+}
+
 /** The CPU device forgets blocks, which later steps give it anew. */
 async function leaveThreads(blocks: readonly RatingBlock[], ctx: ExecutionContext): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;

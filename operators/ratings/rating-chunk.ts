@@ -89,8 +89,8 @@ export function ratingRows({ schema, data, numRows }: RecordBatch, types: Rating
 export function requireFewer(rows: number, maximum: number): void {
   if (rows <= maximum) return;
   const most = maximum.toLocaleString('en');
-  if (maximum < blockLimit.ratings) throw new CapacityError(`more than ${most} ratings do not fit`, { phase: 'read', advice: 'Raise memoryBudget, or train on a part of the data' });
-  throw new CapacityError(`more than ${most} ratings do not lie in one block, which SGD, tune and cross-validation need`, { phase: 'load', advice: 'Train by ALS, which takes ratings in parts, or on a part of the data' });
+  if (maximum !== blockLimit.ratings) throw new CapacityError(`more than ${most} ratings do not fit`, { phase: 'read', advice: 'Raise memoryBudget, or train on a part of the data' });
+  throw new CapacityError(`more than ${most} ratings do not lie in one block, which tune, cross-validation and updates of a model need`, { phase: 'load', advice: 'Train by ALS or SGD, which take ratings in parts, or use a part of the data' });
 }
 
 /**

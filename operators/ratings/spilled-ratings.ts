@@ -99,6 +99,15 @@ export async function* blocksOf(ratings: SortedRatings, ctx: ExecutionContext): 
   }
 }
 
+/** The same of ratings none of which lie in files. */
+export function heldBlocks(ratings: SortedRatings): readonly HeldBlock[] {
+  if (!isInParts(ratings)) return [{ from: 0, firstColumn: 0, block: ratings }];
+  return ratings.parts.flatMap(({ from, blocks }) => {
+    if (blocks === undefined) throw new Error('a part of the ratings lies in a file');
+    return blocks.map((block) => ({ from, ...block }));
+  });
+}
+
 async function* blockInFile({ from, ref }: SortedPart, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
   const { place } = hostDevice(ctx.executor).info;
   const reading = new StepList({});

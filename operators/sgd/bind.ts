@@ -1,6 +1,7 @@
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
+import { readRows, type RowParts } from '../../engine/row-parts.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { type BoundPlan, partRef } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
@@ -9,27 +10,22 @@ import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { fits } from '../planner/sizes.ts';
 import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
+import { isInParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { measureStages } from '../training/loss.ts';
 import { steppedBytes } from './bytes.ts';
+import { rowPartsOf } from './data-sets.ts';
 import type { HostPart } from './data/cut-blocks.ts';
 import type { SgdData } from './data/data.ts';
 import { hogwildTeams } from './schedules/gpu-schedule.ts';
 import type { SgdLayoutData } from './data/layout.ts';
+import type { TrainedFactors } from './factors.ts';
 import { type SgdParams, steppedLambdas } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
 import { BATCH_RATINGS } from './schedules/schedule.ts';
 import { TASKS_PER_WORKER } from './stages.ts';
 import { startParams } from './start.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
-
-/** Factors as they are trained, by label, without padding; with AdaGrad the sums of squared gradients too. */
-export interface TrainedFactors {
-  readonly rows: Float32Array;
-  readonly columns: Float32Array;
-  readonly rowSums?: Float32Array;
-  readonly columnSums?: Float32Array;
-}
 
 export interface BoundSgd {
   readonly plan: PhysicalPlan;
@@ -74,9 +70,9 @@ class Binding {
     const { bands } = this.#laid;
     const { deviceBlocks } = scheduleOf(this.#planned);
     const name = dataSetName('sgd');
-    const counts = { rows: this.#data.block.rows, columns: this.#data.columnOffsets.length - 1 };
+    const counts = { rows: this.#data.ratings.rows, columns: this.#data.columnOffsets.length - 1 };
     const parted = deviceBlocks !== undefined;
-    const rowRanges = parted ? bands.rows : [{ from: 0, to: counts.rows }];
+    const rowRanges = rowPartsOf(scheduleOf(this.#planned)) > 1 || parted ? bands.rows : [{ from: 0, to: counts.rows }];
     const columnRanges = parted ? bands.columns : [{ from: 0, to: counts.columns }];
     const width = parted ? Math.max(...columnRanges.map(({ from, to }) => to - from)) : counts.columns;
     const given: [PartitionRef, Partition][] = [];
@@ -103,7 +99,7 @@ class Binding {
 
   /** The parts of a data set with their real sizes; partitions that are there go into `given`. */
   #partsOf(set: DataSet, { name, rowRanges, columnRanges, width, mayStay, given, refs }: PartsContext): DataPart[] {
-    const { blocks, lists, tests, whole } = this.#laid;
+    const { blocks, lists, tests, ratings: whole } = this.#laid;
     const give = (parts: readonly { readonly ref: PartitionRef; readonly partition: Partition }[]) => {
       refs[set.name] = parts.map(({ ref }) => ref);
       for (const { ref, partition } of parts) given.push([ref, partition]);
@@ -130,16 +126,16 @@ class Binding {
       }
       case 'row-counts':
       case 'column-counts': {
-        const offsets = set.name === 'row-counts' ? this.#data.block.offsets : this.#data.columnOffsets;
-        give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: countsBlock(offsets.subarray(from, to + 1), rowsOf(part)) })));
+        const offsets = (part: number): RowOffsets => (set.name === 'row-counts' ? offsetsOfRows(this.#data.ratings, lengths[part]) : this.#data.columnOffsets.subarray(lengths[part].from, lengths[part].to + 1));
+        give(lengths.map((_, part) => ({ ref: own(part), partition: countsBlock(offsets(part), rowsOf(part)) })));
         return lengths.map((_, part) => ({ rows: rowsOf(part), bytes: 4 * (rowsOf(part) + 1), at: set.parts[part].at }));
       }
       case 'ratings':
-        give([whole]);
-        return [{ ...set.parts[0], rows: whole.partition.rows, ...steppedBytes(whole.partition.rows, whole.ratings, undefined) }];
+        give(whole);
+        return whole.map(({ partition, ratings }) => ({ ...set.parts[0], rows: partition.rows, ...steppedBytes(partition.rows, ratings, undefined) }));
       case 'list':
         give((lists ?? []).flat());
-        return [{ ...set.parts[0], bytes: 12 * whole.ratings }];
+        return [{ ...set.parts[0], bytes: 12 * this.#data.ratings.ratings }];
       case 'order':
       case 'wave-order':
         return [...set.parts];
@@ -161,14 +157,15 @@ class Binding {
   }
 
   #slices(rowRanges: readonly RowRange[], columnRanges: readonly RowRange[], width: number): Record<string, RowRange[][]> {
-    const { block, columnOffsets } = this.#data;
+    const { ratings, columnOffsets } = this.#data;
     const [device] = this.#compute;
     const { deviceBlocks, workers } = scheduleOf(this.#planned);
-    const whole = (offsets: Int32Array) => [device.wholePasses ? balancedRanges(offsets, 1) : balancedRanges(offsets, taskCount(offsets[offsets.length - 1]))];
+    const whole = (offsets: RowOffsets) => (device.wholePasses ? balancedRanges(offsets, 1) : balancedRanges(offsets, taskCount(offsets[offsets.length - 1])));
     const spread = (ranges: readonly RowRange[], parts: number) => ranges.map(({ from, to }) => evenRanges(to - from, parts));
-    const batches = Math.ceil(block.ratings / BATCH_RATINGS);
+    const batches = Math.ceil(ratings.ratings / BATCH_RATINGS);
     const [rowStage, columnStage] = [measureStages[this.#data.rows.name], measureStages[this.#data.columns.name]];
-    const test = this.#laid.tests?.[0][0].partition.columns.offsets as Int32Array | undefined;
+    const ofRows = this.#laid.ratings.map(({ partition }) => whole(partition.columns.offsets as Int32Array));
+    const ofTests = this.#laid.tests?.map(([{ partition }]) => whole(partition.columns.offsets as Int32Array));
     return {
       'initialize-rows': spread(rowRanges, 4 * this.#host.parallelism),
       'initialize-columns': spread(columnRanges, 4 * this.#host.parallelism),
@@ -180,10 +177,10 @@ class Binding {
         : {
             'shrink-columns': [evenRanges(width, device.wholePasses ? 1 : device.parallelism)],
             ...(scheduleOf(this.#planned).kind === 'hogwild' ? { 'sgd-epoch': [evenRanges(batches, device.wholePasses ? 1 : TASKS_PER_WORKER * workers)] } : {}),
-            [measureStages.train]: whole(block.offsets),
-            [rowStage]: whole(block.offsets),
-            [columnStage]: whole(columnOffsets),
-            ...(test === undefined ? {} : { [measureStages.test]: whole(test) }),
+            [measureStages.train]: ofRows,
+            [rowStage]: ofRows,
+            [columnStage]: [whole(columnOffsets)],
+            ...(ofTests === undefined ? {} : { [measureStages.test]: ofTests }),
           }),
     };
   }
@@ -228,7 +225,7 @@ class Binding {
   #shapes({ kernel }: TaskPlan, width: number, parted: boolean): Pick<TaskPlan, 'perPart'> {
     if (kernel !== 'sgd-tiles' || !parted) return {};
     const { rows, columns } = this.#laid.bands;
-    const ratings = Math.ceil(this.#data.block.ratings / (rows.length * columns.length));
+    const ratings = Math.ceil(this.#data.ratings.ratings / (rows.length * columns.length));
     return {
       perPart: rows.map((_, r) => {
         const shape = tileShape({ columns: width, ratings }, this.#params, this.#compute[r]);
@@ -246,19 +243,19 @@ class Binding {
       const set = bound.datasets.find((one) => one.name === name) as DataSet;
       return [partRef(bound, set, partition, 0), { layout: 'factors', rows, columns: { values }, ...(set.packed ? { packed: true } : {}) }];
     };
-    const rowParts = (name: string, values: Float32Array, f: number) => rowRanges.map(({ from, to }, r) => part(name, r, to - from, values.subarray(from * f, to * f)));
-    const columnParts = (name: string, values: Float32Array, f: number) =>
+    const rowParts = (name: string, rows: RowParts) => rowRanges.map(({ from, to }, r) => part(name, r, to - from, readRows(rows, from, to, true)));
+    const columnParts = (name: string, columns: RowParts) =>
       columnRanges.map(({ from, to }, c) => {
-        if (to - from === width) return part(name, c, width, values.subarray(from * f, to * f));
-        const wide = sharedArray(Float32Array, width * f);
-        wide.set(values.subarray(from * f, to * f));
+        const values = readRows(columns, from, to, true);
+        if (to - from === width) return part(name, c, width, values);
+        const wide = sharedArray(Float32Array, width * columns.columns);
+        wide.set(values);
         return part(name, c, width, wide);
       });
-    const f = sgdFeatures(this.#params);
     return [
-      ...rowParts('rows', start.rows, f),
-      ...columnParts('columns', start.columns, f),
-      ...(start.rowSums && start.columnSums ? [...rowParts('row-sums', start.rowSums, 1), ...columnParts('column-sums', start.columnSums, 1)] : []),
+      ...rowParts('rows', start.rows),
+      ...columnParts('columns', start.columns),
+      ...(start.rowSums && start.columnSums ? [...rowParts('row-sums', start.rowSums), ...columnParts('column-sums', start.columnSums)] : []),
     ];
   }
 }
@@ -273,8 +270,19 @@ interface PartsContext {
   readonly refs: Record<string, PartitionRef[]>;
 }
 
+type RowOffsets = Int32Array | Float64Array;
+
+/** The pointers of some rows, which are those of a part where ratings are in parts. */
+function offsetsOfRows(ratings: SortedRatings, { from, to }: RowRange): RowOffsets {
+  if (!isInParts(ratings)) return ratings.offsets.subarray(from, to + 1);
+  const part = ratings.parts.find((one) => one.from === from);
+  if (part === undefined) throw new Error(`no part of the ratings begins at row ${from}`);
+  return part.offsets;
+}
+
 /** A block of no ratings whose row pointers count those of rows; rows beyond have none. */
-function countsBlock(offsets: Int32Array, rows: number): Partition {
+function countsBlock(offsets: RowOffsets, rows: number): Partition {
+  // Counts that add up beyond 2^32 begin at 0 again, so that their differences are right.
   const own = sharedArray(Int32Array, rows + 1);
   for (let row = 0; row <= rows; row++) own[row] = offsets[Math.min(row, offsets.length - 1)] - offsets[0];
   return { layout: 'rating-block', rows, columns: { offsets: own, indices: new Uint32Array(0), values: new Float32Array(0) } };

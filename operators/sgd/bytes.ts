@@ -18,7 +18,9 @@ export interface SgdLayout {
 export function layoutOf({ kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule, nz: number, rows: number): SgdLayout {
   const step = `sgd-block ${kind}`;
   const cut = { name: 'cut-blocks', kernel: 'cut-block', where: 'host', tasks: rowBands, bytes: 8 * nz + 4 * rows * columnBands } as const;
-  if (deviceBlocks?.steps === 'tile') return { ...cut, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };
+  // Blocks of all columns are the ratings of some rows as they lie there.
+  const blocks = columnBands === 1 ? ({ ...cut, where: 'device' } as const) : cut;
+  if (deviceBlocks?.steps === 'tile') return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };
   if (deviceBlocks) return { ...cut, kernel: 'cut-block, shuffle-ratings', bytes: cut.bytes + 12 * nz, bufferBytes: (4 * nz) / (rowBands * columnBands), step };
   if (kind === 'tile') return { name: 'deal-ratings', kernel: 'sgd-tile-count, sgd-tile-scatter', where: 'device', bytes: 8 * nz, bufferBytes: 8 * nz, step: 'sgd-tiles' };
   if (kind === 'hogwild') return { name: 'shuffle-ratings', kernel: 'deal-ratings, shuffle-ratings', where: 'host', bytes: 12 * nz, bufferBytes: 4 * nz, step };

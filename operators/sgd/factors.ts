@@ -1,4 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
+import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
+import type { ModelRows } from '../training/model-rows.ts';
 import type { SgdData, SgdSide } from './data/data.ts';
 import type { SgdParams } from './params.ts';
 
@@ -13,40 +15,35 @@ export function biasColumns(isRow: boolean): { readonly own: 0 | 1; readonly one
   return isRow ? { own: 0, one: 1 } : { own: 1, one: 0 };
 }
 
+/** Factors as they are trained, by label, without padding, in parts of adjacent rows; with AdaGrad the sums of squared gradients too. */
+export interface TrainedFactors {
+  readonly rows: RowParts;
+  readonly columns: RowParts;
+  readonly rowSums?: RowParts;
+  readonly columnSums?: RowParts;
+}
+
 /**
- * One side of a model, from its trained matrix (labels x features, on the scale of SgdData): factors times √σ on
+ * One side of a model over its trained matrix (labels x features, on the scale of SgdData), which is read when the model is: factors times √σ on
  * both sides make products times σ, biases are multiplied by σ, μ goes to the users' bias, and labels become positions.
  *
  *     user [x, β + μ, 1] · item [θ, 1, γ]  =  xᵀθ + β + μ + γ
  */
-export function toModelSide(values: Float32Array, side: SgdSide, isRow: boolean, data: SgdData, rank: number, biases: boolean): Float32Array {
+function toModelSide({ rows, columns, parts }: RowParts, side: SgdSide, isRow: boolean, data: SgdData, biases: boolean): RowParts {
   const { deviation, mean } = data.scale;
-  const { order } = side.labels;
-  const features = rank + (biases ? 2 : 0);
-  const root = Math.sqrt(deviation);
-  const first = biases ? 2 : 0;
-  const { own } = biasColumns(isRow);
-  const [biasAt, oneAt] = side.name === 'users' ? [rank, rank + 1] : [rank + 1, rank];
-  const all = sharedArray(Float32Array, order.length * features);
-  for (let label = 0; label < order.length; label++) {
-    const [from, to] = [label * features, order[label] * features];
-    for (let k = 0; k < rank; k++) all[to + k] = root * values[from + first + k];
-    if (!biases) continue;
-    all[to + biasAt] = deviation * values[from + own] + (side.name === 'users' ? mean : 0);
-    all[to + oneAt] = 1;
-  }
-  return all;
+  const ofUsers = side.name === 'users';
+  const placed = { rows, columns, parts, order: side.labels.label, scale: { values: Math.sqrt(deviation), own: deviation } };
+  return biases ? { ...placed, lead: biasColumns(isRow).own, tail: { oneFirst: !ofUsers, add: ofUsers ? mean : 0 } } : placed;
 }
 
-/** Both sides of a model, from the trained matrices. */
-export function modelFactors(rows: Float32Array, columns: Float32Array, data: SgdData, { rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): ModelFactors {
-  const rowSide = toModelSide(rows, data.rows, true, data, rank, biases);
-  const columnSide = toModelSide(columns, data.columns, false, data, rank, biases);
-  return data.rows.name === 'users' ? { userFactors: rowSide, itemFactors: columnSide } : { userFactors: columnSide, itemFactors: rowSide };
+/** Both sides of a model, over the trained matrices. */
+export function modelSides({ rows, columns }: Pick<TrainedFactors, 'rows' | 'columns'>, data: SgdData, { biases }: Pick<SgdParams, 'biases'>): ModelRows {
+  const [rowSide, columnSide] = [toModelSide(rows, data.rows, true, data, biases), toModelSide(columns, data.columns, false, data, biases)];
+  return data.rows.name === 'users' ? { users: rowSide, items: columnSide } : { users: columnSide, items: rowSide };
 }
 
 /** The inverse of toModelSide, for training that goes on from a model. */
-export function fromModelSide(factors: Float32Array, side: SgdSide, isRow: boolean, data: SgdData, rank: number, biases: boolean): Float32Array {
+export function fromModelSide(factors: Float32Array, side: SgdSide, isRow: boolean, data: SgdData, rank: number, biases: boolean): RowParts {
   const { deviation, mean } = data.scale;
   // Reads in order and writes at random: half the time of the other way round.
   const { label } = side.labels;
@@ -63,5 +60,5 @@ export function fromModelSide(factors: Float32Array, side: SgdSide, isRow: boole
     all[to + own] = (factors[from + biasAt] - (side.name === 'users' ? mean : 0)) / deviation;
     all[to + one] = 1;
   }
-  return all;
+  return wholeRows(all, features);
 }

@@ -1,5 +1,6 @@
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { strideOf } from '../../engine/plan/bound-plan.ts';
@@ -8,16 +9,17 @@ import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import { blockBytes, buffersBeyondBinding, factorStride, fits, spilledLoadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
+import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, spilledLoadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { rankingBytes } from '../training/planned-measures.ts';
 import { layoutOf } from './bytes.ts';
+import { bandsLeave, devicesOf, staysOnDevice } from './schedules/blocks-schedule.ts';
 import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 import { sgdDataSets } from './data-sets.ts';
 import { rankingReasons } from '../params/common.ts';
 import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
-import type { SgdSchedule } from './schedules/schedule.ts';
+import { beyondBlock, type SgdSchedule, VERSIONS } from './schedules/schedule.ts';
 import { type SgdStages, sgdStages } from './stages.ts';
 
 /** Facts beside the profile. */
@@ -30,9 +32,6 @@ export interface SgdPlanDetails {
   /** A schedule that was chosen before, in place of the choice. */
   readonly schedule?: SgdSchedule;
 }
-
-/** Versions of the factors that stand side by side at least: an epoch steps a copy of the one before. */
-const VERSIONS = 2;
 
 /** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
 export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
@@ -47,13 +46,21 @@ export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>
 export function planSgd(profile: RatingsProfile, params: SgdParams, { compute, host }: PlanDevices, details: SgdPlanDetails = {}): PhysicalPlan {
   const rejected: string[] = [];
   let last: PhysicalPlan | undefined;
+  let tooLarge: string | undefined;
   for (const schedule of details.schedule ? [details.schedule] : schedulesFor(profile, params, compute)) {
-    const devices = schedule.deviceBlocks ? compute.slice(0, schedule.rowBands) : compute.slice(0, 1);
+    const devices = compute.slice(0, devicesOf(schedule));
+    const refused = beyondBlock(schedule, profile.ratings);
+    if (refused !== undefined) {
+      tooLarge ??= `schedule ${schedule.kind} ${refused}`;
+      rejected.push(`rejected: ${nameOf(schedule)} ${refused}`);
+      continue;
+    }
     last = planOf(profile, params, schedule, { compute: devices, host }, details, rejected);
     const beyond = buffersBeyondBinding(last, largestBuffer(profile, schedule));
     if (fits(last) && beyond.length === 0) return last;
     rejected.push(`rejected: ${nameOf(schedule)} ${beyond.length > 0 ? `needs ${formatBytes(beyond[0].bytes)} in one buffer for ${beyond[0].what}, and ${beyond[0].device.place} binds ${formatBytes(beyond[0].device.bindingBytes ?? 0)}` : lack(last)}`);
   }
+  if (last === undefined && tooLarge !== undefined) throw new CapacityError(tooLarge, { phase: 'plan', advice: compute.length > 1 ? 'Use one device, more of them, or ALS' : 'Leave the schedule out, or use ALS' });
   if (last === undefined) throw new Error('no schedule suits these devices');
   const schedule = scheduleOf(last);
   requireDeviceFit(last, schedule.deviceBlocks === undefined ? 'leave the schedule out: blocks are staged where they do not fit' : schedule.precision === 'f16' ? 'precision f32, which keeps no copies of half the width' : 'a part of the ratings');
@@ -66,7 +73,8 @@ export function scheduleOf({ choices }: Pick<PhysicalPlan, 'choices'>): SgdSched
   return choices.schedule as unknown as SgdSchedule;
 }
 
-function nameOf({ kind, deviceBlocks, columnBands }: SgdSchedule): string {
+function nameOf({ kind, deviceBlocks, rowBands, columnBands }: SgdSchedule): string {
+  if (deviceBlocks?.bandsADevice !== undefined) return `${rowBands} bands of rows with ${deviceBlocks.resident ? 'all blocks of ratings' : deviceBlocks.rowsStaged ? 'two blocks of ratings and their factors' : 'two blocks of ratings'} on the device`;
   return deviceBlocks === undefined ? `schedule ${kind}` : `${columnBands} segments of columns with ${deviceBlocks.resident ? 'all blocks of ratings' : 'two blocks of ratings'} on the device`;
 }
 
@@ -116,9 +124,12 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
   // Two versions of the factors that do not fit alone need no walk of the steps, of which a large grid has millions.
   const hopeless = schedule.deviceBlocks === undefined && device.capacityBytes !== null && VERSIONS * versionBytes > device.capacityBytes;
   const peak: Readonly<Record<string, number>> = hopeless ? { [device.place]: VERSIONS * versionBytes } : peakOf(unbound(plan), contracts, plan.keep);
-  // Copies of a device's factors: the start or the last one, and the result.
-  const copies = device.ownMemory ? 2 * 4 * sgdFeatures(params) * (m + n) : 0;
-  return { ...plan, memory: { ...peak, [HOST]: Math.ceil(Math.max(spilledLoadingBytes(nz), peak[HOST] ?? 0) + copies) } };
+  // Copies of a device's factors: the start or the last one, and the result. Those that lie in host memory are no copies until a later epoch replaces them.
+  const copies = device.ownMemory ? (staysOnDevice(schedule).rows ? 2 : 1) * 4 * sgdFeatures(params) * (m + n) : 0;
+  // Bands are sorted while there are no factors yet, and may have left when these come back.
+  const running = peak[HOST] ?? 0;
+  const hostBytes = schedule.inBands ? Math.max(loadingBytes(nz), running, running + copies - (bandsLeave(schedule, device) ? blockBytes(Math.max(m, n), nz) : 0)) : Math.max(spilledLoadingBytes(nz), running) + copies;
+  return { ...plan, memory: { ...peak, [HOST]: Math.ceil(hostBytes) } };
 }
 
 /** The stage that lays the ratings out in front of the steps; a GPU lays tiles and waves out by itself in the first epoch. */

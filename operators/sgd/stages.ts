@@ -8,8 +8,10 @@ import { blockBytes, factorBytes } from '../planner/sizes.ts';
 import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { layoutOf } from './bytes.ts';
+import { deviceOfBand, rowPartsOf } from './data-sets.ts';
 import { biasColumns } from './factors.ts';
 import { lambdasOf, type SgdParams, shrinkOf, shrinks } from './params.ts';
+import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 export type SgdStages = Pick<PhysicalPlan, 'start' | 'round' | 'measure' | 'end'>;
@@ -30,6 +32,7 @@ export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: 
   const features = params.rank + (params.biases ? 2 : 0);
   const rows = Math.max(profile.users, profile.items);
   const segments = deviceBlocks ? columnBands : 1;
+  const rowPlaces = placesOfRows(schedule, places);
   const layout = layoutOf(schedule, nz, rows);
   const versionBytes = factorBytes(profile.users, features, device.strideStep) + factorBytes(profile.items, features, device.strideStep);
   const initialize = (side: 'row' | 'column', parts: number, why: readonly string[]): Stage => ({ name: `initialize-${side}s`, at: Array.from({ length: parts }, () => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: `${side}-keys`, factors: `${side}s` } }] }, kernel: 'initialize', reasons: why });
@@ -38,27 +41,32 @@ export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: 
   const laid = parted ? (deviceBlocks.steps === 'tile' ? ['blocks'] : ['blocks', 'lists']) : kind === 'hogwild' ? ['ratings', 'list'] : schedule.tile !== undefined || device.ownMemory ? ['ratings'] : ['ratings', 'blocks'];
   const start: Stage[] = [
     ...(resident ? [{ name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: [...laid, ...(parted ? [] : ['column-counts']), ...(testRatings === undefined ? [] : ['tests'])], to: 'places' } } satisfies Stage] : []),
-    initialize('row', parted ? rowBands : 1, [reasons.start]),
+    initialize('row', rowPlaces.length, [reasons.start]),
     initialize('column', segments, []),
-    ...(adaptive ? [{ name: 'allocate', at: places, work: { kind: 'allocate', data: ['row-sums', 'column-sums'] } } satisfies Stage] : []),
+    ...(adaptive ? [{ name: 'allocate', at: rowPlaces, work: { kind: 'allocate', data: ['row-sums', 'column-sums'] } } satisfies Stage] : []),
     ...(!parted && kind === 'hogwild' ? [batchOrder(params, nz, host.place, { epoch: 1 })] : []),
   ];
   const epoch: Pick<Stage, 'name' | 'at' | 'kernel' | 'partitions' | 'bytesRead' | 'bytesWritten' | 'flops' | 'exchange' | 'reasons'> = {
     name: 'sgd-epoch',
-    at: places,
+    at: parted ? rowPlaces : places,
     kernel: [layout.step, schedule.precision].filter((part) => part !== undefined).join(' '),
     partitions: { p: columnBands, q: rowBands },
     bytesRead: layout.bytes + versionBytes,
     bytesWritten: versionBytes,
     flops: 10 * nz * features,
-    ...(deviceBlocks ? { exchange: deviceBlocks.movedBytes === 0 ? 'none' : `${formatBytes(deviceBlocks.movedBytes)} of segments ${deviceBlocks.resident ? 'passed on' : 'up, and down'}` } : device.ownMemory ? {} : { exchange: 'shared memory' }),
+    ...(deviceBlocks ? { exchange: deviceBlocks.movedBytes === 0 ? 'none' : `${formatBytes(deviceBlocks.movedBytes)} of ${deviceBlocks.rowsStaged ? 'factors' : 'segments'} ${deviceBlocks.resident ? 'passed on' : 'up, and down'}` } : device.ownMemory ? {} : { exchange: 'shared memory' }),
     reasons: reasons.epoch,
   };
   const round = roundStages(profile, params, schedule, { compute, host }, epoch);
   const sides = schedule.rows === 'users' ? ({ row: 'users', column: 'items' } as const) : ({ row: 'items', column: 'users' } as const);
-  const measure = parted ? blockErrors(schedule, profile, features, places, sides, params) : wholeErrors(profile, features, places, device.wholePasses, sides, params);
-  const end: Stage[] = [{ name: 'fetch-factors', at: places, work: { kind: 'exchange', how: 'move', data: ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])], to: 'host' } }];
+  const measure = parted ? blockErrors(schedule, profile, features, rowPlaces, sides, params) : wholeErrors(profile, features, rowPlaces, device.wholePasses, sides, params);
+  const end: Stage[] = [{ name: 'fetch-factors', at: rowPlaces, work: { kind: 'exchange', how: 'move', data: ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])], to: 'host' } }];
   return { start, round, measure, end };
+}
+
+/** The place of each part of the rows' factors, at which its tasks run. */
+function placesOfRows(schedule: SgdSchedule, places: readonly string[]): string[] {
+  return Array.from({ length: rowPartsOf(schedule) }, (_, band) => places[deviceOfBand(schedule, band)]);
 }
 
 function batchOrder({ seed }: SgdParams, nz: number, place: string, epoch: { readonly epoch: number } | { readonly takes: string }): Stage {
@@ -73,16 +81,16 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   const adaptive = params.rate === 'adagrad';
   const { kind, tile, workers, lanes, precision, deviceBlocks, rowBands, columnBands } = schedule;
   const [device] = compute;
-  const places = compute.map(({ place }) => place);
+  const rowPlaces = placesOfRows(schedule, compute.map(({ place }) => place));
   // λ and the level of the ratings come with the data.
   const step: JsonObject = { rank, biases, adaptive };
   const shrinking = shrinkTasks(params, schedule.rows);
   const used = (suffix: string): DataUses => ({ rows: `rows${suffix}`, columns: `columns${suffix}`, ...(adaptive ? { rowSums: `row-sums${suffix}`, columnSums: `column-sums${suffix}` } : {}) });
   const sources = (suffix: string): DataUses => ({ sourceRows: `rows${suffix}`, sourceColumns: `columns${suffix}`, ...(adaptive ? { sourceRowSums: `row-sums${suffix}`, sourceColumnSums: `column-sums${suffix}` } : {}) });
-  const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? places : Array.from({ length: deviceBlocks ? columnBands : 1 }, () => device.place), work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
+  const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? rowPlaces : Array.from({ length: deviceBlocks ? columnBands : 1 }, () => device.place), work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
   const both = ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])];
   const tasks = (one: TaskPlan): Work => ({ kind: 'tasks', tasks: [one] });
-  const shrinkStages: Stage[] = shrinking.map(({ side, task }) => ({ name: `shrink-${side}s`, at: side === 'row' ? places : [device.place], work: tasks(task), kernel: task.kernel }));
+  const shrinkStages: Stage[] = shrinking.map(({ side, task }) => ({ name: `shrink-${side}s`, at: side === 'row' ? rowPlaces : [device.place], work: tasks(task), kernel: task.kernel }));
   if (deviceBlocks) {
     const grid = { rows: rowBands, columns: columnBands, of: 'blocks' };
     const steps: TaskPlan[] =
@@ -92,12 +100,13 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
             { kernel: 'batch-order', at: host.place, uses: { order: 'orders' }, params: { seed, stream: ORDER_STREAMS.block }, takes: { epoch: 'epoch', batches: 'batches', block: 'column' } },
             { kernel: 'sgd-block', uses: { block: 'lists', order: 'orders', ...used('@here') }, params: { ...step, from: 0, batch: BATCH_RATINGS, precision }, takes: { rate: 'rate', to: 'batches', workers: 'teams', lanes: 'lanes' } },
           ];
-    // A segment is shrunk by the device that steps it first. Its sums come as they are stepped later, so that they lie there once.
-    const columns = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' ? [] : [{ ...task, uses: { factors: 'columns@here', ...(adaptive ? { sums: 'column-sums@here' } : {}) }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: 'width' }, stage: 'shrink-columns', once: 'column' }]));
-    // Segments that lie in host memory are copied as they come.
-    const copied = both.filter((name) => deviceBlocks.resident || name.startsWith('row'));
-    const order = deviceBlocks.resident ? ({ order: 'turns', passes: rowBands > 1 ? both.filter((name) => name.startsWith('column')) : [] } as const) : ({ order: 'latin' } as const);
-    return [...copies(copied), ...shrinkStages.filter(({ name }) => name === 'shrink-rows'), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', ...order, seed, grid, tasks: [...columns, ...steps] } }];
+    const stays = staysOnDevice(schedule);
+    // A segment is shrunk by the device that steps it first, and a band that comes from host memory where it is stepped. Their sums come as they are stepped later, so that they lie there once.
+    const first = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' && stays.rows ? [] : [{ ...task, uses: { factors: `${side}s@here`, ...(adaptive ? { sums: `${side}-sums@here` } : {}) }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: side === 'row' ? 'rowCount' : 'width' }, stage: `shrink-${side}s`, once: side }]));
+    // What lies in host memory is copied as it comes.
+    const copied = both.filter((name) => (name.startsWith('row') ? stays.rows : stays.columns));
+    const order = deviceBlocks.resident && deviceBlocks.bandsADevice === undefined ? ({ order: 'turns', passes: rowBands > 1 ? both.filter((name) => name.startsWith('column')) : [] } as const) : ({ order: 'latin' } as const);
+    return [...copies(copied), ...shrinkStages.filter(({ name }) => name === 'shrink-rows' && stays.rows), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', ...order, seed, grid, tasks: [...first, ...steps] } }];
   }
   // A kernel that steps from one version to the next steps in place where its factors were shrunk.
   const inPlace = shrinking.length === 0 ? [] : [...copies(both), ...shrinkStages];
@@ -118,7 +127,7 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
     const task: TaskPlan = { kernel: 'sgd-waves', uses: { block: 'ratings', order: 'wave-order', ...versions }, params: { ...step, lanes, precision }, takes: { rate: 'rate' } };
     return [order, ...inPlace, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch sorts the ratings by block, and they stay so'] }];
   }
-  const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'blocks', ...used('@here') }, params: step, takes: { rate: 'rate', rowStart: 'rowFrom' } };
+  const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'blocks', ...used('@here') }, params: step, takes: { rate: 'rate', ...(schedule.inBands ? {} : { rowStart: 'rowFrom' }) } };
   return [...copies(both), ...shrinkStages, { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid: { rows: rowBands, columns: columnBands, of: 'blocks' }, tasks: [task] } }];
 }
 
@@ -135,11 +144,12 @@ function shrinkTasks(params: SgdParams, rows: SgdSchedule['rows']): { readonly s
 
 type Sides = { readonly row: 'users' | 'items'; readonly column: 'users' | 'items' };
 
+/** Errors over all ratings, or over the block of each band; `at`: the place of each. */
 function wholeErrors({ ratings, testRatings, ...profile }: RatingsProfile, rank: number, at: readonly string[], whole: boolean, sides: Sides, params: SgdParams): Stage[] {
   const rows = Math.max(profile.users, profile.items);
   const tasks = (count: number) => (whole ? 1 : taskCount(count));
   const errors = (name: string, block: string, count: number): Stage => ({ name, at, work: { kind: 'tasks', tasks: [{ kernel: 'squared-error', uses: { block, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank } }] }, kernel: 'squared-error', tasks: tasks(count), bytesRead: blockBytes(rows, count), flops: 2 * count * rank });
-  const norm = (side: 'row' | 'column', block: string, factors: string): Stage[] => normsOf(params, side, sides).map((of) => ({ name: measureStages[sides[side]], at, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block, factors }, params: { rank, ...of } }] }, kernel: 'weighted-norm', tasks: tasks(ratings) }));
+  const norm = (side: 'row' | 'column', block: string, factors: string): Stage[] => normsOf(params, side, sides).map((of) => ({ name: measureStages[sides[side]], at: side === 'row' ? at : at.slice(0, 1), work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block, factors }, params: { rank, ...of } }] }, kernel: 'weighted-norm', tasks: tasks(ratings) }));
   return [
     errors(measureStages.train, 'ratings', ratings),
     ...norm('row', 'ratings', 'rows'),
@@ -168,7 +178,7 @@ function blockErrors({ rowBands: rows, columnBands: columns, deviceBlocks }: Sgd
     flops: 2 * count * rank,
   });
   const norm = (side: 'row' | 'column', to: TaskPlan): TaskPlan[] => normsOf(params, side, sides).map((of) => ({ ...to, params: { ...to.params, ...of }, stage: measureStages[sides[side]], once: side }));
-  const share: Stage[] = deviceBlocks?.resident && rows > 1 ? [{ name: 'share-columns', at, work: { kind: 'exchange', how: 'share', data: ['columns'] }, exchange: 'by turns' }] : [];
+  const share: Stage[] = deviceBlocks?.resident && deviceBlocks.bandsADevice === undefined && rows > 1 ? [{ name: 'share-columns', at, work: { kind: 'exchange', how: 'share', data: ['columns'] }, exchange: 'by turns' }] : [];
   return [
     ...share,
     sweep(measureStages.train, 'blocks', ratings, [

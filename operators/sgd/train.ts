@@ -1,13 +1,14 @@
 import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { wholeRows } from '../../engine/row-parts.ts';
+import { readRows, type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
-import { joinedParts } from '../training/joined-parts.ts';
-import type { ModelRows } from '../training/model-rows.ts';
+import { inMemory, isInParts, leaveRatings } from '../ratings/spilled-ratings.ts';
+import { partsOf } from '../training/joined-parts.ts';
+import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type SideNorms, trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
@@ -16,14 +17,15 @@ import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
 import { rankingMetricOf } from '../params/common.ts';
-import { bindSgd, type TrainedFactors } from './bind.ts';
+import { bindSgd } from './bind.ts';
 import { byPosition, idsByPosition } from './data/by-position.ts';
 import type { SgdData } from './data/data.ts';
-import { fromModelSide, type ModelFactors, modelFactors } from './factors.ts';
+import { fromModelSide, type ModelFactors, modelSides, type TrainedFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
 import { LearningRate, type RateCourse } from './learning-rate.ts';
 import { type SgdParams, shrinks, steppedLambdas } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
+import { bandsLeave } from './schedules/blocks-schedule.ts';
 
 export interface SgdInput {
   readonly data: SgdData;
@@ -61,7 +63,7 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
 export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds, checkpoints }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
   const rate = new LearningRate(params);
   const metric = rankingMetricOf(params);
-  const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(data.block, data) }, ctx);
+  const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(await inMemory(data.ratings, ctx), data) }, ctx);
   let run = plan(devices);
   let steps: BoundPlan | undefined;
   const { factors, ...result } = await runLoop<TrainedFactors>(
@@ -71,8 +73,8 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
       devices,
       rule: new StoppingRule(params, test),
       copySeconds,
-      checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
-      measure: rank && ((factors, held) => rank(modelFactors(factors.rows, factors.columns, data, params), held)),
+      checkpoints: checkpointsOf(checkpoints, toMatrices, (matrices) => fromMatrices(matrices, sgdFeatures(params))),
+      measure: rank && ((factors, held) => rank(joinedRows(modelSides(factors, data, params)), held)),
       prepare: async (left, from) => {
         rate.rewind(from?.course as RateCourse | undefined);
         const planned = left === devices ? run : plan(left);
@@ -81,27 +83,31 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
         const given = from?.factors ?? (start && trainedFrom(start, data, params));
         const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given, 1 + (from?.iteration ?? 0));
         [run, steps] = [bound, made.bound];
-        return { ...sgdTraining(data, params, rate, start !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, given: [...made.given], keep: bound.keep };
+        return { ...sgdTraining(data, params, rate, start !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, given: [...made.given], keep: bound.keep, settled: (held) => leaveBands(data, bound, made.bound, held) };
       },
     },
     ctx,
   );
-  const { userFactors, itemFactors } = modelFactors(factors.rows, factors.columns, data, params);
-  const features = params.rank + (params.biases ? 2 : 0);
-  return { ...result, sides: { users: wholeRows(userFactors, features), items: wholeRows(itemFactors, features) }, plan: steps ? ofCourse(run, steps, result) : run };
+  return { ...result, sides: modelSides(factors, data, params), plan: steps ? ofCourse(run, steps, result) : run };
+}
+
+/** Bands that stay on the only device for the whole run leave host memory: where that device is lost the run ends with the last copy, so nothing reads them again. */
+async function leaveBands({ ratings }: SgdData, plan: PhysicalPlan, { given }: BoundPlan, ctx: ExecutionContext): Promise<void> {
+  if (isInParts(ratings) && bandsLeave(scheduleOf(plan), plan.devices[0])) await leaveRatings(ratings, given.blocks, plan.devices[0].place, ctx);
 }
 
 function toMatrices({ rows, columns, rowSums, columnSums }: TrainedFactors): Matrices {
-  return { rows, columns, ...(rowSums && columnSums && { 'row-sums': rowSums, 'column-sums': columnSums }) };
+  const whole = (one: RowParts) => readRows(one, 0, one.rows, true);
+  return { rows: whole(rows), columns: whole(columns), ...(rowSums && columnSums && { 'row-sums': whole(rowSums), 'column-sums': whole(columnSums) }) };
 }
 
-function fromMatrices({ rows, columns, 'row-sums': rowSums, 'column-sums': columnSums }: Matrices): TrainedFactors {
-  return { rows, columns, ...(rowSums && { rowSums }), ...(columnSums && { columnSums }) };
+function fromMatrices({ rows, columns, 'row-sums': rowSums, 'column-sums': columnSums }: Matrices, features: number): TrainedFactors {
+  return { rows: wholeRows(rows, features), columns: wholeRows(columns, features), ...(rowSums && columnSums && { rowSums: wholeRows(rowSums, 1), columnSums: wholeRows(columnSums, 1) }) };
 }
 
 /** Numbers of each matrix of a checkpoint. */
-export function sgdMatrices({ block, columnOffsets }: SgdData, params: SgdParams): Readonly<Record<string, number>> {
-  const [rows, columns] = [block.rows, columnOffsets.length - 1];
+export function sgdMatrices({ ratings, columnOffsets }: SgdData, params: SgdParams): Readonly<Record<string, number>> {
+  const [rows, columns] = [ratings.rows, columnOffsets.length - 1];
   const features = sgdFeatures(params);
   return { rows: rows * features, columns: columns * features, ...(params.rate === 'adagrad' ? { 'row-sums': rows, 'column-sums': columns } : {}) };
 }
@@ -112,18 +118,18 @@ function widths(plan: PhysicalPlan, bands: { readonly columns: readonly RowRange
 }
 
 function trainedFrom({ userFactors, itemFactors }: ModelFactors, data: SgdData, { rank, biases }: SgdParams): TrainedFactors {
-  const side = (name: 'rows' | 'columns') => fromModelSide(data[name].name === 'users' ? userFactors : itemFactors, data[name], name === 'rows', data, rank, biases);
+  const side = (name: 'rows' | 'columns'): RowParts => fromModelSide(data[name].name === 'users' ? userFactors : itemFactors, data[name], name === 'rows', data, rank, biases);
   return { rows: side('rows'), columns: side('columns') };
 }
 
 /** The functions of SGD that the training loop calls. */
 function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, continued: boolean, name: string, segments: readonly number[] | undefined): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
-  const { block, scale, squares } = data;
+  const { ratings: { ratings }, scale, squares } = data;
   const lambdas = steppedLambdas(params, scale.deviation);
-  const noise = DIVERGED.absolute * scale.deviation ** 2 * block.ratings;
+  const noise = DIVERGED.absolute * scale.deviation ** 2 * ratings;
   const features = sgdFeatures(params);
   // A feature that is 1 counts once for each rating.
-  const ones = params.biases ? block.ratings : 0;
+  const ones = params.biases ? ratings : 0;
   const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) => (lambdas[side] === 0 ? 0 : lambdas[side] * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
   return {
     // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less, unless all ratings are equal.
@@ -145,9 +151,12 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
     accepted: (loss) => rate.see(loss),
     course: () => rate.course,
     factors: (results) => {
-      const part = (set: string, width: number, ofSegments: boolean) => joinedParts(results, `${name}/${set}`, ofSegments ? segments?.map((columns) => columns * width) : undefined);
-      const factors = { rows: part('rows', features, false), columns: part('columns', features, true) };
-      return params.rate === 'adagrad' ? { ...factors, rowSums: part('row-sums', 1, false), columnSums: part('column-sums', 1, true) } : factors;
+      const side = (set: string, columns: number, ofSegments: boolean): RowParts => {
+        const parts = partsOf(results, `${name}/${set}`).map((values, part) => ({ values: values.subarray(0, ofSegments && segments ? segments[part] * columns : undefined) }));
+        return { rows: parts.reduce((sum, { values }) => sum + values.length / columns, 0), columns, parts };
+      };
+      const factors = { rows: side('rows', features, false), columns: side('columns', features, true) };
+      return params.rate === 'adagrad' ? { ...factors, rowSums: side('row-sums', 1, false), columnSums: side('column-sums', 1, true) } : factors;
     },
   };
 }

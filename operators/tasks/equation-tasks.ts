@@ -15,7 +15,7 @@
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
-import type { None, RowRegularization, Rows, SolverChoice } from './tasks.ts';
+import type { None, RowRegularization, Rows, SolvedValues, SolverChoice } from './tasks.ts';
 
 /** First columns of the parts of a row of equations; `s` and `t` are there only with biases. */
 export interface EquationLayout {
@@ -59,13 +59,13 @@ export interface EquationTasks {
   /**
    * Solves the rows [from, to) of `factors` from their equations, as `update` does (Cholesky, CG on A, or x >= 0, with biases where `bias` is
    * given), or as `update-implicit` does where `gram` and `shifts` are given; λ is not used there. Row 0 of `equations` is row
-   * `rowStart` (default 0) of the others. Rows with n_u = 0 become zero. Values: `badRow` as of `update`.
+   * `rowStart` (default 0) of the others. Rows with n_u = 0 become zero. Values as of `update`.
    */
   'solve-equations': {
     inputs: { equations: PartitionRef; previous: PartitionRef; gram?: PartitionRef; shifts?: PartitionRef };
     outputs: { factors: PartitionRef; bias?: PartitionRef };
-    params: Rows & SolverChoice & RowRegularization & VariantChoice & { readonly rank: number; readonly rowStart?: number; readonly nonnegative?: boolean };
-    values: { badRow: number };
+    params: Rows & SolverChoice & RowRegularization & VariantChoice & { readonly rank: number; readonly rowStart?: number; readonly nonnegative?: boolean; readonly measured?: boolean };
+    values: SolvedValues;
   };
 
   /** sum += addend in the rows [from, to) of two matrices of one shape. */

@@ -8,7 +8,7 @@
  * Layout row-shifts: `values` Float32[rows], the number added to the diagonal of each row.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None, Rows, SolverChoice } from './tasks.ts';
+import type { None, Rows, SolvedValues, SolverChoice } from './tasks.ts';
 
 /** The weights of ratings. */
 export type ImplicitWeights = {
@@ -33,6 +33,8 @@ export interface ImplicitTasks {
       ImplicitWeights & {
         readonly rank: number;
         readonly nonnegative?: boolean;
+        /** See `update`. */
+        readonly measured?: boolean;
         /**
          * Adds (G + shift_u I) x for the x of `previous` to b, and leaves rows without ratings as they are: new ratings move a row away from
          * x as far as what G and the shift tell about it allows. A GPU does not have it.
@@ -43,7 +45,7 @@ export interface ImplicitTasks {
         readonly precision?: 'f32' | 'f16' | 'int8';
         readonly ratingScale?: number;
       };
-    values: { badRow: number };
+    values: SolvedValues;
   };
 
   /** Σ w (p - s)² + base p (1 - 2 s) over the ratings of the rows [from, to), s = x_uᵀθ_v, p = 1 where r > 0. Values: `sum`, in float64 in row order. */

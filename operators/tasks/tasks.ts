@@ -27,6 +27,7 @@ import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SearchTasks } from './search-tasks.ts';
 import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
+import { vectorContracts, type VectorTasks } from './vector-tasks.ts';
 
 export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
@@ -71,6 +72,9 @@ export type SolverChoice = {
   readonly settles?: boolean;
 };
 
+/** The values of a task that solves rows: see `update`. */
+export type SolvedValues = { readonly badRow: number; readonly objective?: number };
+
 /** The properties of a half-iteration that the choice of a variant of `update` depends on. */
 export type UpdateProblem = {
   readonly rank: number;
@@ -107,6 +111,8 @@ export type KernelChoice = {
   readonly deviceBytes: number;
   /** Buffers by name that all kernels of a device share, each as large as the largest of them needs: partial sums, ratings without biases. */
   readonly scratchBytes?: Readonly<Record<string, number>>;
+  /** True for kernels that give `objective` where it is asked for. */
+  readonly tellsLoss?: boolean;
 };
 
 /** Variants of a kernel that a device timed on rows of a block, and the one it will choose. */
@@ -125,8 +131,8 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
-export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts and vector-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
+export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks, VectorTasks {
   /**
    * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
    * to the kernels of such an `update` as well, which finds that done; `columns`: rows of θ.
@@ -144,10 +150,11 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
    * 2021, On the difficulty of evaluating baselines, and RowRegularization)
    * are formed and solved, and x_u is written to the output. Rows with n_u = 0 become zero.
    * Inputs: `block` rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start).
-   * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1.
+   * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1; `objective` = Σ_u xᵀA_u x - 2 b_uᵀx, summed in float64 in
+   * row order, from numbers that the solver has: with Σ r² it is the rows' part of the loss, their penalty included. A GPU gives it where `measured` asks for it.
    *
    * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved with x_u: it minimizes what x_u minimizes, with (λ n + d) β_u².
-   * Further input `fixedBias` (γ), further output `bias` (layout bias, there already); rows are solved for r_uv - `mean` - γ_v.
+   * Further input `fixedBias` (γ), further output `bias` (layout bias, there already); rows are solved for r_uv - `mean` - γ_v, to whose squares `objective` belongs.
    *
    * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice, and
    * `previous` tells which features the search starts from. A row that has none is bad. Biases are not bounded.
@@ -161,12 +168,13 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
         readonly rank: number;
         readonly mean?: number;
         readonly nonnegative?: boolean;
+        readonly measured?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
         readonly variant?: string;
         readonly precision?: 'f32' | 'f16' | 'int8';
         readonly ratingScale?: number;
       };
-    values: { badRow: number };
+    values: SolvedValues;
   };
 
   /** Chooses among the variants of `update`, on devices that have several. Throws UsageError for one that cannot run. */
@@ -287,6 +295,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   gram: { factors: 'read', gram: 'write' },
   'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
   ...equationContracts,
+  ...vectorContracts,
   'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
   'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },

@@ -6,9 +6,9 @@ export function partsOf(results: StepResults, name: string): Float32Array[] {
   return results.partitions(name).map(({ columns }) => columns.values as Float32Array);
 }
 
-/** The same of all parts as one. `lengths`: the numbers of each part that are in use. */
-export function joinedParts(results: StepResults, name: string, lengths?: readonly number[]): Float32Array {
-  return joined(partsOf(results, name).map((values, part) => values.subarray(0, lengths?.[part])));
+/** The same of all parts as one. */
+export function joinedParts(results: StepResults, name: string): Float32Array {
+  return joined(partsOf(results, name));
 }
 
 /** Arrays as one, in shared memory; a single one is given as it is. */

@@ -8,13 +8,14 @@ import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
+import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import { handedBytes } from './planned-checkpoints.ts';
+import { iterationsOf, withSolved } from './solved-figures.ts';
 import type { LoopOptions, LoopResult, Training } from './training.ts';
 
 /** Rounds that are run again one after the other, at most. */
@@ -76,7 +77,7 @@ class Loop<Factors> {
     const [{ rule, maxIter }, ctx] = [this.#options, this.#ctx];
     let { devices } = this.#options;
     for (;;) {
-      this.#iterations = [...(this.#copy?.iterations ?? [])];
+      this.#iterations = iterationsOf(this.#copy);
       const { stop } = rule.rewind(this.#iterations);
       if (this.#copy !== undefined && (stop !== undefined || this.#copy.iteration >= maxIter)) {
         this.#phase.end(this.#copy.iteration);
@@ -133,9 +134,9 @@ class Loop<Factors> {
       const params = training.round(number);
       const round = ahead?.of(good.versions, params, kept) ?? this.#expandRound(training, good.versions, { number, params }, kept);
       const { versions } = round;
-      await this.#round(training, round.steps, number);
+      const ran = await this.#round(training, round.steps, number);
       const seconds = (performance.now() - started) / 1000;
-      const measuring = this.#measures(number) ? this.#measure(training, { number, versions }) : undefined;
+      const measuring = this.#measures(number) ? this.#measure(training, { number, versions }, ran) : undefined;
       // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
       const measured = await measuring;
@@ -160,17 +161,21 @@ class Loop<Factors> {
         continue;
       }
       restarts = 0;
-      const report: TrainingIteration = { iteration: number, seconds, ...(typeof params.rate === 'number' ? { rate: params.rate } : {}), ...errors };
+      const rated: TrainingIteration = { iteration: number, seconds, ...(typeof params.rate === 'number' ? { rate: params.rate } : {}), ...errors };
+      const verdict = rule.see(rated);
+      const ends = verdict.stop !== undefined || number === maxIter;
+      const report = ends ? withSolved(await this.#exact(training, rated, versions), rated) : rated;
       this.#iterations.push(report);
       this.#ctx.events({ type: 'iteration', ...(called === 'epoch' ? { called } : {}), of: maxIter, ...report });
       training.accepted?.(errors.loss);
       // Without restarts a round is compared with the first.
       goodLoss = training.slower === undefined ? (goodLoss ?? errors.loss) : errors.loss;
-      const verdict = rule.see(report);
+      // The best so far stays the best, and is kept with exact figures, unless copies that were made from it are gone.
+      const last = this.#iterations.at(-2);
+      if (!verdict.best && best === good && last !== undefined && training.bound.datasets.every(({ derived }) => !derived)) this.#iterations.splice(-2, 1, await this.#exact(training, last, good.versions));
       good = { number, versions };
       if (verdict.best) best = good;
       for (const old of kept) await this.#free(training, old, [good.versions, ...('versions' in best ? [best.versions] : [])]);
-      const ends = verdict.stop !== undefined || number === maxIter;
       if (verdict.stop !== undefined) this.#ctx.events({ type: 'note', text: verdict.stop });
       if (checkpoints !== undefined && (ends || number % checkpoints.interval === 0)) {
         const copy = await this.#copyOf(training, good, best);
@@ -209,15 +214,32 @@ class Loop<Factors> {
     };
   }
 
-  async #round(training: Training<Factors>, steps: readonly Step[], number: number): Promise<void> {
+  async #round(training: Training<Factors>, steps: readonly Step[], number: number): Promise<StepResults> {
     using _ = this.#ctx.metrics.begin(`${this.#options.called}s`);
     const onProgress = (finished: number, of: number) => this.#phase.progress(number - 1 + finished / of);
-    training.check(number, await runSteps(steps, this.#ctx, { onProgress }));
+    const ran = await runSteps(steps, this.#ctx, { onProgress });
+    training.check(number, ran);
+    return ran;
   }
 
-  async #measure(training: Training<Factors>, { number, versions }: Trained): Promise<TrainingErrors> {
+  /** The errors of a version; `ran`: the results of the round that made it, which may tell them. Those of the last round are found by a pass all the same. */
+  async #measure(training: Training<Factors>, { number, versions }: Trained, ran?: StepResults): Promise<TrainingErrors> {
     using _ = this.#ctx.metrics.begin('measure');
-    return training.errors(await runSteps(expand(training.bound, contracts, 'measure', versions, { number }).steps, this.#ctx));
+    const measured = (brief: boolean) => runSteps(expand(training.bound, contracts, 'measure', versions, { number, brief }).steps, this.#ctx);
+    const told = (results: StepResults) => ran && training.errorsOfRound?.(results, ran);
+    const brief = number < this.#options.maxIter && ran !== undefined && training.errorsOfRound !== undefined;
+    const short = brief ? told(await measured(true)) : undefined;
+    if (short !== undefined) return short;
+    const whole = await measured(false);
+    return withSolved(training.errors(whole), brief ? undefined : told(whole));
+  }
+
+  /** The report with loss and training error by a pass over the ratings. */
+  async #exact(training: Training<Factors>, report: TrainingIteration, versions: Versions): Promise<TrainingIteration> {
+    if (!report.fromSolve) return report;
+    const { fromSolve: _, ...rest } = report;
+    const { loss, trainRmse } = await this.#measure(training, { number: report.iteration, versions });
+    return { ...rest, loss, ...(trainRmse === undefined ? {} : { trainRmse }) };
   }
 
   async #steps(training: Training<Factors>, phase: PhaseName, from: Versions): Promise<Versions> {

@@ -19,6 +19,9 @@ export interface TrainingErrors {
   readonly loss: number;
   /** Absent for implicit data, whose loss counts all pairs. */
   readonly trainRmse?: number;
+  /** See TrainingIteration. */
+  readonly fromSolve?: true;
+  readonly solved?: Pick<TrainingErrors, 'loss' | 'trainRmse'>;
   readonly testRmse?: number;
   readonly testMae?: number;
   /** The ranking metric of `earlyStopMetric` on the validation set. */
@@ -43,12 +46,22 @@ export interface Norms {
  */
 export function trainingErrors(measured: StepResults, penalty: (norms: Norms) => number, deviation = 1): TrainingErrors {
   const train = errorSums(measured, measureStages.train);
-  const test = errorSums(measured, measureStages.test);
   return {
-    loss: deviation ** 2 * (train.squared + penalty({ users: normsOf(measured, measureStages.users), items: normsOf(measured, measureStages.items) })),
+    loss: deviation ** 2 * (train.squared + penalty(normsOfSides(measured))),
     trainRmse: deviation * Math.sqrt(train.squared / train.count),
-    ...(test.count === 0 ? {} : { testRmse: deviation * Math.sqrt(test.squared / test.count), testMae: (deviation * test.absolute) / test.count }),
+    ...testErrors(measured, deviation),
   };
+}
+
+/** Σ n^ν ‖x‖² and Σ ‖x‖² of both sides. */
+export function normsOfSides(measured: StepResults): Norms {
+  return { users: normsOf(measured, measureStages.users), items: normsOf(measured, measureStages.items) };
+}
+
+/** The errors on the validation set, where there is one. */
+export function testErrors(measured: StepResults, deviation = 1): Pick<TrainingErrors, 'testRmse' | 'testMae'> {
+  const test = errorSums(measured, measureStages.test);
+  return test.count === 0 ? {} : { testRmse: deviation * Math.sqrt(test.squared / test.count), testMae: (deviation * test.absolute) / test.count };
 }
 
 function errorSums(measured: StepResults, stage: string): ErrorSums {

@@ -22,6 +22,8 @@ export interface Training<Factors> {
   /** Throws DivergedError for a round whose tasks report that. */
   check(number: number, results: StepResults): void;
   errors(measured: StepResults): TrainingErrors;
+  /** The same from a brief measure and the results of the round that it measures. Undefined where those do not tell them; absent where each measure is whole. */
+  errorsOfRound?(measured: StepResults, round: StepResults): TrainingErrors | undefined;
   /** True where the loss shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AlsGrid, type Side, verticalParts } from '../../operators/als/plan/grid.ts';
 import { blockLimit } from '../../operators/planner/sizes.ts';
-import { ALS, type AlsOptions, CapacityError, type Model, Session, SGD } from '../../index.ts';
+import { ALS, type AlsOptions, CapacityError, type Model, Session } from '../../index.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
@@ -88,10 +88,8 @@ describe('more ratings than a block has, on a CPU', () => {
     expect(gridOf(model)).toMatchObject({ users: { q: 4, ratings: 'device' }, items: { q: 3, ratings: 'device' } });
   });
 
-  it('are refused where they must be one block: by SGD, and for rankings while training', async () => {
+  it('are refused for rankings while training, where they must be one block', async () => {
     await expect(fit(2500, { earlyStop: 1, earlyStopMetric: 'ndcg@5' })).rejects.toThrow(CapacityError);
-    blockLimit.ratings = 2500;
-    await expect(new SGD({ rank: 4 }).fit(session.from(ratingBatches(rows)))).rejects.toThrow(/more than 2,500 ratings do not lie in one block.*Train by ALS/);
   });
 });
 

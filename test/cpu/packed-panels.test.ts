@@ -76,7 +76,7 @@ describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
     const [at, ratings] = [memory.copyIn(new Uint32Array(indices)), memory.copyIn(new Float32Array(values))];
     const [panels, work] = [memory.allocate(1200 * rank * 4), memory.allocate(12 * rank + 128)];
     const size = 4 * rank;
-    memory.kernels.solveMatrixFree(theta.pointer, size, at, ratings, indices.length, kept, 0.05 * indices.length, 0, 0, 0, factors.pointer + 3 * size, 3, 0, panels, work);
+    memory.kernels.solveMatrixFree(theta.pointer, size, at, ratings, indices.length, kept, 0.05 * indices.length, 0, 0, 0, factors.pointer + 3 * size, 3, 0, panels, work, memory.allocate(8));
     expect(relativeDistance(solved(3), updateRow(memory.values(theta), rank, rank, { indices, values }, 0.05, false, starts[3], 3)!)).toBeLessThan(ROUNDING);
   });
 });

@@ -62,10 +62,22 @@ describe.each(builds)('kernels with %s', (build) => {
   it.each(ranks)('solve by Cholesky, the dual and CG, rank %i', (rank) => {
     const count = Math.max(2, Math.min(50, Math.floor(rank * 0.7)));
     const memory = new TestMemory(build);
-    const { theta, size, twin, indices, values, matrix, bias, x, work, gathered } = problem(memory, rank, count, 0.05);
+    const { theta, row, size, twin, indices, values, matrix, bias, x, work, gathered } = problem(memory, rank, count, 0.05);
     const { kernels } = memory;
     const solution = memory.floats(x, rank);
     const expected = solveCholesky(twin.matrix, twin.bias)!;
+    const objective = memory.allocate(8);
+    const told = new Float64Array(memory.memory.buffer, objective, 1);
+    // xᵀA x - 2 bᵀx in float64, over Σ r², which is the largest number beside it.
+    const expectObjective = () => {
+      let sum = 0;
+      for (let i = 0; i < rank; i++) {
+        sum -= 2 * twin.bias[i] * solution[i];
+        for (let j = 0; j < rank; j++) sum += twin.matrix[i * rank + j] * solution[i] * solution[j];
+      }
+      const squares = row.values.reduce((all, value) => all + value * value, 0);
+      expect(Math.abs(told[0] - sum) / squares).toBeLessThan(2e-6);
+    };
     const form = () => {
       kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, 0, gathered, 0);
       kernels.addDiagonal(matrix, size, rank, 0.05 * count);
@@ -76,21 +88,24 @@ describe.each(builds)('kernels with %s', (build) => {
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
 
-    expect(kernels.solveDual(theta.pointer, size, indices, values, count, 0.05 * count, 0, 0, x, matrix, gathered, work)).toBe(1);
+    expect(kernels.solveDual(theta.pointer, size, indices, values, count, 0.05 * count, 0, 0, x, matrix, gathered, work, objective)).toBe(1);
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
+    expectObjective();
 
     const start = Float64Array.from({ length: rank }, (_, k) => Math.fround(Math.sin(k)));
     const steps = Math.min(4, rank);
     const reference = conjugateGradient(twin.matrix, twin.bias, start, steps);
     form();
     memory.floats(x, size / 4).fill(0).set(start);
-    kernels.solveFormed(matrix, size, bias, x, steps, work);
+    kernels.solveFormed(matrix, size, bias, x, steps, work, objective);
     expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
+    expectObjective();
     for (const kept of [8, 64]) {
       memory.floats(x, size / 4).fill(0).set(start);
-      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, 0, gathered, work);
+      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, 0, gathered, work, objective);
       expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
+      expectObjective();
     }
   });
 
@@ -99,7 +114,7 @@ describe.each(builds)('kernels with %s', (build) => {
     const { theta, size, indices, x, work, gathered } = problem(memory, 8, 3, 1);
     const zeros = memory.copyIn(new Float32Array(8));
     memory.floats(x, 8).fill(0);
-    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, 0, gathered, work);
+    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, 0, gathered, work, memory.allocate(8));
     expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
   });
 

@@ -51,7 +51,9 @@ function listsOf(bound: BoundPlan, keep: KeptVersions, rounds: number): (readonl
   for (let number = 1; number <= rounds; number++) {
     const kept = keptOf(keep, good, best);
     const round = expand(bound, contracts, 'round', good, { number, params: { epoch: number, next: number + 1 } }, kept);
-    lists.push(round.steps, expand(bound, contracts, 'measure', round.versions, { number }).steps);
+    lists.push(round.steps, expand(bound, contracts, 'measure', round.versions, { number, brief: number < rounds }).steps);
+    // The version that is kept has its errors by a pass over the ratings, where the copies made from it are there.
+    if (keep.best && number === bestRound + 1 && number > 1 && bound.phases.measure.some(({ brief }) => brief !== undefined) && bound.datasets.every(({ derived }) => !derived)) lists.push(expand(bound, contracts, 'measure', best, { number: bestRound }).steps);
     good = round.versions;
     if (number === 1 || !keep.best) [best, bestRound] = [good, number];
     for (const old of kept) lists.push(expandFree(bound, contracts, 'free', old, [good, best]));

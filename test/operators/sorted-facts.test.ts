@@ -32,7 +32,7 @@ describe('the facts of sorted ratings', () => {
     await Holdings.within(session.context(), async (ctx) => {
       const indexed = await new RatingInput({}).index(session.from(ratingBatches([...given], 100_000)), undefined, ctx);
       const blocks = await buildRatingBlocks(indexed, 'keep', ctx);
-      const { means, deviation: _, mean, ...shape } = ratingFacts(blocks.byUser, blocks.byItem.rows, 'users');
+      const { means, columnCounts: _counts, deviation: _, mean, ...shape } = ratingFacts(blocks.byUser, blocks.byItem.rows, 'users');
       const facts = await sortedRatingFacts(blocks, ctx);
       expect(facts).toMatchObject(shape);
       expect(Math.abs(facts.mean - mean)).toBeLessThanOrEqual(1e-12 * Math.abs(mean));

@@ -46,7 +46,7 @@ export class SgdBench extends BenchReport {
   }
 
   updates(wall: number): string {
-    return (this.training.data.block.ratings / wall / 1e6).toPrecision(3);
+    return (this.training.data.ratings.ratings / wall / 1e6).toPrecision(3);
   }
 }
 
@@ -118,7 +118,7 @@ export const workersTable: SgdTable = async (bench) => {
   await bench.each(settings, async (run) => {
     const times = await measureEpochs(training, run);
     const errors = times.wall < CHECKED_MILLISECONDS ? await bench.errors(run, [CHECKED]) : undefined;
-    const perWorker = training.data.block.ratings / times.wall / 1e3 / workersOf(run);
+    const perWorker = training.data.ratings.ratings / times.wall / 1e3 / workersOf(run);
     return [describeSchedule(run), workersOf(run).toLocaleString('en'), milliseconds(times.wall), kernelCell(times), bench.updates(times.wall), perWorker.toPrecision(3), errors?.get(CHECKED)?.rmse.toFixed(4) ?? '-'];
   });
 };

@@ -34,7 +34,7 @@ export function trainingSection({ called, iterations, bestIteration, baselines }
   const shown = (value: number | undefined, digits = 4) => (value === undefined ? '' : value.toFixed(digits));
   const head = [called, 'seconds', 'loss', ...curves.map(({ name }) => name), ...metrics.map(({ name }) => name)];
   const rows = thinned(iterations).map((one) => [String(one.iteration), one.seconds.toFixed(3), one.loss.toPrecision(7), ...[...curves, ...metrics].map(({ of }) => shown(of(one)))]);
-  return { heading: `${called === 'epoch' ? 'Epochs' : 'Iterations'}`, text: `The model is that of ${called} ${formatCount(bestIteration)}. Seconds are those of the ${called}s alone, without evaluation.`, charts, tables: [{ head, rows, numbers: () => true }] };
+  return { heading: `${called === 'epoch' ? 'Epochs' : 'Iterations'}`, text: `The model is that of ${called} ${formatCount(bestIteration)}. Seconds are those of the ${called}s alone, without evaluation.${iterations.some(({ fromSolve }) => fromSolve) ? ' Loss and train RMSE before the last come out of the solve, those of the last by a pass over the ratings.' : ''}`, charts, tables: [{ head, rows, numbers: () => true }] };
 }
 
 interface Curve extends Series {

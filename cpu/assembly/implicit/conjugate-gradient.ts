@@ -7,7 +7,7 @@
  *
  * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
  */
-import { advance, behindPanels, enoughOf, isSettled, packs, turn } from '../solve/conjugate-gradient';
+import { advance, behindPanels, enoughOf, isSettled, lower, packs, turn } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
 import { NO_PANELS, PACKED_PANELS, PANELS } from '../solve/gather-panels';
 import { multiplyPackedPanels } from '../solve/packed-panels';
@@ -24,7 +24,7 @@ export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): v
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
 }
 
-/** Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. */
+/** Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. `objective` as there. */
 export function solveImplicit(
   theta: usize,
   size: usize,
@@ -41,6 +41,7 @@ export function solveImplicit(
   settles: bool,
   panels: usize,
   work: usize,
+  objective: usize,
 ): bool {
   const r = work;
   const p = r + size;
@@ -60,6 +61,7 @@ export function solveImplicit(
   gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, r, factors);
   if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, 0, NO_PANELS, spare, x, r, factors);
   const along = sumLanes(v128.load(products));
+  store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
   const squares = dot(x, x, size);
   let rho = dot(r, r, size);
   // The residual of x = 0 is b.
@@ -75,7 +77,9 @@ export function solveImplicit(
     if (packed) multiplyPackedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
     else multiplyWeightedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
     if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, 0, NO_PANELS, spare, p, q, factors);
-    const next = advance(rho / dot(p, q, size), p, q, x, r, size);
+    const curvature = dot(p, q, size);
+    const next = advance(rho / curvature, p, q, x, r, size);
+    lower(objective, rho, curvature);
     if (next <= enough) return isSettled(next, biasSquares);
     turn(next / rho, p, r, size);
     rho = next;
@@ -87,5 +91,6 @@ export function solveImplicit(
   if (kept < count) addGatheredCurvature(theta, size, indices + at, weights + at, count - kept, spare, p, factors, products);
   const curvature = symmetricCurvature(gram, size, p) + shift * dot(p, p, size) + sumLanes(v128.load(products));
   addMultiple(x, rho / curvature, p, size);
+  lower(objective, rho, curvature);
   return false;
 }

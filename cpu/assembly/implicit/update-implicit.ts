@@ -6,9 +6,9 @@ import { addDiagonal, definiteShift } from '../normal-equations';
 import { factor, solveCholesky } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
 import { solveNonnegative } from '../solve/nonnegative';
-import { gatheredOf, panelCapacity, vectorsOf } from '../update';
+import { gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
 import { VECTOR } from '../simd';
-import { allFinite, clear, copy } from '../vectors';
+import { allFinite, clear, copy, dot } from '../vectors';
 import { addShift, solveImplicit } from './conjugate-gradient';
 import { multiplyGram } from './multiply-gram';
 import { addGram, addWeightedEquations } from './weighted-equations';
@@ -51,10 +51,19 @@ export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, sh
     for (let j: usize = 0; j < size; j += VECTOR) v128.store(bias + j, f32x4.add(v128.load(bias + j), v128.load(own + j)));
   }
   addDiagonal(workspace, size, rank, shift);
-  if (method == NONNEGATIVE) return solveNonnegative(workspace, size, rank, bias, output, previous, gatheredOf(workspace, size));
-  if (method != CG) return solveCholesky(workspace, size, bias, output, bias + size) && allFinite(output, size);
+  const objective = objectiveOf(workspace, size);
+  if (method == NONNEGATIVE) {
+    const solved = solveNonnegative(workspace, size, rank, bias, output, previous, gatheredOf(workspace, size));
+    store<f64>(objective, -(<f64>dot(bias, output, size)));
+    return solved;
+  }
+  if (method != CG) {
+    const solved = solveCholesky(workspace, size, bias, output, bias + size);
+    store<f64>(objective, -(<f64>dot(bias, bias, size)));
+    return solved && allFinite(output, size);
+  }
   if (output != previous) copy(output, previous, size);
-  solveFormed(workspace, size, bias, output, steps, bias + size);
+  solveFormed(workspace, size, bias, output, steps, bias + size, objective);
   return allFinite(output, size);
 }
 
@@ -66,7 +75,7 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 
 /**
  * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`:
- * stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. Gives the first row without a finite solution, or -1.
+ * stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. `objective` as there. Gives the first row without a finite solution, or -1.
  */
 export function updateRowsImplicit(
   theta: usize,
@@ -88,8 +97,10 @@ export function updateRowsImplicit(
   anchored: bool,
   workspace: usize,
   workspaceBytes: usize,
+  objective: usize,
 ): i32 {
   let badRow = -1;
+  let sum = load<f64>(objective);
   const origin = load<i32>(offsets);
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
@@ -108,7 +119,7 @@ export function updateRowsImplicit(
     } else {
       if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
         if (output != previous) copy(output, previous, size);
-        settled = solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, settles, gathered, vectors) || !settles;
+        settled = solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, settles, gathered, vectors, objectiveOf(workspace, size)) || !settles;
       }
       if (settled) {
         solved = allFinite(output, size);
@@ -116,6 +127,7 @@ export function updateRowsImplicit(
         accumulateImplicit(theta, size, indices + at, targets + at, weights + at, count, false, workspace);
         solved = solveAccumulatedImplicit(size, rank, gram, shift, anchored, output, previous, method == CG && settles ? CHOLESKY : method, steps, workspace);
       }
+      sum += load<f64>(objectiveOf(workspace, size));
     }
     if (!solved && badRow < 0) badRow = row;
     offsets += 4;
@@ -123,5 +135,6 @@ export function updateRowsImplicit(
     output += size;
     previous += size;
   }
+  store<f64>(objective, sum);
   return badRow;
 }

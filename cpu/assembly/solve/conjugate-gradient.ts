@@ -13,6 +13,8 @@
  *
  * The last step leaves no residual, and takes pᵀq from curvature.ts, at half the work of q.
  *
+ * The objective xᵀA x - 2 bᵀx, which x minimizes, costs a sum: it begins at -xᵀ(b + r), and each step lowers it by α ρ.
+ *
  * A is applied either matrix-free through the row's panels (panels.ts, packed-panels.ts), or as a formed
  * matrix whose upper triangle is valid.
  */
@@ -109,6 +111,12 @@ export function turn(beta: f32, p: usize, r: usize, size: usize): void {
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
 }
 
+/** The objective of the next x: α ρ less, with α = ρ / pᵀq. */
+@inline
+export function lower(objective: usize, rho: f32, curvature: f32): void {
+  store<f64>(objective, load<f64>(objective) - (<f64>rho * <f64>rho) / <f64>curvature);
+}
+
 /** True where ‖r‖ is at most 1e-5 of ‖b‖, as exact solves leave it. */
 @inline
 export function isSettled(rho: f32, biasSquares: f32): bool {
@@ -145,7 +153,7 @@ export function behindPanels(panels: usize, size: usize, kept: i32, packed: bool
  * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over the row's ratings:
  * the first `kept` have their panels, the others are gathered in every pass, and with `sums` the bias is eliminated.
  * `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128 bytes more. True where the residual is settled; it is known behind the
- * last step only with `settles`.
+ * last step only with `settles`. `objective`: a float64, that of the first x, which becomes that of the last.
  */
 function iterate(
   matrix: usize,
@@ -163,6 +171,7 @@ function iterate(
   biasSquares: f32,
   panels: usize,
   work: usize,
+  objective: usize,
 ): bool {
   const r = work;
   const p = r + size;
@@ -190,6 +199,7 @@ function iterate(
     // Rounding can leave none where A is all but singular: x is then as good as float32 makes it.
     if (curvature <= 0) return false;
     const next = advance(rho / curvature, p, q, x, r, size);
+    lower(objective, rho, curvature);
     if (next <= enough) return isSettled(next, biasSquares);
     if (sums) beside = turnBeside(next / rho, sums, p, r, size);
     else turn(next / rho, p, r, size);
@@ -207,15 +217,19 @@ function iterate(
     curvature = sumLanes(v128.load(sum)) + shift * dot(p, p, size);
   }
   if (sums) curvature -= (beside / weight) * beside;
-  if (curvature > 0) addMultiple(x, rho / curvature, p, size);
+  if (curvature > 0) {
+    addMultiple(x, rho / curvature, p, size);
+    lower(objective, rho, curvature);
+  }
   return false;
 }
 
-/** Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. */
-export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, steps: i32, work: usize): void {
+/** Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. `objective`: where the float64 xᵀA x - 2 bᵀx goes. */
+export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, steps: i32, work: usize, objective: usize): void {
   multiplySymmetric(matrix, size, x, work);
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(work + j, f32x4.sub(v128.load(b + j), v128.load(work + j)));
-  iterate(matrix, 0, size, 0, 0, 0, 0, 0, 0, x, steps, false, dot(b, b, size), 0, work);
+  store<f64>(objective, -(<f64>dot(b, x, size) + <f64>dot(work, x, size)));
+  iterate(matrix, 0, size, 0, 0, 0, 0, 0, 0, x, steps, false, dot(b, b, size), 0, work, objective);
 }
 
 /**
@@ -224,7 +238,7 @@ export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, step
  * 8 * size more where they are or count > kept.
  * `work`: 3 * size + 128 bytes.
  * `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t. `settles`: gives true where the steps have settled
- * the residual, which needs an x near 0 or near the solution.
+ * the residual, which needs an x near 0 or near the solution. `objective`: where the float64 xᵀA x - 2 bᵀx goes, with a bias that of the system it is eliminated from.
  */
 export function solveMatrixFree(
   theta: usize,
@@ -242,6 +256,7 @@ export function solveMatrixFree(
   settles: bool,
   panels: usize,
   work: usize,
+  objective: usize,
 ): bool {
   const factors = work + 3 * size;
   const products = factors + 32;
@@ -261,8 +276,9 @@ export function solveMatrixFree(
     addMultiple(work, (sum - total) / weight, sums, size);
     along -= (total / weight) * sum;
   }
+  store<f64>(objective, -(<f64>along + <f64>dot(work, x, size)));
   const squares = dot(x, x, size);
   // The residual of x = 0 is b.
   const biasSquares: f32 = squares > 0 ? (along * along) / squares : dot(work, work, size);
-  return iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, settles, biasSquares, panels, work);
+  return iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, settles, biasSquares, panels, work, objective);
 }

@@ -12,7 +12,7 @@
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { solveCholesky } from './cholesky';
 import { addDiagonal, addTile, definiteShift } from '../normal-equations';
-import { clear, sumOf } from '../vectors';
+import { clear, dot, sumOf } from '../vectors';
 
 /** Θᵀ of `count` gathered rows: size / 4 rows of `width` bytes. */
 function gatherTransposed(theta: usize, size: usize, indices: usize, count: i32, target: usize, width: usize): void {
@@ -75,7 +75,7 @@ function combineRows(theta: usize, size: usize, indices: usize, z: usize, count:
 /**
  * Solves one row of 1 <= count <= size / 4 ratings. With width = 4 * count rounded up to 32:
  * `matrix`: width² / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes. False when not definite.
- * `ratio`: κ, or 0 without a bias; `bias`: where β goes.
+ * `ratio`: κ, or 0 without a bias; `bias`: where β goes. `objective`: where the float64 s rᵀz - rᵀr goes, which is xᵀA x - 2 bᵀx.
  */
 export function solveDual(
   theta: usize,
@@ -90,6 +90,7 @@ export function solveDual(
   matrix: usize,
   transposed: usize,
   work: usize,
+  objective: usize,
 ): bool {
   const width = ((<usize>count << 2) + 31) & ~(<usize>31);
   const z = work + width;
@@ -103,10 +104,14 @@ export function solveDual(
     features++;
   }
   addTile(transposed, width, features, matrix, false);
-  addDiagonal(matrix, width, count, definiteShift(matrix, width, count, shift));
+  const diagonal = definiteShift(matrix, width, count, shift);
+  addDiagonal(matrix, width, count, diagonal);
   clear(work, width);
   memory.copy(work, values, (<usize>count) * WORD);
+  const squares = dot(work, work, width);
   const definite = solveCholesky(matrix, width, work, z, z + width);
+  // rᵀz is the square of the solution of Uᵀy = r, which lies in r's place.
+  store<f64>(objective, <f64>diagonal * <f64>dot(work, work, width) - <f64>squares);
   combineRows(theta, size, indices, z, count, x);
   if (ratio > 0) store<f32>(bias, ratio * <f32>sumOf(z, count));
   return definite;

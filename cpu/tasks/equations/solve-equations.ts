@@ -1,6 +1,6 @@
 import type { TaskHandler } from '../../handler.ts';
 import { biasColumn } from '../biases.ts';
-import { rowColumn, workspaceOf } from '../row-chunks.ts';
+import { lastObjective, rowColumn, workspaceOf } from '../row-chunks.ts';
 import { biasShift, rowShift } from '../row-shifts.ts';
 import { requireEquations } from './equation-shape.ts';
 
@@ -22,6 +22,7 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
   const memory = new Float32Array(scope.memory.buffer);
   const lengthAt = (rank * (rank + 1)) / 2 + rank;
   let badRow = -1;
+  let objective = 0;
   for (let row = from; row < to && !scope.cancelled(); row++) {
     const source = equations.pointer + (row - rowStart) * equations.stride * 4;
     const [target, start] = [factors.pointer + row * size, previous.pointer + row * size];
@@ -40,8 +41,9 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
         : nonnegative ? kernels.solveAccumulatedNonnegative(size, rank, shift, weight, total, own.address, target, start, workspace)
         : kernels.solveAccumulated(size, rank, shift, weight, total, own.address, target, start, method === CG ? 0 : 1, cgSteps, workspace);
       if (!solved && badRow < 0) badRow = row;
+      objective += lastObjective(scope, workspace, size);
     }
     if (bias) bias[row] = own.values[0];
   }
-  return { rows: to - from, values: { badRow } };
+  return { rows: to - from, values: { badRow, objective } };
 };

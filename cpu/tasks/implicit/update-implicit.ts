@@ -1,5 +1,5 @@
 import type { TaskHandler } from '../../handler.ts';
-import { rowChunks } from '../row-chunks.ts';
+import { lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
 
 /** See `update-implicit` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
@@ -14,6 +14,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const workspace = workspaceOf(scope);
   const size = output.stride * 4;
   const work = output.stride ** 2 / 40;
+  const objective = runningSum(scope);
   let badRow = -1;
   let length = 0;
   let bytesUp = 0;
@@ -25,14 +26,17 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
     bytesUp += 8 * count + 8 * rows;
     let bad = -1;
     if (chunk.starts && chunk.ends) {
-      bad = kernels.updateRowsImplicit(theta, size, rank, gram, chunk.offsets, indices, targets, weights, rows, shiftsAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, nonnegative ? 1 : 0, anchor, workspace, WORKSPACE_BYTES);
+      bad = kernels.updateRowsImplicit(theta, size, rank, gram, chunk.offsets, indices, targets, weights, rows, shiftsAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, nonnegative ? 1 : 0, anchor, workspace, WORKSPACE_BYTES, objective.address);
     } else {
       length = chunk.starts ? count : length + count;
       kernels.accumulateImplicit(theta, size, indices, targets, weights, count, chunk.starts ? 0 : 1, workspace);
       const method = nonnegative ? 2 : settles || length >= cgBelow ? 1 : 0;
-      if (chunk.ends && !kernels.solveAccumulatedImplicit(size, rank, gram, shifts[row], anchor, target, start, method, cgSteps, workspace)) bad = 0;
+      if (chunk.ends) {
+        if (!kernels.solveAccumulatedImplicit(size, rank, gram, shifts[row], anchor, target, start, method, cgSteps, workspace)) bad = 0;
+        objective.view[0] += lastObjective(scope, workspace, size);
+      }
     }
     if (bad >= 0 && badRow < 0) badRow = row + bad;
   }
-  return { rows: to - from, bytesUp, values: { badRow } };
+  return { rows: to - from, bytesUp, values: { badRow, objective: objective.view[0] } };
 };

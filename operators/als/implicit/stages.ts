@@ -84,18 +84,19 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
 
 /**
  * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
- * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ. `ranked`: of a run that a ranking metric may end.
+ * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ. The loss out of the solve of the users has their penalty, and all pairs: what `error` leaves out of brief measures they do too. `ranked`: of a run that a ranking metric may end.
  */
-export function implicitMeasure(params: AlsParams, error: Pick<Stage, 'at' | 'work' | 'partitions'>, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
+export function implicitMeasure(params: AlsParams, error: Pick<Stage, 'at' | 'work' | 'partitions' | 'brief' | 'reasons'>, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
   const { rank } = params;
   const at = places.users;
   const q = at.length;
+  const brief = error.brief && { brief: error.brief };
   const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places[side], work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
   return [
     { name: implicitStages.error, kernel: 'implicit-error', tasks: tasks.users, ...error, flops: 2 * nz * rank },
-    norm('users'),
+    { ...norm('users'), ...brief },
     norm('items'),
-    { name: implicitStages.grams, at: [...new Set(at)], work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' } },
+    { name: implicitStages.grams, at: [...new Set(at)], work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' }, ...brief },
     ...(ranked === undefined ? [] : rankStages(params, items, at, rankSlices(Math.ceil(ranked.users / q), ranked.whole).length)),
   ];
 }

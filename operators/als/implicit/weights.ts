@@ -38,6 +38,13 @@ export async function sortedRowShifts(ratings: SortedRatings, columns: number, p
   return shiftsOf(positive, columns, params);
 }
 
+/** Σ over positive ratings of α r + base, in float64: what the squares of implicit data's loss have besides those that the solve of the users tells. */
+export async function positiveTargets(ratings: SortedRatings, { alpha, base }: ImplicitWeights, ctx: ExecutionContext): Promise<number> {
+  let sum = 0;
+  for await (const { block: { values } } of blocksOf(ratings, ctx)) for (let k = 0; k < values.length; k++) sum += values[k] > 0 ? alpha * values[k] + base : 0;
+  return sum;
+}
+
 function addPositive(positive: Int32Array, { rows, offsets, values }: RatingBlock): void {
   for (let row = 0; row < rows; row++) for (let k = offsets[row]; k < offsets[row + 1]; k++) positive[row] += values[k] > 0 ? 1 : 0;
 }

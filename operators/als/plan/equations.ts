@@ -7,11 +7,11 @@ import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { otherSide, type Side, verticalParts } from './grid.ts';
-import { heldBy, kernelOf, pipelineName, regularizationOf, stepsTaken } from './half-iteration.ts';
+import { heldBy, kernelOf, measuredOf, pipelineName, regularizationOf, stepsTaken } from './half-iteration.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The places that hold parts of the fixed side while a side is solved. */
-function sharers(problem: AlsProblem, side: Side): Place[] {
+export function sharers(problem: AlsProblem, side: Side): Place[] {
   return [...new Set(partPlaces(problem, otherSide[side]))];
 }
 
@@ -68,7 +68,7 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
   stages.push({
     name: `update-${side}`,
     at: partPlaces(problem, side),
-    work: { kind: 'tasks', tasks: [{ kernel: 'solve-equations', uses: solves, params: { rank: f, ...regularization, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernel }, ...stepsTaken(problem) }] },
+    work: { kind: 'tasks', tasks: [{ kernel: 'solve-equations', uses: solves, params: { rank: f, ...regularization, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...measuredOf(problem, side), ...kernel }, ...stepsTaken(problem) }] },
     kernel: `solve-equations ${solver.kernel}`,
     tasks: device.wholePasses ? 1 : tasksOfPart(problem, side),
     partitions: { p, q },

@@ -28,7 +28,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
   };
   const task = params.implicitPrefs ? 'update-implicit' : 'update';
   const weights = params.implicitPrefs ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) } : regularizationOf(params, side);
-  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernelOf(choice) };
+  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...measuredOf(problem, side), ...kernelOf(choice) };
   return {
     name: `update-${side}`,
     at: partPlaces(problem, side),
@@ -50,6 +50,22 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
 /** The steps of CG of a round, where they are not the same in all. */
 export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPlan, 'takes'> {
   return solver.cgBelow > 0 && takesFewer(params, profile) ? { takes: { cgSteps: 'cgSteps' } } : {};
+}
+
+/** True where the solve of the users tells the loss of their rows, so that a pass over the ratings is left to the last measure: on a CPU, and by kernels of a GPU that do. */
+export function tellsLoss({ device, choices, anchored }: AlsProblem): boolean {
+  return !anchored && (!device.choosesKernels || choices?.users.tellsLoss === true);
+}
+
+/** Asks the tasks that solve the users, who come last, for the loss of their rows. */
+export function measuredOf(problem: AlsProblem, side: Side): { readonly measured?: true } {
+  return side === 'users' && tellsLoss(problem) ? { measured: true } : {};
+}
+
+/** The words and the mark of the stage that passes over the ratings for the training error. */
+export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
+  if (tellsLoss(problem)) return { brief: 'left out', reasons: ['a pass over the ratings behind the last iteration; before, loss and training error come out of the solve of the users'] };
+  return problem.anchored ? {} : { reasons: ['a pass over the ratings in each iteration: these kernels do not tell the loss of the rows that they solve'] };
 }
 
 /** The device's memory that a choice takes beside the data sets, of work lists and of scratch the given shares. */

@@ -7,7 +7,7 @@ import { implicitMeasure } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { ratingBytes } from './data-sets.ts';
 import { hasLengths, type Side, sides, verticalParts } from './grid.ts';
-import { fixStages } from './half-iteration.ts';
+import { fixStages, passOf } from './half-iteration.ts';
 import { type AlsProblem, fixedUse, overRatings, partPlaces, ratingPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The ratings go to their places, users are drawn, and items begin as zeros. */
@@ -42,7 +42,7 @@ export function measuring(problem: AlsProblem): Stage[] {
     const tasks = { users: tasksOfPart(problem, 'users'), items: tasksOfPart(problem, 'items') };
     const uses = { block: 'ratings-by-user', rowFactors: users.factors, columnFactors: fixedUse(problem, 'users', items.whole, items.factors) };
     const work = overRatings(problem, 'users', 'ratings-by-user', [{ kernel: 'implicit-error', uses, params: { rank: params.rank, ...implicitWeights(params) } }]);
-    const error = { at: ratingPlaces(problem, 'users'), work, partitions: { p: verticalParts(problem.grid, 'users'), q: problem.grid.users.q } };
+    const error = { at: ratingPlaces(problem, 'users'), work, ...passOf(problem), partitions: { p: verticalParts(problem.grid, 'users'), q: problem.grid.users.q } };
     return implicitMeasure(params, error, items.whole, { users: partPlaces(problem, 'users'), items: partPlaces(problem, 'items') }, tasks, nz, testRatings === undefined ? undefined : { users: rows.users, whole: device.wholePasses });
   }
   const columnFactors = fixedUse(problem, 'users', items.whole, items.factors);
@@ -65,7 +65,7 @@ export function measuring(problem: AlsProblem): Stage[] {
     tasks: tasksOfPart(problem, side),
   });
   return [
-    errors(measureStages.train, 'ratings-by-user', nz),
+    { ...errors(measureStages.train, 'ratings-by-user', nz), ...passOf(problem) },
     norm('users'),
     norm('items'),
     ...(testRatings === undefined ? [] : [errors(measureStages.test, 'test-ratings', testRatings)]),

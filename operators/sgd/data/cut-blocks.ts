@@ -4,7 +4,8 @@ import { dataSetName, type Partition, type PartitionRef } from '../../../engine/
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { heldBlocks, isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { contracts } from '../../tasks/tasks.ts';
 
 /** A partition in host memory, and its name. */
@@ -21,12 +22,30 @@ export interface GridBands {
 }
 
 /**
- * Cuts the ratings, which lie at the CPU device, into blocks by row band and column band; every rating is in exactly one block.
- * `local`: each block counts its columns from the first of its band; else they keep their numbers.
+ * Cuts sorted ratings, which lie at the CPU device or in parts in memory, into blocks by row band and column band; every rating is in exactly one block.
+ * `local`: each block counts its columns from the first of its band; else they keep their numbers. Where the columns are one band blocks are the rows themselves, over
+ * the same memory. Parts are bands already.
  */
-export async function cutBlocks(block: RatingBlock, { rows, columns }: GridBands, local: boolean, ctx: ExecutionContext): Promise<HostPart[][]> {
-  const { place } = hostDevice(ctx.executor).info;
+export async function cutBlocks(ratings: SortedRatings, bands: GridBands, local: boolean, ctx: ExecutionContext): Promise<HostPart[][]> {
   const name = dataSetName('grid');
+  if (isInParts(ratings)) {
+    const blocks: HostPart[][] = [];
+    for (const [r, { block }] of heldBlocks(ratings).entries()) {
+      blocks.push(...(bands.columns.length === 1 ? [[partOf(block)]] : await cut(block, { rows: [{ from: 0, to: block.rows }], columns: bands.columns }, `${name}/${r}`, { local, isThere: false }, ctx)));
+    }
+    return blocks;
+  }
+  if (bands.columns.length === 1) return bands.rows.map(({ from, to }, partition) => [partOf(rowsOfBlock(ratings, from, to, { name, partition, version: 0 }))]);
+  return cut(ratings, bands, name, { local, isThere: true }, ctx);
+}
+
+export function partOf(block: RatingBlock): HostPart {
+  return { ref: block.ref, partition: hostForm(block), ratings: block.ratings };
+}
+
+/** `isThere`: the block lies at the CPU device. */
+async function cut(block: RatingBlock, { rows, columns }: GridBands, name: string, { local, isThere }: { readonly local: boolean; readonly isThere: boolean }, ctx: ExecutionContext): Promise<HostPart[][]> {
+  const { place } = hostDevice(ctx.executor).info;
   const columnStarts = [0, ...columns.map(({ to }) => to)];
   const steps = new StepList(contracts);
   const refs = rows.map((range, r) => {
@@ -37,7 +56,8 @@ export async function cutBlocks(block: RatingBlock, { rows, columns }: GridBands
     steps.free('cut-blocks', place, row);
     return row;
   });
-  const results = await runSteps(steps.steps, ctx);
+  if (!isThere) steps.free('cut-blocks', place, [block.ref]);
+  const results = await runSteps(steps.steps, ctx, isThere ? {} : { given: [[block.ref, { ...hostForm(block), reused: true }, place]] });
   return refs.map((row, r) => {
     const partitions = results.partitions(`${name}/${r}`);
     return row.map((ref, c) => ({ ref, partition: partitions[c], ratings: partitions[c].columns.indices.length }));

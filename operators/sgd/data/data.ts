@@ -5,8 +5,10 @@ import type { DampedMeans } from '../../evaluation/baselines.ts';
 import { type BlockMeans, type RatingFacts, ratingFacts } from '../../evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../ratings/index-ids.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { buildUserBlock } from '../../ratings/rating-blocks.ts';
+import { buildUserBands, buildUserBlock } from '../../ratings/rating-blocks.ts';
+import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { type Labels, labelsOf, relabel } from '../../ratings/relabel.ts';
+import { offsetsOf } from '../../ratings/row-ranges.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
 import type { DuplicatePolicy } from '../../tasks/tasks.ts';
 
@@ -22,9 +24,10 @@ export interface SgdSide {
 export interface SgdData {
   readonly rows: SgdSide;
   readonly columns: SgdSide;
-  readonly block: RatingBlock;
-  /** Ratings of the columns before each, Int32[columns + 1]. */
-  readonly columnOffsets: Int32Array;
+  /** One block, or one for each band of rows where a block does not have so many. */
+  readonly ratings: SortedRatings;
+  /** Ratings of the columns before each, columns + 1. */
+  readonly columnOffsets: Int32Array | Float64Array;
   readonly scale: RatingScale;
   /** Σ r² on the scale: the squared error of factors that are all 0. */
   readonly squares: number;
@@ -47,6 +50,8 @@ export interface SgdDataOptions {
   readonly leastDeviation?: number;
   /** Damped means of the model that is continued, by position; NaN for new users and items. */
   readonly means?: DampedMeans | undefined;
+  /** Bands of rows, for ratings that are more than a block has. */
+  readonly bands?: number | undefined;
 }
 
 /** Relabels, sorts and scales indexed ratings. Releases the chunks. */
@@ -58,18 +63,18 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
   const rows = rowSideOf(keyCount(indexed.users), keyCount(indexed.items));
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
-  const { byUser: block, extra } = await buildUserBlock(relabelled, options.duplicates, ctx);
+  const { byUser: ratings, extra } = await (options.bands === undefined ? buildUserBlock(relabelled, options.duplicates, ctx) : buildUserBands(relabelled, options.duplicates, options.bands, ctx));
   const earlier = options.means && blockMeans(options.means, labels, rows);
-  const facts = ratingFacts(block, relabelled.itemCounts.length, rows, earlier);
-  const scale = ratingScale(block, biases, options);
-  const squares = standardize(block, scale);
+  const facts = ratingFacts(ratings, relabelled.itemCounts.length, rows, earlier);
+  const scale = ratingScale(ratings, biases, options);
+  const squares = standardize(ratings, scale);
   const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
   phase.end(indexed.rows);
   return {
     rows: side(rows, relabelled.users),
     columns: side(swapped ? 'users' : 'items', relabelled.items),
-    block,
-    columnOffsets: offsetsOf(block.indices, relabelled.itemCounts.length),
+    ratings,
+    columnOffsets: isInParts(ratings) ? offsetsOf(facts.columnCounts) : Int32Array.from(offsetsOf(facts.columnCounts)),
     scale,
     facts,
     squares,
@@ -98,6 +103,12 @@ export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdDa
   return rows.name === 'users' ? { mean: means.mean, users: ofRows, items: ofColumns } : { mean: means.mean, users: ofColumns, items: ofRows };
 }
 
+/** The ratings where they are one block. */
+export function oneBlock({ ratings }: Pick<SgdData, 'ratings'>): RatingBlock {
+  if (isInParts(ratings)) throw new Error('the ratings lie in parts');
+  return ratings;
+}
+
 /** Damped means by position as those of the block's rows and columns. */
 function blockMeans({ mean, users, items }: DampedMeans, labels: { readonly users: Labels; readonly items: Labels }, rowsAre: SgdSide['name']): BlockMeans {
   const [ofUsers, ofItems] = [Float32Array.from(labels.users.order, (position) => users[position]), Float32Array.from(labels.items.order, (position) => items[position])];
@@ -107,11 +118,4 @@ function blockMeans({ mean, users, items }: DampedMeans, labels: { readonly user
 /** The side whose vectors stream by while those of the other stay in the cache: the one with more of them. */
 export function rowSideOf(users: number, items: number): 'users' | 'items' {
   return users >= items ? 'users' : 'items';
-}
-
-function offsetsOf(indices: Uint32Array, columns: number): Int32Array {
-  const offsets = new Int32Array(new SharedArrayBuffer(4 * (columns + 1)));
-  for (let k = 0; k < indices.length; k++) offsets[indices[k] + 1]++;
-  for (let column = 0; column < columns; column++) offsets[column + 1] += offsets[column];
-  return offsets;
 }

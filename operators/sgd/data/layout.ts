@@ -1,8 +1,9 @@
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { blockOf, hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
+import { blockOf, type RatingBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
-import { cutBlocks, type GridBands, type HostPart } from './cut-blocks.ts';
-import type { SgdData } from './data.ts';
+import { heldBlocks, isInParts } from '../../ratings/spilled-ratings.ts';
+import { cutBlocks, type GridBands, type HostPart, partOf } from './cut-blocks.ts';
+import { oneBlock, type SgdData } from './data.ts';
 import type { SgdSchedule } from '../schedules/schedule.ts';
 import { shuffleRatings } from './shuffle-ratings.ts';
 
@@ -10,8 +11,8 @@ import { shuffleRatings } from './shuffle-ratings.ts';
 export interface SgdLayoutData {
   /** Bands of the grid, one of each where there is no grid. */
   readonly bands: GridBands;
-  /** R by row. */
-  readonly whole: HostPart;
+  /** R by row: whole, or band by band. */
+  readonly ratings: readonly HostPart[];
   /** By row band and column band; where there is a grid. */
   readonly blocks?: readonly (readonly HostPart[])[];
   /** The whole shuffled, or each block: by row band and column band. */
@@ -20,15 +21,15 @@ export interface SgdLayoutData {
 }
 
 /** Lays the ratings out for the schedule: cut into blocks or shuffled by the CPU device, or unchanged. */
-export async function layOut({ block, columnOffsets }: SgdData, test: RatingBlock | undefined, schedule: SgdSchedule, seed: number, ctx: ExecutionContext): Promise<SgdLayoutData> {
-  const { kind, rowBands, columnBands, deviceBlocks, precision, tile } = schedule;
-  const whole = partOf(block);
-  const tests = test === undefined ? undefined : [[partOf(test)]];
+export async function layOut({ ratings, columnOffsets }: SgdData, test: RatingBlock | undefined, schedule: SgdSchedule, seed: number, ctx: ExecutionContext): Promise<SgdLayoutData> {
+  const { kind, rowBands, columnBands, deviceBlocks, inBands, precision, tile } = schedule;
+  const parts = heldBlocks(ratings).map(({ block }) => partOf(block));
   // The number of parts is that of the plan.
   const exactly = deviceBlocks !== undefined;
-  const bands = { rows: balancedRanges(block.offsets, rowBands, 0, { exactly }), columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
+  const rows = isInParts(ratings) ? ratings.parts.map((part) => ({ from: part.from, to: part.from + part.rows })) : balancedRanges(ratings.offsets, rowBands, 0, { exactly });
+  const bands = { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
   if (deviceBlocks) {
-    const blocks = await cutBlocks(block, bands, true, ctx);
+    const blocks = await cutBlocks(ratings, bands, true, ctx);
     const lists: HostPart[][] = [];
     if (deviceBlocks.steps === 'hogwild') {
       for (const row of blocks) {
@@ -37,13 +38,11 @@ export async function layOut({ block, columnOffsets }: SgdData, test: RatingBloc
         lists.push(shuffled);
       }
     }
-    return { bands, whole, blocks, ...(lists.length > 0 ? { lists } : {}), tests: test && (await cutBlocks(test, bands, true, ctx)) };
+    return { bands, ratings: parts, blocks, ...(lists.length > 0 ? { lists } : {}), tests: test && (await cutBlocks(test, bands, true, ctx)) };
   }
-  if (kind === 'hogwild' && tile === undefined) return { bands, whole, tests, lists: [[await shuffleRatings(block, seed, ctx)]] };
-  if (tile !== undefined || (kind === 'wavefront' && precision !== undefined)) return { bands, whole, tests };
-  return { bands, whole, tests, blocks: await cutBlocks(block, bands, false, ctx) };
-}
-
-function partOf(block: RatingBlock): HostPart {
-  return { ref: block.ref, partition: hostForm(block), ratings: block.ratings };
+  if (inBands) return { bands, ratings: parts, tests: test && (await cutBlocks(test, { rows, columns: [{ from: 0, to: columnOffsets.length - 1 }] }, false, ctx)), blocks: await cutBlocks(ratings, bands, false, ctx) };
+  const tests = test === undefined ? undefined : [[partOf(test)]];
+  if (kind === 'hogwild' && tile === undefined) return { bands, ratings: parts, tests, lists: [[await shuffleRatings(oneBlock({ ratings }), seed, ctx)]] };
+  if (tile !== undefined || (kind === 'wavefront' && precision !== undefined)) return { bands, ratings: parts, tests };
+  return { bands, ratings: parts, tests, blocks: await cutBlocks(ratings, bands, false, ctx) };
 }

@@ -1,4 +1,4 @@
-import type { SgdData, SgdSide } from './data.ts';
+import { oneBlock, type SgdData, type SgdSide } from './data.ts';
 
 /** The ratings of the users, or of the items, that a continued model does not have. */
 export interface NewRowRatings {
@@ -18,7 +18,9 @@ export function newRowRatings(data: SgdData, name: 'users' | 'items', positions:
   return data.rows.name === name ? ofRows(data, positions) : ofColumns(data, positions);
 }
 
-function ofRows({ block, rows, scale: { center, deviation } }: SgdData, positions: Uint32Array): NewRowRatings {
+function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
+  const { rows, scale: { center, deviation } } = data;
+  const block = oneBlock(data);
   const target = room(rows, positions, block.offsets);
   positions.forEach((position, row) => {
     let from = block.offsets[rows.labels.label[position]];
@@ -31,9 +33,11 @@ function ofRows({ block, rows, scale: { center, deviation } }: SgdData, position
 }
 
 /** One pass over all ratings, which lie by row. */
-function ofColumns({ block, columns, columnOffsets, scale: { center, deviation } }: SgdData, positions: Uint32Array): NewRowRatings {
+function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
+  const { columns, columnOffsets, scale: { center, deviation } } = data;
   const target = room(columns, positions, columnOffsets);
   if (positions.length === 0) return target;
+  const block = oneBlock(data);
   // Place of the next rating of each column; -1 for columns that are not new.
   const next = new Int32Array(columnOffsets.length - 1).fill(-1);
   positions.forEach((position, row) => (next[columns.labels.label[position]] = target.offsets[row]));
@@ -50,7 +54,7 @@ function ofColumns({ block, columns, columnOffsets, scale: { center, deviation }
 }
 
 /** `starts`: the positions at which the ratings of each label of the side begin. */
-function room({ name, labels }: SgdSide, positions: Uint32Array, starts: Int32Array): NewRowRatings {
+function room({ name, labels }: SgdSide, positions: Uint32Array, starts: Int32Array | Float64Array): NewRowRatings {
   const offsets = new Int32Array(positions.length + 1);
   positions.forEach((position, row) => {
     const label = labels.label[position];

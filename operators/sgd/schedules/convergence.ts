@@ -1,3 +1,4 @@
+import { devicesOf } from './blocks-schedule.ts';
 import type { SgdSchedule } from './schedule.ts';
 
 /** The paper's own test on Hugewiki: s below a twentieth of min(m/i, n/j) converged, s above it did not. */
@@ -54,7 +55,7 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   const collisionRate = parts * workers * (counts === undefined ? 1 / columns : sumOfSquares(counts) / ratings ** 2);
   const rate = `${counts === undefined ? 'at least ' : ''}${collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2)}`;
   const limit = onGpu ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}` : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
-  const apart = schedule.deviceBlocks ? `${rowBands > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block ` : '';
+  const apart = schedule.deviceBlocks ? `${devicesOf(schedule) > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block ` : '';
   const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
   const warning = fewSegments(schedule) ?? (workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined);
   return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
@@ -76,8 +77,9 @@ function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string
 }
 
 /** The same rule for GPUs as for workers: with fewer than twice as many segments the order of blocks is hardly random. */
-function fewSegments({ deviceBlocks, rowBands, columnBands }: SgdSchedule): string | undefined {
-  if (deviceBlocks === undefined || rowBands === 1 || columnBands >= 2 * rowBands) return undefined;
+function fewSegments(schedule: SgdSchedule): string | undefined {
+  const { deviceBlocks, rowBands, columnBands } = schedule;
+  if (deviceBlocks === undefined || devicesOf(schedule) === 1 || columnBands >= 2 * rowBands) return undefined;
   return `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 segments for each of ${rowBands} GPUs, so the order of blocks is hardly random and GPUs wait for each other (cuMF_SGD, Figure 15): use fewer GPUs`;
 }
 

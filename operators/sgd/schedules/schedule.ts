@@ -1,7 +1,7 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { formatBytes } from '../../../engine/format.ts';
+import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { factorBytes } from '../../planner/sizes.ts';
+import { blockLimit, factorBytes } from '../../planner/sizes.ts';
 import type { SgdParams } from '../params.ts';
 import type { TileShape } from './tiles.ts';
 
@@ -18,13 +18,20 @@ const LEAST_BANDS = 8;
 export interface DeviceBlocks {
   /** The kernel that steps the ratings of a block. */
   readonly steps: 'tile' | 'hogwild';
-  /** True where all blocks of ratings, and all segments of columns, stay on their devices; else two blocks at a time are there, and segments come from host memory. */
+  /** True where all blocks of ratings, and all segments of columns, stay on their devices; else two blocks at a time are there, and segments come from host memory, unless there is one alone. */
   readonly resident: boolean;
+  /** Bands of rows on each device; default: one. */
+  readonly bandsADevice?: number;
+  /** True where the factors of a band of rows come from host memory and go back with each of its blocks. */
+  readonly rowsStaged?: boolean;
   /** Columns of the widest segment, about. */
   readonly width: number;
   /** Bytes of column segments that go to devices in an epoch, and as many that come from them. */
   readonly movedBytes: number;
 }
+
+/** Versions of the factors that stand side by side at least: an epoch steps a copy of the one before. */
+export const VERSIONS = 2;
 
 /** The order in which ratings are visited, and the number of workers. */
 export interface SgdSchedule {
@@ -36,6 +43,8 @@ export interface SgdSchedule {
   /** i and j: R is cut into i bands of rows and j bands of columns. */
   readonly rowBands: number;
   readonly columnBands: number;
+  /** True where each band of rows has a block of ratings of its own, since one block does not have so many. */
+  readonly inBands?: boolean;
   /** Of the schedule tile. */
   readonly tile?: TileShape;
   /** Of the schedule blocks on GPUs. */
@@ -63,7 +72,7 @@ export interface ScheduleProblem {
  *
  * j also grows until the column vectors of a band fit a core's own cache beside the stream of rows.
  */
-export function cpuSchedule({ users, items }: ScheduleProblem, params: SgdParams, { parallelism }: DeviceInfo): SgdSchedule {
+export function cpuSchedule({ users, items, ratings = 0 }: ScheduleProblem, params: SgdParams, { parallelism }: DeviceInfo): SgdSchedule {
   if (params.schedule === 'tile') throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', { advice: 'Leave the schedule out, or use device gpu' });
   const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;
   const rows = users >= items ? 'users' : 'items';
@@ -76,7 +85,22 @@ export function cpuSchedule({ users, items }: ScheduleProblem, params: SgdParams
   const columnBytes = factorBytes(columnCount, params.rank + (params.biases ? 2 : 0));
   const inCache = Math.ceil(columnBytes / SEGMENT_BYTES);
   const columnBands = Math.min(columnCount, Math.max(LEAST_BANDS, 2 * parallelism, inCache));
-  const rowBands = Math.min(rowCount, kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism));
+  const inBands = ratings > blockLimit.ratings;
+  const rowBands = Math.min(rowCount, kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism, bandsOfBlocks(ratings)));
   const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}, and of columns (${formatBytes(columnBytes)} in all) as many as keep a band's vectors in a core's own cache, 1 MiB`;
-  return { ...common, rowBands, columnBands, reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid] };
+  return { ...common, rowBands, columnBands, ...(inBands ? { inBands } : {}), reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid] };
+}
+
+/** Bands end where rows do, so they are a little unequal. */
+const UNEQUAL = 1.05;
+
+/** The least bands of rows of which each has no more ratings than a block; one where a block has all of them. */
+export function bandsOfBlocks(ratings: number): number {
+  return ratings > blockLimit.ratings ? Math.ceil((UNEQUAL * ratings) / blockLimit.ratings) : 1;
+}
+
+/** The reason against a schedule whose blocks would have more ratings than a block may have. */
+export function beyondBlock({ inBands, rowBands }: SgdSchedule, ratings: number): string | undefined {
+  const each = inBands ? Math.ceil(ratings / rowBands) : ratings;
+  return each > blockLimit.ratings ? `needs ${formatCount(each)} ratings in one block, and a block has at most ${formatCount(blockLimit.ratings)}` : undefined;
 }

@@ -62,12 +62,12 @@ function homeOf(block: RatingBlock, side?: SideGrid): SortedRatings {
 export async function boundSgd({ rows, columns, test, devices }: ProblemShape, given: Partial<SgdParams>, change: (schedule: SgdSchedule) => SgdSchedule = (schedule) => schedule): Promise<BoundProblem> {
   const params = checkSgdParams({ biases: false, ...given });
   const data = sgdProblem(rows, columns);
-  const profile = { users: rows.length, items: columns, ratings: data.block.ratings, ...(test ? { testRatings: data.block.ratings } : {}) };
+  const profile = { users: rows.length, items: columns, ratings: data.ratings.ratings, ...(test ? { testRatings: data.ratings.ratings } : {}) };
   const planOn = { compute: devices, host: hostOf(devices) };
   const plan = planSgd(profile, params, planOn, { schedule: change(scheduleOf(planSgd(profile, params, planOn))) });
   const tests = test ? blockOfRows(rows, 'tests') : undefined;
   const executor = new LocalExecutor([new RecordingDevice(hostOf(devices))]);
-  for (const block of [data.block, ...(tests ? [tests] : [])]) executor.devices[0].put(block.ref, { layout: 'rating-block', rows: block.rows, columns: { offsets: block.offsets, indices: block.indices, values: block.values } });
+  for (const block of [data.ratings, ...(tests ? [tests] : [])]) executor.devices[0].put(block.ref, { layout: 'rating-block', rows: block.rows, columns: { offsets: block.offsets, indices: block.indices, values: block.values } });
   const laid = await layOut(data, tests, scheduleOf(plan), params.seed, contextOf(executor));
   const made = bindSgd(plan, params, data, laid);
   return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
@@ -128,7 +128,11 @@ export function gridsOf({ rows, columns }: ProblemShape): fc.Arbitrary<AlsGrid> 
     return { users: add(users), items: add(items) };
   };
   const commons = fc.constantFrom(0, 0, 0.1, 0.5, 0.9);
-  return fc.tuple(fc.record({ users: side(rows.length), items: side(columns) }), fc.boolean(), commons).map(([grid, spilled, common]) => (spilled ? inFiles(grid) : withCommon(grid, common)));
+  const byVectors = ({ users, items }: AlsGrid, [ofUsers, ofItems]: readonly [boolean, boolean]): AlsGrid => {
+    const add = (one: SideGrid, vectors: boolean) => (vectors && users.factors === 'device' && items.factors === 'device' ? { ...one, sums: 'vectors' as const } : one);
+    return { users: add(users, ofUsers), items: add(items, ofItems) };
+  };
+  return fc.tuple(fc.record({ users: side(rows.length), items: side(columns) }), fc.boolean(), commons, fc.tuple(fc.boolean(), fc.boolean())).map(([grid, spilled, common, vectors]) => byVectors(spilled ? inFiles(grid) : withCommon(grid, common), vectors));
 }
 
 export const fates = fc.array(fc.constantFrom('best' as const, 'good' as const, 'diverged' as const), { minLength: 1, maxLength: 6 });

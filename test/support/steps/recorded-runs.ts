@@ -65,7 +65,7 @@ export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, 
   const data = alsProblem(problem.rows, problem.columns, problem.test ? problem.rows : undefined);
   const profile = { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings, ...(data.test ? { testRatings: data.test.ratings } : {}) };
   const plan = (compute: readonly DeviceInfo[]) => planAls(profile, params, { compute, host: recording.host });
-  const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds: 0, level: { mean: 3, deviation: 1 } }, ctx);
+  const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds: 0, level: { mean: 3, deviation: 1, columns: new Float32Array(problem.columns) } }, ctx);
   return { recording, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
 
@@ -74,7 +74,7 @@ export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, 
   const params = checkSgdParams({ biases: false, ...given });
   const data = sgdProblem(problem.rows, problem.columns);
   const test = problem.test ? blockOfRows(problem.rows, 'tests') : undefined;
-  const profile = { users: problem.rows.length, items: problem.columns, ratings: data.block.ratings, ...(test ? { testRatings: test.ratings } : {}) };
+  const profile = { users: problem.rows.length, items: problem.columns, ratings: data.ratings.ratings, ...(test ? { testRatings: test.ratings } : {}) };
   const plan = (compute: readonly DeviceInfo[]) => {
     const first = planSgd(profile, params, { compute, host: recording.host });
     return planSgd(profile, params, { compute, host: recording.host }, { schedule: schedule(first.choices.schedule as unknown as SgdSchedule) });
@@ -82,7 +82,7 @@ export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, 
   const train = (ctx: ExecutionContext) => {
     // As loading leaves them: at the CPU.
     const cpu = ctx.executor.devices.find(({ info }) => info.place === recording.host.place);
-    for (const block of [data.block, ...(test ? [test] : [])]) cpu?.put(block.ref, hostForm(block));
+    for (const block of [data.ratings, ...(test ? [test] : [])]) cpu?.put(block.ref, hostForm(block));
     return trainSgd({ data, test }, params, { devices: problem.compute, plan, copySeconds: 0 }, ctx);
   };
   return { recording, data, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };

@@ -43,7 +43,7 @@ export function alsProblem(rows: readonly (readonly number[])[], columns: number
 }
 
 /** Labels are the positions themselves; there are at least as many rows as columns. */
-export function sgdProblem(rows: readonly (readonly number[])[], columns: number): SgdData {
+export function sgdProblem(rows: readonly (readonly number[])[], columns: number): SgdData & { readonly ratings: RatingBlock } {
   const block = blockOfRows(rows, 'ratings');
   const columnOffsets = sharedArray(Int32Array, columns + 1);
   transposed(rows, columns).forEach((users, column) => (columnOffsets[column + 1] = columnOffsets[column] + users.length));
@@ -51,7 +51,7 @@ export function sgdProblem(rows: readonly (readonly number[])[], columns: number
     const order = Uint32Array.from({ length: count }, (_, i) => i);
     return { name, ids: keys(count), labels: { label: order, order } };
   };
-  return { rows: side('users', rows.length), columns: side('items', columns), block, columnOffsets, scale: { mean: 3, center: 0, deviation: 1 }, squares: block.values.reduce((sum, value) => sum + value * value, 0), duplicates: 0 };
+  return { rows: side('users', rows.length), columns: side('items', columns), ratings: block, columnOffsets, scale: { mean: 3, center: 0, deviation: 1 }, squares: block.values.reduce((sum, value) => sum + value * value, 0), duplicates: 0 };
 }
 
 export function contextOf(executor: Executor, more: Partial<ExecutionContext> = {}): ExecutionContext {
