@@ -22,7 +22,7 @@ import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
 import { placeColumns } from './tasks/loading/place-columns.ts';
-import { dampedMeans, sumRatings } from './tasks/loading/rating-sums.ts';
+import { dampedMeans, standardize, sumColumns, sumRatings, sumValues } from './tasks/loading/rating-sums.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { prepareSearch } from './tasks/search/prepare-search.ts';
 import { search } from './tasks/search/search.ts';
@@ -86,6 +86,9 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'combine-duplicates': combineDuplicates,
   'sum-ratings': sumRatings,
   'damped-means': dampedMeans,
+  'sum-columns': sumColumns,
+  'sum-values': sumValues,
+  standardize,
   'place-columns': placeColumns,
   'cut-block': cutBlock,
   'deal-ratings': dealRatings,

@@ -5,14 +5,17 @@ import { gradientStepKernel, type GradientStepParams } from '../kernels/exchange
 import { gradientQuads } from '../kernels/exchanged/gradients.ts';
 import { partProductsKernel } from '../kernels/exchanged/part-products.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
+import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from '../kernels/vectors/vector-products.ts';
 import { addCentred } from '../update/centred.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import { submitSolved } from '../update/solved-pass.ts';
 import type { UpdateVariant } from '../update/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+import type { CompiledKernel, KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
 type Submitting = Pick<SubmitOptions, 'timed' | 'submitted'>;
+
+type Teams = Pick<VectorProductsParams, 'threads' | 'lanes' | 'width'>;
 
 export interface ProductInputs {
   readonly block: DeviceBlock;
@@ -31,28 +34,38 @@ export interface ProductSettings {
   readonly first: boolean;
   readonly mean?: number;
   readonly implicit?: ImplicitWeights;
+  /** The teams of the kernel with subgroups; default: those that it chooses, where the adapter has them. */
+  readonly teams?: Teams;
 }
 
 /** Rows are cut into parts of as many ratings, and no row is solved on the way. */
-const PARTS: UpdateVariant = { name: 'exchanged-vectors', precision: 'f32', sum: { kernel: 'vectors', threads: 64, lanes: 1, width: 1 }, short: 0, free: false, halfA: false, registers: false, partRatings: 2048, regionBytes: 24 << 20, regionRatings: 2048, sorted: true };
+const PARTS: UpdateVariant = { name: 'exchanged-vectors', precision: 'f32', sum: { kernel: 'vectors', threads: 64, lanes: 1, width: 1, byRow: true }, short: 0, free: false, halfA: false, registers: false, partRatings: 2048, regionBytes: 24 << 20, regionRatings: 2048, sorted: true };
 
 /** Adds the products of the rows [from, to) of a block with their vectors to the rows of the sums, in one submission. */
-export async function addVectorProducts(gpu: Gpu, { block, fixed, fixedBias, vectors, sums }: ProductInputs, { rank, from, to, first, mean = 0, implicit }: ProductSettings, options: Submitting = {}): Promise<KernelTimes> {
+export async function addVectorProducts(gpu: Gpu, { block, fixed, fixedBias, vectors, sums }: ProductInputs, settings: ProductSettings, options: Submitting = {}): Promise<KernelTimes> {
+  const { rank, from, to, first, mean = 0, implicit } = settings;
   const biases = fixedBias !== undefined;
   const { gradients, quads } = gradientQuads(rank, biases);
   if (sums.stride !== 4 * (first ? gradients : quads)) throw new Error(`sums of rank ${rank}${biases ? ' with biases' : ''} have ${sums.stride} numbers a row`);
   const rows = await prepareRows(gpu, block, { variant: PARTS, from, to, rank, lambda: 0, solver: 'cholesky' }, fixed.rows, biases, true);
   const pass = gpu.pass(first ? 'add-residuals' : 'add-products');
   if (rows.batches.length > 0) {
-    const [multiply, add] = await Promise.all([gpu.compile(partProductsKernel, { rank, biases, implicit: implicit !== undefined, first }), gpu.compile(addProductsKernel, { rank, biases, first })]);
+    const [multiply, add] = await Promise.all([compileProducts(gpu, settings, biases), gpu.compile(addProductsKernel, { rank, biases, first })]);
     const values = await addCentred(gpu, pass, { block, fixedBias }, { from, to, rank, mean, variant: PARTS });
     const slots = await gpu.scratch('slots', rows.slotBytes);
     for (const batch of rows.batches) {
-      pass.dispatch(multiply, { work: batch.parts, rows: batch.rows, indices: block.indices, values, fixed: fixed.values, vectors: vectors.values, slots }, { count: batch.partCount, ...(implicit ?? { alpha: 0, base: 0 }) }, batch.partCount);
+      pass.dispatch(multiply, { work: batch.parts, indices: block.indices, values, fixed: fixed.values, vectors: vectors.values, state: vectors.values, slots }, { count: batch.partCount, ...(implicit ?? { alpha: 0, base: 0 }) }, batch.partCount);
       pass.dispatch(add, { work: batch.rows, slots, sums: sums.values }, { count: batch.rowCount }, batch.rowCount);
     }
   }
   return (await pass.submit(options)).times;
+}
+
+/** The kernel that multiplies: for plain products that with subgroups, where the adapter has them. */
+async function compileProducts(gpu: Gpu, { rank, first, implicit, teams = chooseVectorProducts(rank, 'f32') }: ProductSettings, biases: boolean): Promise<CompiledKernel> {
+  const byTeams = { rank, precision: 'f32', biases: false, apart: true, first: false, ...teams } as const;
+  if (!first && implicit === undefined && gpu.admits(vectorProductsKernel, byTeams)) return gpu.compile(vectorProductsKernel, byTeams);
+  return gpu.compile(partProductsKernel, { rank, biases, implicit: implicit !== undefined, first });
 }
 
 export interface StepInputs {

@@ -70,6 +70,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(vectorProductsKernel, [
     { rank: 512, precision: 'f16', biases: true, first: true, threads: 64, lanes: 16, width: 32 },
     { rank: 264, precision: 'f32', biases: false, first: false, threads: 64, lanes: 32, width: 32 },
+    { rank: 100, precision: 'f32', biases: false, apart: true, first: false, threads: 64, lanes: 8, width: 32 },
   ]),
   sample(partProductsKernel, [
     { rank: 100, biases: true, implicit: false, first: true },

@@ -15,7 +15,7 @@ import { downloadOutputs, solvedRow } from '../checking/solved-rows.ts';
 import { gradientQuads } from './gradients.ts';
 import { partProductsKernel } from './part-products.ts';
 
-type Shape = { readonly rank: number; readonly kind: 'explicit' | 'biases' | 'implicit'; readonly p: number; readonly steps: number };
+type Shape = { readonly rank: number; readonly kind: 'explicit' | 'biases' | 'implicit'; readonly p: number; readonly steps: number; readonly lanes?: number };
 
 const WEIGHTS: ImplicitWeights = { alpha: 3, base: 1 };
 const GRAM_WEIGHT = 0.7;
@@ -27,6 +27,8 @@ const shapes: readonly Shape[] = [
   { rank: 10, kind: 'explicit', p: 3, steps: 4 },
   { rank: 100, kind: 'explicit', p: 2, steps: 6 },
   { rank: 300, kind: 'explicit', p: 2, steps: 4 },
+  { rank: 20, kind: 'explicit', p: 2, steps: 4, lanes: 4 },
+  { rank: 65, kind: 'biases', p: 2, steps: 3, lanes: 2 },
   { rank: 33, kind: 'biases', p: 3, steps: 4 },
   { rank: 128, kind: 'biases', p: 1, steps: 3 },
   { rank: 17, kind: 'implicit', p: 2, steps: 3 },
@@ -35,7 +37,7 @@ const shapes: readonly Shape[] = [
 
 export const exchangedVectorChecks: readonly KernelCheck[] = shapes.map((shape) => ({ name: partProductsKernel.name, variant: variantOf(shape), run: (gpu: Gpu) => check(gpu, shape) }));
 
-async function check(gpu: Gpu, { rank, kind, p, steps }: Shape): Promise<{ error: number; limit: number }> {
+async function check(gpu: Gpu, { rank, kind, p, steps, lanes }: Shape): Promise<{ error: number; limit: number }> {
   const [biases, implicit] = [kind === 'biases', kind === 'implicit'];
   const lengths = [1, 0, 64, 65, LONGEST, 33, 32, 2, 700, 16, 7, 0, 130, 1];
   const rows = lengths.length;
@@ -55,7 +57,7 @@ async function check(gpu: Gpu, { rank, kind, p, steps }: Shape): Promise<{ error
     return { block, fixed: { rows: last - first, columns: rank, stride, values: theta }, bias };
   }));
   const addAll = async (settings: Pick<ProductSettings, 'first'>, vectors: DeviceMatrix, sums: DeviceMatrix) => {
-    for (const { block, fixed, bias } of parts) await addVectorProducts(gpu, { block, fixed, vectors, sums, ...(biases && settings.first ? { fixedBias: bias } : {}) }, { ...settings, rank, from: 0, to: rows, mean: ratings.mean, ...(implicit ? { implicit: WEIGHTS } : {}) });
+    for (const { block, fixed, bias } of parts) await addVectorProducts(gpu, { block, fixed, vectors, sums, ...(biases && settings.first ? { fixedBias: bias } : {}) }, { ...settings, ...(lanes === undefined ? {} : { teams: { threads: 64, lanes, width: 4 } }), rank, from: 0, to: rows, mean: ratings.mean, ...(implicit ? { implicit: WEIGHTS } : {}) });
   };
   const shifts = Float32Array.from(lengths, (_, row) => 0.5 + row);
   const gram = gramMatrix(ratings.theta, stride, rank, ratings.columns, GRAM_WEIGHT);

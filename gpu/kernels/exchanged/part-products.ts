@@ -21,12 +21,11 @@ function tileOf(rank: number): number {
 }
 
 /**
- * Products of parts of rows with their ratings, Σ (θᵀv) θ for a vector v of the row, into slots (gradients.ts). `work` lists the place of the part's row in `rows`, first rating, ratings, slot;
- * `rows` has the rows as solve-cholesky takes them.
+ * Products of parts of rows with their ratings, Σ (θᵀv) θ for a vector v of the row, into slots (gradients.ts). `work` lists row, first rating, ratings, slot.
  */
 export const partProductsKernel: KernelDescriptor<PartProductsParams> = {
   name: 'part-products',
-  bindings: [...reads('work', 'rows', 'indices', 'values', 'fixed', 'vectors'), ...writes('slots')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'vectors'), ...writes('slots')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'alpha', type: 'f32' },

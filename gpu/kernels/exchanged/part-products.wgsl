@@ -10,12 +10,11 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> rows: array<vec4u>;
-@group(0) @binding(3) var<storage, read> indices: array<u32>;
-@group(0) @binding(4) var<storage, read> values: array<f32>;
-@group(0) @binding(5) var<storage, read> fixed: array<vec4f>;
-@group(0) @binding(6) var<storage, read> vectors: array<vec4f>;
-@group(0) @binding(7) var<storage, read_write> slots: array<vec4f>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> fixed: array<vec4f>;
+@group(0) @binding(5) var<storage, read> vectors: array<vec4f>;
+@group(0) @binding(6) var<storage, read_write> slots: array<vec4f>;
 
 var<workgroup> tile: array<vec4f, TILE * TILE_QUADS>;
 var<workgroup> own: array<vec4f, QUADS>;
@@ -40,11 +39,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   if (number >= params.count) {
     return;
   }
+  // Entry: row, first rating, ratings, slot.
   let part = work[number];
-  let row = rows[part.x].x;
   let end = part.y + part.z;
   for (var quad = thread; quad < QUADS; quad += THREADS) {
-    own[quad] = vectors[row * QUADS + quad];
+    own[quad] = vectors[part.x * QUADS + quad];
   }
 {%- for i in owned %}
   var sum_{{ i }} = vec4f();
