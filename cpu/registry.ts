@@ -22,7 +22,7 @@ import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
 import { placeColumns } from './tasks/loading/place-columns.ts';
-import { dampedMeans, sumRatings } from './tasks/loading/rating-sums.ts';
+import { dampedMeans, standardize, sumColumns, sumRatings, sumValues } from './tasks/loading/rating-sums.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { prepareSearch } from './tasks/search/prepare-search.ts';
 import { search } from './tasks/search/search.ts';
@@ -36,6 +36,8 @@ import { splitBlock, splitPairs } from './tasks/loading/split-parts.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
+import { addProducts, addResiduals } from './tasks/vectors/add-vectors.ts';
+import { beginGradients, endGradients, stepGradients } from './tasks/vectors/take-steps.ts';
 import { waveOrder } from './tasks/sgd/wave-order.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
@@ -45,6 +47,11 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   update,
   'normal-equations': normalEquations,
   'solve-equations': solveEquations,
+  'add-residuals': addResiduals,
+  'add-products': addProducts,
+  'begin-gradients': beginGradients,
+  'step-gradients': stepGradients,
+  'end-gradients': endGradients,
   'add-rows': addRows,
   'place-rows': placeRows,
   'squared-error': squaredError,
@@ -79,6 +86,9 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'combine-duplicates': combineDuplicates,
   'sum-ratings': sumRatings,
   'damped-means': dampedMeans,
+  'sum-columns': sumColumns,
+  'sum-values': sumValues,
+  standardize,
   'place-columns': placeColumns,
   'cut-block': cutBlock,
   'deal-ratings': dealRatings,

@@ -7,7 +7,7 @@ import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/r
 
 /** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */
 export interface GpuTasks
-  extends Pick<KernelTasks, 'upload' | 'update' | 'normal-equations' | 'solve-equations' | 'add-rows' | 'place-rows' | 'sgd-block' | 'sgd-tiles' | 'sgd-waves' | 'copy-rows' | 'shrink-rows' | 'squared-error' | 'weighted-norm' | 'gram' | 'update-implicit' | 'implicit-error' | 'shifted-norm' | 'predict' | 'top-n' | 'rank-listed' | 'compile-search' | 'compile-update'> {
+  extends Pick<KernelTasks, 'upload' | 'update' | 'normal-equations' | 'solve-equations' | 'add-residuals' | 'add-products' | 'begin-gradients' | 'step-gradients' | 'end-gradients' | 'add-rows' | 'place-rows' | 'sgd-block' | 'sgd-tiles' | 'sgd-waves' | 'copy-rows' | 'shrink-rows' | 'squared-error' | 'weighted-norm' | 'gram' | 'update-implicit' | 'implicit-error' | 'shifted-norm' | 'predict' | 'top-n' | 'rank-listed' | 'compile-search' | 'compile-update'> {
   'kernel-times': KernelTimesTask;
   'check-kernels': CheckKernelsTask;
   'time-variants': TimeVariantsTask;

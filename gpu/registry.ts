@@ -23,6 +23,8 @@ import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { timeVariants } from './tasks/time-variants.ts';
 import { update } from './tasks/update.ts';
+import { addProducts, addResiduals } from './tasks/vectors/add-vectors.ts';
+import { beginGradients, endGradients, stepGradients } from './tasks/vectors/take-steps.ts';
 import { upload } from './tasks/upload.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
@@ -32,6 +34,11 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   update,
   'normal-equations': normalEquations,
   'solve-equations': solveEquations,
+  'add-residuals': addResiduals,
+  'add-products': addProducts,
+  'begin-gradients': beginGradients,
+  'step-gradients': stepGradients,
+  'end-gradients': endGradients,
   'add-rows': addRows,
   'place-rows': placeRows,
   'sgd-block': sgdBlock,

@@ -10,7 +10,7 @@ import type { EventSink } from '../../engine/events.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, compileAhead, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
-import { freeAhead, freeTimed, placeAhead, placeStart, staysWhole } from '../../operators/als/place-ahead.ts';
+import { freeAhead, freeTimed, placeAhead, placeStart, staysAt } from '../../operators/als/place-ahead.ts';
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
@@ -26,9 +26,10 @@ import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { evenRanges } from '../../operators/ratings/row-ranges.ts';
-import { type BlocksInParts, buildRatingBlocks, buildRatingParts, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { type BlocksInParts, buildRatingBlocks, buildRatingParts, buildUserBlock, type SeeSorted, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import { isInBlocks } from '../../operators/als/plan/grid.ts';
+import { rowsTaskOf } from '../../operators/als/plan/rows-task.ts';
 import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
@@ -115,10 +116,13 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const choosing = given === undefined ? compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx) : undefined;
   const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, budgetOf(ratings));
   noteBytes(ratings, form, home.plan);
-  const goesAhead = home.kind === 'memory' && inParts && !params.implicitPrefs && devices.compute[0].ownMemory && staysWhole(home.plan, devices.compute[0].place);
-  const probable = goesAhead ? await choosing : undefined;
-  const sorted = (block: RatingBlock, side: 'users' | 'items') => goesAhead && placeAhead(block, side, { columns: side === 'users' ? profile.items : profile.users, params, choices: probable }, ctx);
-  const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx));
+  const [{ ownMemory, place }, ...others] = devices.compute;
+  const placesAhead = inParts && !params.implicitPrefs && ownMemory && (home.kind === 'memory' ? staysAt(home.plan, place, 'whole') : home.kind === 'parts' && others.length === 0 && !isInBlocks(home.grid, 'users') && staysAt(home.plan, place, 'in parts'));
+  const probable = placesAhead ? await choosing : undefined;
+  const sorted = (block: RatingBlock, side: 'users' | 'items', columns: number) => placesAhead && placeAhead(block, probable && rowsTaskOf(home.plan.round, side, columns, probable[side]), ctx);
+  // Ratings in parts leave host memory when training begins.
+  const goesAhead = placesAhead && home.kind === 'memory';
+  const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx, sorted));
   const readTest = async () => validation && loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () => testPairs(validation, input, indexed, ctx, testRead?.result));
   const draws = goesAhead && !session.bounded && checkpoints === undefined && options.continued?.start === undefined;
   const draw = async () => (draws ? placeStart(await drawnStart(indexed, params, ctx), profile.users, ctx) : undefined);
@@ -144,7 +148,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const before = goesAhead ? undefined : await inPhase(ctx, judged);
   const resumed = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
-  if (unit !== 1 && goesAhead) await freeAhead([byUser, byItem], ctx, drawn);
+  if (unit !== 1 && placesAhead) await freeAhead([byUser, byItem], ctx, drawn);
   const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
@@ -172,10 +176,10 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
 }
 
 /** Ratings that one block, or memory, does not hold. */
-function sortInParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, home: Exclude<RatingsHome, { readonly kind: 'memory' }>, ctx: ExecutionContext): Promise<BlocksInParts> {
+function sortInParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, home: Exclude<RatingsHome, { readonly kind: 'memory' }>, ctx: ExecutionContext, sorted: SeeSorted): Promise<BlocksInParts> {
   if (home.kind === 'spill') return spillRatingBlocks(indexed, duplicates, home.partRatings, ctx);
   const { users, items } = home.grid;
-  return buildRatingParts(indexed, duplicates, { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') }, ctx);
+  return buildRatingParts(indexed, duplicates, { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') }, ctx, sorted);
 }
 
 /** The kernels to use, timed first where that pays. */

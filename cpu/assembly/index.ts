@@ -3,6 +3,7 @@ export { addNormalEquations, addDiagonal } from './normal-equations';
 export { solveCholesky } from './solve/cholesky';
 export { solveDual } from './solve/dual';
 export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+export { addVectorProducts, beginVectors, endVectors, stepVectors } from './solve/exchanged-vectors';
 export { accumulateRow, objectiveOf, solveAccumulated, updateRows } from './update';
 export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';

@@ -89,7 +89,7 @@ export interface PlannedStage {
 /** All stages in the order in which they first run. */
 export function stagesOf(plan: PhysicalPlan): PlannedStage[] {
   const { rounds, checkpoint } = plan;
-  const of = (phase: 'load' | PhaseName): PlannedStage[] => plan[phase].map((stage) => ({ phase, stage, times: (phase === 'round' || phase === 'measure') && !('brief' in stage) ? rounds : 1 }));
+  const of = (phase: 'load' | PhaseName): PlannedStage[] => plan[phase].map((stage) => ({ phase, stage, times: ((phase === 'round' || phase === 'measure') && !('brief' in stage) ? rounds : 1) * ('repeats' in stage ? (stage.repeats?.times ?? 1) : 1) }));
   const copied: PlannedStage[] = checkpoint === undefined ? [] : [{ phase: 'checkpoint', stage: checkpoint.stage, times: Math.ceil(rounds / checkpoint.every) }];
   return ['load' as const, ...phases].flatMap((phase) => (phase === 'end' ? [...copied, ...of(phase)] : of(phase)));
 }

@@ -55,7 +55,7 @@ export interface DataSet {
  *     rows@here       stepped in place, by this task alone
  *     rows@shared     stepped in place, by all slices at once
  *
- *     sums@last       the newest version, for the last time: the part is freed behind the task
+ *     sums@last       the newest version, for the last time: the part is freed behind the task, in a grid behind the tasks of a row
  *     users@column    the newest version, in a grid: of the part that belongs to the block's column
  *
  * `part.*` names the parts part.0, part.1, ... of one row of the grid.
@@ -89,7 +89,8 @@ export interface TaskPlan {
  *     exchange   `move`: the parts of data sets come from their home to their other places, to the results of the run (`host`), or
  *                from host memory to their home; `share`: parts that go from place to place by turns come to all their places; `all-gather`: every place gets all parts as one matrix, under the name `to`;
  *                `reduce-to-one`, `reduce-scatter`: the parts of `to` are sums of as many parts of the data, each sum of parts in a row, which are used
- *                up; `groups`: places that are near each other, inside which parts add up before they cross to other groups
+ *                up; `groups`: places that are near each other, inside which parts add up before they cross to other groups;
+ *                `spread`: each part of the data becomes as many parts of `to` in a row, each at a place of its own
  *     allocate   zeros
  */
 export type Work =
@@ -98,6 +99,7 @@ export type Work =
   | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
   | { readonly kind: 'exchange'; readonly how: 'share'; readonly data: readonly string[] }
   | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }
+  | { readonly kind: 'exchange'; readonly how: 'spread'; readonly data: readonly string[]; readonly to: readonly string[] }
   | { readonly kind: 'exchange'; readonly how: 'reduce-to-one' | 'reduce-scatter'; readonly data: readonly string[]; readonly to: readonly string[]; readonly groups?: readonly (readonly Place[])[] }
   | { readonly kind: 'allocate'; readonly data: readonly string[] };
 
@@ -119,6 +121,8 @@ export interface Stage {
   readonly brief?: 'left out';
   /** Stages in a row that name the same pipeline go through it part by part, not one stage behind the other, so that an exchange of one part goes on beside the computation of the next. */
   readonly pipeline?: string;
+  /** Stages in a row of a pipeline that repeat go through a part together so many times, or as often as the round's parameter `takes` says. */
+  readonly repeats?: { readonly times: number; readonly takes?: string };
   /** A description for printing: "update tensor-f16 cg(6)". */
   readonly kernel?: string;
   /** Tasks at each place in a round: slices of parts, or blocks. */

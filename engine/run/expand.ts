@@ -44,12 +44,13 @@ class Expansion {
   readonly list: StepList;
   readonly versions: WrittenVersions;
   readonly #bound: BoundPlan;
+  readonly #round: Round;
   readonly #visits: Visits;
   readonly #exchanges: Exchanges;
 
   constructor(bound: BoundPlan, contracts: TaskContracts, versions: Versions, round: Round, keep: readonly Versions[]) {
     this.list = new StepList(contracts);
-    this.#bound = bound;
+    [this.#bound, this.#round] = [bound, round];
     this.versions = new WrittenVersions(bound, this.list, versions, keep);
     this.#visits = new Visits(bound, contracts, this.list, this.versions, round);
     this.#exchanges = new Exchanges(bound, this.list, this.versions, round.number, (ref) => this.#visits.givenBy(ref));
@@ -60,7 +61,7 @@ class Expansion {
     this.versions.beginStage();
     const [first] = stages;
     const partsOf = (stage: Stage, at: number) => this.#partsOf(stage, [...stages.slice(at + 1), ...later]);
-    if (stages.length > 1) pipeline(stages.map((stage, at) => inTurn(partsOf(stage, at))));
+    if (stages.length > 1) pipeline(stages.map((stage, at) => ({ ...inTurn(partsOf(stage, at)), times: this.#timesOf(stage) })));
     else {
       for (const { at, run, end } of partsOf(first, 0)) {
         at.forEach((_, part) => run(part));
@@ -68,6 +69,11 @@ class Expansion {
       }
     }
     this.versions.endStage(stages, later);
+  }
+
+  #timesOf({ repeats }: Stage): number | undefined {
+    const taken = repeats?.takes === undefined ? undefined : this.#round.params?.[repeats.takes];
+    return typeof taken === 'number' ? taken : repeats?.times;
   }
 
   /** The parts of the stage's tasks, or of each of its data sets. */

@@ -1,21 +1,12 @@
 import type { ExecutionContext } from './context.ts';
 import type { Partition, PartitionRef } from '../partition.ts';
-import { HOST, type Place } from '../plan/place.ts';
-import { deviceAt } from './devices.ts';
+import type { Place } from '../plan/place.ts';
 import { runSteps } from './run-steps.ts';
 import { StepList } from './step-list.ts';
 
 /** Makes partitions of this thread known at a place, without copying them; matrices are copied to its memory. */
 export async function giveTo(ctx: ExecutionContext, at: Place, partitions: readonly (readonly [PartitionRef, Partition])[]): Promise<void> {
   await runSteps([], ctx, { given: partitions.map(([ref, partition]) => [ref, partition, at]) });
-}
-
-/** Partitions that lie in host memory, and at a place that has memory of its own, lie there alone from now on. The caller keeps no array of them. */
-export async function leaveAt(ctx: ExecutionContext, at: Place, stage: string, refs: readonly PartitionRef[]): Promise<void> {
-  const steps = new StepList({});
-  steps.free(stage, HOST, refs);
-  await runSteps(steps.steps, ctx);
-  await deviceAt(ctx.executor, at).leaveHost?.(refs);
 }
 
 /** Fetches partitions from a place to this thread, in the order of their names, and releases them there. */

@@ -70,7 +70,7 @@ export class HostMemory implements HostStore {
     if (found === undefined) return;
     for (const { buffer } of Object.values(found.columns)) {
       if (buffer instanceof SharedArrayBuffer && this.#taken.delete(buffer)) this.#giveBack(buffer, buffer.byteLength);
-      else this.#collectable += buffer.byteLength;
+      else if (!found.reused) this.#collectable += buffer.byteLength;
     }
     const files = found.inFiles?.memory;
     if (files !== undefined && this.#taken.delete(files)) this.#giveBack(files, files.bytes);

@@ -1,11 +1,13 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addSlotsKernel } from '../kernels/equations/add-slots.ts';
 import { addCentred } from '../update/centred.ts';
-import { prepareRows } from '../update/prepared-rows.ts';
-import { compileSum } from '../update/slot-kernels.ts';
-import type { UpdateSettings } from '../update/variant.ts';
+import { variantNamed } from '../update/choose.ts';
+import { type PreparedRows, prepareRows } from '../update/prepared-rows.ts';
+import { compileSum, type SizedKernel } from '../update/slot-kernels.ts';
+import type { UpdateSettings, UpdateVariant } from '../update/variant.ts';
+import { summingVariant } from '../update/variants.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+import type { CompiledKernel, KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
 export interface AddInputs {
   readonly block: DeviceBlock;
@@ -20,18 +22,35 @@ export interface AddSettings extends Pick<UpdateSettings, 'variant' | 'from' | '
   readonly rowStart: number;
 }
 
+/** The variant of a name, as it sums rows. The name tells how that is done for each solver; with CG there are names of all variants. */
+export function summingNamed({ info }: Gpu, name: string, { rank, biases, implicit }: { readonly rank: number; readonly biases: boolean; readonly implicit: boolean }): UpdateVariant {
+  const shape = { rank, biases, implicit, cgSteps: 1, solver: 'cg' } as const;
+  return summingVariant(info, variantNamed(name, info, shape), shape);
+}
+
+/** The lists of the rows whose ratings are summed; see prepareRows. */
+export function prepareSummed(gpu: Gpu, block: DeviceBlock, { variant: { fused: _fused, ...variant }, from, to, rank }: Pick<AddSettings, 'variant' | 'from' | 'to' | 'rank'>, fixedRows: number, biases: boolean): Promise<PreparedRows> {
+  return prepareRows(gpu, block, { variant: { ...variant, short: 0, free: false }, from, to, rank, lambda: 0, solver: 'cholesky' }, fixedRows, biases, true);
+}
+
+/** The kernels that sum ratings to slots, and add slots to equations. */
+export async function compileSummed(gpu: Gpu, settings: Pick<AddSettings, 'variant' | 'rank' | 'implicit'>, biases: boolean): Promise<{ readonly sum: SizedKernel; readonly add: CompiledKernel }> {
+  const [sum, add] = await Promise.all([compileSum(gpu, settings, biases), gpu.compile(addSlotsKernel, { rank: settings.rank, biases })]);
+  return { sum, add };
+}
+
 /**
  * Adds the ratings of the rows [from, to) of a block to their equations in one submission: the variant's kernel sums parts of rows to slots,
  * as it does for rows that another kernel solves, and each row's slots go to its equations. With `timed` gives the kernels' times.
  */
 export async function addEquations(gpu: Gpu, { block, fixed, fixedBias, equations }: AddInputs, settings: AddSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<KernelTimes> {
-  const { rank, mean, scale, rowStart, implicit } = settings;
-  const { fused: _fused, ...variant } = settings.variant;
+  const { mean, scale, rowStart, implicit } = settings;
+  const { variant } = settings;
   const biases = fixedBias !== undefined;
-  const rows = await prepareRows(gpu, block, { ...settings, variant: { ...variant, short: 0, free: false }, lambda: 0, solver: 'cholesky' }, fixed.rows, biases, true);
+  const rows = await prepareSummed(gpu, block, settings, fixed.rows, biases);
   const pass = gpu.pass(`normal-equations ${variant.name}`);
   if (rows.batches.length > 0) {
-    const [sum, add] = await Promise.all([compileSum(gpu, settings, biases), gpu.compile(addSlotsKernel, { rank, biases })]);
+    const { sum, add } = await compileSummed(gpu, settings, biases);
     const values = await addCentred(gpu, pass, { block, fixedBias }, settings);
     const slots = await gpu.scratch('slots', rows.slotBytes);
     const gathered = variant.precision === 'f32' ? fixed.values : fixed.half;

@@ -22,6 +22,7 @@ import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
 import { solveCgChecks } from './solve/solve-cg.check.ts';
 import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
 import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
+import { exchangedVectorChecks } from './exchanged/exchanged-vectors.check.ts';
 import { dataParallelChecks } from './equations/data-parallel.check.ts';
 import { halfIterationChecks } from './update/half-iteration.check.ts';
 import { updateMatrixFreeChecks } from './update/update-matrix-free.check.ts';
@@ -30,7 +31,7 @@ import { updateTensorChecks } from './update/update-tensor.check.ts';
 import { vectorChecks } from './vectors/vectors.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks];
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...exchangedVectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
 export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks, ...int8Checks];

@@ -5,6 +5,9 @@ import { toHalfKernel } from './copies/to-half.ts';
 import { addMatrixKernel } from './equations/add-matrix.ts';
 import { addSlotsKernel } from './equations/add-slots.ts';
 import { fillSlotsKernel } from './equations/fill-slots.ts';
+import { addProductsKernel } from './exchanged/add-products.ts';
+import { gradientStepKernel } from './exchanged/gradient-step.ts';
+import { partProductsKernel } from './exchanged/part-products.ts';
 import { addGramKernel } from './implicit/add-gram.ts';
 import { gramSumKernel } from './implicit/gram-sum.ts';
 import { normalEquationsInt8Kernel } from './int8/normal-equations-int8.ts';
@@ -68,7 +71,15 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(vectorProductsKernel, [
     { rank: 512, precision: 'f16', biases: true, first: true, threads: 64, lanes: 16, width: 32 },
     { rank: 264, precision: 'f32', biases: false, first: false, threads: 64, lanes: 32, width: 32 },
+    { rank: 100, precision: 'f32', biases: false, apart: true, first: false, threads: 64, lanes: 8, width: 32 },
   ]),
+  sample(partProductsKernel, [
+    { rank: 100, biases: true, implicit: false, first: true },
+    { rank: 40, biases: false, implicit: true, first: true },
+    { rank: 512, biases: false, implicit: true, first: false },
+  ]),
+  sample(addProductsKernel, [{ rank: 40, biases: true, first: true }, { rank: 40, biases: false, first: false }]),
+  sample(gradientStepKernel, (['begin', 'step', 'end'] as const).flatMap((phase) => [{ rank: 264, biases: true, implicit: false, phase }, { rank: 40, biases: false, implicit: true, phase }])),
   sample(vectorStepKernel, (['begin', 'residual', 'step'] as const).map((phase) => ({ rank: 264, biases: true, half: true, phase }))),
   sample(normalEquationsInt8Kernel, [{ rank: 100, biases: true }, { rank: 64, biases: true }, { rank: 128, biases: false }]),
   sample(updateInt8Kernel, [

@@ -48,6 +48,7 @@ type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'la
 export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean, ratedOnly = false): Promise<PreparedRows> {
   const { variant, from, to, rank, solver } = settings;
   const vectors = variant.sum.kernel === 'vectors';
+  const numbers = variant.sum.kernel === 'vectors' && variant.sum.byRow !== true;
   const slotBytes = vectors ? 16 * vectorSlotQuads(rank, biases) : slotElements(rank, biases) * 4;
   const limits: RowLimits = {
     sorted: variant.sorted,
@@ -59,10 +60,10 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
     ratedOnly,
     slots: slotsOf(gpu, rank, biases, vectors ? vectorBytes(rank, biases) : undefined),
   };
-  const key = `rows ${from} ${to} ${vectors} ${JSON.stringify(limits)}`;
+  const key = `rows ${from} ${to} ${vectors} ${numbers} ${JSON.stringify(limits)}`;
   const known = block.prepared.get(key) as PreparedRows | undefined;
   if (known !== undefined) return known;
-  const prepared = await uploadLists(gpu, block, from, to, limits, slotBytes, vectors);
+  const prepared = await uploadLists(gpu, block, from, to, limits, slotBytes, numbers);
   block.prepared.set(key, prepared);
   return prepared;
 }
@@ -95,12 +96,12 @@ function regionsOf(fixedRows: number, rank: number, { precision, regionBytes, re
   return regions === 1 ? { regionRows: 2 ** 32, bordered: 0 } : { regionRows: Math.ceil(fixedRows / regions), bordered: regions * regionRatings };
 }
 
-async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits, slotBytes: number, vectors: boolean): Promise<PreparedRows> {
+async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits, slotBytes: number, numbers: boolean): Promise<PreparedRows> {
   const dealt = dealRows(offsets, columns, from, to, limits);
   const upload = async ({ entries, count }: Parts, label: string): Promise<RowList> => ({ entries: await gpu.bufferOf(entries, label), count });
   const batches: Batch[] = [];
   for (const { parts, rows } of dealt.batches) {
-    const [partList, rowList] = [await upload(vectors ? numbered(parts, rows, from, to) : parts, 'parts'), await upload(rows, 'rows')];
+    const [partList, rowList] = [await upload(numbers ? numbered(parts, rows, from, to) : parts, 'parts'), await upload(rows, 'rows')];
     batches.push({ parts: partList.entries, partCount: partList.count, rows: rowList.entries, rowCount: rowList.count });
   }
   return {

@@ -1,11 +1,11 @@
 import type { ImplicitWeights, RowRegularization } from '../../operators/tasks/tasks.ts';
 import type { NormalEquationsParams } from '../kernels/normal-equations/normal-equations.ts';
 
-/** The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in each step of CG. */
+/** The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in each step of CG; `byRow`: parts name their rows, not the rows' places in a batch. */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
   | { readonly kernel: 'int8' }
-  | { readonly kernel: 'vectors'; readonly threads: number; readonly lanes: number; readonly width: number }
+  | { readonly kernel: 'vectors'; readonly threads: number; readonly lanes: number; readonly width: number; readonly byRow?: boolean }
   | ({ readonly kernel: 'tiled' } & Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases' | 'implicit'>);
 
 /** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */

@@ -41,6 +41,11 @@ export interface AlsParams extends CommonParams {
   readonly partitionUsers?: string;
   /** The same while items are solved: users in p vertical parts, items in q horizontal ones. */
   readonly partitionItems?: string;
+  /**
+   * Of a side that is solved from several vertical parts, what their devices add up: `equations`, once f (f + 1) / 2 numbers a row, or `vectors`, f numbers a row in each step of
+   * conjugate gradients, with which no A is formed. `auto`: the cheaper. The others choose among grids with vertical parts alone.
+   */
+  readonly partitionSums: 'auto' | 'equations' | 'vectors';
 }
 
 /**
@@ -69,6 +74,7 @@ export const alsTable: ParamTable<AlsParams> = {
     kernel: { kind: 'text', help: "GPU kernel that solves the rows; without it the device's choice", meaning: 'the name of a GPU kernel' },
     partitionUsers: { kind: 'text', help: 'grid of the ratings while users are solved: p parts of the items, q parts of the users', meaning: 'p,q' },
     partitionItems: { kind: 'text', help: 'grid of the ratings while items are solved: p parts of the users, q parts of the items', meaning: 'p,q' },
+    partitionSums: { kind: 'choice', help: 'what devices add up of vertical parts: normal equations, or vectors in each step of conjugate gradients', choices: ['auto', 'equations', 'vectors'], fallback: 'auto' },
   },
   rules: [
     { refused: 'solver', when: ({ solver, nonnegative }) => nonnegative && solver === 'cg', message: (named) => `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`, advice: 'Leave the solver at auto, or leave nonnegative out' },
@@ -83,6 +89,7 @@ export const alsTable: ParamTable<AlsParams> = {
     metricNeedsEarlyStop,
     { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data do not have`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
     { refused: 'targetRmse', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' },
+    { refused: 'partitionSums', when: ({ partitionSums, nonnegative, solver }) => partitionSums === 'vectors' && (nonnegative || solver === 'cholesky'), message: (named) => `${named('partitionSums', 'vectors')} cannot act with exact solves, which need A`, advice: 'Give solver cg without nonnegative, or leave partitionSums at auto' },
     { refused: 'partitionUsers', when: (params) => params.implicitPrefs && rankingMetricOf(params) !== undefined && (askedPartitions(params).users?.p ?? 1) > 1, message: (named) => `${named('partitionUsers')} cannot cut the items into vertical parts with ${named('earlyStopMetric')}, which ranks all items of implicit data at once`, advice: 'Give 1 vertical part, or leave one of them out' },
   ],
   dependent: (given) => {

@@ -1,6 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import type { AlsParams } from './params.ts';
+import type { SumsOfParts } from './plan/grid.ts';
 
 /** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
 export interface AskedPartition {
@@ -8,21 +9,32 @@ export interface AskedPartition {
   readonly q: number;
 }
 
+/** The grids that parameters ask for, by the side that is solved, and what the devices add up of vertical parts. */
+export interface Asked {
+  readonly users?: AskedPartition;
+  readonly items?: AskedPartition;
+  readonly sums?: SumsOfParts;
+}
+
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
 /** The grids that parameters ask for, by the side that is solved. Throws UsageError for those that no plan can have. */
-export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'partitionItems'>): { readonly users?: AskedPartition; readonly items?: AskedPartition } {
+export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'partitionItems' | 'partitionSums'>): Asked {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
   for (const [name, one, other] of [['partitionUsers', users, items], ['partitionItems', items, users]] as const) {
     if (one === undefined || other === undefined || one.p === 1 || one.p === other.q) continue;
     const solved = name === 'partitionUsers' ? 'items' : 'users';
     throw new UsageError(`${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`, { advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved` });
   }
-  return { ...(users ? { users } : {}), ...(items ? { items } : {}) };
+  const { partitionSums: sums } = params;
+  if (sums !== 'auto' && [users, items].some((one) => one !== undefined) && [users, items].every((one) => (one?.p ?? 1) === 1) && users !== undefined && items !== undefined) {
+    throw new UsageError(`partitionSums ${sums} acts where a side is solved from vertical parts, and both partitions have 1`, { advice: 'Ask for several vertical parts, or leave partitionSums at auto' });
+  }
+  return { ...(users ? { users } : {}), ...(items ? { items } : {}), ...(sums === 'auto' ? {} : { sums }) };
 }
 
 /** Throws UsageError for more parts than a side has rows. */
-export function requireRowsForParts(asked: ReturnType<typeof askedPartitions>, rows: Readonly<Record<'users' | 'items', number>>): void {
+export function requireRowsForParts(asked: Asked, rows: Readonly<Record<'users' | 'items', number>>): void {
   for (const [side, fixed] of [['users', 'items'], ['items', 'users']] as const) {
     const one = asked[side];
     if (one === undefined) continue;

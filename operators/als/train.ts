@@ -29,6 +29,7 @@ import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { implicitWeights, positiveTargets, sortedRowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
+import { placeRows, staysAt } from './place-ahead.ts';
 import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { solvedErrors, solvedObjective, squaresBeside } from './solved-loss.ts';
@@ -97,7 +98,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
         const { plan: made, bound: steps, columnCuts, given } = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from ? startOf(from.factors) : start);
         for (const cut of columnCuts) await placeColumns(cut, ctx);
         [bound, run] = [made, steps];
-        return { ...alsTraining(data, params, { offset, unit, level, targets, ranking, tells: steps.phases.measure.some(({ brief }) => brief !== undefined) }, steps.name, steps.slices), bound: steps, keep: made.keep, given: [...given], settled: (held) => leaveRatingsAlone(data, steps, left, held) };
+        return { ...alsTraining(data, params, { offset, unit, level, targets, ranking, tells: steps.phases.measure.some(({ brief }) => brief !== undefined) }, steps.name, steps.slices), bound: steps, keep: made.keep, given: [...given], starting: (held) => leaveRatingsAlone(data, steps, left, held) };
       },
     },
     ctx,
@@ -105,13 +106,16 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   return { ...result, sides: sidesOf(factors), raw: () => startOf(factors), plan: run ? ofCourse(bound, run, result) : bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
 }
 
-/** Ratings in parts that stay on the only device for the whole run leave host memory: where that device is lost the run ends with the last copy, so nothing reads them again. */
+/**
+ * Ratings in parts that stay on the only device for the whole run leave host memory, once they and the lists of their rows have been made there: where that device is lost the run
+ * ends with the last copy, so nothing reads them again. The start's steps have given them to the device.
+ */
 async function leaveRatingsAlone({ byUser, byItem }: AlsData, bound: BoundPlan, [{ place, ownMemory }, ...others]: readonly DeviceInfo[], ctx: ExecutionContext): Promise<void> {
-  const stays = bound.datasets.every(({ name, parts }) => !name.startsWith('ratings-by-') || parts.every(({ at }) => at.includes(place)));
-  if (!ownMemory || others.length > 0 || !stays) return;
-  for (const [set, ratings] of [['ratings-by-user', byUser], ['ratings-by-item', byItem]] as const) {
-    if (isInParts(ratings)) await leaveRatings(ratings, bound.given[set], place, ctx);
-  }
+  if (!ownMemory || others.length > 0 || !staysAt(bound, place, 'in parts')) return;
+  const [users, items] = [byUser, byItem].map((ratings) => (isInParts(ratings) ? ratings : undefined));
+  await Promise.all([users && placeRows(bound, 'users', place, ctx), items && placeRows(bound, 'items', place, ctx)]);
+  if (users) await leaveRatings(users, bound.given['ratings-by-user'], place, ctx);
+  if (items) await leaveRatings(items, bound.given['ratings-by-item'], place, ctx);
 }
 
 function toMatrices(factors: TrainedFactors): Matrices {
@@ -204,7 +208,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, ta
 
 /** The values of the tasks that solve the rows of a side, by part. */
 function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
-  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
+  return (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap((kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][]);
 }
 
 /** The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats. */

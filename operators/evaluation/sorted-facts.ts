@@ -28,7 +28,7 @@ export interface SortedFacts extends RatingShape {
 /** The facts of ratingFacts but for the users' means, by one pass over the ratings by item in tasks on slices of rows, whose cut and sums do not depend on the number of threads. */
 export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: ExecutionContext): Promise<SortedFacts> {
   const sums = sharedArray(Float64Array, byItem.rows);
-  const total = totalOf(await pass(byItem, ctx, ({ from, block }, given) => {
+  const total = totalOf(await passOver(byItem, ctx, ({ from, block }, given) => {
     const rowSums = given('rowSums', { layout: 'row-sums', rows: block.rows, columns: { sums: sums.subarray(from, from + block.rows) } });
     return { kernel: 'sum-ratings', inputs: { block: given('block', hostForm(block)) }, outputs: { rowSums }, params: {} };
   }));
@@ -49,7 +49,7 @@ export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: Executio
 /** Damped means of ratingFacts: those of the users by another pass, over the ratings by user. */
 export async function sortedMeans(byUser: SortedRatings, { mean, columns }: Pick<SortedFacts, 'mean' | 'columns'>, ctx: ExecutionContext): Promise<BlockMeans> {
   const rows = sharedArray(Float32Array, byUser.rows);
-  await pass(byUser, ctx, ({ from, block }, given) => {
+  await passOver(byUser, ctx, ({ from, block }, given) => {
     const columnMeans = given('columnMeans', { layout: 'means', rows: columns.length, columns: { values: columns } });
     const rowMeans = given('rowMeans', { layout: 'means', rows: block.rows, columns: { values: rows.subarray(from, from + block.rows) } });
     return { kernel: 'damped-means', inputs: { block: given('block', hostForm(block)), columnMeans }, outputs: { rowMeans }, params: { mean, damping: DAMPING.users } };
@@ -58,7 +58,7 @@ export async function sortedMeans(byUser: SortedRatings, { mean, columns }: Pick
 }
 
 /** The rows with ratings, counted by their pointers. */
-function sideOf(ratings: SortedRatings): SideFacts {
+export function sideOf(ratings: SortedRatings): SideFacts {
   let [rated, single] = [0, 0];
   for (const { rows, offsets } of rowParts(ratings)) {
     for (let row = 0; row < rows; row++) {
@@ -70,7 +70,7 @@ function sideOf(ratings: SortedRatings): SideFacts {
   return { rated, single };
 }
 
-function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
+export function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
   return slices.reduce((all, one) => {
     const count = all.count + one.count;
     const between = one.mean - all.mean;
@@ -79,8 +79,8 @@ function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-rati
   });
 }
 
-/** Runs a task over all ratings, part by part where they lie in files. `taskOf` names the partitions that it gives. */
-async function pass<K extends 'sum-ratings' | 'damped-means'>(ratings: SortedRatings, ctx: ExecutionContext, taskOf: (part: HeldBlock, given: (what: string, partition: Partition) => PartitionRef) => WholeTask<K>): Promise<ValuesOf<K>[]> {
+/** Runs a task over all ratings, part by part where they lie in parts. `taskOf` names the partitions that it gives. */
+export async function passOver<K extends 'sum-ratings' | 'damped-means' | 'standardize'>(ratings: SortedRatings, ctx: ExecutionContext, taskOf: (part: HeldBlock, given: (what: string, partition: Partition) => PartitionRef) => WholeTask<K>): Promise<ValuesOf<K>[]> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('facts');
   const values: ValuesOf<K>[] = [];

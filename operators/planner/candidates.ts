@@ -1,5 +1,6 @@
-import type { AskedPartition } from '../als/partitions.ts';
-import { type AlsGrid, otherSide, type Side, type SideGrid, sides, suits, verticalParts } from '../als/plan/grid.ts';
+import type { Asked } from '../als/partitions.ts';
+import { type AlsGrid, otherSide, type Side, type SideGrid, sides, suits, sumsOf, verticalParts } from '../als/plan/grid.ts';
+import { ALL_ROWS } from '../als/solver-choice.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
 import { bindingShare, deviceBytes, hostBytes } from './device-bytes.ts';
 
@@ -10,7 +11,7 @@ const MOST_BLOCKS = 2 ** 13;
 export const HEADROOM = 0.97;
 
 export interface GridLimits {
-  readonly asked: Readonly<Partial<Record<Side, AskedPartition>>>;
+  readonly asked: Asked;
   /** All items, or all users, must lie together. */
   readonly whole?: readonly Side[];
   /** Bytes of host memory. */
@@ -32,9 +33,11 @@ export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings
     for (const users of layouts) {
       for (const items of layouts) {
         if (whole.some((side) => ({ users, items })[side].fixed === 'parts')) continue;
-        const cut = smallestCut(problem, { users: { ...users, ratings: home }, items: { ...items, ratings: home } }, asked);
-        // One part that is read by parts is a whole.
-        if (cut !== undefined && sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)) found.push({ ...cut, fits: cut.fits && hostBytes({ ...problem, grid: cut.grid }) <= host });
+        for (const layout of waysToAdd(problem, { users: { ...users, ratings: home }, items: { ...items, ratings: home } })) {
+          const cut = smallestCut(problem, layout, asked);
+          // One part that is read by parts is a whole.
+          if (cut !== undefined && sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)) found.push({ ...cut, fits: cut.fits && hostBytes({ ...problem, grid: cut.grid }) <= host });
+        }
       }
     }
   }
@@ -42,6 +45,13 @@ export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings
 }
 
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
+
+/** A layout whose sides that are solved from vertical parts add up equations, and where all rows are solved by conjugate gradients on devices that hold all factors, vectors. */
+function waysToAdd({ solver: { cgBelow } }: AlsProblem, layout: Layout): Layout[] {
+  const parted = sides.filter((side) => layout[otherSide[side]].fixed === 'parts');
+  if (cgBelow < ALL_ROWS || sides.some((side) => layout[side].factors === 'host')) return [layout];
+  return parted.reduce((ways, side) => ways.flatMap((way) => [way, { ...way, [side]: { ...way[side], sums: 'vectors' as const } }]), [layout]);
+}
 
 function smallestCut(problem: AlsProblem, layout: Layout, asked: GridLimits['asked']): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
   const fixedCut = (side: Side) => asked[side]?.q ?? (asked[otherSide[side]] && (asked[otherSide[side]]?.p ?? 1) > 1 ? asked[otherSide[side]]?.p : undefined);
@@ -71,7 +81,8 @@ function needOf(problem: AlsProblem, grid: AlsGrid): number {
 
 /** "X in 10 parts at the host, Θ whole; ratings staged" */
 export function describeGrid({ users, items }: AlsGrid): string {
+  const byVectors = sides.filter((side) => sumsOf({ users, items }, side) === 'vectors');
   const side = (name: string, { q, fixed, factors, common }: SideGrid) => `${name} ${fixed === 'whole' ? `whole, solved in ${q}` : `in ${q}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
   const ratings = { device: 'ratings resident', host: 'ratings staged from the host', spill: 'ratings staged from files' }[users.ratings];
-  return `${side('X', users)}; ${side('Θ', items)}; ${ratings}`;
+  return `${side('X', users)}; ${side('Θ', items)}; ${ratings}${byVectors.length === 0 ? '' : `; ${byVectors.join(' and ')} by matrix-free CG that exchanges vectors`}`;
 }

@@ -1,8 +1,9 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
-import { type AlsGrid, isInBlocks, otherSide, type Side, sides, verticalParts } from '../als/plan/grid.ts';
+import { gradientColumns } from '../tasks/vector-tasks.ts';
+import { type AlsGrid, isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
 import { type AlsProblem, isHalfOnly } from '../als/plan/problem.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from './device-rates.ts';
-import { blockBytes, factorBytes } from './sizes.ts';
+import { blockBytes, factorBytes, factorStride } from './sizes.ts';
 
 /** Seconds of an iteration by their causes. Copies that come while a device computes cost time only beyond the computation. */
 export interface IterationCost {
@@ -92,6 +93,29 @@ export function gramSeconds({ params: { implicitPrefs }, compute: { length: devi
   return implicitPrefs && devices > 1 && device.ownMemory ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
 }
 
+/** Passes over a row's vectors in a step: of the products that come together, and of x, r, p and their sums. */
+const STEP_PASSES = 8;
+
+/**
+ * The seconds in which a side is solved by conjugate gradients that exchange vectors: a pass over the ratings and their θ for the residual and for each step, and at the rows' places passes over
+ * vectors. Behind each pass sums go to the places of the rows, and directions come back: each waits for the one before it, so that parts hide one another's alone.
+ */
+function vectorSeconds({ profile: { ratings: nz }, params: { rank, biases, implicitPrefs }, compute: { length: d }, device, rows, solver: { cgSteps }, grid }: Costed, side: Side, used: number): { readonly computing: number; readonly exchange: number } {
+  const rates = ratesOf(device, cgSteps);
+  const passes = cgSteps + 1;
+  const vector = factorBytes(rows[side], rank, device.strideStep);
+  const gathered = passes * nz * (4 * factorStride(rank, device.strideStep) + 8);
+  const gram = implicitPrefs ? (passes * 2 * rows[side] * rank ** 2) / rates.solves / d : 0;
+  const computing = gathered / rates.gathers / used + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
+  if (d === 1) return { computing, exchange: 0 };
+  // Sums of d devices go to and come to their owners, and directions go out once and come to all others.
+  const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
+  const bytes = ((2 * (d - 1)) / d) * (residuals + cgSteps * vector) + passes * vector;
+  const parts = Math.max(1, grid[side].q / d);
+  const exchange = bytes / rates.exchange / parts + 2 * passes * grid[side].q * rates.perPart;
+  return { computing, exchange };
+}
+
 function costOfHalf(problem: Costed, side: Side): IterationCost {
   const { profile: { ratings: nz }, params, compute, device, rows, solver, grid } = problem;
   const { rank, biases } = params;
@@ -106,7 +130,13 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   const pipelined = pipelinedOf(problem, side, kernels);
   let computing = kernels * (1 - common + d * common);
   let [staged, spilled, exchanged] = [0, 0, 0];
-  if (isInBlocks(grid, side)) {
+  // Passes over the fixed side and the ratings, where they are staged.
+  let passes = 1;
+  let waiting = 0;
+  if (sumsOf(grid, side) === 'vectors') {
+    const vectors = vectorSeconds(problem, side, used);
+    [computing, waiting, passes] = [vectors.computing, vectors.exchange, solver.cgSteps + 1];
+  } else if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
     // Equations are read and written with each part of the fixed side, and once more to be solved.
     computing += ((2 * p + 1) * equations) / rates.memory / used + (rows[side] * rank ** 3) / 3 / rates.solves / d;
@@ -115,22 +145,9 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   }
   // A part comes as it was and goes back.
   if (factors === 'host') staged += (2 * own) / d;
-  if (ratings !== 'device') staged += blockBytes(rows[side], nz) / d;
-  if (ratings === 'spill') spilled += blockBytes(rows[side], nz);
+  if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
+  if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);
   const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const unhidden = (UNHIDDEN * exchanged) / rates.exchange + gramSeconds(problem, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  const unhidden = waiting + (UNHIDDEN * exchanged) / rates.exchange + gramSeconds(problem, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
   return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
-}
-
-/**
- * The time of an iteration in which each step of matrix-free CG exchanges vectors in place of A: f numbers a row and step, and a pass over the ratings a step
- * (cuMF, section 4.3, has A and b reduced).
- */
-export function costOfVectors(problem: Costed): number {
-  const { profile: { ratings: nz }, params: { rank }, solver: { cgSteps }, compute, device, rows } = problem;
-  const rates = ratesOf(device, cgSteps);
-  const d = compute.length;
-  const gathered = nz * (4 * rank + 8) * (cgSteps + 1);
-  const vectors = factorBytes(rows.users + rows.items, rank, device.strideStep) * (cgSteps + 1) * 2;
-  return (2 * gathered) / rates.memory / d + (UNHIDDEN * (((d - 1) / d) * vectors)) / rates.exchange;
 }

@@ -1,5 +1,6 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
-import { isInBlocks, otherSide, type Side, sides, verticalParts } from '../als/plan/grid.ts';
+import { gradientColumns } from '../tasks/vector-tasks.ts';
+import { isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
 import { blockBytes, blockLimit, factorBytes } from './sizes.ts';
 
@@ -24,7 +25,10 @@ export function deviceBytes({ profile: { ratings: nz }, params: { rank, biases }
     const { q, factors: home, ratings } = grid[side];
     const p = verticalParts(grid, side);
     const own = factors(side) / q;
-    const equations = isInBlocks(grid, side) ? factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep) * (d > 1 ? 2 : 1) : 0;
+    const sums = sumsOf(grid, side);
+    const copies = d > 1 ? 2 : 1;
+    const vectors = factorBytes(rows[side] / q, gradientColumns(rank, biases), device.strideStep) + 3 * own;
+    const equations = sums === undefined ? 0 : copies * (sums === 'vectors' ? vectors : factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep));
     return equations + (home === 'host' ? 4 * own : 0) + (ratings === 'device' || !device.ownMemory ? 0 : (2 * blockBytes(rows[side], nz / p)) / q) + (isInBlocks(grid, side) && grid[otherSide[side]].factors === 'host' ? (2 * factors(otherSide[side])) / p : 0);
   };
   return sides.reduce((sum, side) => sum + resident(side), 0) + Math.max(...sides.map(transient));
@@ -45,7 +49,8 @@ export function bindingShare({ profile: { ratings: nz }, params: { rank, biases 
     const { q, fixed } = grid[side];
     const cut = q * verticalParts(grid, side);
     const whole = fixed === 'whole' ? factorBytes(rows[side], rank, device.strideStep) : factorBytes(rows[side] / q, rank, device.strideStep);
-    const equations = isInBlocks(grid, side) ? factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep) : 0;
+    const sums = sumsOf(grid, side);
+    const equations = sums === undefined ? 0 : factorBytes(rows[side] / q, sums === 'vectors' ? gradientColumns(rank, biases) : equationColumns(rank, biases), device.strideStep);
     // Rows of one part have more ratings than those of another; the cut is by ratings and rows.
     return (1.05 * Math.max(whole, equations, (4 * nz) / cut)) / bindingBytes;
   }));

@@ -70,7 +70,7 @@ export function buffersBeyondBinding(plan: Pick<PhysicalPlan, 'datasets'> & Pick
     const matrices = plan.datasets.flatMap((set) =>
       set.columns === undefined || set.layout !== 'factors'
         ? []
-        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the ${/-(equations|partials)$/.test(set.name) ? 'normal equations' : 'factors'} of ${counted(rows, 'row')}`, partBytes(plan, { ...set, half: set.half === 'only' ? 'only' : false }, partition, place)] as const] : [])),
+        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the ${/-(equations|partials)$/.test(set.name) ? 'normal equations' : /-gradients/.test(set.name) ? 'gradients' : 'factors'} of ${counted(rows, 'row')}`, partBytes(plan, { ...set, half: set.half === 'only' ? 'only' : false }, partition, place)] as const] : [])),
     );
     return [...matrices, ...Object.entries(more)].flatMap(([what, bytes]) => (bytes > bindingBytes ? [{ device, what, bytes }] : []));
   });
@@ -83,6 +83,6 @@ export function requireBindings(plan: Pick<PhysicalPlan, 'datasets'> & Pick<Boun
   const { device, what, bytes } = first;
   throw new CapacityError(`${what} need ${formatBytes(bytes)} (${bytes} bytes) in one buffer but device ${device.place} binds at most ${formatBytes(device.bindingBytes ?? 0)} (${device.bindingBytes} bytes)`, {
     phase: 'plan',
-    advice: what.startsWith('the normal equations') ? 'Cut that side into more parts, use device cpu, or a smaller rank' : 'Use device cpu, a smaller rank, or a part of the ratings',
+    advice: /^the (normal equations|gradients)/.test(what) ? 'Cut that side into more parts, use device cpu, or a smaller rank' : 'Use device cpu, a smaller rank, or a part of the ratings',
   });
 }

@@ -25,8 +25,8 @@ export interface RatingBlocks {
   readonly duplicates: number;
 }
 
-/** Gets the block of a side as soon as it is sorted. */
-export type SeeSorted = (block: RatingBlock, side: 'users' | 'items') => void;
+/** Gets the block of a side as soon as it is sorted, or each of its blocks, with the number of columns. */
+export type SeeSorted = (block: RatingBlock, side: 'users' | 'items', columns: number) => void;
 
 /**
  * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend): cuMF's R and Rᵀ.
@@ -44,19 +44,19 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
 async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: SeeSorted): Promise<RatingBlocks> {
   const { room } = indexed;
   const { block: byUser, repeated, removed } = await sortWhole(indexed, duplicates, ctx);
-  sorted(byUser, 'users');
+  sorted(byUser, 'users', keyCount(indexed.items));
   const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx, room?.columns);
   if (room) await leaveRoom(room, true, ctx);
-  sorted(byItem, 'items');
+  sorted(byItem, 'items', keyCount(indexed.users));
   return { byUser, byItem, duplicates: repeated.extra };
 }
 
 async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext, sorted: SeeSorted): Promise<RatingBlocks> {
   const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: true }, ctx);
   const byUser = await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx);
-  sorted(byUser, 'users');
+  sorted(byUser, 'users', keyCount(indexed.items));
   const byItem = await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx);
-  sorted(byItem, 'items');
+  sorted(byItem, 'items', keyCount(indexed.users));
   return { byUser, byItem, duplicates: parts.duplicates };
 }
 
@@ -77,8 +77,8 @@ export interface PartCounts {
   readonly inBlocks: boolean;
 }
 
-/** The same as so many parts in memory, balanced by ratings, where they are more than a block has. */
-export async function buildRatingParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, { users, items, inBlocks }: PartCounts, ctx: ExecutionContext): Promise<BlocksInParts> {
+/** The same as so many parts in memory, balanced by ratings, where they are more than a block has. `sorted` gets each block while the next ones are sorted. */
+export async function buildRatingParts(indexed: IndexedRatings, duplicates: DuplicatePolicy, { users, items, inBlocks }: PartCounts, ctx: ExecutionContext, sorted: SeeSorted = () => {}): Promise<BlocksInParts> {
   using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const cut = (counts: Int32Array, parts: number) => balancedRanges(offsetsOf(counts), parts, undefined, { exactly: true });
@@ -87,7 +87,9 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
   const [byUser, byItem, transposed]: [SortedPart[], SortedPart[], RatingBlock[]] = [[], [], []];
   for await (const { from, block } of parts.byUser()) {
     byUser.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
+    sorted(block, 'users', keyCount(indexed.items));
     if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, keyCount(indexed.items), ctx), ctx));
+    if (inBlocks && items === 1) sorted(transposed[transposed.length - 1], 'items', block.rows);
     await leaveThreads([block, ...transposed.slice(-1)], ctx);
     phase.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
     // The garbage of a part is of its own size.
@@ -96,11 +98,14 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
   const name = dataSetName('by-item');
   for (const [j, { from, to }] of (inBlocks ? cuts.items : []).entries()) {
     const rowsOf = (block: RatingBlock, i: number) => (items === 1 ? block : rowsOfBlock(block, from, to, { name, partition: j * users + i, version: 0 }));
-    byItem.push(partOfBlocks(from, transposed.map((block, i) => ({ firstColumn: byUser[i].from, block: rowsOf(block, i) }))));
+    const blocks = transposed.map((block, i) => ({ firstColumn: byUser[i].from, block: rowsOf(block, i) }));
+    byItem.push(partOfBlocks(from, blocks));
+    if (items > 1) blocks.forEach(({ block }, i) => sorted(block, 'items', byUser[i].rows));
   }
   if (!inBlocks) {
     for await (const { from, block } of parts.byItem()) {
       byItem.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
+      sorted(block, 'items', keyCount(indexed.users));
       await leaveThreads([block], ctx);
     }
   }

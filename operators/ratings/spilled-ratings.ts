@@ -1,9 +1,8 @@
-import type { PartitionRef } from '../../engine/partition.ts';
-import { type Place, SPILL } from '../../engine/plan/place.ts';
-import { leaveAt } from '../../engine/run/hand-over.ts';
+import { type Partition, partitionBytes, type PartitionRef } from '../../engine/partition.ts';
+import { HOST, type Place, SPILL } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { hostDevice } from '../../engine/run/devices.ts';
+import { deviceAt, hostDevice } from '../../engine/run/devices.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { formatCount } from '../../engine/format.ts';
@@ -14,6 +13,7 @@ import { joinParts } from './sorting/join-parts.ts';
 import type { RatingPart } from './sorting/rating-parts.ts';
 
 const STAGE = 'rating-parts';
+const LEAVE = 'leave-ratings';
 
 /** Rows of ratings that may lie in a file, or in several blocks, whose pointers together are float64. */
 export type RatedRows = Pick<RatingBlock, 'ref' | 'ratings'> & RowPointers;
@@ -72,10 +72,35 @@ export function lengthOfRow(ratings: SortedRatings, row: number): number {
   return part === undefined ? 0 : part.offsets[row - part.from + 1] - part.offsets[row - part.from];
 }
 
-/** Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row pointers. */
+/** Bytes of ratings that leave host memory at a time. */
+const LEAVE_BYTES = 2 ** 32;
+
+/**
+ * Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row pointers. `refs`: their names there. The system takes
+ * seconds to take gigabytes back, so they go by and by, in few collections of garbage.
+ */
 export async function leaveRatings({ parts }: RatingsInParts, refs: readonly PartitionRef[], at: Place, ctx: ExecutionContext): Promise<void> {
-  for (const held of parts.flatMap(({ blocks = [] }) => blocks)) held.block = { ...held.block, indices: new Uint32Array(0), values: new Float32Array(0) };
-  await leaveAt(ctx, at, 'leave-ratings', refs);
+  await deviceAt(ctx.executor, at).leaveHost?.(refs);
+  const host = hostDevice(ctx.executor);
+  const blocks = parts.flatMap(({ blocks: own = [] }) => own);
+  while (blocks.length > 0) {
+    const steps = new StepList({});
+    const leaving: ReturnType<typeof leftBy> = [];
+    for (let bytes = 0; bytes < LEAVE_BYTES && blocks.length > 0; bytes += partitionBytes(leaving[leaving.length - 1][1])) leaving.push(...leftBy(blocks.splice(0, 1)[0], host.info.place));
+    for (const [ref, , place] of leaving) steps.free(LEAVE, place, [ref]);
+    await runSteps(steps.steps, ctx, { given: leaving.splice(0) });
+    await host.trim();
+  }
+  const steps = new StepList({});
+  steps.free(LEAVE, HOST, refs);
+  await runSteps(steps.steps, ctx);
+}
+
+/** Takes the ratings from a block: as they are known in host memory, and to the threads of the CPU at `place`, which have seen them and collect them together. */
+function leftBy(held: ColumnBlock, place: Place): [ref: PartitionRef, partition: Partition, at: Place][] {
+  const { block } = held;
+  held.block = { ...block, indices: new Uint32Array(0), values: new Float32Array(0) };
+  return [[block.ref, { ...hostForm(block), reused: true }, HOST], [block.ref, hostForm(block), place]];
 }
 
 /** Rows and columns of ratings that are in memory. */

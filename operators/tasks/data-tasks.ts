@@ -114,6 +114,18 @@ export interface DataTasks {
   'damped-means': { inputs: { block: PartitionRef; columnMeans: PartitionRef }; outputs: { rowMeans: PartitionRef }; params: Rows & { readonly mean: number; readonly damping: number }; values: None };
 
   /**
+   * Sums the ratings of each column in the rows [from, to), in float64 in their order; where the input `rowMeans` (`values` Float32[rows]) is there, what `mean` and the row's leave of them. Output:
+   * `sums` (`sums` Float64[columns], `counts` Int32[columns]).
+   */
+  'sum-columns': { inputs: { block: PartitionRef; rowMeans?: PartitionRef }; outputs: { sums: PartitionRef }; params: Rows & { readonly columns: number; readonly mean?: number }; values: None };
+
+  /** Sums the ratings numbered [from, to) in a block in their order, in float64, or the squares of their differences to `apart`. Values: `sum`. */
+  'sum-values': { inputs: { block: PartitionRef }; outputs: None; params: Rows & { readonly apart?: number }; values: { sum: number } };
+
+  /** Puts the ratings of the rows [from, to) on a scale: (r - center) / deviation, as float32. Output, in place: `block`. Values: `squares` = Σ of their squares, in float64. */
+  standardize: { inputs: None; outputs: { block: PartitionRef }; params: Rows & { readonly center: number; readonly deviation: number }; values: { squares: number } };
+
+  /**
    * Copies the ratings of the rows [from, to), whose columns ascend, to blocks of runs of columns: `part.c` has those from columnStarts[c] to columnStarts[c + 1], counted from the first.
    * Outputs, there already with their row pointers: `part.0`, `part.1`, ...
    */

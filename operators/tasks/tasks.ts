@@ -27,6 +27,7 @@ import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SearchTasks } from './search-tasks.ts';
 import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
+import { vectorContracts, type VectorTasks } from './vector-tasks.ts';
 
 export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
@@ -130,16 +131,22 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
-export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
+/** The tasks that take a block row by row. */
+type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
+
+/** Such a task on all rows of a block, without its inputs; `columns`: rows of θ. */
+export type RowsTask = { [K in RowsKernel]: { readonly kernel: K; readonly params: Omit<KernelTasks[K]['params'], 'from' | 'to'>; readonly biases: boolean; readonly columns: number } }[RowsKernel];
+
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts and vector-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
+export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks, VectorTasks {
   /**
    * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
-   * to the kernels of such an `update` as well, which finds that done; `columns`: rows of θ.
+   * to the kernels of a later task as well, which finds that done, and of normal-equations begins to compile them.
    */
   upload: {
     inputs: { data: PartitionRef };
     outputs: None;
-    params: { readonly rows?: Pick<KernelTasks['update']['params'], 'rank' | 'lambda' | 'exponent' | 'offset' | 'damping' | 'cgBelow' | 'cgSteps' | 'nonnegative'> & { readonly variant: string; readonly biases: boolean; readonly columns: number } };
+    params: { readonly rows?: RowsTask };
     values: None;
   };
 
@@ -294,6 +301,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   gram: { factors: 'read', gram: 'write' },
   'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
   ...equationContracts,
+  ...vectorContracts,
   'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
   'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
@@ -317,6 +325,9 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
   'sum-ratings': { block: 'read', rowSums: 'alone' },
   'damped-means': { block: 'read', columnMeans: 'read', rowMeans: 'write' },
+  'sum-columns': { block: 'read', rowMeans: 'read', sums: 'write' },
+  'sum-values': { block: 'read' },
+  standardize: { block: 'alone' },
   'place-columns': { block: 'read', 'part.*': 'alone' },
   'sgd-block': { block: 'read', order: 'read', rows: 'alone', columns: 'alone', rowSums: 'alone', columnSums: 'alone' },
   'sgd-tiles': { block: 'read', sourceRows: 'read', sourceColumns: 'read', sourceRowSums: 'read', sourceColumnSums: 'read', rows: 'write', columns: 'write', rowSums: 'write', columnSums: 'write' },

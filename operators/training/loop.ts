@@ -4,12 +4,12 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import { keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
-import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
+import { together } from '../../engine/threads/together.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
@@ -121,7 +121,7 @@ class Loop<Factors> {
     const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
     if (losable && this.#options.copySeconds === undefined) this.#wait = Math.max(this.#wait, handedBytes(training.bound.phases.end, training.bound.datasets) / COPY_RATE / COPY_SHARE);
     const first = this.#copy?.iteration ?? 0;
-    let good = { number: first, versions: await this.#steps(training, 'start', {}) };
+    let good = { number: first, versions: await this.#start(training) };
     let best: State<Factors> = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, factors: this.#copy.best.factors };
     if (!losable) this.#copy = undefined;
     let goodLoss = this.#lossOfCopy(training) ?? (training.startLoss === 'measure' ? (await this.#measure(training, good)).loss : training.startLoss);
@@ -242,10 +242,10 @@ class Loop<Factors> {
     return { ...rest, loss, ...(trainRmse === undefined ? {} : { trainRmse }) };
   }
 
-  async #steps(training: Training<Factors>, phase: PhaseName, from: Versions): Promise<Versions> {
-    using _ = this.#ctx.metrics.begin(phase);
-    const { steps, versions } = expand(training.bound, contracts, phase, from);
-    await runSteps(steps, this.#ctx, { given: training.given.splice(0) });
+  async #start(training: Training<Factors>): Promise<Versions> {
+    using _ = this.#ctx.metrics.begin('start');
+    const { steps, versions } = expand(training.bound, contracts, 'start', {});
+    await together(() => runSteps(steps, this.#ctx, { given: training.given.splice(0) }), async () => training.starting?.(this.#ctx));
     return versions;
   }
 

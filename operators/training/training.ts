@@ -33,6 +33,8 @@ export interface Training<Factors> {
   accepted?(loss: number): void;
   /** State after the last round that was kept, beside its factors; `prepare` finds it in the copy. */
   course?(): JsonObject;
+  /** Called when the steps of the start have begun: the first round waits for it as for them. */
+  starting?(ctx: ExecutionContext): Promise<void>;
   /** Called behind the first round, when the devices have made their lists of the ratings. */
   settled?(ctx: ExecutionContext): Promise<void>;
   /** The factors that the phase `end` handed out; `last`: no round follows. */

@@ -69,6 +69,7 @@ ${rates.join('\n')}
 
 The paper's machine has four GK210 in two K80 boards. A WebGPU buffer is bound up to 2 GiB. The equations of a part of rows lie in one buffer, f (f + 1) / 2 + f + 1 numbers a row, so that at f = 100 a part has 104,000 rows at most: Facebook's 10⁹ users would take 10⁴ parts.
 The line says so where the planner has no grid with up to 8,192 blocks, and names the memory that a device would need with the most of them.
+By matrix-free CG no A is formed, and eight cards of 80 or 141 GB hold what a grid of fewer blocks needs; there the line says so because 512 GB of host memory do not hold X and its copy.
 
 | problem | devices | X: p, q | Θ: p, q | ratings | waves | a device | host | spill | an iteration | the paper |
 |---|---|---|---|---|---|---|---|---|---|---|

@@ -108,7 +108,7 @@ describe.skipIf(noGpu)('more ratings than a block has, on a GPU', () => {
     expectSame(parts, await fitOneBlock(gridOf(parts), options));
   }, 180_000);
 
-  it('leave host memory behind the first iteration, and are there again for the next fit', async () => {
+  it('leave host memory before the first iteration, and are there again for the next fit', async () => {
     const bytes = 2 * 8 * rows.length;
     const held = async (limit: number) => {
       blockLimit.ratings = limit;

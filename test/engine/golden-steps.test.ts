@@ -20,6 +20,7 @@ const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
   'als-biases-gpu': () => boundAls({ ...small, devices: [gpuInfo(0)] }, { rank: 2, biases: true }),
   'als-spilled-cpu': () => boundAls({ ...square, devices: [cpuInfo] }, { rank: 2 }, { users: spilled(3), items: spilled(2) }),
   'als-two-gpus': () => boundAls({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, partitionUsers: '1,4', partitionItems: '1,4' }),
+  'als-vectors-two-gpus': () => boundAls({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, partitionUsers: '1,2', partitionItems: '2,2', partitionSums: 'vectors', solver: 'cg', cgSteps: 2 }),
   'sgd-blocks-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2 }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
   'sgd-wavefront-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2, schedule: 'wavefront' }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
   'sgd-hogwild-cpu': () => boundSgd({ ...small, devices: [cpuInfo] }, { rank: 2, schedule: 'hogwild' }),

@@ -100,6 +100,8 @@ const cases: Readonly<Record<string, Case>> = {
   'count-columns': { params: { starts: [0, 5, ROWS], bands: 2, rowBits: 4 }, inputs: { bands, block }, outputs: { counts: undefined } },
   'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined, repeated: undefined } },
   'damped-means': { params: { ...whole, mean: 3, damping: 10 }, inputs: { block, columnMeans: { layout: 'means', rows: COLUMNS, columns: { values: new Float32Array(COLUMNS).fill(0.25) } } }, outputs: { rowMeans: { layout: 'means', rows: ROWS, columns: 1, stride: 1 } } },
+  'sum-columns': { params: { ...whole, columns: COLUMNS, mean: 3 }, inputs: { block, rowMeans: { layout: 'means', rows: ROWS, columns: { values: new Float32Array(ROWS).fill(0.25) } } }, outputs: { sums: undefined } },
+  'sum-values': { params: { from: 2, to: 9, apart: 3 }, inputs: { block }, outputs: {} },
   'cut-block': { params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true }, inputs: { block }, outputs: { 'part.0': undefined, 'part.1': undefined } },
   'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },
   'batch-order': { params: { seed: 1, stream: 2, epoch: 3, batches: 9 }, inputs: {}, outputs: { order: undefined } },

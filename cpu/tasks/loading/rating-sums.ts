@@ -1,3 +1,5 @@
+import { addValues } from '../../../engine/add-values.ts';
+import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
 /** Rows between two looks at the cancel flag. */
@@ -59,6 +61,42 @@ export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
     rows[row] = left / (end - first + damping);
   }
   return { rows: offsets[to] - offsets[from] };
+};
+
+/** See `sum-columns` of KernelTasks. */
+export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
+  const { from, to, columns, mean = 0 } = scope.params;
+  const { offsets, indices, values } = blockOf(scope);
+  const rowMeans = scope.hasInput('rowMeans') ? (scope.partition('rowMeans').columns.values as Float32Array) : undefined;
+  const [sums, counts] = [sharedArray(Float64Array, columns), sharedArray(Int32Array, columns)];
+  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
+    const expected = rowMeans === undefined ? 0 : mean + rowMeans[row];
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      sums[indices[k]] += values[k] - expected;
+      counts[indices[k]]++;
+    }
+  }
+  return { rows: offsets[to] - offsets[from], partitions: { sums: { layout: 'column-sums', rows: columns, columns: { sums, counts } } } };
+};
+
+/** See `sum-values` of KernelTasks. */
+export const sumValues: TaskHandler<'sum-values'> = (scope) => {
+  const { from, to, apart } = scope.params;
+  return { rows: to - from, values: { sum: addValues(0, (scope.partition('block').columns.values as Float32Array).subarray(from, to), apart) } };
+};
+
+/** See `standardize` of KernelTasks. */
+export const standardize: TaskHandler<'standardize'> = (scope) => {
+  const { from, to, center, deviation } = scope.params;
+  const { offsets, values } = blockOf(scope);
+  let squares = 0;
+  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      values[k] = (values[k] - center) / deviation;
+      squares += values[k] * values[k];
+    }
+  }
+  return { rows: offsets[to] - offsets[from], values: { squares } };
 };
 
 function blockOf(scope: TaskScope<{ from: number; to: number }>): { readonly offsets: Int32Array; readonly indices: Uint32Array; readonly values: Float32Array } {

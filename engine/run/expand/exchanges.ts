@@ -7,6 +7,7 @@ import { moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts'
 import type { Reduction } from '../exchanges/reduce.ts';
 import { reduceScatter } from '../exchanges/reduce-scatter.ts';
 import { reduceToOne } from '../exchanges/reduce-to-one.ts';
+import { spreadRows } from '../exchanges/spread.ts';
 import type { Wire } from '../step.ts';
 import type { StepList } from '../step-list.ts';
 import { shapeAt } from './shape-at.ts';
@@ -34,6 +35,7 @@ export class Exchanges {
       if (work.how === 'move') return this.#move(stage, set, work.to);
       if (work.how === 'share') return this.#share(stage, set);
       const to = dataSetOf(this.#bound, work.to[i]);
+      if (work.how === 'spread') return this.#spread(stage, set, to);
       return work.how === 'all-gather' ? this.#gather(stage, set, to) : this.#reduce(stage, set, to, work);
     });
   }
@@ -81,6 +83,20 @@ export class Exchanges {
       whole: () => this.#versions.next(stage, whole, 0),
       shape: (place) => shapeAt(this.#bound, whole, 0, place),
     });
+    return { at, run };
+  }
+
+  #spread(stage: string, set: DataSet, to: DataSet): StageParts {
+    const at = set.parts.map(({ at: [home] }) => home);
+    const each = to.parts.length / at.length;
+    const run = (part: number) => {
+      const copies = Array.from({ length: each }, (_, k) => {
+        const copy = part * each + k;
+        const [place] = to.parts[copy].at;
+        return { ref: this.#versions.next(stage, to, copy), at: place, shape: shapeAt(this.#bound, to, copy, place) };
+      });
+      spreadRows(this.#list, stage, { ref: this.#versions.current(set, part), at: at[part] }, copies, this.#wire('f32'));
+    };
     return { at, run };
   }
 

@@ -19,12 +19,25 @@ export function pipeline(stages: readonly StageParts[]): void {
     return { part, turn: seen.get(place) as number };
   });
   for (const { part } of turns.sort((left, right) => left.turn - right.turn)) {
-    for (const { at, run } of stages) {
-      const each = at.length / count;
-      for (let one = part * each; one < (part + 1) * each; one++) run(one);
+    for (let from = 0; from < stages.length; ) {
+      const to = endOfLoop(stages, from);
+      for (let time = 0; time < (stages[from].times ?? 1); time++) for (const stage of stages.slice(from, to)) runPart(stage, part, count);
+      from = to;
     }
   }
   for (const { end } of stages) end?.();
+}
+
+/** The end of the stages that repeat together with the one at `from`: one behind it, where it does not. */
+function endOfLoop(stages: readonly StageParts[], from: number): number {
+  if (stages[from].times === undefined) return from + 1;
+  const end = stages.findIndex(({ times }, at) => at > from && times === undefined);
+  return end < 0 ? stages.length : end;
+}
+
+function runPart({ at, run }: StageParts, part: number, count: number): void {
+  const each = at.length / count;
+  for (let one = part * each; one < (part + 1) * each; one++) run(one);
 }
 
 /** The first part of each data set, then the second of each. */

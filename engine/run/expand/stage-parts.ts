@@ -4,5 +4,7 @@ import type { Place } from '../../plan/place.ts';
 export interface StageParts {
   readonly at: readonly Place[];
   run(part: number): void;
+  /** Of a stage that repeats. */
+  readonly times?: number;
   end?(): void;
 }

@@ -61,8 +61,7 @@ export class Visits {
   parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
     const slices = this.#bound.slices[stage.name];
     const waves = new Waves(this.#list, stage.name);
-    const spentNames = tasks.flatMap(({ uses }) => Object.values(uses).flatMap((text) => (text.endsWith('@last') ? [text.split('@')[0]] : [])));
-    const spent = (row: number) => spentNames.map((name) => dataSetOf(this.#bound, name)).map((set) => ({ set, ...partOf(set, { row, fields: {} }) }));
+    const spentSets = this.#spentBy(tasks);
     const run = (row: number) => {
       const own = slices?.[row];
       if (own !== undefined && own.length === 0) return;
@@ -74,14 +73,19 @@ export class Visits {
         this.#bringHome(stage.name, transients);
         const replaced = place === places.at(-1) ? this.#replaced(transients, later) : [];
         waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...replaced] });
-        for (const { set, partition } of spent(row)) this.#list.free(stage.name, place, [this.#versions.current(set, partition)]);
+        for (const set of spentSets) this.#list.free(stage.name, place, [this.#versions.current(set, partOf(set, visit).partition)]);
       }
     };
     const end = () => {
       waves.end();
-      for (const { set } of spent(0)) this.#versions.forget(set);
+      for (const set of spentSets) this.#versions.forget(set);
     };
     return { at: stage.at, run, end };
+  }
+
+  /** The data sets that tasks use for the last time. */
+  #spentBy(tasks: readonly TaskPlan[]): DataSet[] {
+    return tasks.flatMap(({ uses }) => Object.values(uses).flatMap((text) => (text.endsWith('@last') ? [dataSetOf(this.#bound, text.split('@')[0])] : [])));
   }
 
   /** The place of a part in a stage, or all the places that have the part which its tasks write: each of them makes it for itself. */
@@ -98,9 +102,11 @@ export class Visits {
     const { order, seed, grid } = work;
     const waves = new Waves(this.#list, stage.name);
     const visit = this.#blockVisits(stage, work, waves);
+    const spentSets = this.#spentBy(work.tasks);
     const end = () => {
       waves.end();
       this.#versions.keepUnvisited(stage.name);
+      for (const set of spentSets) this.#versions.forget(set);
     };
     const inOrder = gridOrder(order, grid, seed, this.#round.number);
     const pass = this.#passing(stage, work);
@@ -113,7 +119,14 @@ export class Visits {
       return { at: [stage.at[0]], run, end };
     }
     const rows = Array.from({ length: grid.rows }, (_, row) => inOrder.slice(row * grid.columns, (row + 1) * grid.columns));
-    return { at: rows.map((_, row) => placeOfBlock(stage, grid, { row, column: 0 })), run: (row) => rows[row].forEach(visit), end };
+    const run = (row: number) => {
+      rows[row].forEach(visit);
+      for (const set of spentSets) {
+        const parts = new Set(rows[row].map((block) => partOf(set, { ...block, columns: grid.columns, fields: {} }).partition));
+        for (const part of parts) this.#list.free(stage.name, set.parts[part].at[0], [this.#versions.current(set, part)]);
+      }
+    };
+    return { at: rows.map((_, row) => placeOfBlock(stage, grid, { row, column: 0 })), run, end };
   }
 
   /** Sends the parts of a visited column to the place of the row that visits it next, in this round or in the one behind it. */

@@ -8,6 +8,8 @@ export type VectorProductsParams = {
   /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
   readonly biases: boolean;
+  /** p lies in a matrix of its own, and parts name its rows. */
+  readonly apart?: boolean;
   /** The residual b - A x instead of A p. */
   readonly first: boolean;
   readonly threads: number;
@@ -41,7 +43,7 @@ export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
   bindings: [...reads('work', 'indices', 'values', 'fixed', 'state'), ...writes('slots')],
   uniforms: [{ name: 'count', type: 'u32' }],
   needs: ({ width }) => teamNeeds(Math.max(2, width)),
-  values({ rank, precision, biases, first, threads, lanes, width }) {
+  values({ rank, precision, biases, apart = false, first, threads, lanes, width }) {
     const half = precision === 'f16';
     const quads = paddedRank(rank) / 4;
     const perRow = piecesOf({ rank, precision });
@@ -50,7 +52,7 @@ export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
     const unpacked = (part: number) => (part === 0 ? { open: 'unpacked(', close: '.xy)' } : { open: 'unpacked(', close: '.zw)' });
     const parts = half ? [0, 1] : [0];
     return {
-      STATE_QUADS: stateQuads(rank, biases),
+      STATE_QUADS: apart ? quads : stateQuads(rank, biases),
       SLOT_QUADS: vectorSlotQuads(rank, biases),
       QUADS: quads,
       TEAM_QUADS: quads + 1,

@@ -1,17 +1,13 @@
-import { addEquations } from '../../equations/add-equations.ts';
+import { addEquations, summingNamed } from '../../equations/add-equations.ts';
 import type { GpuTaskHandler } from '../../handler.ts';
 import { equationValues } from '../../kernels/equations/slot-columns.ts';
-import { variantNamed } from '../../update/choose.ts';
-import { summingVariant } from '../../update/variants.ts';
 
 /** See `normal-equations` of KernelTasks: one submission for all rows of the range. */
 export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope) => {
   const { from, to, rank, rowStart = 0, mean = 0, implicit, variant: name, ratingScale = 1 } = scope.params;
   if (name === undefined) throw new Error('task normal-equations: the device chose no variant');
   const biases = scope.has('fixedBias');
-  // The name of a variant tells how rows are summed for each solver; with CG there are names of all variants.
-  const shape = { rank, biases, implicit: implicit !== undefined, cgSteps: 1, solver: 'cg' } as const;
-  const variant = summingVariant(scope.gpu.info, variantNamed(name, scope.gpu.info, shape), shape);
+  const variant = summingNamed(scope.gpu, name, { rank, biases, implicit: implicit !== undefined });
   const inputs = {
     block: scope.block('block'),
     fixed: variant.precision !== 'f32' ? await scope.matrixWithHalf('fixed') : scope.matrix('fixed'),

@@ -14,6 +14,7 @@ import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts'
 import { contracts } from '../../tasks/tasks.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { gridOf, isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid, sides } from '../plan/grid.ts';
+import { vectorNames } from '../plan/vectors.ts';
 import { startNorm } from '../rating-unit.ts';
 import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
 import { BoundSets } from './bound-sets.ts';
@@ -71,9 +72,12 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
     const shifts = data.shifts?.[side];
     if (shifts !== undefined) giveRows(implicitNames(side).shifts, side, 'row-shifts', 4, ({ from, to }) => ({ values: shifts.subarray(from, to) }));
     if (sets.has(`${side}-lengths`)) sets.giveBlocks(`${side}-lengths`, ratings[side].parts.map((part, partition) => lengthsOfBlock(part, { name: `${name}/${side}-lengths`, partition, version: 0 })));
-    for (const set of [side, `${side}-bias`, `${side}-equations`]) sets.setParts(set, (j) => ({ rows: rowsOf(side, j) }));
-    const sharing = (planned.datasets.find((set) => set.name === `${side}-partials`)?.parts.length ?? 0) / grid[side].q;
-    sets.setParts(`${side}-partials`, (k) => ({ rows: rowsOf(side, Math.floor(k / sharing)) }));
+    const vectors = vectorNames(side);
+    for (const set of [side, `${side}-bias`, `${side}-equations`, vectors.gradients, vectors.direction, vectors.products]) sets.setParts(set, (j) => ({ rows: rowsOf(side, j) }));
+    for (const set of [`${side}-partials`, vectors.allGradients, vectors.allDirections, vectors.allProducts]) {
+      const sharing = (planned.datasets.find(({ name: one }) => one === set)?.parts.length ?? 0) / grid[side].q;
+      sets.setParts(set, (k) => ({ rows: rowsOf(side, Math.floor(k / sharing)) }));
+    }
   }
   // A given start needs no keys.
   const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
@@ -119,6 +123,10 @@ function withRatings(stage: Stage, { biases, mean, offset, unit }: BoundParams):
     update: (params) => ({ ...ofMean(), ...ofPenalty(params) }),
     'normal-equations': ofMean,
     'solve-equations': ofPenalty,
+    'add-residuals': ofMean,
+    'begin-gradients': ofPenalty,
+    'step-gradients': ofPenalty,
+    'end-gradients': ofPenalty,
     'squared-error': ofMean,
   };
   return { ...stage, work: { ...work, tasks: work.tasks.map((task) => ({ ...task, params: { ...task.params, ...more[task.kernel]?.(task.params ?? {}) } })) } };

@@ -32,10 +32,11 @@ export function alsSlices(ratings: Readonly<Record<Side, SideBlocks>>, tests: re
   const cut = (parts: readonly SlicedRows[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : (block.slices?.slice() ?? balancedRanges(block.offsets, taskCount(block.ratings)))));
   const rows = (parts: readonly RatedRows[]) => parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
   const gram = gramSlices(rank, whole);
+  const named = (stages: readonly string[], slices: RowRange[][]) => Object.fromEntries(stages.map((stage) => [stage, slices]));
   const ofSide = (side: Side): Record<string, RowRange[][]> => {
     const { parts, blocks } = ratings[side];
     return {
-      ...(isInBlocks(grid, side) ? { [`equations-${side}`]: cut(blocks), [`update-${side}`]: rows(parts) } : { [`update-${side}`]: cut(parts) }),
+      ...(isInBlocks(grid, side) ? { ...named([`equations-${side}`, `residuals-${side}`, `products-${side}`], cut(blocks)), ...named([`begin-${side}`, `step-${side}`, `update-${side}`], rows(parts)) } : { [`update-${side}`]: cut(parts) }),
       [measureStages[side]]: cut(parts),
       ...(!implicit ? {} : !hasGramOfParts(grid, side, devices) ? { [`gram-${side}`]: Array.from({ length: devices }, () => gram) } : { [`grams-${side}`]: parts.map(() => gram) }),
     };

@@ -5,7 +5,8 @@ import { blockBytes } from '../../planner/sizes.ts';
 import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
 import { equationDataSets } from './equations.ts';
-import { hasGramOfParts, hasLengths, isInBlocks, sharesOfParts, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
+import { hasGramOfParts, hasLengths, isInBlocks, sharesOfParts, type Side, type SideGrid, sides, sumsOf, verticalParts } from './grid.ts';
+import { vectorDataSets } from './vectors.ts';
 import { allPlaces, type AlsProblem, blockPlaces, isHalfOnly, partPlaces, sideNames } from './problem.ts';
 
 /** Rows of both sides and blocks of ratings in parts. The cuts are even until the data are known. */
@@ -37,7 +38,7 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
       ...(gathered ? [{ name: names.whole, layout: 'factors', columns: f, derived: true, ...(isHalfOnly(problem, side) ? { half: 'only' } satisfies Partial<DataSet> : {}), parts: all }] : []),
       ...(gathered && names.wholeBias ? [{ name: names.wholeBias, layout: 'bias', columns: 1, derived: true, parts: all }] : []),
       ...(hasLengths(grid, side) && !params.implicitPrefs ? [lengths] : []),
-      ...(isInBlocks(grid, side) ? equationDataSets(problem, side, own.map((part) => part.rows)) : []),
+      ...(isInBlocks(grid, side) ? (sumsOf(grid, side) === 'vectors' ? vectorDataSets : equationDataSets)(problem, side, own.map((part) => part.rows)) : []),
     ];
   });
   const tests = (count: number) => partPlaces(problem, 'users').map((place) => ({ rows: Math.ceil(count / grid.users.q), bytes: 4 * Math.ceil(count / grid.users.q), at: [place] }));

@@ -3,7 +3,7 @@ import { rankingReasons } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import type { AlsParams } from '../params.ts';
-import { isInBlocks, sides, verticalParts } from './grid.ts';
+import { isInBlocks, sides, sumsOf, verticalParts } from './grid.ts';
 import { type AlsProblem, tasksOfPart } from './problem.ts';
 
 /** The facts about data and parameters that head a printed plan. */
@@ -45,7 +45,7 @@ export function planReasons(problem: AlsProblem): string[] {
 function gridReason({ grid, places }: AlsProblem): string {
   const where = places.length === 1 ? 'the device' : `each of ${places.length} devices`;
   if (sides.every((side) => grid[side].fixed === 'whole')) return `p = 1: Θ whole on ${where}, eq. 8 without the f² terms: A is solved in place`;
-  return sides.map((side) => (isInBlocks(grid, side) ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by equations that live until their rows are solved` : `${side} are solved from all rows of the fixed side, whole on ${where}`)).join('; ');
+  return sides.map((side) => (isInBlocks(grid, side) ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ${sumsOf(grid, side) === 'vectors' ? 'conjugate gradients on vectors' : 'equations'} that live until their rows are solved` : `${side} are solved from all rows of the fixed side, whole on ${where}`)).join('; ');
 }
 
 /** Ratings that the device does not hold for the whole run. */

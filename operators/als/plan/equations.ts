@@ -11,7 +11,7 @@ import { heldBy, kernelOf, measuredOf, pipelineName, regularizationOf, stepsTake
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The places that hold parts of the fixed side while a side is solved. */
-function sharers(problem: AlsProblem, side: Side): Place[] {
+export function sharers(problem: AlsProblem, side: Side): Place[] {
   return [...new Set(partPlaces(problem, otherSide[side]))];
 }
 

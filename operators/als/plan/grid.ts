@@ -1,7 +1,7 @@
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { Place } from '../../../engine/plan/place.ts';
-import type { askedPartitions } from '../partitions.ts';
+import type { Asked } from '../partitions.ts';
 
 export type Side = 'users' | 'items';
 
@@ -9,6 +9,9 @@ export const sides = ['users', 'items'] as const;
 
 /** The side that is fixed while this one is solved. */
 export const otherSide = { users: 'items', items: 'users' } as const;
+
+/** What devices add up of their vertical parts. */
+export type SumsOfParts = 'equations' | 'vectors';
 
 /** The cut of one side of R, and the memory in which its parts lie. */
 export type SideGrid = {
@@ -20,6 +23,8 @@ export type SideGrid = {
   readonly factors: 'device' | 'host';
   /** The home of the ratings that are sorted by this side: at the device, or staged from host memory or from the spill folder. */
   readonly ratings: 'device' | 'host' | 'spill';
+  /** The form in which the side is solved from vertical parts: sums of normal equations, the default, or of vectors in each step of conjugate gradients. */
+  readonly sums?: SumsOfParts;
   /** Of several devices: the share of the ratings in the last part, whose rows every device solves for itself, so that they need no exchange. The others are shared out among the devices. */
   readonly common?: number;
   /** Of devices of different speed: the share of the other parts that each device has, in their order. Default: equal ones. */
@@ -47,11 +52,18 @@ export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): bool
 }
 
 /** True where the grid has the parts that parameters ask for. */
-export function suits(grid: AlsGrid, asked: ReturnType<typeof askedPartitions>): boolean {
+export function suits(grid: AlsGrid, asked: Asked): boolean {
+  const inBlocks = sides.filter((side) => isInBlocks(grid, side));
+  if (asked.sums !== undefined && (inBlocks.length === 0 || inBlocks.some((side) => sumsOf(grid, side) !== asked.sums))) return false;
   return sides.every((side) => {
     const one = asked[side];
     return one === undefined || (one.q === grid[side].q && one.p === verticalParts(grid, side));
   });
+}
+
+/** The form in which a side is solved from vertical parts; undefined where it is not. */
+export function sumsOf(grid: AlsGrid, side: Side): SumsOfParts | undefined {
+  return isInBlocks(grid, side) ? (grid[side].sums ?? 'equations') : undefined;
 }
 
 /** The grid of a plan. */

@@ -1,11 +1,11 @@
-import { CapacityError } from '../../../engine/errors.ts';
+import { CapacityError, UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { candidateGrids, describeGrid, HEADROOM } from '../../planner/candidates.ts';
-import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts';
+import { costOf, type IterationCost } from '../../planner/cost.ts';
 import { blockShare, deviceBytes, hostBytes } from '../../planner/device-bytes.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
@@ -13,7 +13,8 @@ import { spreadGrid } from '../../planner/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
-import { askedPartitions, requireRowsForParts } from '../partitions.ts';
+import { type Asked, askedPartitions, requireRowsForParts } from '../partitions.ts';
+import { ALL_ROWS } from '../solver-choice.ts';
 import { type AlsGrid, type Side, sides, suits, verticalParts } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
@@ -38,6 +39,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
   requireRowsForParts(asked, problem.rows);
+  if (asked.sums === 'vectors' && problem.solver.cgBelow < ALL_ROWS) throw new UsageError(`partitionSums vectors needs conjugate gradients for all rows, and the solver is ${problem.solver.kernel}`, { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' });
   const rejected: RejectedPlan[] = [];
   const ways = usualWays(problem, asked, (compute) => alsProblem(profile, params, { ...devices, compute }, choices, options)).filter((way) => blockShare(way.problem) <= 1);
   let usual: ReturnType<typeof fitting> | undefined;
@@ -80,7 +82,6 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const unbounded = { ...devices, compute: devices.compute.map((device) => ({ ...device, capacityBytes: null })) };
   const walked = (grid: AlsGrid) => fitting(() => planOfGrid(profile, params, unbounded, choices, { ...options, grid })).plan?.memory;
   if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, { usual: usual?.error, reason: rejected[0]?.reason, walked });
-  if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
 }
 
@@ -97,9 +98,9 @@ interface UsualWay {
  * The usual grid on each number of devices, in the order in which they are to be tried: those with memory of their own exchange rows through the host, which may take longer than what they save; then
  * fewer are faster, or a share of the rows is solved on each of them. Of parts that are asked for, and of devices that share the host's memory, all have some.
  */
-function usualWays(problem: AlsProblem, asked: ReturnType<typeof askedPartitions>, problemOn: (compute: AlsProblem['compute']) => AlsProblem): UsualWay[] {
+function usualWays(problem: AlsProblem, asked: Asked, problemOn: (compute: AlsProblem['compute']) => AlsProblem): UsualWay[] {
   const { compute, device } = problem;
-  const isAsked = asked.users !== undefined || asked.items !== undefined;
+  const isAsked = Object.keys(asked).length > 0;
   if (isAsked || compute.length === 1 || !device.ownMemory) return suits(problem.grid, asked) ? [{ name: describeGrid(problem.grid), problem, cost: costOf(problem) }] : [];
   const ways = compute.flatMap((_, at): UsualWay[] => {
     const some = problemOn(compute.slice(0, at + 1));
@@ -159,12 +160,12 @@ function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
 }
 
 /** The error of a problem without a grid that fits: the least that a device must have, or the grid that would fit if parts were not asked for. */
-function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, { usual, reason = 'none has such parts', walked }: Refused): CapacityError {
+function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: Asked, { usual, reason = 'none has such parts', walked }: Refused): CapacityError {
   const sized = grids.map(({ grid, fits }) => ({ grid, fits, need: deviceBytes({ ...problem, grid }) })).sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
   const [best] = sized;
   const { summary, details } = usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
-  const isAsked = asked.users !== undefined || asked.items !== undefined;
+  const isAsked = Object.keys(asked).length > 0;
   // A grid with very many blocks takes long to walk.
   const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED) ? undefined : walked(best.grid);
   const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));

@@ -1,6 +1,7 @@
 import { counted } from '../../../engine/format.ts';
 import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
+import type { Stage } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
 import { loadStages } from '../../planner/load-stages.ts';
@@ -13,10 +14,11 @@ import type { AlsParams } from '../params.ts';
 import { alsDataSets } from './data-sets.ts';
 import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
-import { isInBlocks, sides, verticalParts } from './grid.ts';
+import { type Side, sides, sumsOf, verticalParts } from './grid.ts';
 import { fixStages, updateStage } from './half-iteration.ts';
 import { endStages, measuring, startStages } from './phases.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
+import { vectorStages } from './vectors.ts';
 
 /** Bytes of factors that a thread makes a file's frame from, and the frame. */
 const WRITTEN_BYTES = 32 << 20;
@@ -40,7 +42,7 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
     load: alsLoadStages(problem),
     start: startStages(problem),
     // The Gram matrix of the new users serves the loss and the next round.
-    round: (['items', 'users'] as const).flatMap((side) => [...(isInBlocks(problem.grid, side) ? equationStages(problem, side) : [updateStage(problem, side)]), ...fixStages(problem, side)]),
+    round: (['items', 'users'] as const).flatMap((side) => [...solvingStages(problem, side), ...fixStages(problem, side)]),
     measure: measuring(problem),
     end: endStages(problem),
     rounds: params.maxIter,
@@ -62,6 +64,12 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
   const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: leave ? Math.max(hostBytes, copies) : hostBytes + copies } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');
   return whole;
+}
+
+/** The stages that solve the rows of a side. */
+function solvingStages(problem: AlsProblem, side: Side): Stage[] {
+  const sums = sumsOf(problem.grid, side);
+  return sums === undefined ? [updateStage(problem, side)] : sums === 'vectors' ? vectorStages(problem, side) : equationStages(problem, side);
 }
 
 function alsLoadStages({ profile, rows, host }: AlsProblem): LoadStage[] {

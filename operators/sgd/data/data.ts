@@ -2,7 +2,8 @@ import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { DampedMeans } from '../../evaluation/baselines.ts';
-import { type BlockMeans, type RatingFacts, ratingFacts } from '../../evaluation/rating-facts.ts';
+import type { BlockMeans, RatingFacts } from '../../evaluation/rating-facts.ts';
+import { rowFacts } from '../../evaluation/row-facts.ts';
 import type { IndexedRatings } from '../../ratings/index-ids.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { buildUserBands, buildUserBlock } from '../../ratings/rating-blocks.ts';
@@ -65,9 +66,9 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
   const { byUser: ratings, extra } = await (options.bands === undefined ? buildUserBlock(relabelled, options.duplicates, ctx) : buildUserBands(relabelled, options.duplicates, options.bands, ctx));
   const earlier = options.means && blockMeans(options.means, labels, rows);
-  const facts = ratingFacts(ratings, relabelled.itemCounts.length, rows, earlier);
-  const scale = ratingScale(ratings, biases, options);
-  const squares = standardize(ratings, scale);
+  const facts = await rowFacts(ratings, relabelled.itemCounts.length, rows, earlier, ctx);
+  const scale = await ratingScale(ratings, biases, options, ctx);
+  const squares = await standardize(ratings, scale, ctx);
   const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
   phase.end(indexed.rows);
   return {
@@ -88,7 +89,7 @@ export async function loadSgdTest(indexed: IndexedRatings, { rows, columns, scal
   const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', ctx);
   const { byUser } = await buildUserBlock(relabelled, 'keep', ctx);
   await look(byUser);
-  standardize(byUser, scale);
+  await standardize(byUser, scale, ctx);
   return byUser;
 }
 

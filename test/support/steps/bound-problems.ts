@@ -128,7 +128,11 @@ export function gridsOf({ rows, columns }: ProblemShape): fc.Arbitrary<AlsGrid> 
     return { users: add(users), items: add(items) };
   };
   const commons = fc.constantFrom(0, 0, 0.1, 0.5, 0.9);
-  return fc.tuple(fc.record({ users: side(rows.length), items: side(columns) }), fc.boolean(), commons).map(([grid, spilled, common]) => (spilled ? inFiles(grid) : withCommon(grid, common)));
+  const byVectors = ({ users, items }: AlsGrid, [ofUsers, ofItems]: readonly [boolean, boolean]): AlsGrid => {
+    const add = (one: SideGrid, vectors: boolean) => (vectors && users.factors === 'device' && items.factors === 'device' ? { ...one, sums: 'vectors' as const } : one);
+    return { users: add(users, ofUsers), items: add(items, ofItems) };
+  };
+  return fc.tuple(fc.record({ users: side(rows.length), items: side(columns) }), fc.boolean(), commons, fc.tuple(fc.boolean(), fc.boolean())).map(([grid, spilled, common, vectors]) => byVectors(spilled ? inFiles(grid) : withCommon(grid, common), vectors));
 }
 
 export const fates = fc.array(fc.constantFrom('best' as const, 'good' as const, 'diverged' as const), { minLength: 1, maxLength: 6 });

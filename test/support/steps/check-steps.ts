@@ -127,7 +127,8 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
     } else if (block !== undefined) visited.set(`${step.stage} ${task.kernel} ${partitionKey(block)}`, (visited.get(`${step.stage} ${task.kernel} ${partitionKey(block)}`) ?? 0) + 1);
   }
   for (const [key, places] of common) if (!key.endsWith(` on ${places.join(', ')}`)) problems.push(`${key}: solved on ${places.join(', ')}`);
-  for (const [key, times] of visited) if (times > 1) problems.push(`${key}: visited ${times} times`);
+  const repeats = new Map(Object.values(bound.phases).flat().map(({ name, repeats: own }) => [name, own?.times ?? 1]));
+  for (const [key, times] of visited) if (times !== (repeats.get(key.split(' ')[0]) ?? 1)) problems.push(`${key}: visited ${times} times`);
   for (const [phase, stages] of Object.entries(bound.phases)) {
     for (const { name, work } of stages) {
       if (work.kind !== 'blocks' || !steps.some(({ stage }) => stage === name)) continue;

@@ -1,0 +1,96 @@
+/**
+ * Conjugate gradients of conjugate-gradient.ts cut where devices exchange vectors: products with the ratings that one of them has, and the steps of a row, whose products are sums over all
+ * ratings. A row's numbers lie in the layout of operators/tasks/vector-tasks.ts; `gradients` is its r, `scalars` the numbers behind r, and `sums` its s, or 0 without a bias.
+ */
+import { addShift } from '../implicit/conjugate-gradient';
+import { multiplyGram } from '../implicit/multiply-gram';
+import { gatherAndMultiplyWeighted } from '../implicit/weighted-panels';
+import { sumLanes } from '../simd';
+import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
+import { advance, enoughOf, turn } from './conjugate-gradient';
+import { biasOf, projectOut } from './eliminate-bias';
+import { gatherAndMultiply } from './gather-panels';
+
+/** Bytes of a row's numbers from n on. */
+const TOTAL: usize = 4;
+const ALONG: usize = 8;
+const RHO: usize = 12;
+const ENOUGH: usize = 16;
+
+/**
+ * y += Σ (θᵀp) θ over `count` > 0 ratings, or with `values` y += Σ (r - θᵀp) θ, and with `sums` sums += Σ θ; gives Σ r θᵀp. `weights`: 0, or those of implicit
+ * data, whose targets are the values. work: 96 + 16 * size bytes.
+ */
+export function addVectorProducts(theta: usize, size: usize, indices: usize, values: usize, weights: usize, count: i32, p: usize, y: usize, sums: usize, work: usize): f32 {
+  const products = work + 32;
+  v128.store(products, f32x4.splat(0));
+  if (weights) gatherAndMultiplyWeighted(theta, size, indices, values, weights, count, work + 96, false, p, y, work);
+  else gatherAndMultiply(theta, size, indices, values, count, work + 96, false, p, y, work, sums);
+  return sumLanes(v128.load(products));
+}
+
+/** Makes the sums of a row the residual of x, and p its first direction. `weight`: c of a bias; `gram`: 0, or G. */
+export function beginVectors(size: usize, gram: usize, shift: f32, weight: f32, gradients: usize, scalars: usize, sums: usize, x: usize, p: usize): void {
+  let along = load<f32>(scalars, ALONG);
+  if (gram) {
+    multiplyGram(gram, size, x, p);
+    addShift(p, 1, shift, x, size);
+    addMultiple(gradients, -1, p, size);
+  } else {
+    addMultiple(gradients, -shift, x, size);
+  }
+  if (sums) {
+    const total = load<f32>(scalars, TOTAL);
+    const sum = dot(sums, x, size);
+    addMultiple(gradients, (sum - total) / weight, sums, size);
+    along -= (total / weight) * sum;
+  }
+  const squares = dot(x, x, size);
+  const rho = dot(gradients, gradients, size);
+  // The residual of x = 0 is b.
+  const biasSquares: f32 = squares > 0 ? (along * along) / squares : rho;
+  const enough = enoughOf(rho, biasSquares);
+  store<f32>(scalars, enough, ENOUGH);
+  if (rho <= enough) end(scalars, p, size);
+  else {
+    store<f32>(scalars, rho, RHO);
+    copy(p, gradients, size);
+  }
+}
+
+function end(scalars: usize, p: usize, size: usize): void {
+  store<f32>(scalars, 0, RHO);
+  clear(p, size);
+}
+
+/** A step of x along p, whose products with the ratings are at `products`. work: 2 * size bytes. */
+export function stepVectors(size: usize, gram: usize, shift: f32, weight: f32, gradients: usize, scalars: usize, sums: usize, x: usize, p: usize, products: usize, work: usize): void {
+  const rho = load<f32>(scalars, RHO);
+  if (rho == 0) return;
+  const q = work;
+  if (gram) {
+    multiplyGram(gram, size, p, q);
+    addMultiple(q, 1, products, size);
+  } else {
+    copy(q, products, size);
+  }
+  addMultiple(q, shift, p, size);
+  const curvature: f32 = sums ? projectOut(dot(sums, p, size) / weight, sums, p, q, size) : dot(p, q, size);
+  if (curvature <= 0) {
+    end(scalars, p, size);
+    return;
+  }
+  const next = advance(rho / curvature, p, q, x, gradients, size);
+  if (next <= load<f32>(scalars, ENOUGH)) {
+    end(scalars, p, size);
+    return;
+  }
+  turn(next / rho, p, gradients, size);
+  store<f32>(scalars, next, RHO);
+}
+
+/** True where x is finite; the bias of the row goes to `bias`, where that is not 0. */
+export function endVectors(size: usize, weight: f32, scalars: usize, sums: usize, bias: usize, x: usize): bool {
+  if (bias) store<f32>(bias, biasOf(size, sums, weight, load<f32>(scalars, TOTAL), x));
+  return allFinite(x, size);
+}

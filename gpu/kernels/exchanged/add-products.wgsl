@@ -1,0 +1,35 @@
+// Adds the slots of rows (gradients.ts) to their gradients, or to their products, a workgroup a row.
+struct Params {
+  count: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4u>;
+@group(0) @binding(2) var<storage, read> slots: array<vec4f>;
+@group(0) @binding(3) var<storage, read_write> sums: array<vec4f>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  if (number >= params.count) {
+    return;
+  }
+  // Entry: row, first slot, n, slots.
+  let entry = work[number];
+  for (var quad = thread; quad < USED; quad += THREADS) {
+    var sum = vec4f();
+    for (var slot = entry.y; slot < entry.y + entry.w; slot++) {
+      sum += slots[slot * SLOT_QUADS + quad];
+    }
+    var place = quad;
+{%- if FIRST %}
+    if (quad == QUADS) {
+      sum.x = f32(entry.z);
+    }
+    if (quad > QUADS) {
+      place = quad + 3;
+    }
+{%- endif %}
+    sums[entry.x * ROW_QUADS + place] += sum;
+  }
+}

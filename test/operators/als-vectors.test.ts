@@ -1,0 +1,45 @@
+/** The same model, within float32, where devices add up vectors in each step of conjugate gradients as where they add up normal equations. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const rows = randomRatings(51, 300, 200, 9000);
+const test = randomRatings(52, 300, 200, 500);
+
+const grids: Partial<AlsOptions>[] = [{ partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }, { partitionUsers: '1,3', partitionItems: '3,5' }, { partitionUsers: '4,4', partitionItems: '4,4' }];
+
+const settings: [string, AlsOptions][] = [
+  ['explicit, with biases', { biasDamping: 3, regOffset: 0.5 }],
+  ['explicit, without biases', { biases: false, cgSteps: 6 }],
+  ['more steps than rows need', { cgSteps: 40 }],
+  ['implicit', { implicitPrefs: true }],
+  ['implicit, with the weights of iALS', { implicitPrefs: true, unobservedWeight: 0.1 }],
+];
+
+let session: Session;
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 2 });
+});
+afterAll(() => session.close());
+
+async function fit(of: Session, options: AlsOptions): Promise<Model> {
+  return new ALS({ rank: 9, maxIter: 2, seed: 3, solver: 'cg', ...options }).fit(of.from(ratingBatches(rows)), options.implicitPrefs ? {} : { validation: of.from(ratingBatches(test)) });
+}
+
+function errorsOf(model: Model): number[] {
+  const { loss, trainRmse, testRmse } = model.training!.iterations.at(-1)!;
+  return [1 + Math.log(loss), ...(trainRmse === undefined ? [] : [trainRmse]), ...(testRmse === undefined ? [] : [testRmse])];
+}
+
+describe('ALS that exchanges vectors', () => {
+  it.each([1, 2, 4])('on %i devices in the place of one CPU gives the model of one that solves whole rows', async (fakeDevices) => {
+    await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
+    for (const [name, options] of settings) {
+      const expected = errorsOf(await fit(session, options));
+      for (const grid of grids) {
+        const model = await fit(several, { ...options, ...grid, partitionSums: 'vectors' });
+        errorsOf(model).forEach((value, at) => expect({ name, grid, difference: Math.abs(value - expected[at]) < 1e-4 ? 0 : value - expected[at] }).toEqual({ name, grid, difference: 0 }));
+      }
+    }
+  });
+});
