@@ -35,7 +35,7 @@ import { parseSize } from './sizes.ts';
 export interface SessionOptions {
   /** The device that holds factors and runs kernels: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. */
   readonly device?: DeviceRequest;
-  /** CPU threads; by default as many as the machine has cores. */
+  /** CPU threads; by default as many as the machine has cores, beside a GPU three quarters of them. */
   readonly workers?: number;
   /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: the machine's memory. */
   readonly memoryBudget?: string | number;
@@ -52,6 +52,8 @@ export interface SessionOptions {
   readonly fakeDevices?: number;
   /** @internal True gives the session while a GPU is still being opened; `opened` waits for it. */
   readonly background?: boolean;
+  /** @internal True where nothing but saving follows on one training: GPUs are closed as soon as its factors are in host memory, and memory that is not bounded is left as it is. */
+  readonly once?: boolean;
   /** @internal With `background`: a GpuAhead. */
   readonly ahead?: AsyncDisposable | undefined;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
@@ -85,19 +87,21 @@ export class Session implements AsyncDisposable {
   readonly splitBytes: number | undefined;
   readonly #parquetBackend: ParquetBackendName | undefined;
   readonly #profile: Profile | undefined;
+  readonly #once: boolean;
   readonly #spill: SpillFolder;
   /** The device of requests, opened at the first one. */
   #requests: Executor | undefined;
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice | Opening, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
+  private constructor(executor: Executor, device: SessionDevice | Opening, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes, once = false }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'once'>) {
     this.#executor = executor;
     this.memoryBudget = memoryBudget;
     this.#spill = spill;
     this.#parquetBackend = parquetBackend;
     this.splitBytes = splitBytes;
     this.#profile = profile;
+    this.#once = once;
     if ('found' in device) this.#opening = device;
     else this.#has(device);
   }
@@ -110,7 +114,7 @@ export class Session implements AsyncDisposable {
   /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, ahead, signal, ...unknown } = options;
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, once = false, ahead, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
@@ -126,7 +130,7 @@ export class Session implements AsyncDisposable {
     if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
     const wanted = { device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices };
-    const kept = { parquetBackend, profile, splitBytes };
+    const kept = { parquetBackend, profile, splitBytes, once };
     try {
       if (background && fakeDevices === undefined) {
         const ending = new AbortController();
@@ -264,9 +268,15 @@ export class Session implements AsyncDisposable {
     return new RunMetrics(this.#profile?.spans).begin(phase);
   }
 
-  /** @internal Begins to close the GPUs, which nothing will use any more; `close` waits for that. */
-  closeGpus(): void {
+  /** @internal Told that the factors of a training are in host memory: begins to close GPUs that nothing will use any more; `close` waits for that. */
+  trained(): void {
+    if (!this.#once) return;
     for (const device of this.#executor.devices) if (device.info.kind === 'gpu') device.close().catch(() => undefined);
+  }
+
+  /** @internal True where memory that a run leaves is collected. */
+  get tidies(): boolean {
+    return !this.#once || this.bounded;
   }
 
   /** @internal True where memory was bounded. */

@@ -1,3 +1,4 @@
+import { formatCount } from '../engine/format.ts';
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks/tasks.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
@@ -129,7 +130,7 @@ function byTime(times: readonly VariantTime[]) {
 function reasonOf(best: { readonly milliseconds: number }, times: readonly VariantTime[], ratings: number): string {
   const [, second] = byTime(times);
   const against = second === undefined ? '' : ` against ${shown(second.milliseconds)} of ${second.variant}`;
-  return `measured fastest of ${byTime(times).length}: ${shown(best.milliseconds)}${against}, sample of ${ratings.toLocaleString('en')} ratings`;
+  return `measured fastest of ${byTime(times).length}: ${shown(best.milliseconds)}${against}, sample of ${formatCount(ratings)} ratings`;
 }
 
 function shown(milliseconds: number): string {

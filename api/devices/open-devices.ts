@@ -47,6 +47,8 @@ export interface OpenDevicesOptions {
 
 /** The functions that examine the machine; tests replace them. */
 export interface Machine extends GpuMachine {
+  /** True where a GPU is being opened already. */
+  readonly ahead?: boolean;
   readonly hasGraphicsDevice: () => boolean;
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
   /** Told the adapter that a probe found, once it has opened. */
@@ -67,6 +69,7 @@ const thisMachine: Machine = {
 export function machineAhead(ahead: GpuAhead): Machine {
   return {
     ...thisMachine,
+    ahead: true,
     probe: async (signal) => (ahead.adapter === undefined ? thisMachine.probe(signal) : { adapter: ahead.adapter, messages: '', known: true }),
     open: (options) => thisMachine.open({ ...options, thread: ahead.take() }),
   };
@@ -102,8 +105,9 @@ export async function openDevices(options: OpenDevicesOptions, machine: Machine 
  * probes it. Throws CapacityError where limits of the system leave too few open files or addresses. `all` throws UsageError with the reason and the packages to install
  * when a GPU was asked for and there is none; CancelledError.
  */
-export function beginDevices({ device: requested, workers, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): OpeningDevices {
-  requireLimits(workers ?? availableParallelism(), requested === 'cpu' ? fakeDevices : 1);
+export function beginDevices({ device: requested, workers: asked, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): OpeningDevices {
+  const workers = asked ?? threadsBeside(requested !== 'cpu' && (requested !== 'auto' || machine.ahead === true));
+  requireLimits(workers, requested === 'cpu' ? fakeDevices : 1);
   const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
   const open = (count: number) => openCpus(count, workers, onCpus);
   const onCpu = (devices: readonly Device[], reason?: string): OpenedDevices => ({ devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } });
@@ -146,6 +150,15 @@ export function beginDevices({ device: requested, workers, memoryBytes, collectB
     }
   };
   return { cpu, all: onGpu() };
+}
+
+/**
+ * Threads of the CPU: one a core. Beside a GPU they load and sort, for which three quarters of the cores are as fast, while a thread that begins costs a quarter of a second of a processor; the
+ * others are for the GPU's thread and its compilers.
+ */
+function threadsBeside(gpu: boolean): number {
+  const cores = availableParallelism();
+  return gpu ? cores - Math.floor(cores / 4) : cores;
 }
 
 /** "NVIDIA H200; f16, subgroups, tensor", of several devices "gpu:0 (..), gpu:1 (..)". */

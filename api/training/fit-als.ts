@@ -85,7 +85,7 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFi
   const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
   const rated = async (dataset: Dataset) => (fit.params.implicitPrefs ? keptAs(await unratedAsOnes(dataset, fit.input.columns.rating, context), dataset) : dataset);
   const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
-  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)));
+  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)), ratings.session.tidies);
 }
 
 async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: AwaitedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
@@ -170,7 +170,12 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: levelInUnit(facts, unit), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  const [result, { means, baselines }] = before === undefined ? await together(train, judged) : [await train(), before];
+  const trained = async () => {
+    const result = await train();
+    session.trained();
+    return result;
+  };
+  const [result, { means, baselines }] = before === undefined ? await together(trained, judged) : [await trained(), before];
   options.continued?.kept?.(result.raw());
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }

@@ -60,7 +60,7 @@ export interface SgdFit {
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
   const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
-  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, { opened, checkpoints }, ctx)));
+  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, { opened, checkpoints }, ctx)), ratings.session.tidies);
 }
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
@@ -156,6 +156,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  session.trained();
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
   return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }

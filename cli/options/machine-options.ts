@@ -25,7 +25,7 @@ const deviceMemory: Option<number | undefined> = {
 export const machineOptions = {
   device,
   deviceMemory,
-  workers: wholeNumber({ describe: 'CPU threads; any number gives the same result (for sgd see the end of train --help)', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
+  workers: wholeNumber({ describe: 'CPU threads; any number gives the same result (for sgd see the end of train --help)', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core, beside a GPU three for four cores' }),
 };
 
 /** For tests and demonstrations: so many devices in the place of one. */

@@ -162,18 +162,22 @@ export class Holdings {
 
   /**
    * The same for a whole run. At its end devices also free the memory that they keep for reuse: a run's data is the bulk of the
-   * process's memory, and saving the model needs memory.
+   * process's memory, and saving the model needs memory. `tidies`: false where the process ends soon and memory is not scarce.
    */
-  static async ofRun<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>): Promise<Result> {
+  static async ofRun<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>, tidies = true): Promise<Result> {
     try {
       return await Holdings.within(ctx, work);
     } finally {
-      // The loss of a device at this point does not fail the run: the next call to the device reports it.
-      const { devices, spilled } = ctx.executor;
-      const trimmed = (kept: readonly Device[]) => Promise.allSettled(kept.map((device) => device.trim()));
-      // Memory of a GPU is none of the process's, and its next request waits by itself.
-      void trimmed(devices.filter(({ info }) => info.ownMemory));
-      await trimmed([...devices.filter(({ info }) => !info.ownMemory), ...(spilled ? [spilled] : [])]);
+      if (tidies) await Holdings.#tidy(ctx);
     }
+  }
+
+  static async #tidy(ctx: ExecutionContext): Promise<void> {
+    // The loss of a device at this point does not fail the run: the next call to the device reports it.
+    const { devices, spilled } = ctx.executor;
+    const trimmed = (kept: readonly Device[]) => Promise.allSettled(kept.map((device) => device.trim()));
+    // Memory of a GPU is none of the process's, and its next request waits by itself.
+    void trimmed(devices.filter(({ info }) => info.ownMemory));
+    await trimmed([...devices.filter(({ info }) => !info.ownMemory), ...(spilled ? [spilled] : [])]);
   }
 }

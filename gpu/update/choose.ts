@@ -1,3 +1,4 @@
+import { formatCount } from '../../engine/format.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
@@ -94,7 +95,7 @@ function scaleOf(largest: number): number {
 function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant): string {
   return [
     sum.kernel === 'tensor' || sum.kernel === 'int8' ? 'A on tensor cores' : sum.kernel === 'vectors' ? 'CG by vectors, without A' : `A in ${sum.tile} x ${sum.tile} register tiles`,
-    ...(fused ? [`solved in place to ${fused.longest.toLocaleString('en')} ratings`] : []),
+    ...(fused ? [`solved in place to ${formatCount(fused.longest)} ratings`] : []),
     ...(short > 0 ? [`dual systems to ${short} ratings`] : []),
     ...(free ? ['short rows without A'] : []),
     `θ in ${{ f32: 'float32', f16: 'float16', int8: '8 bits' }[precision]}`,

@@ -32,7 +32,8 @@ export class Gpu {
   #lost: string | undefined;
   #closing = false;
 
-  private constructor(acquired: AcquiredGpu, memoryBytes: number) {
+  /** `memoryBytes`: see open. */
+  constructor(acquired: AcquiredGpu, memoryBytes = Number.POSITIVE_INFINITY) {
     this.#memoryBytes = memoryBytes;
     this.#acquired = acquired;
     this.device = acquired.device;
@@ -48,7 +49,7 @@ export class Gpu {
   }
 
   /** `memoryBytes`: freed buffers are kept for reuse within it. Throws UsageError with the reason when there is no adapter. */
-  static async open({ memoryBytes = Number.POSITIVE_INFINITY, ...options }: AcquireOptions & { readonly memoryBytes?: number | undefined } = {}): Promise<Gpu> {
+  static async open({ memoryBytes, ...options }: AcquireOptions & { readonly memoryBytes?: number | undefined } = {}): Promise<Gpu> {
     return new Gpu(await acquireGpu(options), memoryBytes);
   }
 

@@ -57,7 +57,7 @@ export class BaselineSums {
 }
 
 /** Pairs between two turns of the event loop. */
-const PIECE = 1 << 18;
+const PIECE = 1 << 16;
 
 /** The baselines over a block of other ratings of the same rows and columns; undefined where it is empty. Lets others have their turn: a training may go on beside it. */
 export async function baselinesOf({ rows, ratings, offsets, indices, values }: RatingBlock, means: BlockMeans): Promise<Baselines | undefined> {

@@ -1,7 +1,7 @@
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { CapacityError } from '../../engine/errors.ts';
-import { formatBytes } from '../../engine/format.ts';
+import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { strideOf } from '../../engine/plan/bound-plan.ts';
 import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
@@ -85,7 +85,7 @@ function lack({ memory, devices }: PhysicalPlan): string {
 
 function largestBuffer({ users, items, ratings }: RatingsProfile, schedule: SgdSchedule): Readonly<Record<string, number>> {
   const parts = schedule.deviceBlocks ? schedule.rowBands * schedule.columnBands : 1;
-  return { [`${Math.ceil(ratings / parts).toLocaleString('en')} ratings`]: layoutOf(schedule, ratings, Math.max(users, items)).bufferBytes };
+  return { [`${formatCount(Math.ceil(ratings / parts))} ratings`]: layoutOf(schedule, ratings, Math.max(users, items)).bufferBytes };
 }
 
 function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedule, { compute, host }: PlanDevices, { itemCounts, userCounts, start }: SgdPlanDetails, rejected: readonly string[]): PhysicalPlan {

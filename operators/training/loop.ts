@@ -16,6 +16,7 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import { handedBytes } from './planned-checkpoints.ts';
 import { iterationsOf, withSolved } from './solved-figures.ts';
+import { worksInOrder } from './works-in-order.ts';
 import type { LoopOptions, LoopResult, Training } from './training.ts';
 
 /** Rounds that are run again one after the other, at most. */
@@ -134,9 +135,17 @@ class Loop<Factors> {
       const params = training.round(number);
       const round = ahead?.of(good.versions, params, kept) ?? this.#expandRound(training, good.versions, { number, params }, kept);
       const { versions } = round;
-      const ran = await this.#round(training, round.steps, number);
+      const measures = this.#measures(number);
+      const running = this.#round(training, round.steps, number);
+      // A device that works in order goes from the round to its measure without a pause.
+      const behind = measures && worksInOrder(training.bound, round.steps) ? this.#measure(training, { number, versions }, running) : undefined;
+      behind?.catch(() => undefined);
+      const ran = await running.catch(async (error: unknown) => {
+        await Promise.allSettled([behind]);
+        throw error;
+      });
       const seconds = (performance.now() - started) / 1000;
-      const measuring = this.#measures(number) ? this.#measure(training, { number, versions }, ran) : undefined;
+      const measuring = behind ?? (measures ? this.#measure(training, { number, versions }, Promise.resolve(ran)) : undefined);
       // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
       const measured = await measuring;
@@ -222,16 +231,25 @@ class Loop<Factors> {
     return ran;
   }
 
-  /** The errors of a version; `ran`: the results of the round that made it, which may tell them. Those of the last round are found by a pass all the same. */
-  async #measure(training: Training<Factors>, { number, versions }: Trained, ran?: StepResults): Promise<TrainingErrors> {
-    using _ = this.#ctx.metrics.begin('measure');
+  /** The errors of a version; `round`: the results of the round that makes it, which may tell them. Those of the last round are found by a pass all the same. */
+  async #measure(training: Training<Factors>, { number, versions }: Trained, round?: Promise<StepResults>): Promise<TrainingErrors> {
+    const { errorsOfRound } = training;
     const measured = (brief: boolean) => runSteps(expand(training.bound, contracts, 'measure', versions, { number, brief }).steps, this.#ctx);
-    const told = (results: StepResults) => ran && training.errorsOfRound?.(results, ran);
-    const brief = number < this.#options.maxIter && ran !== undefined && training.errorsOfRound !== undefined;
-    const short = brief ? told(await measured(true)) : undefined;
+    const brief = number < this.#options.maxIter && round !== undefined && errorsOfRound !== undefined;
+    const measuring = measured(brief);
+    // Told below, or not at all where the round fails.
+    measuring.catch(() => undefined);
+    const ran = await round?.catch(async (error: unknown) => {
+      await Promise.allSettled([measuring]);
+      throw error;
+    });
+    using _ = this.#ctx.metrics.begin('measure');
+    const results = await measuring;
+    if (!brief || ran === undefined) return training.errors(results);
+    const short = errorsOfRound(results, ran);
     if (short !== undefined) return short;
     const whole = await measured(false);
-    return withSolved(training.errors(whole), brief ? undefined : told(whole));
+    return withSolved(training.errors(whole), errorsOfRound(whole, ran));
   }
 
   /** The report with loss and training error by a pass over the ratings. */

@@ -1,5 +1,5 @@
 import { CapacityError } from '../../../engine/errors.ts';
-import { formatBytes } from '../../../engine/format.ts';
+import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { KeyType } from '../../../engine/keys/key-column.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
@@ -80,7 +80,7 @@ export function rowsWithin({ memoryBudget, workers }: MemoryBudget, ids: KeyType
 export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers }: MemoryBudget): void {
   const need = loadingNeed(rows, false, workers, ids);
   if (need <= memoryBudget) return;
-  throw new CapacityError(`${rows.toLocaleString('en')} ratings need about ${formatBytes(need)} but the memory budget is ${formatBytes(memoryBudget)}`, {
+  throw new CapacityError(`${formatCount(rows)} ratings need about ${formatBytes(need)} but the memory budget is ${formatBytes(memoryBudget)}`, {
     phase: READ,
     advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, or train on a part of the data`,
   });

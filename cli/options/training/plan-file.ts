@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { requirePlan } from '../../../api/training/plans/given-plan.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { withoutDefaults } from '../../../operators/params/table.ts';
@@ -22,10 +21,10 @@ interface PlannedValues extends AllParams {
 }
 
 /** The flags with the algorithm and parameters of the plan in the file of --plan, and the plan. Throws UsageError for a file without one and for a flag that contradicts it. */
-export function withPlan<V extends PlannedValues>(values: V, given: ReadonlySet<string>): { readonly values: V; readonly given: ReadonlySet<string>; readonly plan?: JsonObject } {
+export async function withPlan<V extends PlannedValues>(values: V, given: ReadonlySet<string>): Promise<{ readonly values: V; readonly given: ReadonlySet<string>; readonly plan?: JsonObject }> {
   if (values.plan === undefined) return { values, given };
   if (values.initModel !== undefined) throw new UsageError('--plan cannot act with --init-model: it is of training that starts anew', { advice: 'Leave one of them out' });
-  const { plan, algorithm, params } = readPlan(fileOf(values.plan));
+  const { plan, algorithm, params } = await readPlan(fileOf(values.plan));
   if (values.algorithm !== undefined && values.algorithm !== algorithm) throw new UsageError(`--algorithm ${values.algorithm} contradicts the plan, which is of ${algorithm}`, { advice: 'Leave it out' });
   const foreign = namesOfOnly(algorithm === 'als' ? 'sgd' : 'als').find((name) => given.has(name));
   if (foreign !== undefined) throw new UsageError(`--${flagName(foreign)} contradicts the plan, which is of ${algorithm}`, { advice: 'Leave it out' });
@@ -43,7 +42,8 @@ function fileOf(path: string): string {
 }
 
 /** Reads a plan, also from the line of `plan --json` and from that of a model's metadata. */
-function readPlan(file: string): { readonly plan: JsonObject; readonly algorithm: Algorithm; readonly params: AllParams } {
+async function readPlan(file: string): Promise<{ readonly plan: JsonObject; readonly algorithm: Algorithm; readonly params: AllParams }> {
+  const { requirePlan } = await import('../../../api/training/plans/given-plan.ts');
   const content = readJsonObject(file, 'plan', MOST_BYTES, 'Give what plan --json prints');
   const { factorflow } = content as { readonly factorflow?: { readonly plan?: unknown } | null };
   const plan = (content.planVersion === undefined ? (content.plan ?? factorflow?.plan ?? content) : content) as JsonObject;

@@ -38,6 +38,7 @@ export const modelDirOption = requiredText({ describe: 'folder that the model is
 export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption };
 
 export type TrainingValues = Values<typeof trainingOptions>;
+export type TrainCommandValues = Values<typeof trainOptions>;
 
 /** Throws UsageError for a flag that cannot act beside the others. */
 export function checkTraining(values: TrainingValues & { readonly initModel?: string | undefined }, given: ReadonlySet<string>): void {

@@ -4,56 +4,106 @@ export interface Tile {
   readonly column: number;
 }
 
+const dealt = new Map<string, readonly (readonly Tile[])[]>();
+
 /**
  * Deals tiles to subgroups, equally many each, so that together they load few tile rows and columns: a subgroup loads each of its
- * tile rows and columns once for all its tiles. Simulated annealing with a fixed seed gives the same result every time.
+ * tile rows and columns once for all its tiles. Simulated annealing with a fixed seed gives the same result every time; a thread does it once.
  */
-export function dealTiles(tiles: readonly Tile[], subgroups: number): Tile[][] {
+export function dealTiles(tiles: readonly Tile[], subgroups: number): readonly (readonly Tile[])[] {
+  const key = `${subgroups} ${tiles.map(({ row, column }) => `${row},${column}`).join(' ')}`;
+  let deal = dealt.get(key);
+  if (deal === undefined) {
+    const owner = bestOwners(tiles, subgroups);
+    dealt.set(key, (deal = Array.from({ length: subgroups }, (_, subgroup) => tiles.filter((_tile, at) => owner[at] === subgroup))));
+  }
+  return deal;
+}
+
+/** The subgroup of each tile. */
+function bestOwners(tiles: readonly Tile[], subgroups: number): Uint8Array {
   const share = Math.ceil(tiles.length / subgroups);
-  const steps = subgroups > 1 ? 5000 : 0;
+  const first = Uint8Array.from(tiles, (_, at) => Math.floor(at / share));
+  if (subgroups === 1) return first;
   const random = linearCongruential(7);
-  let best: number[] = [];
+  let best = first;
   let bestCost = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < 6; attempt++) {
-    const owner = tiles.map((_, at) => Math.floor(at / share));
-    let cost = loadCost(tiles, owner, subgroups);
+    const owner = first.slice();
+    const loads = new Loads(tiles, owner, subgroups);
+    let cost = loads.cost();
     if (cost < bestCost) [best, bestCost] = [owner.slice(), cost];
     let temperature = 1.5;
-    for (let step = 0; step < steps; step++) {
-      const [a, b] = [Math.floor(random() * tiles.length), Math.floor(random() * tiles.length)];
+    for (let step = 0; step < 5000; step++) {
+      const a = Math.floor(random() * tiles.length);
+      const b = Math.floor(random() * tiles.length);
       if (owner[a] === owner[b]) continue;
-      [owner[a], owner[b]] = [owner[b], owner[a]];
-      const changed = loadCost(tiles, owner, subgroups);
+      loads.swap(a, b);
+      const changed = loads.cost();
       if (changed <= cost || random() < Math.exp((cost - changed) / temperature)) cost = changed;
-      else [owner[a], owner[b]] = [owner[b], owner[a]];
+      else loads.swap(a, b);
       temperature *= 0.9993;
       if (cost < bestCost) [best, bestCost] = [owner.slice(), cost];
     }
   }
-  return Array.from({ length: subgroups }, (_, subgroup) => tiles.filter((_tile, at) => best[at] === subgroup));
+  return best;
 }
 
-/** Loads of all subgroups, plus half of the busiest one's. */
-function loadCost(tiles: readonly Tile[], owner: readonly number[], subgroups: number): number {
-  let [sum, most] = [0, 0];
-  for (let subgroup = 0; subgroup < subgroups; subgroup++) {
-    let [rows, columns] = [0, 0];
-    tiles.forEach(({ row, column }, at) => {
-      if (owner[at] !== subgroup) return;
-      rows |= 1 << row;
-      columns |= 1 << column;
-    });
-    const loads = bits(rows) + bits(columns);
-    sum += loads;
-    most = Math.max(most, loads);
+/** The tile rows and columns that each subgroup loads, kept from swap to swap. */
+class Loads {
+  readonly #tiles: readonly Tile[];
+  readonly #owner: Uint8Array;
+  readonly #side: number;
+  /** Tiles by subgroup and row, then by subgroup and column. */
+  readonly #rows: Uint16Array;
+  readonly #columns: Uint16Array;
+  /** Rows and columns by subgroup. */
+  readonly #loads: Uint16Array;
+
+  /** `owner` follows the swaps. */
+  constructor(tiles: readonly Tile[], owner: Uint8Array, subgroups: number) {
+    this.#tiles = tiles;
+    this.#owner = owner;
+    this.#side = 1 + tiles.reduce((most, { row, column }) => Math.max(most, row, column), 0);
+    this.#rows = new Uint16Array(subgroups * this.#side);
+    this.#columns = new Uint16Array(subgroups * this.#side);
+    this.#loads = new Uint16Array(subgroups);
+    for (let at = 0; at < tiles.length; at++) this.#add(at, owner[at]);
   }
-  return sum + most / 2;
-}
 
-function bits(mask: number): number {
-  let count = 0;
-  for (let rest = mask; rest !== 0; rest &= rest - 1) count++;
-  return count;
+  swap(a: number, b: number): void {
+    const [ofA, ofB] = [this.#owner[a], this.#owner[b]];
+    this.#remove(a, ofA);
+    this.#remove(b, ofB);
+    this.#add(a, ofB);
+    this.#add(b, ofA);
+    this.#owner[a] = ofB;
+    this.#owner[b] = ofA;
+  }
+
+  /** Loads of all subgroups, plus half of the busiest one's. */
+  cost(): number {
+    let sum = 0;
+    let most = 0;
+    for (let subgroup = 0; subgroup < this.#loads.length; subgroup++) {
+      const loads = this.#loads[subgroup];
+      sum += loads;
+      if (loads > most) most = loads;
+    }
+    return sum + most / 2;
+  }
+
+  #add(tile: number, subgroup: number): void {
+    const { row, column } = this.#tiles[tile];
+    if (this.#rows[subgroup * this.#side + row]++ === 0) this.#loads[subgroup]++;
+    if (this.#columns[subgroup * this.#side + column]++ === 0) this.#loads[subgroup]++;
+  }
+
+  #remove(tile: number, subgroup: number): void {
+    const { row, column } = this.#tiles[tile];
+    if (--this.#rows[subgroup * this.#side + row] === 0) this.#loads[subgroup]--;
+    if (--this.#columns[subgroup * this.#side + column] === 0) this.#loads[subgroup]--;
+  }
 }
 
 function linearCongruential(seed: number): () => number {

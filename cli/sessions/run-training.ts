@@ -1,0 +1,73 @@
+import type { GpuAhead } from '../../api/devices/gpu-ahead.ts';
+import type { Model } from '../../api/model.ts';
+import { DeviceLostError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { CommandContext, CommandResult } from '../commands/command.ts';
+import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
+import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
+import { checkWritable } from '../output/check-output.ts';
+import { refuseOverlap } from '../output/check-overlap.ts';
+import { withoutComparison } from '../report/beside-means.ts';
+import { trainingResult } from '../report/training-report.ts';
+import { openSession } from './open-session.ts';
+import { trainerOf } from './trainer.ts';
+import { trainingSets } from './training-sets.ts';
+
+/** A `train` whose flags are checked. */
+export interface TrainingRun {
+  readonly values: TrainCommandValues;
+  readonly given: ReadonlySet<string>;
+  readonly plan?: JsonObject | undefined;
+  /** Paths of the ratings. */
+  readonly ratings: readonly string[];
+  readonly ahead: GpuAhead | undefined;
+}
+
+/** Checks files and folders, trains, and saves the model. */
+export async function runTraining({ values, given, plan, ratings, ahead }: TrainingRun, context: CommandContext): Promise<CommandResult> {
+  const { modelDir, force } = values;
+  await refuseOverlap(modelDir, [...ratings, values.test, values.initModel]);
+  await checkWritable(modelDir);
+  const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
+  await checkModelDirectory(modelDir, force);
+  const trainer = await trainerOf(values, given);
+  await using session = await openSession(values, context, { background: true, once: values.report === undefined, ahead });
+  const sets = await trainingSets(session, ratings, values, context);
+  const { signal } = context;
+  const onEvent = withoutComparison(context.onEvent);
+  const ready = await trainer.prepare(session, sets.train, context);
+  const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
+  await model.save(modelDir, { overwrite: force, signal });
+  if (model.training === undefined) throw new Error('a model that was just trained has no report');
+  const run = {
+    model,
+    training: model.training,
+    adapter: session.device.adapter,
+    modelDir,
+    updated: values.initModel !== undefined,
+    resume: values.resume,
+    options: trainOptions,
+    // Counted from the start of the process.
+    totalSeconds: performance.now() / 1000,
+    peakRssBytes: process.resourceUsage().maxRSS * 1024,
+  };
+  if (values.report === undefined) return trainingResult(run);
+  const { trainingPage } = await import('../report/training-page.ts');
+  return { ...trainingResult(run), report: await trainingPage(run, sets.test, { signal, onBadRows: values.onBadRows }) };
+}
+
+/** Gives the model of `fit`. When the GPU is lost on the way, throws an error that names the last checkpoint or, without one, the folder that the last copy of the model is saved in (exit 5). */
+export async function saveLostModel(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {
+  try {
+    return await fit;
+  } catch (error) {
+    const { LostTrainingError } = await import('../../api/training/lost-training.ts');
+    if (!(error instanceof LostTrainingError)) throw error;
+    const { model, iteration, cause, checkpoint } = error;
+    const { summary } = cause as DeviceLostError;
+    // The run that goes on from it gives the model.
+    if (checkpoint !== undefined) throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, { phase: 'train', advice: 'Go on from it with --resume, also with --device cpu', cause });
+    await model.save(directory, options);
+    throw new DeviceLostError(`${summary}; the model of iteration ${iteration} is saved in ${directory}`, { phase: 'train', advice: 'Train again, or use --device cpu', cause });
+  }
+}

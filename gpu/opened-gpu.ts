@@ -1,0 +1,137 @@
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
+import { CancelledError } from '../engine/errors.ts';
+import type { TaskOutcome } from '../engine/task.ts';
+import { receivedPartition } from '../engine/threads/wide-views.ts';
+import type { AcquiredGpu } from './webgpu/acquire.ts';
+import { Gpu } from './webgpu/gpu.ts';
+import { WIRE_ROWS, wireRows } from './device/resources.ts';
+import { copiesEnded } from './exchange/copy-files.ts';
+import type { GpuTaskScope } from './handler.ts';
+import { handle } from './registry.ts';
+import { GpuStore } from './store.ts';
+import type { Turns } from './turns.ts';
+import type { GpuCommand, GpuRequest } from './worker.ts';
+
+type Command = Exclude<GpuCommand, { readonly type: 'open' }>;
+
+/** The place of a request among the others of its thread. */
+export interface RequestPlace {
+  readonly slot: number;
+  /** The slot's is set when the request is cancelled. */
+  readonly flags: Int32Array;
+  readonly turns: Turns;
+  readonly pass: () => void;
+}
+
+/** A GPU that was opened, with all that it holds: obeys the requests of a thread. */
+export class OpenedGpu {
+  readonly #gpu: Gpu;
+  readonly #store: GpuStore;
+  #collection = 0;
+
+  /** `memoryBytes`: see Gpu.open. */
+  constructor(acquired: AcquiredGpu, memoryBytes: number | undefined) {
+    this.#gpu = new Gpu(acquired, memoryBytes);
+    this.#store = new GpuStore(this.#gpu);
+  }
+
+  /** Throws DeviceLostError when the device is lost. */
+  requireDevice(): void {
+    this.#gpu.requireDevice('a task');
+  }
+
+  async execute({ changes, collection }: GpuRequest, command: Command, place: RequestPlace): Promise<TaskOutcome> {
+    const [gpu, store] = [this.#gpu, this.#store];
+    for (const change of changes) {
+      if ('put' in change) store.put(change.put, receivedPartition(change.partition));
+      else if ('allocate' in change) store.allocate(change.allocate, change.shape);
+      else if ('leave' in change) store.leave(change.leave);
+      else store.release(change.release);
+    }
+    if (collection !== this.#collection) {
+      this.#collection = collection;
+      collectGarbage();
+    }
+    // All that a request moves it submits in its turn.
+    const before = gpu.counters.counts;
+    let moved: ReturnType<typeof gpu.counters.since> | undefined;
+    const pass = () => {
+      moved ??= gpu.counters.since(before);
+      place.pass();
+    };
+    const outcome = await obey(command, gpu, store, { ...place, pass });
+    // A reply to a task takes them on; those of fetches wait for the next one.
+    const spans = command.type === 'task' ? gpu.journal.take() : [];
+    return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans, memory: gpu.takeMemory() };
+  }
+}
+
+async function obey(command: Command, gpu: Gpu, store: GpuStore, place: RequestPlace): Promise<TaskOutcome> {
+  switch (command.type) {
+    case 'task':
+      return runTask(command, gpu, store, place);
+    case 'fetch':
+      if (command.into) return { rows: await store.fetchWire(command.key, command.into, place.pass) };
+      return { rows: 0, partitions: { fetched: await store.fetch(command.key, place.pass) } };
+    case 'collect':
+      collectGarbage();
+      return { rows: 0 };
+    case 'trim':
+      store.trim();
+      collectGarbage();
+      return { rows: 0 };
+    case 'lose':
+      if (command.what === 'thread') process.exit(1);
+      // The memory that they copy goes with the device.
+      await copiesEnded();
+      gpu.device.destroy();
+      await gpu.device.lost;
+      return { rows: 0 };
+    case 'close':
+      await place.turns.othersEnded();
+      await copiesEnded();
+      store.trim();
+      await gpu.close();
+      return { rows: 0 };
+  }
+}
+
+async function runTask({ kernel, params, inputs, outputs }: Extract<Command, { readonly type: 'task' }>, gpu: Gpu, store: GpuStore, { flags, slot, pass }: RequestPlace): Promise<TaskOutcome> {
+  const cancelled = () => Atomics.load(flags, slot) !== 0;
+  // While others had their turns.
+  if (cancelled()) throw new CancelledError();
+  const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
+  for (const [name, key] of Object.entries(inputs)) {
+    if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on this GPU`);
+  }
+  for (const key of Object.values(keys)) if (store.has(key)) await store.prepare(key);
+  const named = <T>(kind: string, name: string, found: T | undefined): T => {
+    if (found === undefined) throw new Error(`task ${kernel}: no ${kind} named ${name}`);
+    return found;
+  };
+  const entry = (name: string) => (name in keys && store.has(keys[name]) ? store.get(keys[name]) : undefined);
+  const scope: GpuTaskScope = {
+    gpu,
+    params,
+    hasMatrix: (name) => entry(name)?.matrix !== undefined,
+    matrix: (name) => {
+      const matrix = named('matrix', name, entry(name)?.matrix);
+      if (matrix.halfOnly) throw new Error(`task ${kernel}: of the matrix named ${name} there is a copy of half the width alone`);
+      return matrix;
+    },
+    matrixOrHalf: (name) => entry(name)?.matrix,
+    wire: (name) => {
+      const partition = entry(name)?.partition;
+      return partition?.layout === WIRE_ROWS ? wireRows(partition) : undefined;
+    },
+    matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
+    block: (name) => named('block', name, entry(name)?.block),
+    list: (name) => named('list', name, entry(name)?.list),
+    vector: (name) => named('vector', name, entry(name)?.vector),
+    partition: (name) => named('partition', name, entry(name)?.partition),
+    has: (name) => name in inputs,
+    cancelled,
+    submitted: pass,
+  };
+  return handle(kernel, scope);
+}
