@@ -158,12 +158,12 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   session.trained();
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : new Uint32Array(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */
 function countsWith({ start, startCounts }: SgdFit, own: Int32Array, places: Uint32Array | undefined): Uint32Array | undefined {
-  const counts = Uint32Array.from(own);
+  const counts = new Uint32Array(own);
   if (start === undefined) return counts;
   startCounts?.forEach((count, item) => (counts[places?.[item] ?? item] += count));
   return startCounts && counts;

@@ -9,7 +9,7 @@ import type { DataSet, Stage } from '../plan/stages.ts';
 const SAMPLED_VISITS = 4;
 
 /** Parts whose bytes differ by less than this share take turns with the same kept memory. */
-const POOL_SIZES = 64;
+const POOL_SIZES = 32;
 
 /** The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists. */
 export class MemoryWalk {

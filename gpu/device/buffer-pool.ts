@@ -5,6 +5,9 @@ import type { Gpu } from '../webgpu/gpu.ts';
 /** The parts of an opened GPU that the pool uses. */
 type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'> & Partial<Pick<Gpu, 'hasRoomFor'>>;
 
+/** Buffers whose sizes differ by less than this share take turns. */
+const NEAR = 32;
+
 /**
  * Buffers that were given back, kept for the next request of about the same size: each half-iteration makes a version of a side's
  * factors and frees one. A buffer is zeroed when it is given back, while no task waits for it, unless its next owner overwrites all of it.
@@ -22,7 +25,7 @@ export class BufferPool {
   /** Takes a free buffer or creates one. Throws CapacityError when the memory does not suffice even after freeing all buffers kept here. */
   async take(bytes: number, label: string, contents: MatrixShape['contents'] = 'zeros'): Promise<GPUBuffer> {
     const size = this.#sizeOf(bytes);
-    const kept = this.#free.get(size) ?? [];
+    const kept = this.#nearest(size);
     const fitting = kept.findLastIndex((buffer) => this.#written.has(buffer) === (contents === 'any'));
     // -1, when none fits, takes the last of the others.
     const [buffer] = kept.splice(fitting, 1);
@@ -30,6 +33,19 @@ export class BufferPool {
     if (this.#written.delete(buffer) && contents === 'zeros') this.#clear(buffer);
     buffer.label = label;
     return buffer;
+  }
+
+  /** The free buffers of the least size that serves for one of `size`. Where there is none, one that is a little smaller goes: parts of unlike rows would leave one of each size here. */
+  #nearest(size: number): GPUBuffer[] {
+    const near = [...this.#free].filter(([own, kept]) => kept.length > 0 && Math.abs(own - size) <= size / NEAR).sort(([left], [right]) => left - right);
+    const fitting = near.find(([own]) => own >= size);
+    if (fitting !== undefined) return fitting[1];
+    const smaller = near.at(-1)?.[1].pop();
+    if (smaller !== undefined) {
+      this.#written.delete(smaller);
+      smaller.destroy();
+    }
+    return [];
   }
 
   /** Keeps a buffer. `contents` is what its next owner probably needs. */

@@ -86,6 +86,7 @@ export const kernelSamples: readonly KernelSample[] = [
     { rank: 100, biases: true, halfA: false },
     { rank: 64, biases: true, halfA: false },
     { rank: 200, biases: false, halfA: true },
+    { rank: 100, biases: false, halfA: true, room: 6 },
   ]),
   sample(columnMaximaKernel, [{ rank: 100 }]),
   sample(toInt8Kernel, [{ rank: 100 }]),
@@ -104,6 +105,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(updateTensorKernel, [
     { rank: 100, bin: 32, biases: true, halfA: true },
     { rank: 64, bin: 32, biases: false, halfA: false },
+    { rank: 136, bin: 32, biases: false, halfA: true, room: 13 },
   ]),
   sample(solveCgRegistersKernel, [
     { rank: 100, halfA: true, biases: true, half: true },

@@ -2,8 +2,11 @@ import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { admits } from '../kernels/kernel.ts';
 import { tilesOf } from '../kernels/normal-equations/slots.ts';
+import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import type { UpdateVariant } from './variant.ts';
+import { LEAST_BIN } from './tensor-bins.ts';
 
 /** Float32 A in registers up to this rank, float16 beyond. */
 export const FULL_REGISTERS = 144;
@@ -11,19 +14,39 @@ export const FULL_REGISTERS = 144;
 /** The same where factors are gathered in 8 bits. */
 const INT8_FULL_REGISTERS = 128;
 
+/** The kernel that sums and solves: A / n in float16 on tensor cores, of which `room` tiles pass through workgroup memory together; else A in float32 in registers. */
+export interface SolvingForm {
+  readonly halfA: boolean;
+  readonly room?: number;
+}
+
 /**
- * True where the kernel that sums and solves multiplies A/n in float16 on tensor cores: where A does not fit registers, and in 8 bits with 7 tiles and no biases. Measured on an H200 with Netflix's shape
- * (docs/measured/performance.md, A on tensor cores).
+ * The form by rule: on tensor cores where A does not fit registers, and without biases from seven tiles in 8 bits, from nine in float16. A multiprocessor of an H200 holds as many workgroups as 48 KiB of
+ * their memory and its registers allow: room is what leaves the workgroups that the registers allow. Measured there with Netflix's shape (docs/measured/performance.md, A on tensor cores).
  */
-export function multipliesHalf({ rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>, precision: 'f16' | 'int8'): boolean {
-  return precision === 'f16' ? rank > FULL_REGISTERS : rank > INT8_FULL_REGISTERS || (tilesOf(rank) === 7 && !biases);
+export function solvingForm(info: GpuInfo, { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>, precision: 'f16' | 'int8'): SolvingForm {
+  const tiles = tilesOf(rank);
+  const halfA = !implicit && (precision === 'f16' ? rank > FULL_REGISTERS || (tiles === 9 && !biases) : rank > INT8_FULL_REGISTERS || (tiles >= 7 && !biases));
+  const room = !halfA ? undefined : precision === 'f16' ? (tiles >= 11 ? 21 : tiles === 9 ? 13 : undefined) : tiles >= 9 ? 26 : tiles === 8 ? 8 : tiles === 7 ? 6 : undefined;
+  const admitted = room !== undefined && (precision === 'int8' ? admits(info, updateInt8Kernel, { rank, biases, halfA, room }) : admits(info, updateTensorKernel, { rank, bin: LEAST_BIN, biases, halfA, room }));
+  return admitted ? { halfA, room } : { halfA };
 }
 
 /** The largest rank where the Gram matrix of implicit data is added. */
 const IMPLICIT_REGISTERS = 128;
 
 /** True where the kernel that sums and solves serves: with implicit data for A in float32 registers. */
-export function admitsFused(info: GpuInfo, { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>, bin: number, halfA: boolean): boolean {
+export function admitsFused(info: GpuInfo, { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>, bin: number, { halfA, room }: SolvingForm): boolean {
   if (implicit) return rank <= IMPLICIT_REGISTERS && admits(info, updateImplicitTensorKernel, { rank, bin });
-  return admits(info, updateTensorKernel, { rank, bin, biases, implicit, halfA });
+  return admits(info, updateTensorKernel, { rank, bin, biases, implicit, halfA, room });
+}
+
+/** The same for a fused kernel by what it gathers. */
+export function admitsGathered(info: GpuInfo, { rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>, { gathers, bin, halfA, room }: NonNullable<UpdateVariant['fused']>): boolean {
+  return gathers === 'int8' ? admits(info, updateInt8Kernel, { rank, biases, halfA, room }) : admitsFused(info, { rank, biases }, bin, { halfA, room });
+}
+
+/** The largest rank whose A fits registers. */
+export function fullRegisters(gathers: 'f16' | 'int8'): number {
+  return gathers === 'int8' ? INT8_FULL_REGISTERS : FULL_REGISTERS;
 }

@@ -5,7 +5,7 @@ import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import type { UpdateVariant } from './variant.ts';
-import { admitsFused } from './admits-fused.ts';
+import { admitsFused, admitsGathered, fullRegisters } from './admits-fused.ts';
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
 
@@ -18,6 +18,10 @@ interface Change {
 /** Groups of changes, in the order of names; at most one change of a group is applied. */
 const changes: readonly (readonly Change[])[] = [
   [1024, 8192].map((longest) => ({ part: `to${longest}`, apply: (variant) => variant.fused && { ...variant, fused: { ...variant.fused, longest } } })),
+  [
+    { part: 'cores', apply: (variant, { implicit = false }) => (variant.fused === undefined || variant.fused.halfA || implicit ? undefined : { ...variant, fused: { ...variant.fused, halfA: true } }) },
+    { part: 'registers', apply: (variant, { rank }) => (variant.fused?.halfA === true && rank <= fullRegisters(variant.fused.gathers) ? { ...variant, fused: { ...variant.fused, halfA: false, room: undefined } } : undefined) },
+  ],
   [{ part: 'strided', apply: (variant) => tiled(variant, () => ({ staging: 'strided' })) }],
   [{ part: 'scalar', apply: (variant) => tiled(variant, () => ({ vectorized: false })) }],
   [64, 256].map((threads) => ({ part: `threads${threads}`, apply: (variant, shape) => tiled(variant, ({ lanes, rows, bin }) => batching(threads, lanes, rows, bin, shape)) })),
@@ -69,10 +73,11 @@ function applied(variant: UpdateVariant, group: readonly Change[], shape: Shape)
 
 function runs(info: GpuInfo, { precision, sum, fused }: UpdateVariant, { rank, biases, implicit = false }: Shape): boolean {
   if (sum.kernel === 'tensor') {
-    if (fused !== undefined && !admitsFused(info, { rank, biases, implicit }, fused.bin, fused.halfA)) return false;
+    if (fused !== undefined && !admitsFused(info, { rank, biases, implicit }, fused.bin, fused)) return false;
     return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases, implicit });
   }
-  if (sum.kernel === 'vectors' || sum.kernel === 'int8' || precision === 'int8') return true;
+  if (sum.kernel === 'vectors') return true;
+  if (sum.kernel === 'int8' || precision === 'int8') return fused === undefined || admitsGathered(info, { rank, biases }, fused);
   const { kernel: _kernel, ...tiles } = sum;
   return admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...tiles });
 }

@@ -60,10 +60,11 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   await Promise.all([rows, ...mirrors]);
 }
 
-async function compileFused(gpu: Gpu, { variant, rank, biases, implicit }: KernelSettings, { bin, halfA }: NonNullable<UpdateSettings['variant']['fused']>): Promise<CompiledKernel> {
+async function compileFused(gpu: Gpu, { rank, biases, implicit }: KernelSettings, { bin, gathers, halfA, room }: NonNullable<UpdateSettings['variant']['fused']>): Promise<CompiledKernel> {
   if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin });
-  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, halfA });
-  return gpu.compile(updateTensorKernel, { rank, bin, biases, halfA });
+  const form = { halfA, ...(room === undefined ? {} : { room }) };
+  if (gathers === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, ...form });
+  return gpu.compile(updateTensorKernel, { rank, bin, biases, ...form });
 }
 
 async function compileFree(gpu: Gpu, settings: KernelSettings): Promise<SizedKernel> {

@@ -11,7 +11,7 @@ import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
-import { admitsFused, FULL_REGISTERS, multipliesHalf } from './admits-fused.ts';
+import { admitsFused, FULL_REGISTERS, type SolvingForm, solvingForm } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
@@ -58,7 +58,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false,
   if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })) return [];
   // A of implicit data is not of the size of n, by which float16 would divide it.
   const halfA = rank > FULL_REGISTERS && !implicit;
-  const multiplied = multipliesHalf({ rank, biases }, 'f16') && !implicit;
+  const form = solvingForm(info, { rank, biases, implicit }, 'f16');
   const bins = tensorBins(rank);
   const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases, implicit })) ?? LEAST_BIN;
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: REGION_RATINGS, sorted: true } as const;
@@ -68,20 +68,34 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false,
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
-  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admitsFused(info, { rank, biases, implicit }, bin, multiplied));
+  const fusedBin = solver === 'cholesky' ? undefined : fusedBins(rank, form).find((bin) => admitsFused(info, { rank, biases, implicit }, bin, form));
   if (fusedBin === undefined) return variants;
-  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, halfA: multiplied };
+  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, gathers: 'f16', ...form } as const;
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
 }
 
-/** The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with dual systems as the rule has them for float16. */
+/** Bins of the fused kernel; with A on tensor cores small workgroups gain more than large bins. */
+function fusedBins(rank: number, { halfA }: SolvingForm): readonly number[] {
+  const { fused } = tensorBins(rank);
+  return halfA ? fused.filter((bin) => bin <= (rank <= FULL_REGISTERS ? LEAST_BIN : 64)) : fused;
+}
+
+/**
+ * The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with dual systems as the rule has them for float16. Where A does not fit registers, the fused kernel may be that
+ * which gathers float16, whose workgroups are smaller.
+ */
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
   if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
-  return tensorVariants(info, shape)
-    .map((variant) => ({ ...variant, fused: variant.fused && { ...variant.fused, halfA: multipliesHalf(shape, 'int8') } }))
-    .filter(({ fused }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, halfA: fused.halfA }))
-    .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));
+  const form = solvingForm(info, shape, 'int8');
+  return tensorVariants(info, shape).flatMap((variant): UpdateVariant[] => {
+    const eighths: UpdateVariant = { ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } };
+    const { fused } = variant;
+    if (fused === undefined) return [eighths];
+    const { bin, longest, workgroups } = fused;
+    const own: UpdateVariant[] = admits(info, updateInt8Kernel, { rank, biases, ...form }) ? [{ ...eighths, fused: { bin, longest, workgroups, gathers: 'int8', ...form } }] : [];
+    return form.halfA && fused.halfA && !biases ? [{ ...eighths, name: eighths.name.replace('fused', 'fused16') }, ...own] : own;
+  });
 }
 
 /** The variant by whose kernels equations are summed from parts of θ: not by vectors, and not in 8 bits, whose scales are those of all of θ. */

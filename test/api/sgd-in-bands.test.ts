@@ -24,7 +24,7 @@ let session: Session;
 afterEach(() => {
   blockLimit.ratings = usual;
 });
-afterAll(() => session.close());
+afterAll(() => (session as Session | undefined)?.close());
 
 async function fit(limit: number, options: SgdOptions = {}, run: FitOptions = {}, rows = train): Promise<Model> {
   blockLimit.ratings = limit;
@@ -137,7 +137,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
   let whole: Model;
   let full: number;
   beforeAll(async () => {
-    await session.close();
+    await (session as Session | undefined)?.close();
     session = await Session.create({ device: 'gpu', workers: 2 });
     whole = await fit(usual, onGpu);
     full = (await fit(LIMIT, { ...onGpu, maxIter: 1 })).training!.plan.memory['gpu:0'];
@@ -167,6 +167,23 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
       await rm(folder, { recursive: true });
     }
   }, 180_000);
+
+  it('take the memory that is planned', async () => {
+    const rows = randomRatings(72, 2400, 100, 60_000);
+    const memoryOf = async (memoryBytes: number | undefined) => {
+      await using limited = await sessionWith(memoryBytes);
+      blockLimit.ratings = 16_000;
+      const { plan } = (await new SGD({ rank: 24, maxIter: 3, biases: false, precision: 'f32' }).fit(limited.from(ratingBatches(rows, 5000)))).training!;
+      return { form: scheduleOf(plan).deviceBlocks, planned: plan.memory['gpu:0'], measured: plan.measuredMemory!['gpu:0'] };
+    };
+    const resident = await memoryOf(undefined);
+    const all = [resident, await memoryOf(0.8 * resident.planned), await memoryOf(0.3 * resident.planned)];
+    expect(all.map(({ form }) => [form?.resident, form?.rowsStaged])).toEqual([[true, undefined], [false, undefined], [false, true]]);
+    for (const { planned, measured } of all) {
+      expect(measured / planned).toBeGreaterThan(0.9);
+      expect(measured / planned).toBeLessThan(1.1);
+    }
+  }, 120_000);
 
   it('whose factors of rows are larger than a buffer', async () => {
     await using limited = await sessionWith(undefined);

@@ -28,6 +28,17 @@ describe.skipIf(noGpu)('buffers that were given back', () => {
     pool.trim();
   });
 
+  it('go where a little larger ones are needed, so that no two of nearly the same size are kept', async () => {
+    const pool = new BufferPool(gpu);
+    const part = await pool.take(1_000_000, 'part');
+    pool.give(part);
+    const larger = await pool.take(1_020_000, 'larger');
+    expect(larger.size).toBeGreaterThanOrEqual(1_020_000);
+    pool.give(larger);
+    expect(await pool.take(1_000_000, 'the part again')).toBe(larger);
+    larger.destroy();
+  });
+
   it('are as large as a buffer may be, and no larger', async () => {
     const info = { ...gpu.info, limits: { ...gpu.info.limits, bindingBytes: 1_000_016 } };
     const pool = new BufferPool({ device: gpu.device, info, buffer: (bytes, label) => gpu.buffer(bytes, label) });

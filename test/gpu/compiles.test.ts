@@ -53,13 +53,13 @@ function addKernels(add: Add, { sum, fused, short, precision }: UpdateVariant, r
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
   else if (sum.kernel === 'int8' || precision === 'int8') {
     add(normalEquationsInt8Kernel, { rank, biases });
-    if (fused) return add(updateInt8Kernel, { rank, biases, halfA: fused.halfA });
+    if (fused?.gathers === 'int8') return add(updateInt8Kernel, { rank, biases, halfA: fused.halfA, room: fused.room });
   } else if (sum.kernel === 'vectors') {
     for (const first of [true, false]) add(vectorProductsKernel, { rank, precision, biases, first, threads: sum.threads, lanes: sum.lanes, width: sum.width });
   } else {
     const { kernel: _kernel, ...tiles } = sum;
     add(normalEquationsKernel, { rank, precision, biases, ...tiles });
   }
-  if (fused) add(updateTensorKernel, { rank, bin: fused.bin, biases, halfA: fused.halfA });
+  if (fused) add(updateTensorKernel, { rank, bin: fused.bin, biases, halfA: fused.halfA, room: fused.room });
   if (short > 0) for (const centre of [false, biases]) add(updateShortKernel, { rank, longest: short, biases, centre });
 }

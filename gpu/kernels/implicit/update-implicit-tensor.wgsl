@@ -29,7 +29,7 @@ struct Params {
 @group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/tensor-declarations', BIASES: false, CENTRE: false, IMPLICIT: true %}
-{% render 'parts/register-helpers', HALF_A: false, tolerance: tolerance %}
+{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: false, tolerance: tolerance %}
 
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
@@ -79,7 +79,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', CENTRE: false, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', HALF_A: false, CENTRE: false, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -114,7 +114,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
     }
 {%- endcapture %}
-    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false, scaled: '' %}
+    {% render 'parts/register-cg', IN_STAGED: false, between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false, scaled: '' %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u && is_feature);
       if (!is_finite(solved)) {

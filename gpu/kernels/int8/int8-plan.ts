@@ -59,20 +59,68 @@ function tileVectorsOf(lanes: number): number {
   return 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
 }
 
-/** Groups of 16 bytes that are staged, and the plan by which A leaves the tensor cores through the same memory. */
-export function int8Plan(rank: number): { readonly staged: number; readonly plan: TensorPlan } {
+/** Bins of the rings of columns and ratings. */
+const RING_BINS = 3;
+
+/** Groups of 16 bytes of a bin of a ring. */
+const RING_VECTORS = BIN / 4;
+
+/** The first group of 16 bytes of a ring, and from a bin, and from four ratings, to the next. */
+interface Ring {
+  readonly first: number;
+  readonly bin: number;
+  readonly four: number;
+}
+
+interface Int8Plan {
+  /** Groups of 16 bytes of workgroup memory. */
+  readonly staged: number;
+  /** The first one of θ's tiles; the lines of the ratings lie in front. */
+  readonly front: number;
+  readonly columns: Ring;
+  readonly rated: Ring;
+  readonly plan: TensorPlan;
+}
+
+/** `halfA`: see update-tensor; without it for sums and for A in registers. */
+export interface Int8Shape {
+  readonly rank: number;
+  readonly biases: boolean;
+  readonly halfA?: boolean;
+}
+
+/**
+ * The workgroup memory of these kernels, whose size decides how many rows a multiprocessor works on at a time, and the plan by which A leaves the tensor cores through it. Every line of a tile has 16 bytes beside its
+ * numbers, which hold a ring where there are three tiles for it, behind those that CG's vectors take; else it lies behind the tiles, as where operands and products of CG take them all.
+ */
+export function int8Plan({ rank, biases, halfA = false }: Int8Shape): Int8Plan {
   const tiles = tilesOf(rank);
-  const staged = Math.max((tiles + (hasRatingRow(rank) ? 1 : 0)) * tileVectorsOf(lanesOf(rank)), tiles * TILE_VECTORS);
-  return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
+  const tileVectors = tileVectorsOf(lanesOf(rank));
+  // Two digits, and with biases ones.
+  const front = hasRatingRow(rank) ? (biases ? 3 : 2) * ROW_VECTORS : 0;
+  let staged = front + (tiles - 1) * tileVectors + 16 * ROW_VECTORS;
+  let tile = halfA ? tiles : Math.ceil((8 * tiles + 2 * int8Subgroups(rank)) / tileVectors);
+  const [columns, rated] = range(2).map((): Ring => {
+    if (tile + RING_BINS <= tiles) {
+      const first = front + tile * tileVectors + ROW_VECTORS - 1;
+      tile += RING_BINS;
+      return { first, bin: tileVectors, four: ROW_VECTORS };
+    }
+    const first = staged;
+    staged += RING_BINS * RING_VECTORS;
+    return { first, bin: RING_VECTORS, four: 1 };
+  });
+  return { staged, front, columns, rated, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
 }
 
 /** Values of the parts that sum in 8 bits. */
-export function int8Values({ rank, biases }: { readonly rank: number; readonly biases: boolean }): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+export function int8Values(shape: Int8Shape): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+  const { rank, biases } = shape;
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
   const lanes = lanesOf(rank);
   const tileVectors = tileVectorsOf(lanes);
-  const { staged, plan } = int8Plan(rank);
+  const { staged, front, columns, rated, plan } = int8Plan(shape);
   return {
     RANK: rank,
     PADDED: paddedRank(rank),
@@ -87,6 +135,13 @@ export function int8Values({ rank, biases }: { readonly rank: number; readonly b
     TILE_VECTORS: tileVectors,
     ROW_PIECES: int8Pieces(rank),
     STAGED: staged,
+    FRONT: front,
+    COLUMNS: columns.first,
+    COLUMNS_BIN: columns.bin,
+    COLUMNS_FOUR: columns.four,
+    RATED: rated.first,
+    RATED_BIN: rated.bin,
+    RATED_FOUR: rated.four,
     RATING_ROW: ratingRow,
     BIASES: biases,
     steps: range(BIN / 32),
@@ -99,6 +154,6 @@ export function int8Values({ rank, biases }: { readonly rank: number; readonly b
   };
 }
 
-export function int8Workgroup(params: { readonly rank: number; readonly biases: boolean }): { readonly threads: number; readonly bytes: number } {
-  return { threads: int8Subgroups(params.rank) * 32, bytes: int8Values(params).STAGED * 16 + 2 * BIN * 16 };
+export function int8Workgroup(params: Int8Shape): { readonly threads: number; readonly bytes: number } {
+  return { threads: int8Subgroups(params.rank) * 32, bytes: int8Values(params).STAGED * 16 };
 }

@@ -12,7 +12,7 @@ import { partsOf, slotsError, summedSlots } from '../normal-equations/normal-equ
 import { int8Bytes } from './int8-plan.ts';
 import { normalEquationsInt8Kernel } from './normal-equations-int8.ts';
 import { addInt8 } from './to-int8.ts';
-import { updateInt8Kernel } from './update-int8.ts';
+import { updateInt8Kernel, type UpdateInt8Params } from './update-int8.ts';
 
 const BIN = 64;
 
@@ -40,11 +40,12 @@ const sumChecks: readonly KernelCheck[] = sums.flatMap((params, at) =>
   })),
 );
 
-const updates = [
+const updates: readonly (UpdateInt8Params & { readonly steps: number })[] = [
   ...[33, 40, 64, 100, 128].map((rank) => ({ rank, biases: false, steps: 6, halfA: false })),
   ...[40, 64, 100, 128].map((rank) => ({ rank, biases: true, steps: 6, halfA: false })),
   ...[33, 40, 64, 100, 128, 144, 200, 256].map((rank) => ({ rank, biases: rank === 144, steps: 3, halfA: true })),
   ...[40, 64, 100, 128].map((rank) => ({ rank, biases: true, steps: 6, halfA: true })),
+  ...([[100, 6], [128, 8], [136, 26]] as const).map(([rank, room]) => ({ rank, biases: false, steps: 3, halfA: true, room })),
 ];
 
 const updateChecks: readonly KernelCheck[] = [

@@ -52,12 +52,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+  {% render 'parts/int8-accumulate', HALF_A: false, tile_count: tile_count, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
   let slot = part.w * SLOT_VECTORS;
-{%- if BIASES and RATING_ROW %}
-  let t_subgroup = subgroupAdd(t_part);
-  if ((thread & 31u) == 0u) { rated[subgroup].x = bitcast<u32>(t_subgroup); }
-{%- endif %}
   // Tile rows pass through workgroup memory, as many at a time as it holds, and become float32.
 {%- for phase in phases %}
 {%- unless forloop.first %}
@@ -110,10 +106,14 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endfor %}
 {%- endfor %}
 {%- if BIASES and RATING_ROW %}
+  let t_subgroup = subgroupAdd(t_part);
+  workgroupBarrier();
+  if ((thread & 31u) == 0u) { staged[subgroup].x = bitcast<u32>(t_subgroup); }
+  workgroupBarrier();
   if (thread == 0u) {
     var t = 0.0;
     for (var other = 0u; other < SUBGROUPS; other++) {
-      t += bitcast<f32>(rated[other].x);
+      t += bitcast<f32>(staged[other].x);
     }
     slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(t * params.unscale, 0.0, 0.0, 0.0);
   }

@@ -1,6 +1,6 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { regularizationUniforms } from '../regularization.ts';
-import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
+import { registerSolverValues } from '../solve/solve-cg-registers.ts';
 import { tensorCgBytes, tensorCgValues } from '../update/tensor-cg.ts';
 import { int8Plan, int8Values, int8Workgroup } from './int8-plan.ts';
 import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
@@ -8,6 +8,8 @@ import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
 export type UpdateInt8Params = NormalEquationsInt8Params & {
   /** See update-tensor. */
   readonly halfA: boolean;
+  /** Tiles of A / n that pass through workgroup memory together; without it as many as fit what the sums need. */
+  readonly room?: number;
 };
 
 /** The fused half-iteration of update-tensor, from factors in 8 bits (normal-equations-int8). */
@@ -24,10 +26,9 @@ export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
     { name: 'steps', type: 'u32' },
   ],
   needs: () => ['f16', 'subgroups', 'int8'],
-  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, int8Plan(params.rank)) : {}) }),
+  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, params.biases, { ...int8Plan(params), room: params.room }) : {}) }),
   workgroup: (params) => {
     const { threads, bytes } = int8Workgroup(params);
-    const { rank, biases, halfA } = params;
-    return { threads, bytes: bytes + (halfA ? tensorCgBytes(rank, biases, int8Plan(rank)) : registerSolverBytes(rank, threads / 32)) };
+    return { threads, bytes: params.halfA ? tensorCgBytes(params.rank, params.biases, { ...int8Plan(params), room: params.room }) : bytes };
   },
 };

@@ -34,7 +34,7 @@ struct Params {
 @group(0) @binding(11) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
-{% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
+{% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', IN_STAGED: true, HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
 
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
@@ -46,11 +46,6 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let chunk = thread % LANES_PER_GROUP;
 {%- if HALF_A %}
   let lane = thread & 31u;
-{%- for e in elements %}
-  let tile_{{ e }} = min({{ e }}u * 2u + lane / 16u, TILES - 1u);
-  let at_{{ e }} = min({{ e }}u * 32u + lane, PADDED - 1u);
-  let own_scale_{{ e }} = scales[at_{{ e }}];
-{%- endfor %}
 {%- else %}
   // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
   let quad_row = (thread / 4u) & 3u;
@@ -61,9 +56,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let is_feature = thread < RANK;
   let own_scale = scales[min(thread, PADDED - 1u)];
 {%- endif %}
+{%- unless HALF_A %}
 {%- for r in (0..3) %}
   var next_{{ r }} = vec4<u32>();
 {%- endfor %}
+{%- endunless %}
   var coming = vec2<u32>();
   let stride = size.x * size.y;
   var number = id.y * size.x + id.x;
@@ -84,13 +81,9 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endif %}
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
-{%- if HALF_A %}
-{%- for e in elements %}
-  var next_x_{{ e }} = previous[row.x * PADDED + at_{{ e }}];
-{%- endfor %}
-{%- else %}
+{%- unless HALF_A %}
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
-{%- endif %}
+{%- endunless %}
   workgroupBarrier();
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
@@ -119,14 +112,16 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var x = next_x;
     var b = 0.0;
 {%- endif %}
-    {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+    {% render 'parts/int8-accumulate', HALF_A: HALF_A, tile_count: TILES, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
 {%- if HALF_A %}
+    // They arrive while A is on its way.
+{%- for e in elements %}
+    let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
+    let own_scale_{{ e }} = scales[min({{ e }}u * 32u + lane, PADDED - 1u)];
+{%- endfor %}
     {% render 'parts/tensor-halves', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, phases: half_phases, tile_count: TILES, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: true %}
 {%- capture loads %}
-    // The next row's ratings and start.
-{%- for e in elements %}
-    next_x_{{ e }} = previous[following.x * PADDED + at_{{ e }}];
-{%- endfor %}
+    // The next row's ratings.
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {
@@ -220,7 +215,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
 {%- endcapture %}
 {%- endif %}
-    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: ' * own_scale' %}
+    {% render 'parts/register-cg', IN_STAGED: true, between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: ' * own_scale' %}
 {%- if BIASES %}
     if (thread < BIN) {
       put_rating(0u, thread, ahead_0, bias_0);

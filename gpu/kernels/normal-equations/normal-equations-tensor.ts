@@ -24,9 +24,14 @@ export type TensorParams = {
   readonly implicit?: boolean;
 };
 
+/** Groups of 16 bytes that ratings and rows of θ take. */
+export function gatheredVectors({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): number {
+  return bin * (tilesOf(rank) * 2 + 1) + 1;
+}
+
 /** Groups of four numbers that are staged, and the plan by which A leaves the tensor cores through the same memory. */
 export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): { readonly staged: number; readonly plan: TensorPlan } {
-  const staged = Math.max(bin * (tilesOf(rank) * 2 + 1) + 1, tilesOf(rank) * TILE_VECTORS);
+  const staged = Math.max(gatheredVectors({ rank, bin }), tilesOf(rank) * TILE_VECTORS);
   return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
 }
 
@@ -72,7 +77,12 @@ export function accumulateValues(params: TensorParams): Readonly<Record<string, 
 export const tensorNeeds: readonly GpuFeature[] = ['f16', 'subgroups', 'tensor'];
 
 export function accumulateBytes(params: TensorParams): number {
-  return accumulateValues(params).STAGED * 16 + 4 * params.bin * 8;
+  return accumulateValues(params).STAGED * 16 + ringBytes(params);
+}
+
+/** Bytes of the ring of columns and ratings. */
+export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
+  return 4 * bin * 8;
 }
 
 /**

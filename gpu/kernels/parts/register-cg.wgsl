@@ -6,21 +6,24 @@ matrix is changed itself: s^T p carried along from step to step loses its digits
 The objective x^T A x - 2 b^T x, in which the bias is told of in its place, begins at -x.(b + r), and each step lowers it by alpha |r|^2.
 Where A is S A S of the A in registers, `scaled` multiplies by this thread's number of S.
 {%- endcomment %}
+{%- if IN_STAGED %}
+    workgroupBarrier();
+{%- endif %}
 {%- if BIASES %}
     put_vector(1u, thread, s);
     let t_subgroup = subgroupAdd(t_part);
 {%- if SUBGROUPS > 1 %}
-    if ((thread & 31u) == 0u) { sums[subgroup].x = t_subgroup; }
+    if ((thread & 31u) == 0u) { put_sum(subgroup, 0u, t_subgroup); }
 {%- endif %}
     workgroupBarrier();
-    var t = {% if SUBGROUPS > 1 %}sums[0].x{% else %}t_subgroup{% endif %};
+    var t = {% if SUBGROUPS > 1 %}sum_at(0u).x{% else %}t_subgroup{% endif %};
 {%- for other in other_subgroups %}
-    t += sums[{{ other }}u].x;
+    t += sum_at({{ other }}u).x;
 {%- endfor %}
     b = fma(-t / weight, s{{ scaled }}, b);
-    let s_rows = vectors[TILES * 4u + tile_row * 4u + quad_row] / weight;
+    let s_rows = vector_part(1u, tile_row * 4u + quad_row) / weight;
 {%- for m in tile_numbers %}
-    { let s_columns = vectors[TILES * 4u + {{ m }}u * 4u + quad_lane];
+    { let s_columns = vector_part(1u, {{ m }}u * 4u + quad_lane);
 {%- for q in (0..3) %} a_{{ m }}_{{ q }} = less(a_{{ m }}_{{ q }}, s_rows[{{ q }}] * s_columns);{% endfor %} }
 {%- endfor %}
 {%- endif %}
@@ -44,18 +47,17 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
       let which = (step + 1u) & 1u;
       put_vector(which, thread, p{{ scaled }});
       workgroupBarrier();
-      let origin = which * TILES * 4u;
-      {% render 'parts/register-product', from: 'origin', tile_numbers: tile_numbers %}
+      {% render 'parts/register-product', from: 'which', tile_numbers: tile_numbers %}
       let ap = select(0.0, fma(shift, p, product{{ scaled }}), is_feature);
       let mine = vec3f(r * r, p * ap, ap * ap);
 {%- if SUBGROUPS > 1 %}
       let part = one_of_three(thread, mine);
-      if ((thread & 31u) < 3u) { sums[which * SUBGROUPS + subgroup][thread & 3u] = part; }
+      if ((thread & 31u) < 3u) { put_sum(which * SUBGROUPS + subgroup, thread & 3u, part); }
       workgroupBarrier();
       // Lane 1 had the third.
-      var total = sums[which * SUBGROUPS].xzy;
+      var total = sum_at(which * SUBGROUPS).xzy;
 {%- for other in other_subgroups %}
-      total += sums[which * SUBGROUPS + {{ other }}u].xzy;
+      total += sum_at(which * SUBGROUPS + {{ other }}u).xzy;
 {%- endfor %}
 {%- else %}
       let total = subgroupAdd(mine);
@@ -79,11 +81,11 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
 {%- if SUBGROUPS > 1 %}
     // The half of the sums that the last step leaves alone.
     let others = ((params.steps + 1u) & 1u) * SUBGROUPS;
-    if ((thread & 31u) == 0u) { sums[others + subgroup].x = along; }
+    if ((thread & 31u) == 0u) { put_sum(others + subgroup, 0u, along); }
     workgroupBarrier();
-    var s_x = sums[others].x;
+    var s_x = sum_at(others).x;
 {%- for other in other_subgroups %}
-    s_x += sums[others + {{ other }}u].x;
+    s_x += sum_at(others + {{ other }}u).x;
 {%- endfor %}
 {%- else %}
     let s_x = along;

@@ -1,8 +1,40 @@
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
 // Shared data of conjugate gradients: two buffers in turn for the vector that A is multiplied with, and the subgroups' parts of sums.
+{%- if IN_STAGED %} They lie where ratings and tiles of A were staged.
+fn vector_part(which: u32, part: u32) -> vec4f {
+  return bitcast<vec4f>(staged[which * TILES * 4u + part]);
+}
+fn sum_at(at: u32) -> vec4f {
+  return bitcast<vec4f>(staged[TILES * 8u + at]);
+}
+fn put_sum(at: u32, number: u32, value: f32) {
+  staged[TILES * 8u + at][number] = bitcast<u32>(value);
+}
+fn put_vector(which: u32, row: u32, value: f32) {
+  if (row < TILES * 16u) {
+    staged[which * TILES * 4u + row / 4u][row & 3u] = bitcast<u32>(value);
+  }
+}
+{%- else %}
 var<workgroup> vectors: array<vec4f, 2 * TILES * 4>;
 var<workgroup> sums: array<vec4f, 2 * SUBGROUPS>;
+
+fn vector_part(which: u32, part: u32) -> vec4f {
+  return vectors[which * TILES * 4u + part];
+}
+fn sum_at(at: u32) -> vec4f {
+  return sums[at];
+}
+fn put_sum(at: u32, number: u32, value: f32) {
+  sums[at][number] = value;
+}
+fn put_vector(which: u32, row: u32, value: f32) {
+  if (row < TILES * 16u) {
+    vectors[which * TILES * 4u + row / 4u][row & 3u] = value;
+  }
+}
+{%- endif %}
 
 {% if HALF_A -%}
 // A / n in float16, two numbers a register.
@@ -29,10 +61,3 @@ fn less(kept: vec4f, value: vec4f) -> vec4f {
 {%- endif %}
 
 {% render 'parts/one-of-three' %}
-
-fn put_vector(which: u32, row: u32, value: f32) {
-  if (row < TILES * 16u) {
-    vectors[which * TILES * 4u + row / 4u][row & 3u] = value;
-  }
-}
-

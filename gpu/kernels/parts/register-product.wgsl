@@ -1,10 +1,10 @@
-{%- comment -%} product = (A v)[row] for the vector v in `vectors` from `{{ from }}` on: four rows a quad of lanes, each its columns. {%- endcomment %}
+{%- comment -%} product = (A v)[row] for the vector v in buffer `{{ from }}`: four rows a quad of lanes, each its columns. {%- endcomment %}
       {
 {%- for q in (0..3) %}
         var v{{ q }} = vec4f();
 {%- endfor %}
 {%- for m in tile_numbers %}
-        { let part = vectors[{{ from }} + {{ m }}u * 4u + quad_lane];
+        { let part = vector_part({{ from }}, {{ m }}u * 4u + quad_lane);
 {%- for q in (0..3) %} v{{ q }} = fma(use_a(a_{{ m }}_{{ q }}), part, v{{ q }});{% endfor %} }
 {%- endfor %}
         let u0 = (v0.x + v0.y) + (v0.z + v0.w);

@@ -22,7 +22,7 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> bias: array<f32>;
 @group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
 
-{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
+{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
@@ -96,7 +96,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     b = 0.0;
     x = 0.0;
   }
-  {% render 'parts/register-cg', between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
+  {% render 'parts/register-cg', IN_STAGED: false, between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
   let stored = select(0.0, x, row.z > 0u && is_feature);
   if (!is_finite(stored)) {
     atomicMin(&status[0], row.x);

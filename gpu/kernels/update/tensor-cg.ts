@@ -3,36 +3,98 @@ import { paddedRank, tilesOf } from '../normal-equations/slots.ts';
 import type { TensorPlan } from '../normal-equations/tensor-plan.ts';
 import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 
+/** Groups of 16 bytes of a tile in float32, and in float16. */
+const TILE_VECTORS = 80;
+const HALF_VECTORS = 32;
+
+/** A tile of A's lower triangle, or of the ratings' row below it. */
+interface Place {
+  readonly row: number;
+  readonly column: number;
+  /** Its number among the tiles that pass together. */
+  readonly place: number;
+}
+
+/**
+ * Tiles that pass through workgroup memory together, from the tensor cores' sums to their operands: subgroup w multiplies tile rows w, w + SUBGROUPS, ...
+ * Every phase has tiles in the order of the triangle; phases that bring ratings alone are not converted.
+ */
+export interface HalfPhase {
+  readonly count: number;
+  readonly converted: boolean;
+  readonly stores: readonly { readonly subgroup: number; readonly tiles: readonly { readonly place: number; readonly accumulator: number }[] }[];
+  /** Tiles that hold b, with biases s. */
+  readonly rated: readonly { readonly column: number; readonly place: number }[];
+  /** The first tiles of the rows in the phase; `column` may be beyond 0 in the first of them. */
+  readonly lines: readonly Place[];
+  readonly loads: readonly { readonly subgroup: number; readonly tiles: readonly { readonly name: string; readonly place: number; readonly transposed: boolean }[] }[];
+}
+
+function halfPhases({ tiles, ratingRow, deals, subgroups }: TensorPlan, room: number, biases: boolean): HalfPhase[] {
+  const ratedRow = ratingRow ? tiles : tiles - 1;
+  const triangle = range(tiles).flatMap((row) => range(row + 1).map((column) => ({ row, column })));
+  // With biases s changes every tile.
+  const apart = ratingRow || biases;
+  const rated = apart ? range(tiles).map((column) => ({ row: ratedRow, column })) : [];
+  const phase = (chunk: readonly { readonly row: number; readonly column: number }[], converted: boolean): HalfPhase => {
+    const places = chunk.map((tile, place): Place => ({ ...tile, place }));
+    const operands = places.flatMap(({ row, column, place }) => [
+      { subgroup: row % subgroups, name: `${Math.floor(row / subgroups)}_${column}`, place, transposed: false },
+      ...(column < row ? [{ subgroup: column % subgroups, name: `${Math.floor(column / subgroups)}_${row}`, place, transposed: true }] : []),
+    ]);
+    return {
+      count: chunk.length,
+      converted,
+      stores: deals.map(({ subgroup, tiles: own }) => ({ subgroup, tiles: own.flatMap(({ row, column, accumulator }) => places.filter((one) => one.row === row && one.column === column).map(({ place }) => ({ place, accumulator }))) })).filter(({ tiles: own }) => own.length > 0),
+      rated: converted === apart ? [] : places.filter(({ row }) => row === ratedRow),
+      lines: places.filter(({ row, place }) => place === 0 || places[place - 1].row < row),
+      loads: converted ? range(subgroups).map((subgroup) => ({ subgroup, tiles: operands.filter((one) => one.subgroup === subgroup) })).filter(({ tiles: own }) => own.length > 0) : [],
+    };
+  };
+  return [...chunks(rated, room).map((chunk) => phase(chunk, false)), ...chunks(triangle, room).map((chunk) => phase(chunk, true))];
+}
+
+function chunks<T>(all: readonly T[], size: number): T[][] {
+  return range(Math.ceil(all.length / size)).map((at) => all.slice(at * size, (at + 1) * size));
+}
+
 /** Groups of 16 bytes from one column of a vector in workgroup memory to the next: one more than it has spreads the banks. */
 function pitchOf(rank: number): number {
   return 2 * tilesOf(rank) + 1;
 }
 
-/** Tiles that pass through workgroup memory together, at most. */
-function roomOf({ phases }: Pick<TensorPlan, 'phases'>): number {
-  return Math.max(...phases.flatMap(({ stores }) => stores.flatMap(({ tiles }) => tiles.map(({ place }) => place + 1))));
+interface StagedPlan {
+  /** Groups of 16 bytes that the sums stage: more than a vector and its product take, 56 a tile and eight. */
+  readonly staged: number;
+  /** Tiles that pass together. */
+  readonly room?: number;
+  readonly plan: TensorPlan;
+}
+
+/** Tiles that pass together: those that are asked for, else as many as the sums' memory holds in float32 and float16. */
+function roomOf({ staged, room }: Pick<StagedPlan, 'staged' | 'room'>): number {
+  return room ?? Math.max(1, Math.floor(staged / (TILE_VECTORS + HALF_VECTORS)));
+}
+
+function stagedOf(given: Pick<StagedPlan, 'staged' | 'room'>): number {
+  return Math.max(given.staged, roomOf(given) * (TILE_VECTORS + HALF_VECTORS));
 }
 
 /** Values of the parts that solve with A / n in float16 as operands of tensor cores: a subgroup has every SUBGROUPS-th tile row, and all have the vectors. */
-export function tensorCgValues(rank: number, { staged, plan }: { readonly staged: number; readonly plan: Pick<TensorPlan, 'tiles' | 'subgroups' | 'phases' | 'ratingRow'> }): Readonly<Record<string, unknown>> {
+export function tensorCgValues(rank: number, biases: boolean, given: StagedPlan): Readonly<Record<string, unknown>> {
+  const { plan } = given;
   return {
     tolerance: RESIDUAL_TOLERANCE,
-    ROOM: roomOf(plan),
+    ROOM: roomOf(given),
     VECTOR_PITCH: pitchOf(rank),
-    STAGED: Math.max(staged, vectorsOf(rank, plan)),
+    STAGED: stagedOf(given),
     elements: range(Math.ceil(paddedRank(rank) / 32)),
     own_rows: range(Math.ceil(plan.tiles / plan.subgroups)),
-    // b and s come first: where the ratings lie in the padding, with the last tile row.
-    half_phases: plan.ratingRow ? plan.phases : plan.phases.toReversed(),
+    half_phases: halfPhases(plan, roomOf(given), biases),
   };
 }
 
-/** Groups of 16 bytes that these parts need of the staging memory: tiles in float32 and in float16, later a vector and its product. */
-function vectorsOf(rank: number, plan: Pick<TensorPlan, 'phases'>): number {
-  return Math.max(roomOf(plan) * (80 + 32), 8 * pitchOf(rank) + 40 * tilesOf(rank));
-}
-
-/** Bytes of workgroup memory that these parts need beyond the staging memory of the sums. */
-export function tensorCgBytes(rank: number, biases: boolean, { staged, plan }: { readonly staged: number; readonly plan: Pick<TensorPlan, 'subgroups' | 'phases'> }): number {
-  return 16 * Math.max(0, vectorsOf(rank, plan) - staged) + (biases ? 4 * paddedRank(rank) + 4 * plan.subgroups : 0);
+/** Bytes of workgroup memory of the sums and these parts, without rings of their own. */
+export function tensorCgBytes(rank: number, biases: boolean, given: StagedPlan): number {
+  return 16 * stagedOf(given) + (biases ? 4 * paddedRank(rank) + 4 * given.plan.subgroups : 0);
 }

@@ -22,6 +22,7 @@ const updates: readonly { readonly params: UpdateTensorParams & { readonly steps
   { params: { ...common, rank: 10, bin: 16, steps: 3 } },
   { params: { ...common, rank: 100, bin: 16, biases: true } },
   { params: { ...common, rank: 100, steps: 1 } },
+  { params: { ...common, rank: 136, halfA: true, room: 13 } },
 ];
 
 export const updateTensorChecks: readonly KernelCheck[] = [

@@ -1,5 +1,5 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
-import { accumulateBytes, accumulatePlan, accumulateValues, tensorNeeds, type TensorParams } from '../normal-equations/normal-equations-tensor.ts';
+import { accumulatePlan, accumulateValues, gatheredVectors, ringBytes, tensorNeeds, type TensorParams } from '../normal-equations/normal-equations-tensor.ts';
 import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
 import { regularizationUniforms } from '../regularization.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
@@ -8,6 +8,8 @@ import { tensorCgBytes, tensorCgValues } from './tensor-cg.ts';
 export type UpdateTensorParams = TensorParams & {
   /** CG multiplies A/n in float16 on tensor cores (cuMF_ALS, section 4.2); otherwise A stays in registers in float32. */
   readonly halfA: boolean;
+  /** Tiles of A / n that pass through workgroup memory together; without it as many as fit what the sums need. */
+  readonly room?: number;
 };
 
 /**
@@ -27,9 +29,14 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
     { name: 'steps', type: 'u32' },
   ],
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, accumulatePlan(params)) : {}) }),
+  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, params.biases, cgPlan(params)) : {}) }),
   workgroup: (params) => {
     const { rank, biases, halfA } = params;
-    return { threads: subgroupsFor(rank) * 32, bytes: accumulateBytes(params) + (halfA ? tensorCgBytes(rank, biases, accumulatePlan(params)) : registerSolverBytes(rank)) };
+    return { threads: subgroupsFor(rank) * 32, bytes: ringBytes(params) + (halfA ? tensorCgBytes(rank, biases, cgPlan(params)) : 16 * accumulatePlan(params).staged + registerSolverBytes(rank)) };
   },
 };
+
+/** Tiles of A pass through what the sums stage, cut where they do not fit. */
+function cgPlan(params: UpdateTensorParams) {
+  return { ...accumulatePlan(params), staged: gatheredVectors(params), room: params.room };
+}

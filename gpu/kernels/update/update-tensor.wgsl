@@ -34,7 +34,7 @@ struct Params {
 @group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: false %}
-{% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
+{% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
 
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
@@ -46,10 +46,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let chunk = thread % LANES_PER_ROW;
 {%- if HALF_A %}
   let lane = thread & 31u;
-{%- for e in elements %}
-  let tile_{{ e }} = min({{ e }}u * 2u + lane / 16u, TILES - 1u);
-  let at_{{ e }} = min({{ e }}u * 32u + lane, PADDED - 1u);
-{%- endfor %}
 {%- else %}
   // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
   let quad_row = (thread / 4u) & 3u;
@@ -59,12 +55,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let own_line = thread & 15u;
   let is_feature = thread < RANK;
 {%- endif %}
+{%- unless HALF_A %}
 {%- for pass in passes %}
   var next_{{ pass }} = vec4<u32>();
 {%- endfor %}
 {%- if CENTRE %}
   var next_bias = 0.0;
 {%- endif %}
+{%- endunless %}
   var coming = vec2<u32>();
   let stride = groups.x * groups.y;
   var number = group.y * groups.x + group.x;
@@ -78,13 +76,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     ring[BIN + thread] = entry_of(rating_at(row.y + BIN + thread, end));
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
-{%- if HALF_A %}
-{%- for e in elements %}
-  var next_x_{{ e }} = previous[row.x * PADDED + at_{{ e }}];
-{%- endfor %}
-{%- else %}
+{%- unless HALF_A %}
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
-{%- endif %}
+{%- endunless %}
   workgroupBarrier();
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
@@ -113,14 +107,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var x = next_x;
     var b = 0.0;
 {%- endif %}
-    {% render 'parts/tensor-accumulate', CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', HALF_A: HALF_A, CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
 {%- if HALF_A %}
+    // They arrive while A is on its way.
+{%- for e in elements %}
+    let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
+{%- endfor %}
     {% render 'parts/tensor-halves', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, phases: half_phases, tile_count: TILES, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: false %}
 {%- capture loads %}
-    // The next row's ratings and start.
-{%- for e in elements %}
-    next_x_{{ e }} = previous[following.x * PADDED + at_{{ e }}];
-{%- endfor %}
+    // The next row's ratings.
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {
@@ -186,7 +181,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[BIN + thread] = entry_of(ahead_1);
     }
 {%- endcapture %}
-    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
+    {% render 'parts/register-cg', IN_STAGED: false, between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);
       if (!is_finite(solved)) {

@@ -54,6 +54,7 @@ export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): bool
 /** True where the grid has the parts that parameters ask for. */
 export function suits(grid: AlsGrid, asked: Asked): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
+  if (asked.groups !== undefined && inBlocks.length === 0) return false;
   if (asked.sums !== undefined && (inBlocks.length === 0 || inBlocks.some((side) => sumsOf(grid, side) !== asked.sums))) return false;
   return sides.every((side) => {
     const one = asked[side];

@@ -60,7 +60,20 @@ describe('variants', () => {
     expect(bins(128)).toEqual({ sum: 48, fused: 64, halfA: false });
     expect(bins(200)).toEqual({ sum: 96, fused: 64, halfA: true });
     // Bins shrink to a smaller workgroup memory.
-    expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 32768 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 64 }, fused: { bin: 32 } });
+    expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 24576 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 32 }, fused: { bin: 32, halfA: true } });
+  });
+
+  it('solve on tensor cores in place of registers where that was measured to be faster, and take rows in float16 there where sums are in 8 bits', () => {
+    const fused = (rank: number, name: string, biases = false) => everyVariant(tensorGpu, { ...problem, rank, biases }).find((variant) => variant.name === name)?.fused;
+    expect(fused(64, 'int8-fused-short32')).toMatchObject({ gathers: 'int8', halfA: false });
+    expect(fused(100, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 6 });
+    expect(fused(100, 'int8-fused-short64', true)).toMatchObject({ gathers: 'int8', halfA: false });
+    expect(fused(100, 'int8-fused-short64-cores', true)).toMatchObject({ halfA: true });
+    expect(fused(100, 'int8-fused-short64-registers')).toMatchObject({ halfA: false, room: undefined });
+    expect(fused(136, 'int8-fused16-short64')).toMatchObject({ gathers: 'f16', halfA: true, room: 13, bin: 32 });
+    expect(fused(136, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 26 });
+    expect(fused(136, 'tensor-fused-short64')).toMatchObject({ gathers: 'f16', halfA: true, room: 13, bin: 32 });
+    expect(fused(136, 'int8-fused16-short64', true)).toBeUndefined();
   });
 
   it('are taken when they are asked for by name, and refused with the existing names', () => {

@@ -1,7 +1,7 @@
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. The rings hold the ratings of the first two bins, `coming` those
 of the third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows
-of theta are loaded.
+of theta are loaded into next_*; these are variables of a row where A goes back to the tensor cores, which leaves registers for another workgroup, and of the caller elsewhere, where they cost time so.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<i32, 16, 16>(0);
@@ -9,8 +9,13 @@ of theta are loaded.
 {%- if BIASES %}
     var t_part = 0.0;
 {%- endif %}
+{%- if HALF_A %}
+{%- for r in (0..3) %}
+    var next_{{ r }} = vec4<u32>();
+{%- endfor %}
+{%- endif %}
     {
-      let slot = 0u;
+      let ahead = 0u;
       {% render 'parts/int8-gather' %}
     }
     var bin = 0u;
@@ -19,7 +24,7 @@ of theta are loaded.
 {%- unless RATING_ROW %}
         // The ratings stand in the padding, as features 8 to 10 of the last tile.
         if (chunk == TILES - 1u) {
-          let ratings = rated[(bin & 3u) * (BIN / 4u) + group];
+          let ratings = staged[rated_at(bin, group)];
 {%- for r in (0..3) %}
           next_{{ r }}.z = ratings[{{ r }}];
 {%- endfor %}
@@ -34,7 +39,7 @@ of theta are loaded.
         let line_1 = (odd_low & WORDS) | (odd_high << SIXTEEN);
         let line_2 = (even_low >> SIXTEEN) | (even_high & ~WORDS);
         let line_3 = (odd_low >> SIXTEEN) | (odd_high & ~WORDS);
-        let place = chunk * TILE_VECTORS + group / 4u;
+        let place = FRONT + chunk * TILE_VECTORS + group / 4u;
 {%- for quad in (0..3) %}
 {%- for line in (0..3) %}
         staged[place + {{ quad | times: 4 | plus: line }}u * ROW_VECTORS][group & 3u] = line_{{ line }}[{{ quad }}];
@@ -42,10 +47,10 @@ of theta are loaded.
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      // The ratings have a tile row of their own, whose other lines may hold anything.
+      // The ratings have a tile row of their own, whose other lines may hold anything: it begins in front, and the first tile goes on there.
       if (thread < BIN / 4u) {
-        let ratings = rated[(bin & 3u) * (BIN / 4u) + thread];
-        let place = TILES * TILE_VECTORS + thread / 4u;
+        let ratings = staged[rated_at(bin, thread)];
+        let place = thread / 4u;
         staged[place][thread & 3u] = bytes_of(ratings, 0u);
         staged[place + ROW_VECTORS][thread & 3u] = bytes_of(ratings, 8u);
 {%- if BIASES %}
@@ -63,7 +68,7 @@ of theta are loaded.
       if (thread < BIN) { put_rating(bin + 2u, thread, coming); }
 {%- endif %}
       if (at + BIN < end) {
-        let slot = (bin + 1u) & 3u;
+        let ahead = bin + 1u;
         {% render 'parts/int8-gather' %}
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
@@ -74,10 +79,10 @@ of theta are loaded.
 {%- for step in steps %}
         {% if step > 0 %}if (held > {{ step }}u * 32u) {% endif %}{
 {%- for tile in deal.lefts %}
-          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<i8, 32, 16>, row_major>(&staged, {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u, ROW_VECTORS);
+          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<i8, 32, 16>, row_major>(&staged, {% if tile < tile_count %}FRONT + {{ tile }}u * TILE_VECTORS + {% endif %}{{ step }}u * 2u, ROW_VECTORS);
 {%- endfor %}
 {%- for tile in deal.rights %}
-          let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<i8, 16, 32>, col_major>(&staged, {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u, ROW_VECTORS);
+          let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<i8, 16, 32>, col_major>(&staged, FRONT + {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u, ROW_VECTORS);
 {%- endfor %}
 {%- for tile in deal.tiles %}
           sum_{{ tile.accumulator }} = subgroupMatrixMultiplyAccumulate(left_{{ tile.row }}, right_{{ tile.column }}, sum_{{ tile.accumulator }});

@@ -4,12 +4,17 @@ const EIGHT = vec4<u32>(8u);
 const SIXTEEN = vec4<u32>(16u);
 
 // Staging of gathered rows as tensor cores take 8 bits: a line for each feature with the numbers of BIN ratings, ROW_VECTORS apart, so
-// that rows of four ratings are transposed on the way. Later the tiles of A pass through the same memory to the threads' registers.
+// that rows of four ratings are transposed on the way. Between the lines or behind them lie rings of three bins, four ratings an element: columns, and ratings in two digits
+// of 8 bits with a 1 behind them with biases. While one bin is multiplied, the next one's rows are loaded and the third is filled. Between rows the tiles of A pass through all of it.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// Rings of four bins, four ratings an element: columns, and ratings in two digits of 8 bits with a 1 behind them with biases. Two bins are in use, one
-// is ready, one is being loaded.
-var<workgroup> columns: array<vec4<u32>, BIN>;
-var<workgroup> rated: array<vec4<u32>, BIN>;
+
+// The elements of the rings for four ratings of a bin.
+fn columns_at(bin: u32, four: u32) -> u32 {
+  return COLUMNS + (bin % 3u) * COLUMNS_BIN + four * COLUMNS_FOUR;
+}
+fn rated_at(bin: u32, four: u32) -> u32 {
+  return RATED + (bin % 3u) * RATED_BIN + four * RATED_FOUR;
+}
 
 // Column and rating number `at`, or the row of zeros behind the end.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
@@ -32,9 +37,8 @@ fn put_rating(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bia
   let number = i32(clamp(round({% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias)){% else %}bitcast<f32>(rating.y){% endif %} * params.scale), -32000.0, 32000.0));
   let high = (number + 128) >> 8u;
   let digits = (u32(high) & 0xffu) | ((u32(number - high * 256) & 0xffu) << 8u){% if BIASES %} | 0x10000u{% endif %};
-  let at = (bin & 3u) * (BIN / 4u) + place / 4u;
-  columns[at][place & 3u] = rating.x;
-  rated[at][place & 3u] = {% if BIASES %}select(digits, 0u, rating.x == params.zero_row){% else %}digits{% endif %};
+  staged[columns_at(bin, place / 4u)][place & 3u] = rating.x;
+  staged[rated_at(bin, place / 4u)][place & 3u] = {% if BIASES %}select(digits, 0u, rating.x == params.zero_row){% else %}digits{% endif %};
 }
 
 {%- if RATING_ROW %}

@@ -1,5 +1,5 @@
-{%- comment -%} Loads this thread's 16 features of its four ratings of the ring's bin `slot` into next_0 to next_3. {%- endcomment -%}
-{ let four = columns[(slot) * (BIN / 4u) + group];
+{%- comment -%} Loads this thread's 16 features of its four ratings of bin `ahead` into next_0 to next_3. {%- endcomment -%}
+{ let four = staged[columns_at(ahead, group)];
   if (chunk < TILES) {
 {%- for r in (0..3) %}
     next_{{ r }} = fixed[four[{{ r }}] * ROW_PIECES + chunk];

@@ -1,6 +1,6 @@
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators. The ring holds the ratings of the first two bins, `coming` those of the
-third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are loaded into next_*;
+third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are loaded into next_*, which are variables of a row where A goes back to the tensor cores, as in int8-accumulate;
 with AHEAD those of the first bin are there.
 {%- endcomment %}
 {%- for number in accumulators %}
@@ -22,6 +22,14 @@ with AHEAD those of the first bin are there.
     var t_part = 0.0;
 {%- endif %}
 {%- unless AHEAD %}
+{%- if HALF_A %}
+{%- for pass in passes %}
+    var next_{{ pass }} = vec4<u32>();
+{%- endfor %}
+{%- if CENTRE %}
+    var next_bias = 0.0;
+{%- endif %}
+{%- endif %}
     {
       let slot = 0u;
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}

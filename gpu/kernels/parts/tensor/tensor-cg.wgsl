@@ -10,7 +10,7 @@ that sums need no barrier; a vector that is multiplied is scaled to the range of
 {%- if BIASES %}
     s_{{ e }} = select(0.0, s_{{ e }}{{ scaled }}, is_{{ e }});
 {%- endif %}
-    var x_{{ e }} = select(0.0, next_x_{{ e }}, is_{{ e }});
+    var x_{{ e }} = select(0.0, start_{{ e }}, is_{{ e }});
     var product_{{ e }} = 0.0;
     {% if forloop.first %}var put = x_0{{ scaled }};{% else %}if (subgroup == {{ e }}u) { put = x_{{ e }}{{ scaled }}; }{% endif %}
 {%- endfor %}

@@ -1,4 +1,4 @@
-{%- comment -%} product_e = (A v)[e * 32 + lane] for what put_vector has put. {%- endcomment %}
+{%- comment -%} product_e = (A v)[e * 32 + lane] for what put_vector has put; beyond the last tile it is any number. {%- endcomment %}
       workgroupBarrier();
       {
 {%- for k in own_rows %}
@@ -18,6 +18,6 @@
       }
       workgroupBarrier();
 {%- for e in elements %}
-      { let source = PRODUCTS + tile_{{ e }} * 40u + (lane & 15u) / 4u;
+      { let source = PRODUCTS + ({{ e }}u * 2u + lane / 16u) * 40u + (lane & 15u) / 4u;
         product_{{ e }} = bitcast<f32>(staged[source][lane & 3u]) + bitcast<f32>(staged[source + 5u][lane & 3u]); }
 {%- endfor %}
