@@ -36,7 +36,7 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
     let begun = subgroupAdd(x * (b + r));
     var objective = {% if BIASES %}-(t / weight) * t{% else %}0.0{% endif %};
 {%- if SUBGROUPS > 1 %}
-    if ((thread & 31u) == 3u) { sums[SUBGROUPS + subgroup].w = begun; }
+    if ((thread & 31u) == 3u) { put_sum(SUBGROUPS + subgroup, 3u, begun); }
 {%- else %}
     objective -= begun;
 {%- endif %}
@@ -65,7 +65,7 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
       if (step == 0u) {
         enough = max(total.x * RESIDUAL_TOLERANCE, 1e-30);
 {%- if SUBGROUPS > 1 %}
-        objective -= sums[SUBGROUPS].w{% for other in other_subgroups %} + sums[SUBGROUPS + {{ other }}u].w{% endfor %};
+        objective -= sum_at(SUBGROUPS).w{% for other in other_subgroups %} + sum_at(SUBGROUPS + {{ other }}u).w{% endfor %};
 {%- endif %}
       }
       let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
