@@ -9,7 +9,7 @@ export function bindingBytesOf({ limits }: GpuInfo): number {
 }
 
 /** The properties of a GPU that plans depend on. */
-export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | undefined): DeviceInfo {
+export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | undefined, group?: number): DeviceInfo {
   const { workgroupBytes, workgroupThreads } = adapter.limits;
   const teamLanes = adapter.features.includes('subgroups') ? 32 : adapter.features.includes('quads') ? 4 : 1;
   return {
@@ -24,6 +24,7 @@ export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | und
     bindingBytes: bindingBytesOf(adapter),
     strideStep: STRIDE_STEP,
     limits: { workgroupBytes, workgroupThreads, teamLanes, float16: adapter.features.includes('f16') },
+    ...(group === undefined ? {} : { group }),
     description: describe(adapter),
   };
 }

@@ -25,6 +25,8 @@ import type { GpuCommand, GpuRequest } from './worker.ts';
 export interface GpuDeviceOptions extends GpuThreadOptions {
   /** Default: gpu:0. */
   readonly place?: Place;
+  /** See DeviceInfo. */
+  readonly group?: number | undefined;
   /** The folder of measured choices; default: the user's cache folder. */
   readonly tunedKernels?: TunedKernels;
   /** A thread that has begun to open such a GPU. */
@@ -62,11 +64,11 @@ export class GpuDevice implements Device {
   #closed: Promise<void> | undefined;
   readonly #ended: () => void;
 
-  private constructor(pool: ThreadPool, adapter: GpuInfo, place: Place, memoryBytes: number | undefined, tunedKernels: TunedKernels) {
+  private constructor(pool: ThreadPool, adapter: GpuInfo, place: Place, { memoryBytes, group }: Pick<GpuDeviceOptions, 'memoryBytes' | 'group'>, tunedKernels: TunedKernels) {
     this.#pool = pool;
     this.#tuner = new KernelTuner(adapter, tunedKernels);
     this.adapter = adapter;
-    this.info = infoOf(adapter, place, memoryBytes);
+    this.info = infoOf(adapter, place, memoryBytes, group);
     this.#held = new HeldPartitions({ place, name: adapter.name }, { capacity: memoryBytes ?? Number.POSITIVE_INFINITY, binding: bindingBytesOf(adapter) });
     this.#ended = mustEndFirst(() => {
       pool.hurry();
@@ -77,7 +79,7 @@ export class GpuDevice implements Device {
   /** Throws UsageError with the reason when there is no adapter. */
   static async open({ place = 'gpu:0', tunedKernels = new TunerCache(), thread: begun, ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     const thread = begun ?? new GpuThread(options);
-    const device = new GpuDevice(thread.pool, await thread.info, place, options.memoryBytes, tunedKernels);
+    const device = new GpuDevice(thread.pool, await thread.info, place, options, tunedKernels);
     thread.crashed = (cause) => device.#lose(cause);
     return device;
   }

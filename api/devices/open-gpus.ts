@@ -14,6 +14,8 @@ export interface OpenGpuOptions {
   readonly memoryBytes?: number;
   /** PCI address of the card, where there are several. */
   readonly card?: string;
+  /** See DeviceInfo. */
+  readonly group?: number | undefined;
   /** A thread that has begun to open it. */
   readonly thread?: GpuThread | undefined;
 }
@@ -50,7 +52,7 @@ export async function openCards(wanted: readonly number[], vendor: string, memor
     throw new UsageError(`there is no gpu:${missing}: this machine shows ${there}`, { advice: 'A container sees the cards that it was given' });
   }
   const addresses = await tellApart(wanted, cards, machine);
-  return openEach(wanted.map((number) => ({ place: `gpu:${number}`, memoryBytes, card: addresses.get(number) })), machine);
+  return openEach(wanted.map((number) => ({ place: `gpu:${number}`, memoryBytes, card: addresses.get(number), group: cards[number].socket })), machine);
 }
 
 /** Opens cards one after the other, since an environment variable names the card. */

@@ -16,7 +16,7 @@ const options = {
   users: wholeNumber({ describe: 'number of users m', ...counts }),
   items: wholeNumber({ describe: 'number of items n', ...counts }),
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
-  devices: text({ describe: 'GPUs to assume instead of those of this machine, with their memory: 4x12GB, or 80GB,141GB; the time of an iteration is estimated, --memory-budget bounds the host', group: 'Without data:' }),
+  devices: text({ describe: 'GPUs to assume instead of those of this machine, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB of two sockets; the time of an iteration is estimated, --memory-budget bounds the host', group: 'Without data:' }),
   analyze: toggle({ describe: 'train too, and print the measured figures beside the planned ones; saves nothing', group: 'Options:' }),
   ...trainingOptions,
   initModel: initModelOption,

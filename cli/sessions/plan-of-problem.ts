@@ -34,7 +34,8 @@ export async function planOfProblem(profile: RatingsProfile, values: TrainingVal
 export function planOfAssumed(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, devices: string): PhysicalPlan {
   const idle = (['device', 'deviceMemory', 'workers', 'fakeDevices'] as const).find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} cannot act with --devices`, { advice: 'Leave one of them out' });
-  const assumed = assumedDevices(devices.split(',').flatMap(memoryOfDevices));
+  const each = devices.split(',').flatMap(devicesOf);
+  const assumed = assumedDevices(each.map(({ bytes }) => bytes), each.some(({ socket }) => socket !== undefined) ? each.map(({ socket = 0 }) => socket) : undefined);
   const asked = algorithmOf(values);
   if (asked === 'sgd') return planSgd(profile, checkSgdParams(givenParams('sgd', values, given)), assumed);
   const hostBytes = given.has('memoryBudget') ? values.memoryBudget : undefined;
@@ -44,11 +45,13 @@ export function planOfAssumed(profile: RatingsProfile, values: TrainingValues, g
 /** Most devices of a plan. */
 const MOST_DEVICES = 64;
 
-function memoryOfDevices(text: string): number[] {
-  const [, count = '1', size] = /^\s*(?:(\d{1,3})\s*x)?\s*(.+)$/i.exec(text) ?? [];
+/** "4x12GB", or "2x4x12GB" of two sockets with four devices each. */
+function devicesOf(text: string): { readonly bytes: number; readonly socket?: number }[] {
+  const [, sockets, each = '1', size] = /^\s*(?:(\d{1,3})\s*x\s*(?=\d{1,3}\s*x))?(?:(\d{1,3})\s*x)?\s*(.+)$/i.exec(text) ?? [];
+  const count = Number(each) * Number(sockets ?? 1);
   if (size !== undefined && /^[\d.]+$/.test(size)) throw new UsageError(`--devices needs a unit of memory behind ${size}`, { advice: 'Write 4x12GB, or 4x12GiB' });
-  if (size === undefined || Number(count) < 1 || Number(count) > MOST_DEVICES) throw new UsageError(`--devices must be devices with their memory, got ${JSON.stringify(text)}`, { advice: `Give up to ${MOST_DEVICES} of them, such as 4x12GB or 80GB,141GB` });
-  return Array.from({ length: Number(count) }, () => parseSize(size, '--devices'));
+  if (size === undefined || count < 1 || count > MOST_DEVICES) throw new UsageError(`--devices must be devices with their memory, got ${JSON.stringify(text)}`, { advice: `Give up to ${MOST_DEVICES} of them, such as 4x12GB, 80GB,141GB, or 2x4x12GB for two sockets` });
+  return Array.from({ length: count }, (_, n) => ({ bytes: parseSize(size, '--devices'), ...(sockets === undefined ? {} : { socket: Math.floor(n / Number(each)) }) }));
 }
 
 function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): PhysicalPlan {

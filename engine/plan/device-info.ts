@@ -40,6 +40,8 @@ export type DeviceInfo = {
   readonly strideStep: number;
   /** Of GPUs: the bounds of kernels that share memory between threads. */
   readonly limits?: DeviceLimits;
+  /** Devices of one number are nearer to each other than to others: those of one socket. Absent where that is not known. */
+  readonly group?: number;
   /** A description for messages: "2 threads, WebAssembly SIMD with relaxed FMA". */
   readonly description: string;
 };

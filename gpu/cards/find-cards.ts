@@ -8,6 +8,8 @@ export interface Card {
   readonly address: string;
   /** As WebGPU spells it: "nvidia". */
   readonly vendor: string;
+  /** The processor's socket that the card is at; absent where the system does not tell. */
+  readonly socket?: number;
 }
 
 /** By the PCI bus's number for them. */
@@ -28,7 +30,11 @@ export function findCards(vendor: string, platform: NodeJS.Platform = process.pl
   };
   return [...new Set([...namesIn(nvidia), ...namesIn(bus)].map((address) => address.toLowerCase()))]
     .filter(open)
-    .map((address) => ({ address, vendor: existsSync(join(nvidia, address)) ? 'nvidia' : (vendors[textOf(join(bus, address, 'vendor')).trim()] ?? 'unknown') }))
+    .map((address) => {
+      // -1 on machines of one socket.
+      const socket = /^\d+$/.exec(textOf(join(bus, address, 'numa_node')).trim());
+      return { address, vendor: existsSync(join(nvidia, address)) ? 'nvidia' : (vendors[textOf(join(bus, address, 'vendor')).trim()] ?? 'unknown'), ...(socket ? { socket: Number(socket[0]) } : {}) };
+    })
     .filter((card) => card.vendor === vendor)
     .sort((left, right) => (left.address < right.address ? -1 : 1));
 }

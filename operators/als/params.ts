@@ -46,6 +46,11 @@ export interface AlsParams extends CommonParams {
    * conjugate gradients, with which no A is formed. `auto`: the cheaper. The others choose among grids with vertical parts alone.
    */
   readonly partitionSums: 'auto' | 'equations' | 'vectors';
+  /**
+   * Devices in each group, in their order, such as "2,2": partial sums of vertical parts add up inside groups before they cross (cuMF, Figure 5 b). Without it groups are those of
+   * the machine's sockets, where that takes less time.
+   */
+  readonly partitionGroups?: string;
 }
 
 /**
@@ -75,6 +80,7 @@ export const alsTable: ParamTable<AlsParams> = {
     partitionUsers: { kind: 'text', help: 'grid of the ratings while users are solved: p parts of the items, q parts of the users', meaning: 'p,q' },
     partitionItems: { kind: 'text', help: 'grid of the ratings while items are solved: p parts of the users, q parts of the items', meaning: 'p,q' },
     partitionSums: { kind: 'choice', help: 'what devices add up of vertical parts: normal equations, or vectors in each step of conjugate gradients', choices: ['auto', 'equations', 'vectors'], fallback: 'auto' },
+    partitionGroups: { kind: 'text', help: 'devices in each group, in which sums of vertical parts add up before they cross; without it those of the sockets, where that is faster', meaning: 'numbers of devices, n,n' },
   },
   rules: [
     { refused: 'solver', when: ({ solver, nonnegative }) => nonnegative && solver === 'cg', message: (named) => `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`, advice: 'Leave the solver at auto, or leave nonnegative out' },

@@ -14,12 +14,14 @@ export interface Asked {
   readonly users?: AskedPartition;
   readonly items?: AskedPartition;
   readonly sums?: SumsOfParts;
+  /** Devices of each group in which sums add up first. */
+  readonly groups?: readonly number[];
 }
 
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
 /** The grids that parameters ask for, by the side that is solved. Throws UsageError for those that no plan can have. */
-export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'partitionItems' | 'partitionSums'>): Asked {
+export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'partitionItems' | 'partitionSums' | 'partitionGroups'>): Asked {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
   for (const [name, one, other] of [['partitionUsers', users, items], ['partitionItems', items, users]] as const) {
     if (one === undefined || other === undefined || one.p === 1 || one.p === other.q) continue;
@@ -27,10 +29,23 @@ export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'part
     throw new UsageError(`${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`, { advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved` });
   }
   const { partitionSums: sums } = params;
-  if (sums !== 'auto' && [users, items].some((one) => one !== undefined) && [users, items].every((one) => (one?.p ?? 1) === 1) && users !== undefined && items !== undefined) {
-    throw new UsageError(`partitionSums ${sums} acts where a side is solved from vertical parts, and both partitions have 1`, { advice: 'Ask for several vertical parts, or leave partitionSums at auto' });
-  }
-  return { ...(users ? { users } : {}), ...(items ? { items } : {}), ...(sums === 'auto' ? {} : { sums }) };
+  const groups = groupsOf(params.partitionGroups);
+  const idle = sums === 'auto' ? groups && `partitionGroups ${params.partitionGroups}` : `partitionSums ${sums}`;
+  if (idle !== undefined && users?.p === 1 && items?.p === 1) throw new UsageError(`${idle} acts where a side is solved from vertical parts, and both partitions have 1`, { advice: 'Ask for several vertical parts, or leave it out' });
+  return { ...(users ? { users } : {}), ...(items ? { items } : {}), ...(sums === 'auto' ? {} : { sums }), ...(groups ? { groups } : {}) };
+}
+
+/** Throws UsageError where groups are not those of so many devices. */
+export function requireGroupsOf({ groups }: Asked, devices: number): void {
+  if (groups === undefined) return;
+  const all = groups.reduce((sum, count) => sum + count, 0);
+  if (all !== devices || groups.length === 1) throw new UsageError(`partitionGroups ${groups.join(',')} has ${counted(all, 'device')} in ${counted(groups.length, 'group')}, and ${counted(devices, 'device')} ${devices === 1 ? 'computes' : 'compute'}`, { phase: 'plan', advice: devices < 3 ? 'Leave it out: groups take three devices or more' : 'Give the devices of two or more groups, in their order' });
+}
+
+function groupsOf(text: string | undefined): readonly number[] | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,2}(,[1-9]\d{0,2})*$/.test(text)) throw new UsageError(`partitionGroups must be whole numbers from 1 on, got ${JSON.stringify(text)}`, { advice: 'Give the number of devices in each group, such as 2,2' });
+  return text.split(',').map(Number);
 }
 
 /** Throws UsageError for more parts than a side has rows. */

@@ -1,7 +1,8 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
 import { gradientColumns } from '../tasks/vector-tasks.ts';
-import { type AlsGrid, isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
+import { type AlsGrid, hasGramOfParts, isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
 import { type AlsProblem, isHalfOnly } from '../als/plan/problem.ts';
+import { reduceWay, spreadSeconds } from './groups.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from './device-rates.ts';
 import { blockBytes, factorBytes, factorStride } from './sizes.ts';
 
@@ -15,17 +16,21 @@ export interface IterationCost {
   readonly exchange: number;
 }
 
-/** The share of a reduction that does not hide behind the computation of other parts. */
-const UNHIDDEN = 0.3;
+/**
+ * Seconds of a part that is reduced, or of one whose directions go out and whose products come back, in those of a part that goes or comes. Fitted to iterations by 2, 4 and 8 parts on two H200s
+ * (docs/measured/performance.md, Vertical parts on two cards).
+ */
+const REDUCED = 2;
+const STEPPED = 4;
 
 /** Kernels of implicit ALS on a GPU beside those of explicit: weights of ratings, and a Gram matrix in each row's system. Measured at rank 128 on one H200. */
 const IMPLICIT = 1.13;
 
 /**
  * Seconds of a part's Gram matrix, in those of a part that goes or comes: it is fetched, put at the other devices and added there after the part is solved, and the other side's kernels wait for the sum of
- * all. Fitted to the time of an iteration with eight parts on two H200s.
+ * all. Fitted to the time of an iteration with three parts of users on two H200s.
  */
-const GRAM = 1.4;
+const GRAM = 2.3;
 
 type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'> & { readonly grid: AlsGrid };
 
@@ -89,8 +94,8 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
 }
 
 /** The seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts, beside all other work. */
-export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver }: Costed, q: number): number {
-  return implicitPrefs && devices > 1 && device.ownMemory ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
+export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed, side: Side, q: number): number {
+  return implicitPrefs && devices > 1 && device.ownMemory && hasGramOfParts(grid, side, devices) ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
 }
 
 /** Passes over a row's vectors in a step: of the products that come together, and of x, r, p and their sums. */
@@ -100,7 +105,8 @@ const STEP_PASSES = 8;
  * The seconds in which a side is solved by conjugate gradients that exchange vectors: a pass over the ratings and their θ for the residual and for each step, and at the rows' places passes over
  * vectors. Behind each pass sums go to the places of the rows, and directions come back: each waits for the one before it, so that parts hide one another's alone.
  */
-function vectorSeconds({ profile: { ratings: nz }, params: { rank, biases, implicitPrefs }, compute: { length: d }, device, rows, solver: { cgSteps }, grid }: Costed, side: Side, used: number): { readonly computing: number; readonly exchange: number } {
+function vectorSeconds(problem: Costed, side: Side, used: number): { readonly computing: number; readonly exchange: number } {
+  const { profile: { ratings: nz }, params: { rank, biases, implicitPrefs }, compute: { length: d }, device, rows, solver: { cgSteps }, grid } = problem;
   const rates = ratesOf(device, cgSteps);
   const passes = cgSteps + 1;
   const vector = factorBytes(rows[side], rank, device.strideStep);
@@ -108,11 +114,11 @@ function vectorSeconds({ profile: { ratings: nz }, params: { rank, biases, impli
   const gram = implicitPrefs ? (passes * 2 * rows[side] * rank ** 2) / rates.solves / d : 0;
   const computing = gathered / rates.gathers / used + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
   if (d === 1) return { computing, exchange: 0 };
-  // Sums of d devices go to and come to their owners, and directions go out once and come to all others.
+  // Sums of all devices go to their owners, and directions come back to all devices.
   const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
-  const bytes = ((2 * (d - 1)) / d) * (residuals + cgSteps * vector) + passes * vector;
+  const exchanged = reduceWay(problem, residuals).seconds + cgSteps * reduceWay(problem, vector).seconds + passes * spreadSeconds(problem, vector);
   const parts = Math.max(1, grid[side].q / d);
-  const exchange = bytes / rates.exchange / parts + 2 * passes * grid[side].q * rates.perPart;
+  const exchange = exchanged / parts + STEPPED * passes * grid[side].q * rates.perPart;
   return { computing, exchange };
 }
 
@@ -129,7 +135,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   const kernels = Math.max(...secondsAlone(problem, side).map((seconds, at) => seconds * (speeds?.[at] ?? 1 / used)));
   const pipelined = pipelinedOf(problem, side, kernels);
   let computing = kernels * (1 - common + d * common);
-  let [staged, spilled, exchanged] = [0, 0, 0];
+  let [staged, spilled] = [0, 0];
   // Passes over the fixed side and the ratings, where they are staged.
   let passes = 1;
   let waiting = 0;
@@ -140,7 +146,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
     // Equations are read and written with each part of the fixed side, and once more to be solved.
     computing += ((2 * p + 1) * equations) / rates.memory / used + (rows[side] * rank ** 3) / 3 / rates.solves / d;
-    if (d > 1) exchanged += ((2 * (d - 1)) / d) * equations;
+    if (d > 1) waiting = reduceWay(problem, equations).seconds + REDUCED * q * rates.perPart;
     if (fixed.factors === 'host') staged += (q * other) / d;
   }
   // A part comes as it was and goes back.
@@ -148,6 +154,6 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
   if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);
   const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const unhidden = waiting + (UNHIDDEN * exchanged) / rates.exchange + gramSeconds(problem, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  const unhidden = waiting + gramSeconds(problem, side, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
   return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
 }

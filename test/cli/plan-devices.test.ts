@@ -48,6 +48,22 @@ describe('plan --devices', () => {
     expect(rounds.flatMap(({ name, exchange }) => (exchange === undefined ? [] : [name]))).toEqual(['spread-items', 'reduce-residuals-items', 'spread-directions-items', 'reduce-products-items', 'gather-items']);
   });
 
+  it.each([['2x2x80GB', 4, 2], ['2x4x80GB', 8, 4]])('adds sums up inside sockets first where that is faster: %s', async (devices, count, each) => {
+    const reduceOf = async (...args: readonly string[]) => {
+      const plan = await planned(...hugewiki, ...args);
+      const reduce = (plan.round as { name: string; exchange: string; reasons?: string[]; work: { groups?: string[][] } }[]).find(({ name }) => name === 'reduce-items');
+      return { reduce, seconds: (plan.estimate as { exchange: number }).exchange };
+    };
+    const places = Array.from({ length: count }, (_, n) => `gpu:${n}`);
+    const sockets = await reduceOf('--devices', devices);
+    expect(sockets.reduce).toMatchObject({ work: { groups: [places.slice(0, each), places.slice(each)] }, exchange: expect.stringContaining('in two phases'), reasons: [expect.stringMatching(/^partial sums add up inside gpu:0 gpu:1.* before they cross: about [\d.]+ ms, and [\d.]+ ms in one phase$/)] });
+    const flat = await reduceOf('--devices', `${count}x80GB`);
+    expect(flat.reduce?.work.groups).toBeUndefined();
+    expect(flat.seconds).toBeLessThan(sockets.seconds);
+    const asked = await reduceOf('--devices', `${count}x80GB`, '--partition-groups', `${each},${each}`);
+    expect(asked.reduce?.work.groups).toEqual(sockets.reduce?.work.groups);
+  });
+
   it('of unequal memory go by the least', async () => {
     const places = (await planned(...hugewiki, '--devices', '80GB,20GB')).memory as Record<string, number>;
     expect(places['gpu:1']).toBeLessThan(20e9);

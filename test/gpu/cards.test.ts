@@ -38,8 +38,10 @@ describe('the cards of a machine', () => {
       'dev/nvidia0': '',
       'dev/nvidia1': '',
       [`${bus}/0000:01:00.0/vendor`]: '0x1a03\n',
+      [`${bus}/0000:06:00.0/numa_node`]: '-1\n',
+      [`${bus}/0000:87:00.0/numa_node`]: '1\n',
     });
-    expect(findCards('nvidia', 'linux', root)).toEqual([{ address: '0000:06:00.0', vendor: 'nvidia' }, { address: '0000:87:00.0', vendor: 'nvidia' }]);
+    expect(findCards('nvidia', 'linux', root)).toEqual([{ address: '0000:06:00.0', vendor: 'nvidia' }, { address: '0000:87:00.0', vendor: 'nvidia', socket: 1 }]);
   });
 
   it('are of one vendor, and of drivers with render nodes too', () => {

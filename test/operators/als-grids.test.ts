@@ -64,11 +64,35 @@ describe('grids of ALS on several devices', () => {
   });
 });
 
+describe('sums that add up inside groups of devices first', () => {
+  it.each(['2,2', '1,3'])('give the same model: groups of %s', async (partitionGroups) => {
+    await using four = await Session.create({ device: 'cpu', workers: 2, fakeDevices: 4 });
+    const parts = { partitionUsers: '4,4', partitionItems: '4,4', partitionGroups };
+    for (const options of [{}, { implicitPrefs: true }, { solver: 'cg' as const, partitionSums: 'vectors' as const }]) {
+      const expected = errorsOf(await fit(session, { solver: 'cholesky', ...options, partitionSums: 'auto' }));
+      const model = await fit(four, { ...options, ...parts });
+      errorsOf(model).forEach((value, at) => expect({ options, difference: Math.abs(value - expected[at]) < 1e-4 ? 0 : value - expected[at] }).toEqual({ options, difference: 0 }));
+      const reduce = stageNamed(model.training!.plan, 'partitionSums' in options ? 'reduce-products-items' : 'reduce-items');
+      expect(reduce.exchange).toContain('reduce-scatter in two phases');
+    }
+  });
+
+  it('are those of as many devices', async () => {
+    const parts = { partitionUsers: '2,2', partitionItems: '2,2' };
+    await expect(fit(session, { ...parts, partitionGroups: '1,1' })).rejects.toThrow('partitionGroups 1,1 has 2 devices in 2 groups, and 1 device computes');
+    await using three = await Session.create({ device: 'cpu', workers: 2, fakeDevices: 3 });
+    await expect(fit(three, { ...parts, partitionGroups: '2,2' })).rejects.toThrow('partitionGroups 2,2 has 4 devices in 2 groups, and 3 devices compute');
+  });
+});
+
 describe('partitions that no plan can have', () => {
-  it.each([
+  it.each<[AlsOptions, string]>([
     [{ partitionUsers: '2' }, 'partitionUsers must be two whole numbers from 1 on, p,q, got "2"'],
     [{ partitionItems: '0,2' }, 'partitionItems must be two whole numbers from 1 on'],
     [{ partitionUsers: '3,2', partitionItems: '1,2' }, 'partitionUsers 3,2 has 3 vertical parts, but the items are solved in 2'],
+    [{ partitionGroups: '2,0' }, 'partitionGroups must be whole numbers from 1 on, got "2,0"'],
+    [{ partitionGroups: '2,2', partitionUsers: '1,4', partitionItems: '1,4' }, 'partitionGroups 2,2 acts where a side is solved from vertical parts, and both partitions have 1'],
+    [{ partitionSums: 'vectors', nonnegative: true }, 'partitionSums vectors cannot act with exact solves'],
     [{ partitionUsers: '2,2', implicitPrefs: true, earlyStop: 1, earlyStopMetric: 'ndcg@10' }, 'partitionUsers cannot cut the items into vertical parts with earlyStopMetric, which ranks all items of implicit data at once'],
   ])('are refused: %j', (options, message) => {
     expect(() => new ALS(options)).toThrow(message);

@@ -1,4 +1,3 @@
-import { formatBytes } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { Place } from '../../../engine/plan/place.ts';
 import type { DataPart, DataSet, DataUses, Stage } from '../../../engine/plan/stages.ts';
@@ -8,6 +7,7 @@ import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { otherSide, type Side, verticalParts } from './grid.ts';
 import { heldBy, kernelOf, measuredOf, pipelineName, regularizationOf, stepsTaken } from './half-iteration.ts';
+import { reduceStage } from './reduce.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The places that hold parts of the fixed side while a side is solved. */
@@ -64,7 +64,7 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
       reasons: [`p = ${p}: each part of the fixed side adds its ratings to the normal equations of its rows`, ...(choice === undefined ? [] : [choice.reason])],
     },
   ];
-  if (reduces) stages.push({ name: `reduce-${side}`, at: partPlaces(problem, side), work: { kind: 'exchange', how: 'reduce-scatter', data: [collected], to: [solved.equations] }, exchange: `reduce-scatter: ${formatBytes((sharing - 1) * bytes)} down and up` });
+  if (reduces) stages.push(reduceStage(problem, side, { name: `reduce-${side}`, data: collected, to: solved.equations, bytes, sharing }));
   stages.push({
     name: `update-${side}`,
     at: partPlaces(problem, side),

@@ -46,14 +46,15 @@ export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean
   return devices > 1 && q > devices && fixed === 'whole' && factors === 'device';
 }
 
-/** True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all in float32. */
+/** True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all in float32: users are gathered in float16. */
 export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
-  return grid[side].fixed === 'parts' || devices > 1;
+  return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
 }
 
 /** True where the grid has the parts that parameters ask for. */
 export function suits(grid: AlsGrid, asked: Asked): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
+  if (asked.groups !== undefined && inBlocks.length === 0) return false;
   if (asked.sums !== undefined && (inBlocks.length === 0 || inBlocks.some((side) => sumsOf(grid, side) !== asked.sums))) return false;
   return sides.every((side) => {
     const one = asked[side];

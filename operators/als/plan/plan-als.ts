@@ -13,7 +13,7 @@ import { spreadGrid } from '../../planner/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
-import { type Asked, askedPartitions, requireRowsForParts } from '../partitions.ts';
+import { type Asked, askedPartitions, requireGroupsOf, requireRowsForParts } from '../partitions.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
 import { type AlsGrid, type Side, sides, suits, verticalParts } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
@@ -39,6 +39,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
   requireRowsForParts(asked, problem.rows);
+  requireGroupsOf(asked, problem.compute.length);
   if (asked.sums === 'vectors' && problem.solver.cgBelow < ALL_ROWS) throw new UsageError(`partitionSums vectors needs conjugate gradients for all rows, and the solver is ${problem.solver.kernel}`, { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' });
   const rejected: RejectedPlan[] = [];
   const ways = usualWays(problem, asked, (compute) => alsProblem(profile, params, { ...devices, compute }, choices, options)).filter((way) => blockShare(way.problem) <= 1);

@@ -8,6 +8,7 @@ import { implicitWeights } from '../implicit/weights.ts';
 import { sharers } from './equations.ts';
 import { otherSide, type Side, verticalParts } from './grid.ts';
 import { pipelineName, regularizationOf, stepsTaken } from './half-iteration.ts';
+import { reduceStage } from './reduce.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The names of the data sets of a side that is solved by vectors. `all...`: at each place of the fixed side, where there are several devices. */
@@ -58,7 +59,7 @@ export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
   const overRows = (name: string, kernel: string, uses: DataUses): Stage => ({ name, at: owners, work: { kind: 'tasks', tasks: [{ kernel, uses, params: { rank: f, ...regularization } satisfies JsonObject }] }, kernel, tasks: device.wholePasses ? 1 : tasksOfPart(problem, side) });
   const allocate = (name: string, data: string): Stage => ({ name, at: problem.places, work: { kind: 'allocate', data: [data] } });
   const spread = (name: string, data: string): Stage[] => (several ? [{ name, at: owners, work: { kind: 'exchange', how: 'spread', data: [data], to: [names.allDirections] }, exchange: `spread: ${formatBytes(vector)} down, ${formatBytes((sharing - 1) * vector)} up` }] : []);
-  const reduce = (name: string, data: string, to: string, bytes: number): Stage[] => (several ? [{ name, at: owners, work: { kind: 'exchange', how: 'reduce-scatter', data: [data], to: [to] }, exchange: `reduce-scatter: ${formatBytes((sharing - 1) * bytes)} down and up` }] : []);
+  const reduce = (name: string, data: string, to: string, bytes: number): Stage[] => (several ? [reduceStage(problem, side, { name, data, to, bytes, sharing })] : []);
   const residuals: DataUses = { block: solved.ratings, fixed: `${fixed.factors}@column`, ...(fixed.bias ? { fixedBias: `${fixed.bias}@column` } : {}), previous: several ? `${names.allDirections}@last` : `${solved.factors}@old`, gradients: collected.gradients };
   const begin: Stage[] = [
     ...spread(`spread-${side}`, solved.factors),
