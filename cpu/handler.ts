@@ -16,8 +16,11 @@ export interface MatrixView {
 /** The stride of a row of factors is a multiple of so many elements: 32 bytes. */
 export const STRIDE_STEP = 8;
 
-/** Bytes of WebAssembly memory that a running task has for itself; its contents on entry are undefined. */
-export const SCRATCH_BYTES = 8 << 20;
+/**
+ * Bytes of WebAssembly memory that a running task has for itself; its contents on entry are undefined. The packed panels of a row of
+ * 62,000 ratings fit at rank 128. Tasks touch no more of it than they need.
+ */
+export const SCRATCH_BYTES = 16 << 20;
 
 /** The kernels of a CPU. */
 export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'compile-update' | 'sgd-tiles' | 'sgd-waves' | 'read-ratings' | 'read-rows'> {

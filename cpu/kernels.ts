@@ -53,7 +53,7 @@ export interface Kernels extends SearchKernels, VectorKernels {
   solveFormed(matrix: number, size: number, b: number, x: number, steps: number, work: number, objective: number): void;
   /**
    * CG without A over count > 0 ratings; the panels of the first `kept` (a positive multiple of 8) are kept between passes.
-   * panels: `size` bytes for each of min(kept, count rounded up to 8), 16 * size more when count > kept; work: 3 * size + 128 bytes.
+   * panels: `size` bytes for each of min(kept, count rounded up to 8), and 8 * size more; work: 3 * size + 128 bytes.
    * sums: 0, or where Σ θ goes for a row's bias, of which `weight` is c and `total` is t. With `settles` 1 where the residual is as small as
    * exact solves leave it, else 0.
    */

@@ -22,7 +22,7 @@
  */
 import { addDiagonal, addNormalEquations, definiteShift } from './normal-equations';
 import { solveCholesky } from './solve/cholesky';
-import { lower, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { behindPanels, lower, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { PANEL } from './solve/panels';
@@ -55,10 +55,10 @@ export function objectiveOf(workspace: usize, size: usize): usize {
   return sumsOf(workspace, size) - size;
 }
 
-/** Number of ratings whose panels can be kept, besides two panels for the others. */
+/** Number of ratings whose panels can be kept, besides one panel of θ as it is. */
 @inline
-export function panelCapacity(workspaceBytes: usize, size: usize): i32 {
-  return <i32>((workspaceBytes - gatheredOf(0, size)) / (size << 3) - 2) * PANEL;
+export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool): i32 {
+  return <i32>((workspaceBytes - gatheredOf(0, size) - (size << 3)) / behindPanels(0, size, PANEL, packed)) * PANEL;
 }
 
 /**
@@ -163,7 +163,7 @@ function updateRow(
   const weight: f32 = bias ? n + ownShift : 0;
   const total: f32 = bias ? <f32>sumOf(values, count) : 0;
   if (!exact) {
-    const kept = panelCapacity(workspaceBytes, size);
+    const kept = panelCapacity(workspaceBytes, size, packs(size, count, steps, settles));
     if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
       const sums: usize = bias ? sumsOf(workspace, size) : 0;

@@ -1,5 +1,8 @@
 import { mix32 } from '../../engine/random.ts';
-import { SCRATCH_BYTES, type TaskHandler } from '../handler.ts';
+import type { TaskHandler } from '../handler.ts';
+
+/** Bytes of scratch for the keys and rows of a chunk. */
+const CHUNK_BYTES = 4 << 20;
 
 /** Bytes of the kernel's work for each element of a row. */
 const WORK_BYTES = 12;
@@ -15,8 +18,7 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
   const stride = matrix?.stride ?? (host?.length ?? 0) / Math.max(1, rows);
   const { buffer } = scope.memory;
   const lowAt = scope.scratch + WORK_BYTES * (rank + 4 - (rank % 4));
-  // Keys, and rows on their way to host memory, share what is left of the scratch.
-  const chunk = Math.floor((scope.scratch + SCRATCH_BYTES - lowAt) / (8 + 4 * stride));
+  const chunk = Math.floor(CHUNK_BYTES / (8 + 4 * stride));
   const [highAt, rowsAt] = [lowAt + 4 * chunk, lowAt + 8 * chunk];
   // Two words of the seed: for each seed the 64-bit key of a row is another one, and rows stay distinct.
   const [seedLow, seedHigh] = [mix32(seed, 1), mix32(seed, 2)];

@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
-import { type MatrixView, SCRATCH_BYTES, type TaskHandler, type TaskScope } from '../handler.ts';
+import { type MatrixView, type TaskHandler, type TaskScope } from '../handler.ts';
 
 /** Rows that share one pass over the columns, and columns of a tile: what one call of the kernel looks at. */
 const GROUP_ROWS = 512;
@@ -8,7 +8,7 @@ const TILE_COLUMNS = 1_024;
 const MASK_BYTES = (TILE_COLUMNS / 8) * GROUP_ROWS;
 
 /** Bytes of scratch for the lists of a group's rows; the rest holds panels, thresholds and the mask. */
-const LIST_BYTES = SCRATCH_BYTES / 2;
+const LIST_BYTES = 4 << 20;
 const LARGEST_N = LIST_BYTES / 8;
 
 /** See `top-n` of KernelTasks. */

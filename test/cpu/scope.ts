@@ -14,8 +14,9 @@ export class TestMemory {
   readonly scratch: number;
   #next: number;
 
-  constructor(build: KernelBuild, megabytes = 32) {
-    this.memory = new WebAssembly.Memory({ initial: megabytes * 16, maximum: 65_536, shared: true });
+  /** `megabytes`: beside the scratch. */
+  constructor(build: KernelBuild, megabytes = 24) {
+    this.memory = new WebAssembly.Memory({ initial: (SCRATCH_BYTES >> 16) + megabytes * 16, maximum: 65_536, shared: true });
     this.kernels = loadKernels(this.memory, compileKernels(build));
     this.scratch = 65_536;
     this.#next = this.scratch + SCRATCH_BYTES;

@@ -98,6 +98,6 @@ describe.each(builds)('a search with %s', (build) => {
 
   it('refuses lists that do not fit', () => {
     const { find } = prepared(build, vectorsOf('gaussian', 10, 4, 1), 10, 4);
-    expect(() => find(new Float32Array(4), 5, Array.from({ length: 2_200_000 }, () => 1))).toThrow(/lists of 2200000 items are too long/);
+    expect(() => find(new Float32Array(4), 5, Array.from({ length: 4_300_000 }, () => 1))).toThrow(/lists of 4300000 items are too long/);
   });
 });

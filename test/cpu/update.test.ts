@@ -111,14 +111,14 @@ describe.each(builds)('update with %s', (build) => {
   });
 
   it('gathers rows beyond its workspace in every pass', () => {
-    // Rank 512: the panels of some 3,000 ratings fit.
+    // Rank 128: the packed panels of some 62,800 ratings fit.
     const memory = new TestMemory(build);
-    const theta = memory.matrix(200, 512, 1);
-    const block = ratingBlock([3500], theta.rows, 2);
-    const factors = memory.matrix(1, 512, 3);
+    const theta = memory.matrix(200, 128, 1);
+    const block = ratingBlock([64_000], theta.rows, 2);
+    const factors = memory.matrix(1, 128, 3);
     const start = Float64Array.from(memory.values(factors));
     run(memory, block, theta, factors, 0.1, cg(3));
-    const twin = updateRow(memory.values(theta), 512, 512, rowOf(block, 0), 0.1, false, start, 3);
+    const twin = updateRow(memory.values(theta), 128, 128, rowOf(block, 0), 0.1, false, start, 3);
     expect(relativeDistance(memory.values(factors), twin!)).toBeLessThan(1e-4);
   });
 

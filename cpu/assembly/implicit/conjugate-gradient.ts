@@ -7,8 +7,10 @@
  *
  * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
  */
-import { advance, enoughOf, isSettled, lower, turn } from '../solve/conjugate-gradient';
+import { advance, behindPanels, enoughOf, isSettled, lower, packs, turn } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
+import { NO_PANELS, PACKED_PANELS, PANELS } from '../solve/gather-panels';
+import { multiplyPackedPanels } from '../solve/packed-panels';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
 import { addMultiple, clear, copy, dot } from '../vectors';
 import { multiplyGram } from './multiply-gram';
@@ -46,7 +48,8 @@ export function solveImplicit(
   const q = p + size;
   const factors = q + size;
   const products = factors + 32;
-  const spare = panels + <usize>kept * size;
+  const packed = packs(size, count, steps, settles);
+  const spare = behindPanels(panels, size, kept, packed);
   const at = <usize>kept << 2;
   v128.store(products, f32x4.splat(0));
   if (anchored) {
@@ -55,8 +58,8 @@ export function solveImplicit(
     multiplyGram(gram, size, x, r);
     addShift(r, -1, shift, x, size);
   }
-  gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, true, x, r, factors);
-  if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, spare, false, x, r, factors);
+  gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, r, factors);
+  if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, 0, NO_PANELS, spare, x, r, factors);
   const along = sumLanes(v128.load(products));
   store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
   const squares = dot(x, x, size);
@@ -70,8 +73,10 @@ export function solveImplicit(
   for (let step = 0; step < full; step++) {
     multiplyGram(gram, size, p, q);
     addShift(q, 1, shift, p, size);
-    multiplyWeightedPanels(panels, size, weights, min(kept, count), (step & 1) == 0, p, q, factors);
-    if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, spare, false, p, q, factors);
+    const backward = (step & 1) == 0;
+    if (packed) multiplyPackedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
+    else multiplyWeightedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
+    if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, 0, NO_PANELS, spare, p, q, factors);
     const curvature = dot(p, q, size);
     const next = advance(rho / curvature, p, q, x, r, size);
     lower(objective, rho, curvature);
@@ -82,7 +87,7 @@ export function solveImplicit(
   if (settles || steps == 0) return false;
   // The last step needs pᵀA p, and leaves no residual.
   v128.store(products, f32x4.splat(0));
-  addPanelsCurvature(panels, size, weights, min(kept, count), (steps & 1) == 1, p, factors, products);
+  addPanelsCurvature(panels, size, weights, min(kept, count), packed, (steps & 1) == 1, p, factors, products);
   if (kept < count) addGatheredCurvature(theta, size, indices + at, weights + at, count - kept, spare, p, factors, products);
   const curvature = symmetricCurvature(gram, size, p) + shift * dot(p, p, size) + sumLanes(v128.load(products));
   addMultiple(x, rho / curvature, p, size);

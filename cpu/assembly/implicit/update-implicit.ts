@@ -4,7 +4,7 @@
  */
 import { addDiagonal, definiteShift } from '../normal-equations';
 import { factor, solveCholesky } from '../solve/cholesky';
-import { solveFormed } from '../solve/conjugate-gradient';
+import { packs, solveFormed } from '../solve/conjugate-gradient';
 import { solveNonnegative } from '../solve/nonnegative';
 import { gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
 import { VECTOR } from '../simd';
@@ -102,7 +102,6 @@ export function updateRowsImplicit(
   let badRow = -1;
   let sum = load<f64>(objective);
   const origin = load<i32>(offsets);
-  const kept = panelCapacity(workspaceBytes, size);
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
   for (let row = 0; row < rows; row++) {
@@ -111,6 +110,7 @@ export function updateRowsImplicit(
     const at = (<usize>(start - origin)) << 2;
     const shift = load<f32>(shifts);
     const method = nonnegative ? NONNEGATIVE : <i32>(count >= cgBelow);
+    const kept = panelCapacity(workspaceBytes, size, packs(size, count, steps, settles));
     let solved = true;
     let settled = false;
     if (count == 0) {

@@ -1,17 +1,11 @@
 /** The products of solve/panels.ts with a weight for each rating: y += Θᵀ W Θ p. Lists of weights end in eight zeros. */
-import { gatherAndMultiplyPanel, touchRows } from '../solve/gather-panels';
+import { gatherAndMultiplyPanel, PACKED_PANELS, PANELS, touchRows } from '../solve/gather-panels';
+import { addAndPack, halfWords, weigh } from '../solve/packed-panels';
 import { addPanel, multiplyPanel, PANEL } from '../solve/panels';
 import { multiplyAdd } from '../simd';
 
 /** Bytes of the weights of a panel. */
 const STEP: usize = 32;
-
-/** factors[k] *= weights[k] for the eight ratings of a panel. */
-@inline
-function weigh(weights: usize, factors: usize): void {
-  v128.store(factors, f32x4.mul(v128.load(weights), v128.load(factors)));
-  v128.store(factors, f32x4.mul(v128.load(weights, 16), v128.load(factors, 16)), 16);
-}
 
 /** factors[k] = t_k - w_k factors[k]; the 4 lanes at `products` += t_k factors[k]. */
 @inline
@@ -53,7 +47,7 @@ export function multiplyWeightedPanels(panels: usize, size: usize, weights: usiz
 }
 
 /**
- * The same for ratings that are gathered on the way; panels are kept or not as in gatherAndMultiply. With `targets`,
+ * The same for ratings that are gathered on the way; `left`, `panels` and `spare` as in gatherAndMultiply. With `targets`,
  * y += Σ (t - w θᵀp) θ instead, and the four lanes at factors + 32 get Σ t θᵀp added. `factors`: 96 bytes.
  */
 export function gatherAndMultiplyWeighted(
@@ -64,15 +58,17 @@ export function gatherAndMultiplyWeighted(
   weights: usize,
   count: i32,
   panels: usize,
-  keep: bool,
+  left: i32,
+  spare: usize,
   p: usize,
   y: usize,
   factors: usize,
 ): void {
-  let step = <isize>(size << 3);
-  let panel = panels;
+  const half = halfWords(factors + 80);
+  const step: usize = left == PANELS ? size << 3 : left == PACKED_PANELS ? size << 2 : 0;
   let touched: u32 = 0;
   for (; count > 0; count -= PANEL) {
+    const panel = left == PANELS ? panels : spare;
     gatherAndMultiplyPanel(theta, size, indices, count, panel, p, factors);
     if (targets) {
       subtractFromTargets(targets, weights, factors, factors + 32);
@@ -83,9 +79,9 @@ export function gatherAndMultiplyWeighted(
     weights += STEP;
     indices += 32;
     if (count >= 2 * PANEL) touched += touchRows(theta, size, indices);
-    addPanel(panel, size, factors, y);
-    panel += step;
-    if (!keep) step = -step;
+    if (left == PACKED_PANELS) addAndPack(panel, size, factors, y, panels, half);
+    else addPanel(panel, size, factors, y);
+    panels += step;
   }
   store<u32>(factors, touched);
 }

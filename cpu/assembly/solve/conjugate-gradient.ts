@@ -15,13 +15,15 @@
  *
  * The objective xᵀA x - 2 bᵀx, which x minimizes, costs a sum: it begins at -xᵀ(b + r), and each step lowers it by α ρ.
  *
- * A is applied either matrix-free through the row's panels, or as a formed matrix whose upper triangle is valid.
+ * A is applied either matrix-free through the row's panels (panels.ts, packed-panels.ts), or as a formed
+ * matrix whose upper triangle is valid.
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, clear, copy, dot, scale } from '../vectors';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from './curvature';
 import { projectOut, turnBeside } from './eliminate-bias';
-import { gatherAndMultiply } from './gather-panels';
+import { NO_PANELS, PACKED_PANELS, PANELS, gatherAndMultiply } from './gather-panels';
+import { multiplyPackedPanels } from './packed-panels';
 import { multiplyPanels } from './panels';
 
 /** Limits of ρ over ‖b‖², and over the first ρ. */
@@ -129,6 +131,24 @@ export function enoughOf(rho: f32, biasSquares: f32): f32 {
   return enough < Infinity ? enough : 0;
 }
 
+/** Bytes of a row's panels from which on they are packed: half a second-level cache, whose other half holds rows of Θ. */
+const PACKED_FROM: usize = 1 << 19;
+
+/**
+ * True where the steps take θ in 16 bits (packed-panels.ts): on long rows, in at most a quarter as many steps as there are features, which leave far
+ * more of the residual than the packing does.
+ */
+@inline
+export function packs(size: usize, count: i32, steps: i32, settles: bool): bool {
+  return !settles && <usize>steps << 4 <= size && <usize>count * size >= PACKED_FROM;
+}
+
+/** Address behind the panels of `kept` ratings. */
+@inline
+export function behindPanels(panels: usize, size: usize, kept: i32, packed: bool): usize {
+  return panels + <usize>kept * (packed ? size >> 1 : size);
+}
+
 /**
  * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over the row's ratings:
  * the first `kept` have their panels, the others are gathered in every pass, and with `sums` the bias is eliminated.
@@ -157,7 +177,8 @@ function iterate(
   const p = r + size;
   const q = p + size;
   const factors = q + size;
-  const spare = panels + <usize>kept * size;
+  const packed = packs(size, count, steps, settles);
+  const spare = behindPanels(panels, size, kept, packed);
   let rho = dot(r, r, size);
   const enough = enoughOf(rho, biasSquares);
   if (rho <= enough) return isSettled(rho, biasSquares);
@@ -169,8 +190,10 @@ function iterate(
       multiplySymmetric(matrix, size, p, q);
     } else {
       scale(q, shift, p, size);
-      multiplyPanels(panels, size, min(kept, count), (step & 1) == 0, p, q, factors);
-      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, false, p, q, factors, 0);
+      const backward = (step & 1) == 0;
+      if (packed) multiplyPackedPanels(panels, size, 0, min(kept, count), backward, p, q, factors);
+      else multiplyPanels(panels, size, min(kept, count), backward, p, q, factors);
+      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, 0, NO_PANELS, spare, p, q, factors, 0);
     }
     const curvature: f32 = sums ? projectOut(beside / weight, sums, p, q, size) : dot(p, q, size);
     // Rounding can leave none where A is all but singular: x is then as good as float32 makes it.
@@ -189,7 +212,7 @@ function iterate(
   } else {
     const sum = factors + 32;
     v128.store(sum, f32x4.splat(0));
-    addPanelsCurvature(panels, size, 0, min(kept, count), (steps & 1) == 1, p, factors, sum);
+    addPanelsCurvature(panels, size, 0, min(kept, count), packed, (steps & 1) == 1, p, factors, sum);
     if (kept < count) addGatheredCurvature(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, p, factors, sum);
     curvature = sumLanes(v128.load(sum)) + shift * dot(p, p, size);
   }
@@ -211,8 +234,9 @@ export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, step
 
 /**
  * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings. The panels of its first `kept` (a positive
- * multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up to 8), and 16 * size more when
- * count > kept. `work`: 3 * size + 128 bytes.
+ * multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up to 8), half of that where they are packed, and
+ * 8 * size more where they are or count > kept.
+ * `work`: 3 * size + 128 bytes.
  * `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t. `settles`: gives true where the steps have settled
  * the residual, which needs an x near 0 or near the solution. `objective`: where the float64 xᵀA x - 2 bᵀx goes, with a bias that of the system it is eliminated from.
  */
@@ -239,10 +263,12 @@ export function solveMatrixFree(
   v128.store(products, f32x4.splat(0));
   scale(work, -shift, x, size);
   if (sums) clear(sums, size);
-  gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, true, x, work, factors, sums);
+  const packed = packs(size, count, steps, settles);
+  const spare = behindPanels(panels, size, kept, packed);
+  gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, work, factors, sums);
   if (kept < count) {
     const at = <usize>kept << 2;
-    gatherAndMultiply(theta, size, indices + at, values + at, count - kept, panels + <usize>kept * size, false, x, work, factors, sums);
+    gatherAndMultiply(theta, size, indices + at, values + at, count - kept, 0, NO_PANELS, spare, x, work, factors, sums);
   }
   let along = sumLanes(v128.load(products));
   if (sums) {

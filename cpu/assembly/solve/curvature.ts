@@ -1,9 +1,10 @@
 /**
  * pᵀA p without A p: half the work of the product. The last step of conjugate gradients needs no more, since x += (ρ / pᵀA p) p.
- * Panels as in panels.ts; `weights`: of the ratings, ending in eight zeros, or 0 for weights of 1.
+ * `weights`: of the ratings, ending in eight zeros, or 0 for weights of 1.
  */
 import { VECTOR, multiplyAdd, sumLanes, sumLanesOfFour } from '../simd';
 import { gatherAndMultiplyPanel, touchRows } from './gather-panels';
+import { multiplyPackedPanel } from './packed-panels';
 import { PANEL, multiplyPanel } from './panels';
 
 /** The four lanes at `sum` += Σ w t². */
@@ -16,9 +17,9 @@ function addSquares(weights: usize, products: usize, sum: usize): void {
   v128.store(sum, multiplyAdd(weightedSecond, second, multiplyAdd(weightedFirst, first, v128.load(sum))));
 }
 
-/** Adds Σ w (θᵀp)² over the `count` > 0 ratings whose panels lie at `panels` to the four lanes at `sum`. Order and `products` as in multiplyPanels. */
-export function addPanelsCurvature(panels: usize, size: usize, weights: usize, count: i32, backward: bool, p: usize, products: usize, sum: usize): void {
-  let step = <isize>(size << 3);
+/** Adds Σ w (θᵀp)² over the `count` > 0 ratings whose panels, or packed ones, lie at `panels` to the four lanes at `sum`. Order and `products` as in multiplyPanels. */
+export function addPanelsCurvature(panels: usize, size: usize, weights: usize, count: i32, packed: bool, backward: bool, p: usize, products: usize, sum: usize): void {
+  let step = <isize>(packed ? size << 2 : size << 3);
   let weightStep: isize = weights ? 32 : 0;
   let left = (count - 1) / PANEL;
   if (backward) {
@@ -28,7 +29,8 @@ export function addPanelsCurvature(panels: usize, size: usize, weights: usize, c
     weightStep = -weightStep;
   }
   for (; left >= 0; left--) {
-    multiplyPanel(panels, size, p, products);
+    if (packed) multiplyPackedPanel(panels, size, p, products);
+    else multiplyPanel(panels, size, p, products);
     addSquares(weights, products, sum);
     panels += step;
     weights += weightStep;

@@ -9,7 +9,7 @@ import { sumLanes } from '../simd';
 import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
 import { advance, enoughOf, turn } from './conjugate-gradient';
 import { biasOf, projectOut } from './eliminate-bias';
-import { gatherAndMultiply } from './gather-panels';
+import { NO_PANELS, gatherAndMultiply } from './gather-panels';
 
 /** Bytes of a row's numbers from n on. */
 const TOTAL: usize = 4;
@@ -19,13 +19,13 @@ const ENOUGH: usize = 16;
 
 /**
  * y += Σ (θᵀp) θ over `count` > 0 ratings, or with `values` y += Σ (r - θᵀp) θ, and with `sums` sums += Σ θ; gives Σ r θᵀp. `weights`: 0, or those of implicit
- * data, whose targets are the values. work: 96 + 16 * size bytes.
+ * data, whose targets are the values. work: 96 + 8 * size bytes.
  */
 export function addVectorProducts(theta: usize, size: usize, indices: usize, values: usize, weights: usize, count: i32, p: usize, y: usize, sums: usize, work: usize): f32 {
   const products = work + 32;
   v128.store(products, f32x4.splat(0));
-  if (weights) gatherAndMultiplyWeighted(theta, size, indices, values, weights, count, work + 96, false, p, y, work);
-  else gatherAndMultiply(theta, size, indices, values, count, work + 96, false, p, y, work, sums);
+  if (weights) gatherAndMultiplyWeighted(theta, size, indices, values, weights, count, 0, NO_PANELS, work + 96, p, y, work);
+  else gatherAndMultiply(theta, size, indices, values, count, 0, NO_PANELS, work + 96, p, y, work, sums);
   return sumLanes(v128.load(products));
 }
 

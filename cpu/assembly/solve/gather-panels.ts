@@ -1,6 +1,12 @@
 /** Passes over rows of θ that become panels (see panels.ts) on the way. */
 import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
+import { addAndPack, addSumAndPack, halfWords } from './packed-panels';
 import { PANEL, PANEL_STEP, addPanel, addPanelAndSum, multiplyPanel } from './panels';
+
+/** The panels that a pass leaves: none, those of panels.ts, or packed ones. */
+export const NO_PANELS: i32 = 0;
+export const PANELS: i32 = 1;
+export const PACKED_PANELS: i32 = 2;
 
 /** Gathers `count` < 8 rows of θ into a panel; missing rows are zero. */
 function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel: usize): void {
@@ -22,7 +28,7 @@ function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel
 
 /**
  * Gathers `count` rows of θ into a panel, and products[k] = θ_kᵀ p for them: of eight rows each element is stored from the register in
- * which it is multiplied, in the order of multiplyPanel. `size` is a multiple of 32.
+ * which it is multiplied. Even and odd columns have chains of sums of their own. `size` is a multiple of 32.
  */
 export function gatherAndMultiplyPanel(theta: usize, size: usize, indices: usize, count: i32, panel: usize, p: usize, products: usize): void {
   if (count < PANEL) {
@@ -39,6 +45,10 @@ export function gatherAndMultiplyPanel(theta: usize, size: usize, indices: usize
     let sum1 = sum0;
     let sum2 = sum0;
     let sum3 = sum0;
+    let sum4 = sum0;
+    let sum5 = sum0;
+    let sum6 = sum0;
+    let sum7 = sum0;
     let target = panel;
     let factors = p;
     const end = p + size;
@@ -59,23 +69,23 @@ export function gatherAndMultiplyPanel(theta: usize, size: usize, indices: usize
       factor = v128.load(factors, 16);
       row = v128.load(source0, 16);
       v128.store(target, row, 128);
-      sum0 = multiplyAdd(row, factor, sum0);
+      sum4 = multiplyAdd(row, factor, sum4);
       row = v128.load(source1, 16);
       v128.store(target, row, 144);
-      sum1 = multiplyAdd(row, factor, sum1);
+      sum5 = multiplyAdd(row, factor, sum5);
       row = v128.load(source2, 16);
       v128.store(target, row, 160);
-      sum2 = multiplyAdd(row, factor, sum2);
+      sum6 = multiplyAdd(row, factor, sum6);
       row = v128.load(source3, 16);
       v128.store(target, row, 176);
-      sum3 = multiplyAdd(row, factor, sum3);
+      sum7 = multiplyAdd(row, factor, sum7);
       source0 += 2 * VECTOR;
       source1 += 2 * VECTOR;
       source2 += 2 * VECTOR;
       source3 += 2 * VECTOR;
       target += 2 * PANEL_STEP;
     }
-    v128.store(products, sumLanesOfFour(sum0, sum1, sum2, sum3));
+    v128.store(products, sumLanesOfFour(f32x4.add(sum0, sum4), f32x4.add(sum1, sum5), f32x4.add(sum2, sum6), f32x4.add(sum3, sum7)));
     products += 16;
     panel += 64;
     indices += 16;
@@ -137,8 +147,8 @@ function subtractFromRatings(values: usize, count: i32, factors: usize, products
 }
 
 /**
- * multiplyPanels for `count` > 0 ratings that are gathered on the way, and whose panels stay at `panels` when `keep` is set, or
- * else take turns in the first two. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
+ * multiplyPanels for `count` > 0 ratings that are gathered on the way. `left`: the panels that then stay at `panels`; for packed ones and for
+ * none `spare` has room for a panel. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
  * get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as well. `factors`: 96 bytes.
  * The rows of the next panel are requested before the sum over this one, which runs while they arrive.
  */
@@ -149,16 +159,18 @@ export function gatherAndMultiply(
   values: usize,
   count: i32,
   panels: usize,
-  keep: bool,
+  left: i32,
+  spare: usize,
   p: usize,
   y: usize,
   factors: usize,
   sums: usize,
 ): void {
-  let step = <isize>(size << 3);
-  let panel = panels;
+  const half = halfWords(factors + 80);
+  const step: usize = left == PANELS ? size << 3 : left == PACKED_PANELS ? size << 2 : 0;
   let touched: u32 = 0;
   for (; count > 0; count -= PANEL) {
+    const panel = left == PANELS ? panels : spare;
     gatherAndMultiplyPanel(theta, size, indices, count, panel, p, factors);
     if (values) {
       subtractFromRatings(values, count, factors, factors + 32);
@@ -166,10 +178,15 @@ export function gatherAndMultiply(
     }
     indices += 32;
     if (count >= 2 * PANEL) touched += touchRows(theta, size, indices);
-    if (sums) addPanelAndSum(panel, size, factors, y, sums);
-    else addPanel(panel, size, factors, y);
-    panel += step;
-    if (!keep) step = -step;
+    if (left == PACKED_PANELS) {
+      if (sums) addSumAndPack(panel, size, factors, y, sums, panels, half);
+      else addAndPack(panel, size, factors, y, panels, half);
+    } else if (sums) {
+      addPanelAndSum(panel, size, factors, y, sums);
+    } else {
+      addPanel(panel, size, factors, y);
+    }
+    panels += step;
   }
   store<u32>(factors, touched);
 }

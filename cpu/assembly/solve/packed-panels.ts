@@ -1,0 +1,223 @@
+/**
+ * Panels of a long row's ratings in 16 bits an element, for the directions of conjugate gradients: half the bytes of panels.ts, which each
+ * step reads again from the third-level cache or from memory. The residual of a row's x is a sum over θ itself, so the point that the steps tend to is that of float32;
+ * the rounding, 2^-8 of an element at most, is random from rating to rating and evens out over thousands of them.
+ *
+ *     packed panel:  [column / 4][rating 0..3][column % 4]      4 * size bytes
+ *
+ * A word holds an element of rating k in its upper half and the same column of rating k + 4 in its lower half, each the upper half of a
+ * float32. The word itself is taken for rating k's element, and is rounded as a whole: so unpacking is one shift for two elements.
+ */
+import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
+import { PANEL, PANEL_STEP } from './panels';
+
+/** Bytes of four columns of a packed panel. */
+const STEP: usize = PANEL_STEP / 2;
+
+/** The words for `upper` and `lower`, both rounded to the nearest. `half`: words of 0x8000. */
+@inline
+function packed(upper: v128, lower: v128, half: v128): v128 {
+  const low = i32x4.shr_u(i32x4.add(lower, half), 16);
+  return v128.shuffle<i16>(low, i32x4.add(i32x4.sub(upper, low), half), 0, 9, 2, 11, 4, 13, 6, 15);
+}
+
+/**
+ * Words of 0x8000. They come by way of memory, 4 bytes at `spare`, since a constant would be made anew at each use.
+ */
+@inline
+export function halfWords(spare: usize): v128 {
+  store<u32>(spare, 0x8000);
+  return v128.load32_splat(spare);
+}
+
+/** y += Σ_k factors[k] θ_k over the eight ratings of a panel of panels.ts, which is packed to `target` on the way. */
+export function addAndPack(panel: usize, size: usize, factors: usize, y: usize, target: usize, half: v128): void {
+  const factor0 = v128.load32_splat(factors);
+  const factor1 = v128.load32_splat(factors, 4);
+  const factor2 = v128.load32_splat(factors, 8);
+  const factor3 = v128.load32_splat(factors, 12);
+  const factor4 = v128.load32_splat(factors, 16);
+  const factor5 = v128.load32_splat(factors, 20);
+  const factor6 = v128.load32_splat(factors, 24);
+  const factor7 = v128.load32_splat(factors, 28);
+  const end = panel + (size << 3);
+  for (; panel < end; panel += PANEL_STEP) {
+    let upper = v128.load(panel);
+    let lower = v128.load(panel, 64);
+    let first = multiplyAdd(upper, factor0, v128.load(y));
+    let second = f32x4.mul(lower, factor4);
+    v128.store(target, packed(upper, lower, half));
+    upper = v128.load(panel, 16);
+    lower = v128.load(panel, 80);
+    first = multiplyAdd(upper, factor1, first);
+    second = multiplyAdd(lower, factor5, second);
+    v128.store(target, packed(upper, lower, half), 16);
+    upper = v128.load(panel, 32);
+    lower = v128.load(panel, 96);
+    first = multiplyAdd(upper, factor2, first);
+    second = multiplyAdd(lower, factor6, second);
+    v128.store(target, packed(upper, lower, half), 32);
+    upper = v128.load(panel, 48);
+    lower = v128.load(panel, 112);
+    first = multiplyAdd(upper, factor3, first);
+    second = multiplyAdd(lower, factor7, second);
+    v128.store(target, packed(upper, lower, half), 48);
+    v128.store(y, f32x4.add(first, second));
+    y += VECTOR;
+    target += STEP;
+  }
+}
+
+/** The same, and sums += Σ_k θ_k. */
+export function addSumAndPack(panel: usize, size: usize, factors: usize, y: usize, sums: usize, target: usize, half: v128): void {
+  const factor0 = v128.load32_splat(factors);
+  const factor1 = v128.load32_splat(factors, 4);
+  const factor2 = v128.load32_splat(factors, 8);
+  const factor3 = v128.load32_splat(factors, 12);
+  const factor4 = v128.load32_splat(factors, 16);
+  const factor5 = v128.load32_splat(factors, 20);
+  const factor6 = v128.load32_splat(factors, 24);
+  const factor7 = v128.load32_splat(factors, 28);
+  const end = panel + (size << 3);
+  for (; panel < end; panel += PANEL_STEP) {
+    let upper = v128.load(panel);
+    let lower = v128.load(panel, 64);
+    let first = multiplyAdd(upper, factor0, v128.load(y));
+    let second = f32x4.mul(lower, factor4);
+    let sum = f32x4.add(f32x4.add(upper, lower), v128.load(sums));
+    v128.store(target, packed(upper, lower, half));
+    upper = v128.load(panel, 16);
+    lower = v128.load(panel, 80);
+    first = multiplyAdd(upper, factor1, first);
+    second = multiplyAdd(lower, factor5, second);
+    sum = f32x4.add(f32x4.add(upper, lower), sum);
+    v128.store(target, packed(upper, lower, half), 16);
+    upper = v128.load(panel, 32);
+    lower = v128.load(panel, 96);
+    first = multiplyAdd(upper, factor2, first);
+    second = multiplyAdd(lower, factor6, second);
+    sum = f32x4.add(f32x4.add(upper, lower), sum);
+    v128.store(target, packed(upper, lower, half), 32);
+    upper = v128.load(panel, 48);
+    lower = v128.load(panel, 112);
+    first = multiplyAdd(upper, factor3, first);
+    second = multiplyAdd(lower, factor7, second);
+    sum = f32x4.add(f32x4.add(upper, lower), sum);
+    v128.store(target, packed(upper, lower, half), 48);
+    v128.store(y, f32x4.add(first, second));
+    y += VECTOR;
+    v128.store(sums, sum);
+    sums += VECTOR;
+    target += STEP;
+  }
+}
+
+/** products[k] = θ_kᵀ p for a packed panel's eight ratings. */
+export function multiplyPackedPanel(panel: usize, size: usize, p: usize, products: usize): void {
+  let sum0 = f32x4.splat(0);
+  let sum1 = sum0;
+  let sum2 = sum0;
+  let sum3 = sum0;
+  let sum4 = sum0;
+  let sum5 = sum0;
+  let sum6 = sum0;
+  let sum7 = sum0;
+  const end = panel + (size << 2);
+  for (; panel < end; panel += 2 * STEP) {
+    let factor = v128.load(p);
+    let words = v128.load(panel);
+    sum0 = multiplyAdd(words, factor, sum0);
+    sum4 = multiplyAdd(i32x4.shl(words, 16), factor, sum4);
+    words = v128.load(panel, 16);
+    sum1 = multiplyAdd(words, factor, sum1);
+    sum5 = multiplyAdd(i32x4.shl(words, 16), factor, sum5);
+    words = v128.load(panel, 32);
+    sum2 = multiplyAdd(words, factor, sum2);
+    sum6 = multiplyAdd(i32x4.shl(words, 16), factor, sum6);
+    words = v128.load(panel, 48);
+    sum3 = multiplyAdd(words, factor, sum3);
+    sum7 = multiplyAdd(i32x4.shl(words, 16), factor, sum7);
+    factor = v128.load(p, 16);
+    words = v128.load(panel, 64);
+    sum0 = multiplyAdd(words, factor, sum0);
+    sum4 = multiplyAdd(i32x4.shl(words, 16), factor, sum4);
+    words = v128.load(panel, 80);
+    sum1 = multiplyAdd(words, factor, sum1);
+    sum5 = multiplyAdd(i32x4.shl(words, 16), factor, sum5);
+    words = v128.load(panel, 96);
+    sum2 = multiplyAdd(words, factor, sum2);
+    sum6 = multiplyAdd(i32x4.shl(words, 16), factor, sum6);
+    words = v128.load(panel, 112);
+    sum3 = multiplyAdd(words, factor, sum3);
+    sum7 = multiplyAdd(i32x4.shl(words, 16), factor, sum7);
+    p += 2 * VECTOR;
+  }
+  v128.store(products, sumLanesOfFour(sum0, sum1, sum2, sum3));
+  v128.store(products, sumLanesOfFour(sum4, sum5, sum6, sum7), 16);
+}
+
+/** y += Σ_k factors[k] θ_k over a packed panel's eight ratings. */
+function addPackedPanel(panel: usize, size: usize, factors: usize, y: usize): void {
+  const factor0 = v128.load32_splat(factors);
+  const factor1 = v128.load32_splat(factors, 4);
+  const factor2 = v128.load32_splat(factors, 8);
+  const factor3 = v128.load32_splat(factors, 12);
+  const factor4 = v128.load32_splat(factors, 16);
+  const factor5 = v128.load32_splat(factors, 20);
+  const factor6 = v128.load32_splat(factors, 24);
+  const factor7 = v128.load32_splat(factors, 28);
+  const end = panel + (size << 2);
+  for (; panel < end; panel += STEP) {
+    let words = v128.load(panel);
+    let first = multiplyAdd(words, factor0, v128.load(y));
+    let second = f32x4.mul(i32x4.shl(words, 16), factor4);
+    words = v128.load(panel, 16);
+    first = multiplyAdd(words, factor1, first);
+    second = multiplyAdd(i32x4.shl(words, 16), factor5, second);
+    words = v128.load(panel, 32);
+    first = multiplyAdd(words, factor2, first);
+    second = multiplyAdd(i32x4.shl(words, 16), factor6, second);
+    words = v128.load(panel, 48);
+    first = multiplyAdd(words, factor3, first);
+    second = multiplyAdd(i32x4.shl(words, 16), factor7, second);
+    v128.store(y, f32x4.add(first, second));
+    y += VECTOR;
+  }
+}
+
+/** factors[k] *= weights[k] for the eight ratings of a panel. */
+@inline
+export function weigh(weights: usize, factors: usize): void {
+  v128.store(factors, f32x4.mul(v128.load(weights), v128.load(factors)));
+  v128.store(factors, f32x4.mul(v128.load(weights, 16), v128.load(factors, 16)), 16);
+}
+
+/**
+ * y += Θᵀ W Θ p over the `count` > 0 ratings whose packed panels lie at `panels`; `weights`: of the ratings, ending in eight zeros, or 0 for
+ * weights of 1. Order and `factors` as in multiplyPanels.
+ */
+export function multiplyPackedPanels(panels: usize, size: usize, weights: usize, count: i32, backward: bool, p: usize, y: usize, factors: usize): void {
+  let step = <isize>(size << 2);
+  let weightStep: isize = weights ? 32 : 0;
+  let left = (count - 1) / PANEL;
+  if (backward) {
+    panels += left * step;
+    weights += left * weightStep;
+    step = -step;
+    weightStep = -weightStep;
+  }
+  let other = factors + 32;
+  multiplyPackedPanel(panels, size, p, factors);
+  if (weights) weigh(weights, factors);
+  for (; left > 0; left--) {
+    weights += weightStep;
+    multiplyPackedPanel(panels + step, size, p, other);
+    if (weights) weigh(weights, other);
+    addPackedPanel(panels, size, factors, y);
+    panels += step;
+    const swap = factors;
+    factors = other;
+    other = swap;
+  }
+  addPackedPanel(panels, size, factors, y);
+}
