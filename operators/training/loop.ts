@@ -245,9 +245,9 @@ class Loop<Factors> {
     });
     using _ = this.#ctx.metrics.begin('measure');
     const results = await measuring;
-    const told = (measures: StepResults) => ran && errorsOfRound?.(measures, ran);
-    if (!brief) return withSolved(training.errors(results), told(results));
-    return told(results) ?? training.errors(await measured(false));
+    const told = ran && errorsOfRound?.(results, ran);
+    if (!brief) return withSolved(training.errors(results), told);
+    return told ?? training.errors(await measured(false));
   }
 
   /** The report with loss and training error by a pass over the ratings. */
