@@ -85,7 +85,7 @@ export type { ExecutionContext, SpillSpace } from './engine/run/context.ts';
 export type { FileMemory, InFiles, MatrixShape, Partition, PartitionRef, SharedColumn } from './engine/partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export { type Estimate, type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage, type RejectedPlan } from './engine/plan/physical-plan.ts';
-export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Work } from './engine/plan/stages.ts';
+export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Turns, Work } from './engine/plan/stages.ts';
 export type { Place } from './engine/plan/place.ts';
 export type { ByteRange, ReadSplitOptions, SourceSplit, SourceSplits, SplitEnd } from './engine/stream/split.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';

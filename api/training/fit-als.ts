@@ -228,5 +228,7 @@ async function testPairs(dataset: Dataset, input: RatingInput, { users, items }:
 }
 
 function most(counts: Int32Array): number {
-  return counts.reduce((largest, count) => Math.max(largest, count), 0);
+  let largest = 0;
+  for (let i = 0; i < counts.length; i++) if (counts[i] > largest) largest = counts[i];
+  return largest;
 }

@@ -82,10 +82,9 @@ export class SgdTraining {
     await this.#session[Symbol.asyncDispose]();
   }
 
-  /** The parameters and the schedule of a setting, with its start drawn; that of the setting before is freed. Throws where it cannot act. */
+  /** The parameters and the schedule of a setting, with its start drawn; that of the setting before is freed. Throws where it cannot act. Ratings are scaled for training without biases, so that these learn the mean too. */
   async prepare({ tile, workers, lanes, bands, ...named }: SgdSetting): Promise<SgdRun> {
     const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, biases: false, ...named });
-    if (params.biases) throw new Error('the ratings of this bench are scaled for training without biases');
     const profile = { ...this.#counts, ratings: this.data.ratings.ratings, testRatings: this.#test.ratings };
     const devices = planDevices(this.#ctx.executor);
     const chosen = scheduleOf(planSgd(profile, params, devices));

@@ -12,16 +12,21 @@ export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Ar
   const count = keyCount(column);
   const low = new Uint32Array(new SharedArrayBuffer(4 * count));
   const high = new Uint32Array(new SharedArrayBuffer(4 * count));
-  for (let i = 0; i < count; i++) {
-    if (column.type === 'int32') {
-      low[i] = column.values[i];
-      high[i] = column.values[i] >> 31;
-    } else if (column.type === 'int64') {
-      low[i] = column.halves[2 * i];
-      high[i] = column.halves[2 * i + 1];
-    } else {
-      low[i] = hashBytes(column.bytes, column.offsets[i], column.offsets[i + 1], 0);
-      high[i] = hashBytes(column.bytes, column.offsets[i], column.offsets[i + 1], 0x5bd1_e995);
+  if (column.type === 'int32') {
+    const { values } = column;
+    low.set(values.subarray(0, count));
+    for (let i = 0; i < count; i++) high[i] = values[i] >> 31;
+  } else if (column.type === 'int64') {
+    const { halves } = column;
+    for (let i = 0; i < count; i++) {
+      low[i] = halves[2 * i];
+      high[i] = halves[2 * i + 1];
+    }
+  } else {
+    const { bytes, offsets } = column;
+    for (let i = 0; i < count; i++) {
+      low[i] = hashBytes(bytes, offsets[i], offsets[i + 1], 0);
+      high[i] = hashBytes(bytes, offsets[i], offsets[i + 1], 0x5bd1_e995);
     }
   }
   return { low, high };

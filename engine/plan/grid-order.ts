@@ -1,5 +1,5 @@
 import { CounterRandom, randomOrder } from '../random.ts';
-import type { Work } from './stages.ts';
+import type { Turns, Work } from './stages.ts';
 
 /** Block (row band, column band) of the grid. */
 export interface GridBlock {
@@ -35,34 +35,37 @@ const ORDER_STREAM = 0xb10c;
 /**
  * The rows of a grid that visit a column in a round of the order `turns`, one behind the other. The columns are in as many groups as there are rows, column c in group c mod rows.
  * A row is at one group at a time, no two rows at the same, until it was at all. The group with which a row begins is drawn for each round: one that always began where it ended would visit
- * the same blocks twice in a row.
+ * the same blocks twice in a row. Rows that `stay` do so, and no column changes its row between two rounds.
  *
  *     2 rows     A B / B A     or     B A / A B
  */
-export function turnsOf(rows: number, column: number, seed: number, round: number): number[] {
+export function turnsOf(rows: number, column: number, turns: Turns, round: number): number[] {
   const group = column % rows;
-  const first = turnStart(rows, seed, round);
-  return turnSteps(rows, seed, round).map((step) => (group + 2 * rows - first - step) % rows);
+  const first = turnStart(rows, turns, round);
+  return turnSteps(rows, turns, round).map((step) => (group + 2 * rows - first - step) % rows);
 }
 
 /** Numbers of groups by which all rows go on from their first group, in the order of a round: 0 first. */
-function turnSteps(rows: number, seed: number, round: number): number[] {
+function turnSteps(rows: number, { seed, stays }: Turns, round: number): number[] {
+  if (stays) return Array.from({ length: rows }, (_, step) => step);
   return [0, ...Array.from(randomOrder(rows - 1, new CounterRandom(seed, ORDER_STREAM).derive(round).derive(0)), (step) => step + 1)];
 }
 
-function turnStart(rows: number, seed: number, round: number): number {
+function turnStart(rows: number, { seed, stays }: Turns, round: number): number {
+  // A round goes on by one group less than there are.
+  if (stays) return (rows - (round % rows)) % rows;
   return new CounterRandom(seed, ORDER_STREAM).derive(round).below(0, rows);
 }
 
-function turnBlocks(rows: number, columns: number, seed: number, round: number): GridBlock[] {
-  const random = new CounterRandom(seed, ORDER_STREAM).derive(round);
+function turnBlocks(rows: number, columns: number, turns: Turns, round: number): GridBlock[] {
+  const random = new CounterRandom(turns.seed, ORDER_STREAM).derive(round);
   const groups = Array.from({ length: rows }, (_, group) => {
     const size = Math.max(0, Math.ceil((columns - group) / rows));
     return Array.from(randomOrder(size, random.derive(1 + group)), (place) => group + rows * place);
   });
-  const first = turnStart(rows, seed, round);
+  const first = turnStart(rows, turns, round);
   // Rows visit a group's columns in the same order, so that those which come first are sent on first.
-  return turnSteps(rows, seed, round).flatMap((step) =>
+  return turnSteps(rows, turns, round).flatMap((step) =>
     Array.from({ length: Math.ceil(columns / rows) }, (_, slot) =>
       Array.from({ length: rows }, (_, row) => ({ row, column: groups[(row + first + step) % rows][slot] })).filter(({ column }) => column !== undefined),
     ).flat(),
@@ -70,9 +73,10 @@ function turnBlocks(rows: number, columns: number, seed: number, round: number):
 }
 
 /** The blocks of a grid in the order of a stage's work; see Work. */
-export function gridOrder(order: Extract<Work, { readonly kind: 'blocks' }>['order'], { rows, columns }: { readonly rows: number; readonly columns: number }, seed: number, round: number): GridBlock[] {
+export function gridOrder(order: Extract<Work, { readonly kind: 'blocks' }>['order'], { rows, columns }: { readonly rows: number; readonly columns: number }, turns: Turns, round: number): GridBlock[] {
+  const { seed } = turns;
   if (order === 'latin') return blockWaves(rows, columns, new CounterRandom(seed, ORDER_STREAM).derive(round)).flat();
-  if (order === 'turns') return turnBlocks(rows, columns, seed, round);
+  if (order === 'turns') return turnBlocks(rows, columns, turns, round);
   if (order === 'rows') return Array.from({ length: rows * columns }, (_, k) => ({ row: Math.floor(k / columns), column: k % columns }));
   return Array.from({ length: rows * columns }, (_, k) => ({ row: k % rows, column: (Math.floor(k / rows) + (k % rows)) % columns }));
 }

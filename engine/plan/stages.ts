@@ -7,6 +7,13 @@ export interface RowRange {
   readonly to: number;
 }
 
+/** What determines the order `turns`: see turnsOf. */
+export interface Turns {
+  readonly seed: number;
+  /** True where a row begins a round with the group of columns with which it ended the one before; else that is drawn. */
+  readonly stays?: boolean;
+}
+
 /** A part of a data set: rows that lie together, at one or several places. */
 export interface DataPart {
   readonly rows: number;
@@ -42,7 +49,7 @@ export interface DataSet {
    * Of parts with several places in the order of a grid's rows: stages of the order `turns` and this seed step a part at one place after the other, and only the place that
    * stepped it last, and the one that it was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
    */
-  readonly turns?: { readonly seed: number };
+  readonly turns?: Turns;
   /** True for a copy made from other data sets in each round: only its newest version is needed. */
   readonly derived?: boolean;
 }
@@ -95,7 +102,7 @@ export interface TaskPlan {
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
-  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated' | 'rows' | 'turns'; readonly seed: number; readonly grid: BlockGrid; readonly passes?: readonly string[] }
+  | ({ readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated' | 'rows' | 'turns'; readonly grid: BlockGrid; readonly passes?: readonly string[] } & Turns)
   | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
   | { readonly kind: 'exchange'; readonly how: 'share'; readonly data: readonly string[] }
   | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }

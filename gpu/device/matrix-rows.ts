@@ -3,10 +3,13 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import { STAGING_BYTES } from '../webgpu/staging.ts';
 import type { DeviceMatrix } from './resources.ts';
 
+/** Rows whose copy takes tens of milliseconds: the first iteration follows that of a start. */
+const LONG_BYTES = 1 << 28;
+
 /** Copies rows to a matrix whose padding is 0: without padding, or as they lie there. */
 export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
   const { rows, columns, stride, values } = matrix;
-  if (source.length === rows * stride) return gpu.upload(values, source);
+  if (source.length === rows * stride) return source.byteLength < LONG_BYTES ? gpu.upload(values, source) : gpu.keepAwake(gpu.upload(values, source));
   const step = Math.floor(STAGING_BYTES / (4 * stride));
   for (let from = 0; from < rows; from += step) {
     const count = Math.min(step, rows - from);

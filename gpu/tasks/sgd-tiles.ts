@@ -17,7 +17,8 @@ export const sgdTiles: GpuTaskHandler<'sgd-tiles'> = async (scope) => {
   await begin(scope, pass, factors, scope.matrix('sourceRows'), scope.matrix('sourceColumns'));
   if (adaptive) copySums(scope);
   const { starts, ratings, columns } = lists;
-  const batches = tileBatches(lists.largest, params);
+  const rowBytes = factors.rows.rows * factors.rows.stride * (precision === 'f16' ? 2 : 4);
+  const batches = tileBatches(lists.largest, rowBytes, params);
   const order = { batches, ...batchOrder(batches, seed, epoch) };
   pass.dispatch(kernel, { starts, ratings, columns, ...factors.bindings }, { tiles, rate, row_lambda: rowLambda, column_lambda: columnLambda, level, ...order }, tiles);
   await end(scope, pass, factors);

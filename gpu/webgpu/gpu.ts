@@ -160,7 +160,7 @@ export class Gpu {
     let compiled = this.#kernels.get(label);
     if (compiled === undefined) {
       const compiling = this.journal.during('compiling', label, this.#compile(kernel as unknown as KernelDescriptor, params, label));
-      compiled = kernel.name === spinKernel.name || this.info.software ? compiling : keepBusy(compiling, () => this.#spin());
+      compiled = kernel.name === spinKernel.name ? compiling : this.keepAwake(compiling);
       this.#kernels.set(label, compiled);
     }
     return compiled;
@@ -186,6 +186,11 @@ export class Gpu {
       this.requireDevice(label);
       throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
+  }
+
+  /** Waits for `work` in which the GPU computes nothing; see keepBusy. */
+  keepAwake<Result>(work: Promise<Result>): Promise<Result> {
+    return this.info.software ? work : keepBusy(work, () => this.#spin());
   }
 
   /** Gives the GPU some milliseconds of work, on a large one. */
@@ -236,7 +241,7 @@ export class Gpu {
 }
 
 /**
- * Waits for `work` of the host, such as compiling kernels, and calls `spin` meanwhile: an idle card clocks down to a fifth and
+ * Waits for `work` of the host, such as compiling kernels or sending the rows of a start, and calls `spin` meanwhile: an idle card clocks down to a fifth and
  * takes tenths of a second to come back, which would slow the first iterations.
  */
 async function keepBusy<Result>(work: Promise<Result>, spin: () => Promise<void>): Promise<Result> {

@@ -1,6 +1,6 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
 import { gradientColumns } from '../tasks/vector-tasks.ts';
-import { type AlsGrid, isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
+import { type AlsGrid, hasGramOfParts, isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
 import { type AlsProblem, isHalfOnly } from '../als/plan/problem.ts';
 import { reduceWay, spreadSeconds } from './groups.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from './device-rates.ts';
@@ -18,9 +18,9 @@ export interface IterationCost {
 
 /**
  * Seconds of a part that is reduced, or of one whose directions go out and whose products come back, in those of a part that goes or comes. Fitted to iterations by 2, 4 and 8 parts on two H200s
- * (docs/measured/performance.md, Vertical parts on two cards).
+ * (docs/measured/performance.md, Vertical parts on two cards: sums of equations and of vectors).
  */
-const REDUCED = 2;
+const REDUCED = 6;
 const STEPPED = 4;
 
 /** Kernels of implicit ALS on a GPU beside those of explicit: weights of ratings, and a Gram matrix in each row's system. Measured at rank 128 on one H200. */
@@ -28,9 +28,9 @@ const IMPLICIT = 1.13;
 
 /**
  * Seconds of a part's Gram matrix, in those of a part that goes or comes: it is fetched, put at the other devices and added there after the part is solved, and the other side's kernels wait for the sum of
- * all. Fitted to the time of an iteration with eight parts on two H200s.
+ * all. Fitted to the time of an iteration with three parts of users on two H200s.
  */
-const GRAM = 1.4;
+const GRAM = 2.3;
 
 type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'> & { readonly grid: AlsGrid };
 
@@ -94,8 +94,8 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
 }
 
 /** The seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts, beside all other work. */
-export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver }: Costed, q: number): number {
-  return implicitPrefs && devices > 1 && device.ownMemory ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
+export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed, side: Side, q: number): number {
+  return implicitPrefs && devices > 1 && device.ownMemory && hasGramOfParts(grid, side, devices) ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
 }
 
 /** Passes over a row's vectors in a step: of the products that come together, and of x, r, p and their sums. */
@@ -154,6 +154,6 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
   if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);
   const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const unhidden = waiting + gramSeconds(problem, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  const unhidden = waiting + gramSeconds(problem, side, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
   return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
 }

@@ -31,7 +31,7 @@ export function spreadGrid(problem: AlsProblem): AlsGrid {
     const ways = cuts.flatMap((cut) => {
       const pipelined = pipelinedOf({ ...problem, grid: { ...grid, [side]: cut } }, side, 1 / total);
       if (pipelined === undefined || cut.q >= problem.rows[side]) return [];
-      return Array.from({ length: 1 + MOST / STEP }, (_, at) => ({ cut, common: (at * STEP) / 100, seconds: pipelineSeconds(pipelined, (at * STEP) / 100) * (at === 0 ? 1 : 1 + COSTS) + gramSeconds(problem, cut.q + (at === 0 ? 0 : 1)) }));
+      return Array.from({ length: 1 + MOST / STEP }, (_, at) => ({ cut, common: (at * STEP) / 100, seconds: pipelineSeconds(pipelined, (at * STEP) / 100) * (at === 0 ? 1 : 1 + COSTS) + gramSeconds(problem, side, cut.q + (at === 0 ? 0 : 1)) }));
     });
     const best = ways.reduce((least, way) => (way.seconds < least.seconds ? way : least), { cut: even, common: 0, seconds: Infinity });
     return best.common === 0 ? best.cut : { ...best.cut, q: best.cut.q + 1, common: best.common };

@@ -38,7 +38,7 @@ export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule
   const rowParts = bands.map((rows, r): DataPart => ({ rows, at: [stays.rows ? placeOf(r) : HOST] }));
   const columnPlaces = stays.columns ? compute.map(({ place }) => place) : [HOST];
   const columnParts = Array.from({ length: segments }, (): DataPart => ({ rows: width, at: columnPlaces }));
-  const turns = columnPlaces.length > 1 ? { turns: { seed } } : {};
+  const turns = columnPlaces.length > 1 ? { turns: { seed, ...(deviceBlocks?.stays ? { stays: true } : {}) } } : {};
   const half = schedule.precision === 'f16' ? { half: true } : {};
   const matrix = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: features, contents: 'any', by, ...half, ...(by === 'column' ? turns : {}), parts });
   const sums = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: 1, packed: true, by, ...(by === 'column' ? turns : {}), parts });

@@ -105,7 +105,7 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
     const first = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' && stays.rows ? [] : [{ ...task, uses: { factors: `${side}s@here`, ...(adaptive ? { sums: `${side}-sums@here` } : {}) }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: side === 'row' ? 'rowCount' : 'width' }, stage: `shrink-${side}s`, once: side }]));
     // What lies in host memory is copied as it comes.
     const copied = both.filter((name) => (name.startsWith('row') ? stays.rows : stays.columns));
-    const order = deviceBlocks.resident && deviceBlocks.bandsADevice === undefined ? ({ order: 'turns', passes: rowBands > 1 ? both.filter((name) => name.startsWith('column')) : [] } as const) : ({ order: 'latin' } as const);
+    const order = deviceBlocks.resident && deviceBlocks.bandsADevice === undefined ? ({ order: 'turns', ...(deviceBlocks.stays ? { stays: true } : {}), passes: rowBands > 1 ? both.filter((name) => name.startsWith('column')) : [] } as const) : ({ order: 'latin' } as const);
     return [...copies(copied), ...shrinkStages.filter(({ name }) => name === 'shrink-rows' && stays.rows), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', ...order, seed, grid, tasks: [...first, ...steps] } }];
   }
   // A kernel that steps from one version to the next steps in place where its factors were shrunk.

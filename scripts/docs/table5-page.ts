@@ -83,6 +83,6 @@ On one H200 at f = 100, by the commands of [performance.md](performance.md); eac
 |---|---|---|
 | Netflix | 31.1 ms | 27 ms |
 | Hugewiki, a quarter of its users and ratings | 0.26 s | 0.28 s |
-| Hugewiki's users, items and ratings | 1.07 s | 1.03 s |
+| Hugewiki's users, items and ratings | 1.26 s | 1.11 s |
 `;
 }

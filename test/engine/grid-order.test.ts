@@ -41,12 +41,12 @@ describe('the waves of a grid', () => {
 describe('the order by turns', () => {
   const grids = [[1, 4], [2, 8], [2, 3], [3, 7], [4, 16], [5, 2]] as const;
 
-  it.each(grids)('visits each block of %i x %i once, a column by one row at a time', (rows, columns) => {
+  it.each(grids.flatMap(([rows, columns]) => [false, true].map((stays) => ({ rows, columns, turns: { seed: 7, stays } }))))('visits each block once, a column by one row at a time: %j', ({ rows, columns, turns }) => {
     for (let round = 1; round <= 6; round++) {
-      const order = gridOrder('turns', { rows, columns }, 7, round);
+      const order = gridOrder('turns', { rows, columns }, turns, round);
       expect(new Set(order.map(({ row, column }) => row * columns + column)).size).toBe(rows * columns);
       expect(order).toHaveLength(rows * columns);
-      for (let column = 0; column < columns; column++) expect(order.filter((block) => block.column === column).map(({ row }) => row)).toEqual(turnsOf(rows, column, 7, round));
+      for (let column = 0; column < columns; column++) expect(order.filter((block) => block.column === column).map(({ row }) => row)).toEqual(turnsOf(rows, column, turns, round));
       // Rows go on together: at most one group apart at a time.
       const groups = order.map(({ row, column }) => [row, column % rows] as const);
       for (let row = 0; row < rows; row++) {
@@ -56,8 +56,13 @@ describe('the order by turns', () => {
     }
   });
 
+  it.each(grids)('of rows that stay begins with the columns with which each row ended: %i x %i', (rows, columns) => {
+    const turns = { seed: 7, stays: true };
+    for (let round = 1; round <= 6; round++) for (let column = 0; column < columns; column++) expect(turnsOf(rows, column, turns, round + 1)[0]).toBe(turnsOf(rows, column, turns, round).at(-1));
+  });
+
   it('is the same for a seed and a round, and another for others', () => {
-    const order = (seed: number, round: number) => JSON.stringify(gridOrder('turns', { rows: 2, columns: 12 }, seed, round));
+    const order = (seed: number, round: number) => JSON.stringify(gridOrder('turns', { rows: 2, columns: 12 }, { seed }, round));
     expect(order(1, 1)).toBe(order(1, 1));
     expect(new Set([order(1, 1), order(1, 2), order(1, 3), order(2, 1)]).size).toBe(4);
   });

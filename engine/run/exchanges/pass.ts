@@ -26,12 +26,12 @@ export function passRows(list: StepList, stage: string, bound: BoundPlan, set: D
 export function holdersOf({ parts, turns }: DataSet, partition: number, round: number): readonly Place[] {
   const { at } = parts[partition];
   if (turns === undefined || round === 0) return at;
-  const last = turnsOf(at.length, partition, turns.seed, round).at(-1) ?? 0;
-  return [at[last], at[turnsOf(at.length, partition, turns.seed, round + 1)[0]]];
+  const last = turnsOf(at.length, partition, turns, round).at(-1) ?? 0;
+  return [at[last], at[turnsOf(at.length, partition, turns, round + 1)[0]]];
 }
 
 /** The place that has a part as it is after a round: the one that steps it first in the next. */
 export function holderOf({ parts, turns }: DataSet, partition: number, round: number): Place {
   const { at } = parts[partition];
-  return turns === undefined ? at[0] : at[turnsOf(at.length, partition, turns.seed, round + 1)[0]];
+  return turns === undefined ? at[0] : at[turnsOf(at.length, partition, turns, round + 1)[0]];
 }

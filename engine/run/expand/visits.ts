@@ -99,7 +99,7 @@ export class Visits {
 
   /** The blocks of a grid in their order: row by row where that is the order, else in one part. */
   blocks(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>): StageParts {
-    const { order, seed, grid } = work;
+    const { order, grid } = work;
     const waves = new Waves(this.#list, stage.name);
     const visit = this.#blockVisits(stage, work, waves);
     const spentSets = this.#spentBy(work.tasks);
@@ -108,7 +108,7 @@ export class Visits {
       this.#versions.keepUnvisited(stage.name);
       for (const set of spentSets) this.#versions.forget(set);
     };
-    const inOrder = gridOrder(order, grid, seed, this.#round.number);
+    const inOrder = gridOrder(order, grid, work, this.#round.number);
     const pass = this.#passing(stage, work);
     if (order !== 'rows') {
       const run = () =>
@@ -130,12 +130,13 @@ export class Visits {
   }
 
   /** Sends the parts of a visited column to the place of the row that visits it next, in this round or in the one behind it. */
-  #passing(stage: Stage, { grid, seed, passes = [] }: Extract<Work, { readonly kind: 'blocks' }>): ((block: GridBlock) => void) | undefined {
+  #passing(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>): ((block: GridBlock) => void) | undefined {
+    const { grid, passes = [] } = work;
     if (passes.length === 0) return undefined;
     const sets = passes.map((name) => dataSetOf(this.#bound, name));
     return ({ row, column }) => {
       const { number } = this.#round;
-      const visitors = [...turnsOf(grid.rows, column, seed, number), turnsOf(grid.rows, column, seed, number + 1)[0]];
+      const visitors = [...turnsOf(grid.rows, column, work, number), turnsOf(grid.rows, column, work, number + 1)[0]];
       const turn = visitors.indexOf(row);
       const next = visitors[turn + 1];
       if (next === row) return;

@@ -53,21 +53,32 @@ sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
     let half_row_lambda = vec2<f16>(f16(-params.row_lambda));
     let half_column_lambda = vec2<f16>(f16(-params.column_lambda));
 {%- for v in step.vectors %}
-    var n_{{ v }} = fma(half_column_rate, fma(half_error, p_{{ v }}, half_column_lambda * q_{{ v }}), q_{{ v }});
-    p_{{ v }} = fma(half_row_rate, fma(half_error, q_{{ v }}, half_row_lambda * p_{{ v }}), p_{{ v }});
+    var n_{{ v.name }} = fma(half_column_rate, fma(half_error, p_{{ v.name }}, half_column_lambda * q_{{ v.name }}), q_{{ v.name }});
+    p_{{ v.name }} = fma(half_row_rate, fma(half_error, q_{{ v.name }}, half_row_lambda * p_{{ v.name }}), p_{{ v.name }});
 {%- endfor %}
 {%- else %}
     let row_keep = 1.0 - row_rate * params.row_lambda;
     let column_keep = 1.0 - column_rate * params.column_lambda;
 {%- for v in step.vectors %}
-    var n_{{ v }} = fma(vec4f(column_rate * error), p_{{ v }}, column_keep * q_{{ v }});
-    p_{{ v }} = fma(vec4f(row_rate * error), q_{{ v }}, row_keep * p_{{ v }});
+    var n_{{ v.name }} = fma({{ v.type }}(column_rate * error), p_{{ v.name }}, column_keep * q_{{ v.name }});
+    p_{{ v.name }} = fma({{ v.type }}(row_rate * error), q_{{ v.name }}, row_keep * p_{{ v.name }});
 {%- endfor %}
 {%- endif %}
 {%- if BIASES %}
     // The 1s beside the biases stay.
+{%- if step.swapped %}
+    if (lane_even == 0u) {
+      p_0.y = {{ step.scalar }}(1.0);
+      n_0.x = {{ step.scalar }}(1.0);
+    }
+    if (lane_even == LANES) {
+      p_{{ step.swapped }}.y = {{ step.scalar }}(1.0);
+      n_{{ step.swapped }}.x = {{ step.scalar }}(1.0);
+    }
+{%- else %}
     if (lane == 0u) {
       p_0.y = {{ step.scalar }}(1.0);
       n_0.x = {{ step.scalar }}(1.0);
     }
+{%- endif %}
 {%- endif %}

@@ -1,7 +1,7 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 /** Largest number of tiles. */
-export const MOST_TILES = 2048;
+export const MOST_TILES = 4096;
 
 /** Rows of a chunk, which one workgroup deals. */
 export const TILE_CHUNK_ROWS = 64;

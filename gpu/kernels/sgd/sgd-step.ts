@@ -21,12 +21,30 @@ function featuresAPiece(precision: 'f32' | 'f16'): number {
   return precision === 'f16' ? 8 : 4;
 }
 
-/** Values for the texts of all kernels of SGD. Arithmetic in float16, for rows that are stored so, computes two features at once. */
-export function stepValues({ features, precision, threads, lanes, biases, adaptive }: SgdStepParams, arithmetic: 'f32' | 'f16' = 'f32') {
-  const perRow = strideOf(features) / featuresAPiece(precision);
+/** A row that is stored as float16, in the form in which a tile keeps it: pieces that come out even in a team, and behind them words of two features, at most one for each thread. */
+export interface EvenRow {
+  readonly pieces: number;
+  readonly tail: number;
+}
+
+/**
+ * Such a form of a row; undefined where its pieces in memory come out even as they are, or too many features are left behind those that do. Threads whose last piece is not whole
+ * would take up to half the time more.
+ */
+export function evenRow(features: number, lanes: number): EvenRow | undefined {
+  const whole = Math.floor(features / 8);
+  const pieces = whole - (whole % lanes);
+  const tail = Math.ceil((features - 8 * pieces) / 2);
+  return (strideOf(features) / 8) % lanes !== 0 && pieces > 0 && tail <= lanes ? { pieces, tail } : undefined;
+}
+
+/** Values for the texts of all kernels of SGD. Arithmetic in float16, for rows that are stored so, computes two features at once. `even`: rows are kept in that form. */
+export function stepValues({ features, precision, threads, lanes, biases, adaptive }: SgdStepParams, arithmetic: 'f32' | 'f16' = 'f32', even?: EvenRow) {
+  const stride = strideOf(features) / featuresAPiece(precision);
+  const perRow = even?.pieces ?? stride;
   const stored = precision === 'f16' ? 'vec4<u32>' : 'vec4f';
-  // With biases the first lane has the first piece.
-  const turns = (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && !biases;
+  // With biases the first lane has the first piece, or by turns the second lane that it has; AdaGrad reads it there.
+  const turns = (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && (!biases || (even !== undefined && !adaptive));
   const form = forms[precision === 'f32' ? 'f32' : arithmetic === 'f32' ? 'widened' : 'f16'];
   const pieces = range(Math.ceil(perRow / lanes)).map((at) => {
     const parts = form.words.map((words, part) => ({ vector: form.words.length * at + part, unpack_x: form.unpack(`x_${at}`, words), unpack_y: form.unpack(`y_${at}`, words) }));
@@ -34,13 +52,19 @@ export function stepValues({ features, precision, threads, lanes, biases, adapti
     const lane = turns ? ['lane_even', 'lane_odd'][at % 2] : 'lane';
     return { at, first: at * lanes, lane, guarded: (at + 1) * lanes > perRow, parts, pack_p: pack('p'), pack_n: pack('n') };
   });
-  const vectors = pieces.map(({ parts }) => parts.map(({ vector }) => vector));
+  const tail = even !== undefined && even.tail > 0 ? tailOf(even, lanes, arithmetic) : null;
+  const groups = pieces.map(({ parts }) => parts.map(({ vector }) => vector));
+  const dots = (left: string, right: string) => [form.dots(groups, left, right), ...(tail ? [tail.dot(left, right)] : [])].join(' + ');
+  const vectors = [...pieces.flatMap(({ parts }) => parts.map(({ vector }) => ({ name: `${vector}`, type: form.vector }))), ...(tail ? [{ name: 't', type: tail.type }] : [])];
   return {
     // With biases each side has a 1 that is not trained.
     TRAINED: features - (biases ? 1 : 0),
     // A sum of squared gradients is a matrix of one column.
     SUM_STRIDE: STRIDE_STEP,
-    PIECES: perRow,
+    PIECES: stride,
+    WIDTH: perRow,
+    TAIL: even?.tail ?? 0,
+    tail,
     THREADS: threads,
     LANES: lanes,
     TURNS: turns,
@@ -49,7 +73,34 @@ export function stepValues({ features, precision, threads, lanes, biases, adapti
     HALVES: form === forms.f16,
     stored,
     pieces,
-    step: { vectors: vectors.flat(), vector: form.vector, scalar: form.scalar, distances: range(Math.log2(lanes)).map((bit) => 2 ** bit), pq: form.dots(vectors, 'p', 'q'), pp: form.dots(vectors, 'p', 'p'), qq: form.dots(vectors, 'q', 'q') },
+    step: {
+      vectors,
+      scalar: form.scalar,
+      // The vector of the biases in teams that swap their pieces.
+      swapped: turns ? form.words.length : null,
+      distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
+      pq: dots('p', 'q'),
+      pp: dots('p', 'p'),
+      qq: dots('q', 'q'),
+    },
+  };
+}
+
+/**
+ * The text of a thread's word behind the pieces. Threads beyond the last word step that one too and write the same, since a branch would cost more; `tail_mask` keeps them out of
+ * products.
+ */
+function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
+  const half = arithmetic === 'f16';
+  const [unpack, pack] = half ? ['bitcast<vec2<f16>>', 'bitcast<u32>'] : ['unpack2x16float', 'pack2x16float'];
+  return {
+    type: half ? 'vec2<f16>' : 'vec2f',
+    word: tail === 1 ? '0u' : tail < lanes ? `min(lane, ${tail - 1}u)` : 'lane',
+    unpack_x: `${unpack}(x_t)`,
+    unpack_y: `${unpack}(y_t)`,
+    pack_p: `${pack}(p_t)`,
+    pack_n: `${pack}(n_t)`,
+    dot: (left: string, right: string) => (half ? `dot(vec2f(1.0), vec2f(${left}_t * (tail_mask * ${right}_t)))` : `dot(${left}_t, tail_mask * ${right}_t)`),
   };
 }
 

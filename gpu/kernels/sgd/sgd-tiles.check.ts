@@ -58,7 +58,8 @@ function blockOf(ratings: readonly Rating[], rows: number): HostBlock {
 
 /** A tile's ratings in the order of its teams' steps, one team after the other. */
 function walkOf(ratings: readonly Rating[], tile: number, largest: number, threads: number, lanes: number): Rating[] {
-  const batches = tileBatches(largest, { threads, lanes });
+  // Rows fit the cache.
+  const batches = tileBatches(largest, 0, { threads, lanes });
   const { multiplier, offset } = batchOrder(batches, SEED, EPOCH);
   const start = (which: number) => which * Math.floor(ratings.length / batches) + Math.min(which, ratings.length % batches);
   const walk: Rating[] = [];
@@ -104,15 +105,20 @@ const halves: readonly TilesShape[] = [
   ...[7, 64, 100, 128, 200].flatMap((rank) => [2, 4].map((lanes) => ({ ...f16, rank, lanes }))),
   { ...f16, ...both, rank: 30 },
   { ...f16, rank: 20, adaptive: true },
-  { ...f16, biases: true, rank: 128, lanes: 4 },
+  ...[64, 100, 128].map((rank) => ({ ...f16, biases: true, rank, lanes: 4 })),
+  ...[16, 32].map((rank) => ({ ...f16, biases: true, rank, lanes: rank / 16 })),
+  { ...f16, ...both, rank: 128, lanes: 4 },
   { ...f16, ...both, rank: 98, lanes: 4 },
   { ...f16, rank: 256, lanes: 8 },
 ].map((shape): TilesShape => ({ ...shape, arithmetic: 'f16' }));
 
+/** Rows with words behind their pieces, in arithmetic of float32. */
+const tails: readonly TilesShape[] = [{ rank: 128, lanes: 4 }, { rank: 36, lanes: 4 }, { rank: 64, lanes: 4 }, { rank: 132, lanes: 16 }].map((shape) => ({ ...f16, biases: true, ...shape }));
+
 export const sgdTilesChecks: readonly KernelCheck[] = [
   ...stepShapes.map((shape) => checkOf(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
   ...[f32, { ...f16, ...both }, { ...f32, adaptive: true, lanes: 4 }].map((shape) => checkOf({ ...shape, rank: 3 }, 'one rating each', matching(600, 3, 128))),
-  ...halves.map((shape) => checkOf(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
+  ...[...tails, ...halves].map((shape) => checkOf(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
   checkOf({ ...f32, rank: 5, lanes: 4 }, 'one rating each', matching(600, 3, 128)),
   checkOf({ ...f16, arithmetic: 'f16', rank: 40, lanes: 4 }, 'one rating each', matching(600, 3, 128)),
   checkOf({ ...f32, rank: 5 }, 'rows longer than a batch', ownRows(2, 700, 1)),

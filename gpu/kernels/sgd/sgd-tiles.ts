@@ -1,6 +1,6 @@
 import { strideOf } from '../../device/resources.ts';
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
-import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 export type SgdTilesParams = SgdStepParams & {
   /** Columns that a tile holds. */
@@ -15,23 +15,33 @@ const GROUP = 4;
 /** Most pieces of a row in each thread with which the text is repeated. */
 const MOST_PIECES = 8;
 
-/** Approximate number of ratings of a batch. */
+/** Most ratings of a batch, and fewest where the rows in use would not fit the GPU's cache. */
 const TILE_BATCH = 1024;
+const LEAST_BATCH = 32;
 
-/** Batches of every tile, when the largest tile has `largest` ratings: equally many for each team. */
-export function tileBatches(largest: number, { threads, lanes }: Pick<SgdTilesParams, 'threads' | 'lanes'>): number {
+/** Bytes of rows in use at a time, so that a row whose ratings lie in many tiles comes from the cache to most of them. */
+const ROWS_IN_USE = 32 << 20;
+
+/** Batches of every tile, when the largest tile has `largest` ratings and all rows together `rowBytes`: equally many for each team. */
+export function tileBatches(largest: number, rowBytes: number, { threads, lanes }: Pick<SgdTilesParams, 'threads' | 'lanes'>): number {
   const teams = threads / lanes;
-  return teams * Math.max(1, Math.ceil(largest / (teams * TILE_BATCH)));
+  const inCache = Math.min(Math.ceil(rowBytes / ROWS_IN_USE), Math.floor(largest / (teams * LEAST_BATCH)));
+  return teams * Math.max(1, Math.ceil(largest / (teams * TILE_BATCH)), inCache);
 }
 
 /** Bytes of workgroup memory that a column takes. */
-function placeBytes(features: number, precision: 'f32' | 'f16', adaptive: boolean): number {
-  return strideOf(features) * (precision === 'f16' ? 2 : 4) + (adaptive ? 4 : 0);
+function placeBytes({ features, precision, lanes, adaptive }: Pick<SgdStepParams, 'features' | 'precision' | 'lanes' | 'adaptive'>): number {
+  const even = evenOf({ features, precision, lanes });
+  return (even ? 16 * even.pieces + 4 * even.tail : strideOf(features) * (precision === 'f16' ? 2 : 4)) + (adaptive ? 4 : 0);
+}
+
+function evenOf({ features, precision, lanes }: Pick<SgdStepParams, 'features' | 'precision' | 'lanes'>): EvenRow | undefined {
+  return precision === 'f16' ? evenRow(features, lanes) : undefined;
 }
 
 /** Values for the text, whose loop steps a group. */
 function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
-  const step = stepValues(params, arithmetic);
+  const step = stepValues(params, arithmetic, evenOf(params));
   const group = step.pieces.length <= MOST_PIECES && (params.lanes >= GROUP || arithmetic === 'f16') ? GROUP : 1;
   const spread = group > 1 && params.lanes >= GROUP;
   const read = (at: number) => (spread ? `quadBroadcast(${at < group ? 'a' : 'b'}_0, ${at % group}u)` : `${at < group ? 'a' : 'b'}_${at % group}`);
@@ -65,5 +75,5 @@ export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
   ],
   needs: ({ lanes, arithmetic }) => [...teamNeeds(lanes), ...(arithmetic === 'f16' ? (['f16'] as const) : [])],
   values: tileValues,
-  workgroup: ({ features, precision, places, threads, adaptive }) => ({ threads, bytes: places * placeBytes(features, precision, adaptive) }),
+  workgroup: ({ places, threads, ...params }) => ({ threads, bytes: places * placeBytes(params) }),
 };

@@ -32,7 +32,11 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> row_sums: array<f32>;
 @group(0) @binding(7) var<storage, read_write> column_sums: array<f32>;
 
-var<workgroup> tile: array<{{ stored }}, PLACES * PIECES>;
+var<workgroup> tile: array<{{ stored }}, PLACES * WIDTH>;
+{%- if tail %}
+// Words of two features behind the pieces that come out even in a team.
+var<workgroup> tile_tails: array<u32, PLACES * TAIL>;
+{%- endif %}
 {%- if ADAPTIVE %}
 var<workgroup> tile_sums: array<f32, PLACES>;
 {%- endif %}
@@ -81,18 +85,30 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   let lane = thread % LANES;
   let team = thread / LANES;
+{%- if tail %}
+  let tail_word = {{ tail.word }};
+  let tail_mask = {{ tail.type }}(select({{ step.scalar }}(0.0), {{ step.scalar }}(1.0), lane < TAIL));
+{%- endif %}
 {%- if TURNS %}
   // Every second team swaps its pieces in pairs: otherwise the teams of 8 threads that load together would all use the same half of
   // the banks of workgroup memory.
   let lane_even = lane + (team % 2u) * LANES;
   let lane_odd = lane - (team % 2u) * LANES;
 {%- endif %}
-  for (var i = thread; i < PLACES * PIECES; i += THREADS) {
-    let column = columns[number * PLACES + i / PIECES];
+  for (var i = thread; i < PLACES * WIDTH; i += THREADS) {
+    let column = columns[number * PLACES + i / WIDTH];
     if (column != NO_ROW) {
-      tile[i] = column_factors[column * PIECES + i % PIECES];
+      tile[i] = column_factors[column * PIECES + i % WIDTH];
     }
   }
+{%- if tail %}
+  for (var i = thread; i < PLACES * TAIL; i += THREADS) {
+    let column = columns[number * PLACES + i / TAIL];
+    if (column != NO_ROW) {
+      tile_tails[i] = column_factors[column * PIECES + WIDTH + (i % TAIL) / 4u][i % TAIL % 4u];
+    }
+  }
+{%- endif %}
 {%- if ADAPTIVE %}
   for (var i = thread; i < PLACES; i += THREADS) {
     let column = columns[number * PLACES + i];
@@ -119,11 +135,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   // The row that is stepped, and that of the next rating.
 {%- for v in step.vectors %}
-  var p_{{ v }} = {{ step.vector }}();
+  var p_{{ v.name }} = {{ v.type }}();
 {%- endfor %}
 {%- for piece in pieces %}
   var x_{{ piece.at }} = {{ stored }}();
 {%- endfor %}
+{%- if tail %}
+  var x_t = 0u;
+{%- endif %}
 {%- if ADAPTIVE %}
   var kept_sum = 0.0;
   var next_sum = 0.0;
@@ -132,8 +151,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let row = {{ group_ratings[0].read }}.x;
     if (row != NO_ROW) {
 {%- for piece in pieces %}
-      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[row * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
+      {% if piece.guarded %}if (lane + {{ piece.first }}u < WIDTH) {% endif %}{ x_{{ piece.at }} = row_factors[row * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- endfor %}
+{%- if tail %}
+      x_t = row_factors[row * PIECES + WIDTH + tail_word / 4u][tail_word % 4u];
+{%- endif %}
 {%- if ADAPTIVE %}
       kept_sum = row_sums[row * SUM_STRIDE];
 {%- endif %}
@@ -143,6 +165,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     p_{{ part.vector }} = {{ part.unpack_x }};
 {%- endfor %}
 {%- endfor %}
+{%- if tail %}
+    p_t = {{ tail.unpack_x }};
+{%- endif %}
   }
   loop {
 {%- for rating in group_ratings %}
@@ -156,32 +181,46 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       let next = r_{{ turn.next }}.x;
       if (next != now.x && next != NO_ROW) {
 {%- for piece in pieces %}
-        {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[next * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
+        {% if piece.guarded %}if (lane + {{ piece.first }}u < WIDTH) {% endif %}{ x_{{ piece.at }} = row_factors[next * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- endfor %}
+{%- if tail %}
+        x_t = row_factors[next * PIECES + WIDTH + tail_word / 4u][tail_word % 4u];
+{%- endif %}
 {%- if ADAPTIVE %}
         next_sum = row_sums[next * SUM_STRIDE];
 {%- endif %}
       }
       if (now.x != NO_ROW) {
-        let place = (now.y & 0xffffu) * PIECES;
+        let place = (now.y & 0xffffu) * WIDTH;
         let rating = params.level + unpack2x16float(now.y).y;
 {%- for piece in pieces %}
         var y_{{ piece.at }} = {{ stored }}();
-        {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.lane }} + {{ piece.first }}u]; }
+        {% if piece.guarded %}if (lane + {{ piece.first }}u < WIDTH) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- for part in piece.parts %}
         let q_{{ part.vector }} = {{ part.unpack_y }};
 {%- endfor %}
 {%- endfor %}
+{%- if tail %}
+        let tail_place = (now.y & 0xffffu) * TAIL + tail_word;
+        let y_t = tile_tails[tail_place];
+        let q_t = {{ tail.unpack_y }};
+{%- endif %}
         {% render 'parts/sgd-step', step: step, HALVES: HALVES, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'kept_sum', column_sum: 'tile_sums[now.y & 0xffffu]' %}
 {%- for piece in pieces %}
-        {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ tile[place + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_n }}; }
+        {% if piece.guarded %}if (lane + {{ piece.first }}u < WIDTH) {% endif %}{ tile[place + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_n }}; }
 {%- endfor %}
+{%- if tail %}
+        tile_tails[tail_place] = {{ tail.pack_n }};
+{%- endif %}
       }
       if (next != now.x) {
         if (now.x != NO_ROW) {
 {%- for piece in pieces %}
-          {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_p }}; }
+          {% if piece.guarded %}if (lane + {{ piece.first }}u < WIDTH) {% endif %}{ row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_p }}; }
 {%- endfor %}
+{%- if tail %}
+          row_factors[now.x * PIECES + WIDTH + tail_word / 4u][tail_word % 4u] = {{ tail.pack_p }};
+{%- endif %}
 {%- if ADAPTIVE %}
           if (lane == 0u) { row_sums[now.x * SUM_STRIDE] = kept_sum; }
 {%- endif %}
@@ -191,6 +230,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         p_{{ part.vector }} = {{ part.unpack_x }};
 {%- endfor %}
 {%- endfor %}
+{%- if tail %}
+        p_t = {{ tail.unpack_x }};
+{%- endif %}
 {%- if ADAPTIVE %}
         kept_sum = next_sum;
 {%- endif %}
@@ -204,12 +246,20 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
 
   workgroupBarrier();
-  for (var i = thread; i < PLACES * PIECES; i += THREADS) {
-    let column = columns[number * PLACES + i / PIECES];
+  for (var i = thread; i < PLACES * WIDTH; i += THREADS) {
+    let column = columns[number * PLACES + i / WIDTH];
     if (column != NO_ROW) {
-      column_factors[column * PIECES + i % PIECES] = tile[i];
+      column_factors[column * PIECES + i % WIDTH] = tile[i];
     }
   }
+{%- if tail %}
+  for (var i = thread; i < PLACES * TAIL; i += THREADS) {
+    let column = columns[number * PLACES + i / TAIL];
+    if (column != NO_ROW) {
+      column_factors[column * PIECES + WIDTH + (i % TAIL) / 4u][i % TAIL % 4u] = tile_tails[i];
+    }
+  }
+{%- endif %}
 {%- if ADAPTIVE %}
   for (var i = thread; i < PLACES; i += THREADS) {
     let column = columns[number * PLACES + i];

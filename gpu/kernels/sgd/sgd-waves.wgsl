@@ -98,7 +98,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
     } else {
 {%- for v in step.vectors %}
-      q_{{ v }} = n_{{ v }};
+      q_{{ v.name }} = n_{{ v.name }};
 {%- endfor %}
     }
     now = next;

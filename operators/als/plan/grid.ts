@@ -46,9 +46,9 @@ export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean
   return devices > 1 && q > devices && fixed === 'whole' && factors === 'device';
 }
 
-/** True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all in float32. */
+/** True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all in float32: users are gathered in float16. */
 export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
-  return grid[side].fixed === 'parts' || devices > 1;
+  return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
 }
 
 /** True where the grid has the parts that parameters ask for. */

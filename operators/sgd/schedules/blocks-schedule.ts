@@ -29,6 +29,7 @@ export interface BlocksForm {
   /** See DeviceBlocks. */
   readonly bandsADevice?: number;
   readonly rowsStaged?: boolean;
+  readonly stays?: boolean;
 }
 
 /**
@@ -38,7 +39,7 @@ export interface BlocksForm {
  *     the next turn
  *     one device whose buffers, or whose blocks, do not hold all rows: i bands, one after the other in an order drawn for each epoch, and all columns as one segment, which stays there
  */
-export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string, { columnBands, resident, bandsADevice, rowsStaged = false }: BlocksForm): SgdSchedule {
+export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string, { columnBands, resident, bandsADevice, rowsStaged = false, stays = false }: BlocksForm): SgdSchedule {
   const { users, items, ratings = 0 } = problem;
   const [device] = devices;
   const rows = users >= items ? 'users' : 'items';
@@ -51,12 +52,12 @@ export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devi
   const width = Math.ceil(columnCount / columnBands);
   const shape = tileShape({ columns: width, ratings: blockRatings }, params, device);
   const [rowBytes, columnBytes] = [rowCount, columnCount].map((count) => factorBytes(count, features, device.strideStep));
-  const passedBytes = (rowBands - 1 / rowBands) * (precision === 'f16' ? columnBytes / 2 : columnBytes);
+  const passedBytes = (rowBands - (stays ? 1 : 1 / rowBands)) * (precision === 'f16' ? columnBytes / 2 : columnBytes);
   const movedBytes = bandsADevice !== undefined ? (rowsStaged ? rowBytes : 0) : resident ? passedBytes : rowBands * columnBytes;
   const lanes = shape?.lanes ?? teamOf(features, device.limits);
   const workers = shape ? (shape.tiles * shape.threads) / shape.lanes : hogwildTeams(width, blockRatings);
   const where = rowBands === 1 ? 'all rows stay on the device' : `a band of ${rows} and its factors stay on each of ${rowBands} devices`;
-  const moves = resident && rowBands === 1 ? `so do those of ${columns}` : `only segments of ${columns} move, ${formatBytes(movedBytes)} ${resident ? `an epoch, from device to device${precision === 'f16' ? ' as float16' : ''}, in an order drawn for each` : 'up and down an epoch, in an order drawn for each'}`;
+  const moves = resident && rowBands === 1 ? `so do those of ${columns}` : `only segments of ${columns} move, ${formatBytes(movedBytes)} ${resident ? `an epoch, from device to device${precision === 'f16' ? ' as float16' : ''}, in an order drawn for each${stays ? '; a device begins with those that it ended with' : ''}` : 'up and down an epoch, in an order drawn for each'}`;
   const inTurn = `bands of ${rows} are stepped one after the other, in an order drawn for each epoch; ${columns} stay on the device, and ${rowsStaged ? `the factors of ${rows} come and go band by band, ${formatBytes(movedBytes)} up and down an epoch` : `so do the factors of ${rows}`}`;
   const grid = `${rowBands} x ${columnBands} blocks: ${bandsADevice === undefined ? `${where}; ${moves}` : inTurn}`;
   const kept = resident
@@ -74,7 +75,7 @@ export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devi
     precision,
     lanes,
     ...(ratings > blockLimit.ratings ? { inBands: true } : {}),
-    deviceBlocks: { steps: shape === undefined ? 'hogwild' : 'tile', resident, ...(bandsADevice === undefined ? {} : { bandsADevice }), ...(rowsStaged ? { rowsStaged } : {}), width: Math.min(columnCount, Math.ceil(LARGEST * width)), movedBytes },
+    deviceBlocks: { steps: shape === undefined ? 'hogwild' : 'tile', resident, ...(bandsADevice === undefined ? {} : { bandsADevice }), ...(rowsStaged ? { rowsStaged } : {}), ...(stays ? { stays } : {}), width: Math.min(columnCount, Math.ceil(LARGEST * width)), movedBytes },
     reasons: [why, grid, kept, within],
   };
 }

@@ -5,23 +5,31 @@ import type { ScheduleProblem, SgdSchedule } from './schedule.ts';
 import { tileShape } from './tiles.ts';
 
 /**
- * Seconds of each feature on one H200: of a row that comes to a tile, and of a step by Hogwild!, whose columns come from memory too. Measured at k = 64 and 128 on the shapes of Netflix
- * and YahooMusic; with biases teams are wider and fewer.
+ * Seconds of each feature on one H200: by tiles of a rating, and of a row that comes to a tile; and of a step by Hogwild!, whose columns come from memory too. Measured at k = 128 on
+ * the shapes of Netflix and YahooMusic.
  */
-const FEATURE = { tile: { plain: 0.85e-12, biases: 2.3e-12 }, hogwild: { plain: 2.1e-12, biases: 2.8e-12 } } as const;
+const FEATURE = {
+  tile: { plain: { rating: 0.187e-12, visit: 0.488e-12 }, biases: { rating: 0.334e-12, visit: 0.775e-12 } },
+  hogwild: { plain: 2.1e-12, biases: 2.8e-12 },
+} as const;
 
-/** Bytes a second that a device sends while it receives as many, and seconds of a block beside its steps: measured on two H200. */
-const PASSED = { bytesASecond: 5.5e9, perBlock: 5e-4 } as const;
+/**
+ * Measured on two H200: bytes a second that a device sends while it receives as many beside its steps, and between two epochs, where it waits for them; and seconds of a block beside its
+ * ratings' steps: all rows of its band become float16 and float32 again, columns are copied out of memory and into it, and its last tiles leave most of the device idle.
+ */
+const PASSED = { beside: 6.4e9, between: 4.4e9, perBlock: 1.8e-3 } as const;
 
 /** Share of an epoch that several devices must save: they take memory, and the seconds are estimates. */
 const SAVES = 0.15;
 
-/** The seconds of an epoch on several devices: those of the steps, or of the columns that pass from one to the other at the same time. */
+/** The seconds of an epoch on several devices: those of the steps, or of the columns that pass from one to the other at the same time, and of those that pass before a device begins. */
 export function sharedSeconds(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, { rowBands, columnBands, deviceBlocks }: SgdSchedule): number {
   const steps = stepSeconds(problem, params, device, { rowBands, columnBands }) / rowBands;
-  const passed = (deviceBlocks?.movedBytes ?? 0) / rowBands / PASSED.bytesASecond;
+  const between = deviceBlocks?.stays ? 0 : 1 - 1 / rowBands;
+  const columnBytes = rowBands === 1 ? 0 : (deviceBlocks?.movedBytes ?? 0) / (rowBands - 1 + between) / rowBands;
+  const passed = ((rowBands - 1) * columnBytes) / PASSED.beside;
   // The first segment passes behind its steps, and the last one is stepped behind its passing.
-  return Math.max(steps, passed + (2 * steps) / columnBands) + PASSED.perBlock * columnBands;
+  return Math.max(steps + PASSED.perBlock * columnBands, passed + (2 * steps) / columnBands) + (between * columnBytes) / PASSED.between;
 }
 
 /** The seconds in which one device would step all blocks of a grid. A row of a block comes to each tile that has ratings of it. */
@@ -30,8 +38,9 @@ function stepSeconds({ users, items, ratings = 0 }: ScheduleProblem, params: Sgd
   const own = ratings / (rowBands * columnBands);
   const tiles = params.schedule === 'hogwild' ? undefined : tileShape({ columns: Math.ceil(Math.min(users, items) / columnBands), ratings: own }, params, device)?.tiles;
   if (tiles === undefined) return ratings * params.rank * FEATURE.hogwild[how];
+  const { rating, visit } = FEATURE.tile[how];
   const most = (Math.max(users, items) / rowBands) * tiles;
-  return rowBands * columnBands * most * (1 - Math.exp(-own / most)) * params.rank * FEATURE.tile[how];
+  return params.rank * (ratings * rating + rowBands * columnBands * most * (1 - Math.exp(-own / most)) * visit);
 }
 
 /** The reason to step all ratings on one GPU where there are several: steps and passed columns take longer there. Undefined where several save time. */

@@ -24,6 +24,8 @@ export interface DeviceBlocks {
   readonly bandsADevice?: number;
   /** True where the factors of a band of rows come from host memory and go back with each of its blocks. */
   readonly rowsStaged?: boolean;
+  /** True where a device begins an epoch with the segments with which it ended the one before: they cross less often, and some blocks are stepped twice in a row. */
+  readonly stays?: boolean;
   /** Columns of the widest segment, about. */
   readonly width: number;
   /** Bytes of column segments that go to devices in an epoch, and as many that come from them. */

@@ -20,7 +20,7 @@ export interface TileShape {
 const WAVE = 132;
 
 /** Tiles that ratings can be dealt to on a GPU. */
-const MOST_TILES = 2048;
+const MOST_TILES = 4096;
 
 /** Threads of a workgroup where the adapter allows it. */
 const THREADS = 1024;
@@ -63,10 +63,23 @@ interface TeamShape {
 /** The team that steps a rating, and the most threads of a workgroup of such teams. */
 function teamShape(features: number, stride: number, precision: 'f32' | 'f16', limits: DeviceLimits): TeamShape {
   if (precision === 'f32' || !limits.float16) return { lanes: teamOf(features, limits), threads: THREADS, arithmetic: 'f32' };
-  const pieces = stride / PIECE;
-  const lanes = powerOfTwo(halfTeam(pieces), limits);
-  const each = Math.ceil(pieces / lanes);
-  return { lanes, threads: lanes < 4 || each > 4 ? 512 : each > 2 ? 768 : THREADS, arithmetic: 'f16' };
+  const lanes = powerOfTwo(halfTeam(stride / PIECE), limits);
+  const tail = hasTail(features, stride, lanes);
+  const each = tail ? Math.floor(features / PIECE / lanes) : Math.ceil(stride / PIECE / lanes);
+  return { lanes, threads: lanes < 4 || each > 4 || tail ? 512 : each > 2 ? 768 : THREADS, arithmetic: 'f16' };
+}
+
+/** True where a row's pieces in memory do not come out even in a team, but those of its features do, apart from at most one more pair of features for each thread. */
+function hasTail(features: number, stride: number, lanes: number): boolean {
+  const whole = Math.floor(features / PIECE);
+  return (stride / PIECE) % lanes !== 0 && whole >= lanes && features - PIECE * (whole - (whole % lanes)) <= 2 * lanes;
+}
+
+/** Bytes of a column's factors in a tile. */
+function columnBytes(features: number, lanes: number, precision: 'f32' | 'f16', strideStep: number | undefined): number {
+  const stride = factorStride(features, strideStep);
+  if (precision === 'f16' && hasTail(features, stride, lanes)) return 2 * PIECE * Math.ceil(features / PIECE);
+  return stride * (precision === 'f16' ? 2 : 4);
 }
 
 /**
@@ -89,15 +102,13 @@ export function tileShape({ columns, ratings }: { readonly columns: number; read
   if (limits === undefined) return undefined;
   const features = params.rank + (params.biases ? 2 : 0);
   const precision = sgdPrecision(params, device);
-  const columnBytes = factorStride(features, device.strideStep) * (precision === 'f16' ? 2 : 4) + (params.rate === 'adagrad' ? 4 : 0);
-  const most = Math.floor(limits.workgroupBytes / columnBytes);
+  const { lanes, threads: mostThreads, arithmetic } = teamShape(features, factorStride(features, device.strideStep), precision, limits);
+  const most = Math.floor(limits.workgroupBytes / (columnBytes(features, lanes, precision, device.strideStep) + (params.rate === 'adagrad' ? 4 : 0)));
   if (most === 0) return undefined;
   const waves = Math.ceil(columns / (WAVE * most));
   const tiles = Math.min(columns, WAVE * waves);
   if (tiles > MOST_TILES) return undefined;
   const places = Math.ceil(columns / tiles);
-  const stride = factorStride(features, device.strideStep);
-  const { lanes, threads: mostThreads, arithmetic } = teamShape(features, stride, precision, limits);
   const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
   const teams = Math.max(1, Math.min(Math.floor(Math.min(mostThreads, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
   return { tiles, places, lanes, threads: teams * lanes, precision, arithmetic };
@@ -105,6 +116,6 @@ export function tileShape({ columns, ratings }: { readonly columns: number; read
 
 /** "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */
 export function describeTiles({ tiles, places, lanes, threads, precision, arithmetic }: TileShape, features: number, strideStep: number | undefined): string {
-  const bytes = places * factorStride(features, strideStep) * (precision === 'f16' ? 2 : 4);
+  const bytes = places * columnBytes(features, lanes, precision, strideStep);
   return `${tiles} tiles of at most ${places} columns, whose factors take ${formatBytes(bytes)} of a workgroup's memory; ${threads / lanes} teams of ${lanes} threads step a tile, factors are stored ${arithmetic === 'f16' ? 'and stepped ' : ''}as ${precision === 'f16' ? 'float16' : 'float32'} meanwhile`;
 }

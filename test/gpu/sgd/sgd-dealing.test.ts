@@ -31,8 +31,8 @@ describe('the order of batches', () => {
   });
 
   it('is of as many batches for every team', () => {
-    for (const largest of [0, 1, 1024, 1_000_000]) expect(tileBatches(largest, { threads: 1024, lanes: 8 }) % 128).toBe(0);
-    expect(tileBatches(1_000_000, { threads: 1024, lanes: 8 })).toBe(1024);
+    for (const largest of [0, 1, 1024, 1_000_000]) expect(tileBatches(largest, 0, { threads: 1024, lanes: 8 }) % 128).toBe(0);
+    expect(tileBatches(1_000_000, 0, { threads: 1024, lanes: 8 })).toBe(1024);
   });
 });
 
