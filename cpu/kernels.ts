@@ -1,5 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
 import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
+import type { ListKernels } from './list-kernels.ts';
 import type { SearchKernels } from './search-kernels.ts';
 import type { VectorKernels } from './vector-kernels.ts';
 
@@ -12,7 +13,7 @@ export type KernelBuild = 'relaxed-simd' | 'simd';
  * row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against the number of rows. A
  * kernel keeps no state, and its result depends on its arguments alone.
  */
-export interface Kernels extends SearchKernels, VectorKernels {
+export interface Kernels extends ListKernels, SearchKernels, VectorKernels {
   /** A (upper triangle, stride x stride), b and, where `sums` is not 0, Σ θ of `count` > 0 ratings; added when `accumulate` is 1. work: 34 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,
@@ -209,74 +210,6 @@ export interface Kernels extends SearchKernels, VectorKernels {
   /** Adds Σ shift_u ‖x_u‖² to the float64 at `sum`. */
   addShiftedNorms(factors: number, size: number, shifts: number, rows: number, sum: number): void;
   predictPairs(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, count: number, values: number): void;
-  /** Packs rows and empties their lists. rowPanels: 4 * rank bytes a row, rows rounded up to 4; thresholds, rowNorms: 4 bytes a row, likewise. */
-  beginTopN(
-    rowFactors: number,
-    size: number,
-    rank: number,
-    rows: number,
-    n: number,
-    rowPanels: number,
-    thresholds: number,
-    rowNorms: number,
-    scores: number,
-    items: number,
-  ): void;
-  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. order: 0, or Uint32[columns]. work: 32 * rank + 128 bytes. */
-  offerColumns(
-    rowPanels: number,
-    rows: number,
-    columnFactors: number,
-    size: number,
-    rank: number,
-    first: number,
-    columns: number,
-    mask: number,
-    n: number,
-    thresholds: number,
-    rowNorms: number,
-    bounds: number,
-    order: number,
-    scores: number,
-    items: number,
-    work: number,
-  ): void;
-  /** Orders the lists, best first. */
-  finishTopN(rows: number, n: number, scores: number, items: number): void;
-  /** Writes a row, or zeros for address 0, to place `at` of the panels of countColumns, 4 * rank bytes a row, and its norm; rows rounded up to 4. */
-  packRow(row: number, rank: number, rowPanels: number, norms: number, at: number): void;
-  /** The longest of each eight columns, times `room`. bounds: Float32[columns / 8]. */
-  boundColumns(columnFactors: number, size: number, rank: number, columns: number, room: number, bounds: number): void;
-  /** Scores of `count` > 0 columns by their numbers. scores: room for a multiple of 8; work: 32 * rank bytes. */
-  scoreListed(row: number, rank: number, columnFactors: number, size: number, columns: number, count: number, work: number, scores: number): void;
-  /** Begin, enter and finish a row's list of n columns, see cpu/assembly/rank-listed.ts. */
-  beginList(scores: number, columns: number, n: number): void;
-  enterListed(scores: number, columns: number, n: number, newScores: number, newColumns: number, count: number): void;
-  finishList(scores: number, columns: number, befores: number, counts: number, n: number): void;
-  /** Counts columns first .. first + columns - 1 before each listed column of all rows. lows: rows rounded up to 4. work: 32 * rank + 128 bytes. */
-  countColumns(
-    rowPanels: number,
-    rows: number,
-    columnFactors: number,
-    size: number,
-    rank: number,
-    first: number,
-    columns: number,
-    norms: number,
-    bounds: number,
-    lows: number,
-    starts: number,
-    ends: number,
-    scores: number,
-    befores: number,
-    listed: number,
-    counts: number,
-    work: number,
-  ): void;
-  /** Takes `count` columns out of the counts of the listed columns start .. end - 1. */
-  discountListed(newScores: number, newColumns: number, count: number, start: number, end: number, scores: number, listed: number, counts: number): void;
-  /** Ends the rows' lists before the columns that have `depth` columns before them; gives the number of rows with columns left. */
-  shortenLists(rows: number, starts: number, ends: number, lows: number, scores: number, counts: number, depth: number): number;
   /** SGD over the ratings of `rows` rows, row by row. steps: 8 vectors, see cpu/assembly/sgd/sgd.ts. */
   stepRows(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, values: number, rows: number, steps: number): void;
   /** SGD over `count` ratings in their order. rows, columns: Uint32[count]. */

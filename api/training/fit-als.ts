@@ -158,7 +158,9 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
   const parts = home.kind === 'parts' ? { grid: home.grid } : isInParts(byUser) && isInParts(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
   const chosen = home.kind === 'parts' ? { estimate: home.plan.estimate, rejected: home.plan.rejected } : {};
-  const planFor = (of: RatingsProfile, compute = devices.compute) => ({ ...planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval), ...chosen });
+  // Groups are those of all devices: where one is lost, the others have none.
+  const paramsOn = ({ length }: typeof devices.compute) => (length === devices.compute.length ? params : { ...params, partitionGroups: undefined });
+  const planFor = (of: RatingsProfile, compute = devices.compute) => ({ ...planCheckpoints(planAls(of, paramsOn(compute), { ...devices, compute }, choices, parts), checkpoints?.interval), ...chosen });
   const plan = planFor(known);
   checkpoints?.planned(plan, resumed);
   if (given) requireFits(given, [plan, planFor(asRead)]);

@@ -94,12 +94,14 @@ export const tune = defineCommand({
     const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: await identityOf(positionals.ratings), validation: values.validation === undefined ? null : await identityOf([values.validation]), version: packageInfo().version, rows: (await knownRows(ratings)) ?? null };
     const file = await TrialsFile.open(trialsPath, JSON.parse(JSON.stringify(definition)), { resume, force });
     if (file.done.length > 0) onEvent({ type: 'note', text: `${file.done.length} trials of ${file.path} are not run again` });
-    const tuning = await tuner.fit(ratings, { signal, onEvent, validation, done: file.done, onTrial: (trial) => file.add(trial) }).catch(async (error: unknown) => {
+    // Trials that have ended outlive the failure of a later one, or of saving, as they do a cancel.
+    const keepTrials = async (error: unknown): Promise<never> => {
       if (file.written === 0 && file.done.length === 0) await file.remove();
-      else if (signal.aborted) onEvent({ type: 'warning', text: `the trials that have ended are in ${file.path}; the same command with --resume goes on` });
+      else onEvent({ type: 'warning', text: `the trials that have ended are in ${file.path}; the same command with --resume goes on` });
       throw error;
-    });
-    await tuning.model.save(modelDir, { overwrite: force, signal });
+    };
+    const tuning = await tuner.fit(ratings, { signal, onEvent, validation, done: file.done, onTrial: (trial) => file.add(trial) }).catch(keepTrials);
+    await tuning.model.save(modelDir, { overwrite: force, signal }).catch(keepTrials);
     if (values.trialsFile === undefined) await file.remove();
     const totalSeconds = performance.now() / 1000;
     const { best, trials } = tuning;

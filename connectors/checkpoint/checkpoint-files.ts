@@ -40,35 +40,58 @@ export function isCheckpointEntry(path: string): boolean {
   return path === STATE || path === SUMS || /^[a-z-]{1,60}-\d{5}\.f32$/.test(path);
 }
 
-export function bytesOfMatrices(matrices: Readonly<Record<string, { readonly length: number }>>): number {
-  return Object.values(matrices).reduce((sum, { length }) => sum + 4 * length, 0);
+/** A matrix as it is written: whole, or in arrays whose numbers follow each other. */
+export type WrittenMatrix = Float32Array | readonly Float32Array[];
+
+export function bytesOfMatrices(matrices: Readonly<Record<string, WrittenMatrix>>): number {
+  return Object.values(matrices).reduce((sum, matrix) => sum + 4 * lengthOf(matrix), 0);
+}
+
+function arraysOf(matrix: WrittenMatrix): readonly Float32Array[] {
+  return matrix instanceof Float32Array ? [matrix] : matrix;
+}
+
+function lengthOf(matrix: WrittenMatrix): number {
+  return arraysOf(matrix).reduce((sum, { length }) => sum + length, 0);
+}
+
+/** The bytes of the numbers [from, to), array by array. */
+function bytesBetween(matrix: WrittenMatrix, from: number, to: number): Uint8Array[] {
+  let first = 0;
+  return arraysOf(matrix).flatMap((values) => {
+    const [begin, end] = [Math.max(0, from - first), Math.min(values.length, to - first)];
+    first += values.length;
+    return begin < end ? [new Uint8Array(values.buffer, values.byteOffset + 4 * begin, 4 * (end - begin))] : [];
+  });
 }
 
 /** Writes the files of a checkpoint into an empty folder. */
-export async function writeCheckpointFiles(folder: string, iteration: number, facts: JsonObject, matrices: Readonly<Record<string, Float32Array>>): Promise<void> {
+export async function writeCheckpointFiles(folder: string, iteration: number, facts: JsonObject, matrices: Readonly<Record<string, WrittenMatrix>>): Promise<void> {
   const sums: string[] = [];
-  const write = async (name: string, bytes: Uint8Array) => void sums.push(`${await writeHashed(join(folder, name), bytes)}  ${name}\n`);
-  for (const [name, values] of Object.entries(matrices)) {
-    for (const { part, from, to } of partsOf(name, values.length)) await write(part, new Uint8Array(values.buffer, values.byteOffset + 4 * from, 4 * (to - from)));
+  const write = async (name: string, bytes: readonly Uint8Array[]) => void sums.push(`${await writeHashed(join(folder, name), bytes)}  ${name}\n`);
+  const lengths = Object.fromEntries(Object.entries(matrices).map(([name, matrix]) => [name, lengthOf(matrix)]));
+  for (const [name, matrix] of Object.entries(matrices)) {
+    for (const { part, from, to } of partsOf(name, lengths[name])) await write(part, bytesBetween(matrix, from, to));
   }
-  const lengths = Object.fromEntries(Object.entries(matrices).map(([name, { length }]) => [name, length]));
   const state: StoredState = { ...facts, format: FORMAT, iteration, matrices: lengths };
-  await write(STATE, Buffer.from(`${JSON.stringify(state)}\n`));
-  await writeHashed(join(folder, SUMS), Buffer.from(sums.join('')));
+  await write(STATE, [Buffer.from(`${JSON.stringify(state)}\n`)]);
+  await writeHashed(join(folder, SUMS), [Buffer.from(sums.join(''))]);
 }
 
 function partsOf(name: string, length: number): { readonly part: string; readonly from: number; readonly to: number }[] {
   return Array.from({ length: Math.max(1, Math.ceil(length / PART_FLOATS)) }, (_, part) => ({ part: `${name}-${String(part).padStart(5, '0')}.f32`, from: part * PART_FLOATS, to: Math.min(length, (part + 1) * PART_FLOATS) }));
 }
 
-async function writeHashed(file: string, bytes: Uint8Array): Promise<string> {
+async function writeHashed(file: string, arrays: readonly Uint8Array[]): Promise<string> {
   const hash = createHash('sha256');
   const handle = await createFile(file);
   try {
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-      const piece = bytes.subarray(at, at + PIECE_BYTES);
-      hash.update(piece);
-      await appendBytes(handle, piece);
+    for (const bytes of arrays) {
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+        const piece = bytes.subarray(at, at + PIECE_BYTES);
+        hash.update(piece);
+        await appendBytes(handle, piece);
+      }
     }
     return hash.digest('hex');
   } finally {

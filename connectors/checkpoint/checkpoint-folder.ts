@@ -6,7 +6,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { errorCode, messageOf } from '../files/file-problem.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
 import { bytesBelow, freeBytes } from '../output/full-disk.ts';
-import { bytesOfMatrices, isCheckpointEntry, readMatrices, readState, type StoredState, writeCheckpointFiles } from './checkpoint-files.ts';
+import { bytesOfMatrices, isCheckpointEntry, readMatrices, readState, type StoredState, writeCheckpointFiles, type WrittenMatrix } from './checkpoint-files.ts';
 import { FolderLock } from './folder-lock.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;
@@ -91,7 +91,7 @@ export class CheckpointFolder {
    * Writes a checkpoint, which has its name once all of it is on the disk, and removes those before the last two and those beyond it. Throws CapacityError for a
    * full disk, UsageError where the folder is no longer this run's, DataError.
    */
-  async write(iteration: number, state: JsonObject, matrices: Readonly<Record<string, Float32Array>>): Promise<void> {
+  async write(iteration: number, state: JsonObject, matrices: Readonly<Record<string, WrittenMatrix>>): Promise<void> {
     await this.#lock.requireHeld();
     const output = await atomicOutput(this.pathOf(iteration), { kind: 'folder', overwrite: true, recognizes: isCheckpointEntry, durable: true });
     try {

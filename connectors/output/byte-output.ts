@@ -71,11 +71,17 @@ export class ByteOutput {
       await this.#endStandard();
       return;
     }
-    this.#sink.end();
+    await this.#end();
     await finished(this.#target).catch((error: unknown) => (this.#failure ??= error));
     this.#check();
     this.bytes = 'bytesWritten' in this.#target ? Number(this.#target.bytesWritten) : 0;
     await this.#output.commit();
+  }
+
+  /** Ends the sink behind all that was written: where chunks still wait, Node ends a frame of zstd with the last of them and then adds an empty one. */
+  async #end(): Promise<void> {
+    if (this.#sink !== this.#target) await new Promise<void>((resolve) => void this.#sink.write('', () => resolve()));
+    this.#sink.end();
   }
 
   /** Ends a failed output, of which nothing is left, and gives the error to be thrown. */
@@ -95,7 +101,7 @@ export class ByteOutput {
   /** Waits until stdout has passed on all bytes; it stays open. */
   async #endStandard(): Promise<void> {
     if (this.#sink !== this.#target) {
-      this.#sink.end();
+      await this.#end();
       await finished(this.#sink);
     }
     await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));

@@ -1,5 +1,6 @@
 /** The exported kernels. They keep no state: all addresses are arguments, so that all threads can share one memory. */
-export { addNormalEquations, addDiagonal } from './normal-equations';
+export { addNormalEquations } from './normal-equations';
+export { addDiagonal } from './solve/diagonal';
 export { solveCholesky } from './solve/cholesky';
 export { solveDual } from './solve/dual';
 export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';

@@ -6,7 +6,7 @@
  * A row depends on its ratings and on which of its previous factors are above 0, never on the rows beside it. The workspace is
  * that of update.ts; the solver's part lies in what the tiles of A no longer need.
  */
-import { addDiagonal } from './normal-equations';
+import { addDiagonal } from './solve/diagonal';
 import { lower } from './solve/conjugate-gradient';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { solveNonnegative } from './solve/nonnegative';

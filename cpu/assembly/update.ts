@@ -20,9 +20,10 @@
  *     vectors    VECTORS * size + 128   b, the solvers' work, the objective, and s at the end
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
-import { addDiagonal, addNormalEquations, definiteShift } from './normal-equations';
+import { addNormalEquations } from './normal-equations';
 import { solveCholesky } from './solve/cholesky';
 import { behindPanels, lower, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { addDiagonal, definiteShift } from './solve/diagonal';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { PANEL } from './solve/panels';

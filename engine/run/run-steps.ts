@@ -194,8 +194,7 @@ class StepRun {
 
   #fail(error: unknown, { at }: Step): void {
     if (this.#failed === undefined) {
-      const lost = error instanceof DeviceLostError && error.details.device === undefined;
-      this.#failed = { error: lost ? new DeviceLostError(error.summary, { ...error.details, device: at }) : error, cancelled: this.#ctx.signal.aborted };
+      this.#failed = { error: lostAt(error, at), cancelled: this.#ctx.signal.aborted };
     }
     this.#failure.abort();
   }
@@ -258,7 +257,7 @@ class StepRun {
   async #move(step: Step, { ref, from, to, as, load, wire }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<number> {
     const [source, target] = [this.#at(from), this.#at(to)];
     const { memory, spilled } = this.#ctx.executor;
-    const partition = from === HOST ? memory.get(ref) : await source.fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) });
+    const partition = from === HOST ? memory.get(ref) : await source.fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) }).catch((error: unknown) => Promise.reject(lostAt(error, from)));
     const bytes = partitionBytes(partition);
     if (to === SPILL) {
       await spilled?.write(as, partition);
@@ -287,4 +286,9 @@ class StepRun {
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);
     return bytes;
   }
+}
+
+/** The error, which names the device where it is a loss that does not. */
+function lostAt(error: unknown, place: Place): unknown {
+  return error instanceof DeviceLostError && error.details.device === undefined ? new DeviceLostError(error.summary, { ...error.details, device: place }) : error;
 }

@@ -86,7 +86,7 @@ export async function takeStep(gpu: Gpu, { given, gradients, factors, direction,
   // A written buffer may be bound only once, so each missing one has a buffer of its own.
   const [noGiven, noGram, noShifts, noDirection, noBias] = await Promise.all(['no vectors', 'no gram', 'no shifts', 'no direction', 'no bias'].map((name) => gpu.scratch(name, 16)));
   const bindings = { given: given?.values ?? noGiven, gram: gram ?? noGram, shifts: shifts ?? noShifts, gradients: gradients.values, factors: factors.values, direction: direction?.values ?? noDirection, bias: bias ?? noBias };
-  const { badRow } = await submitSolved(gpu, `${phase}-gradients`, options, async (pass, status) => {
+  const { badRow } = await submitSolved(gpu, `${phase}-gradients`, { from, to }, options, async (pass, status) => {
     if (to > from) pass.dispatch(compiled, { ...bindings, status }, { count: to - from, first: from, ...regularizationValues(regularization) }, to - from);
   });
   return badRow;

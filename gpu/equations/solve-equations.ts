@@ -6,10 +6,10 @@ import { regularizationValues } from '../kernels/regularization.ts';
 import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
 import { slotsOf } from '../update/prepared-rows.ts';
 import { compileSolve } from '../update/slot-kernels.ts';
-import { submitSolved } from '../update/solved-pass.ts';
+import { type SolvedPass, submitSolved } from '../update/solved-pass.ts';
 import { stepsOf, type UpdateSettings } from '../update/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+import type { SubmitOptions } from '../webgpu/pass.ts';
 
 export interface SolveInputs {
   readonly equations: DeviceMatrix;
@@ -29,9 +29,9 @@ export interface SolveSettings extends Omit<UpdateSettings, 'mean' | 'scale' | '
 
 /**
  * Solves the rows [from, to) from their equations in one submission, as many at a time as have slots. Gives the first row whose solution is
- * not finite, or -1, and with `timed` the kernels' times.
+ * not finite, or -1, with `measured` the sum of their objectives, and with `timed` the kernels' times.
  */
-export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, gram, shifts }: SolveInputs, settings: SolveSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
+export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, gram, shifts }: SolveInputs, settings: SolveSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<SolvedPass> {
   const { variant, from, to, rank, rowStart } = settings;
   const biases = bias !== undefined;
   const [fill, solve, add] = await Promise.all([
@@ -51,7 +51,7 @@ export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, 
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };
   const uniforms = { ...regularizationValues(settings), rounding: gram === undefined ? ROUNDING : 0, steps: stepsOf(settings.solver) };
-  return submitSolved(gpu, `solve-equations ${variant.name}`, options, async (pass, status) => {
+  return submitSolved(gpu, `solve-equations ${variant.name}`, settings, options, async (pass, status) => {
     for (let row = from; row < to; row += most) {
       const count = Math.min(most, to - row);
       pass.dispatch(fill, { equations: equations.values, slots, work }, { count, first: row - rowStart, row, stride: equations.stride }, count);

@@ -15,6 +15,7 @@ import { columnMaximaKernel, toInt8Kernel } from './int8/to-int8.ts';
 import { updateInt8Kernel } from './int8/update-int8.ts';
 import { implicitErrorKernel } from './implicit/implicit-error.ts';
 import { shiftedNormKernel } from './implicit/shifted-norm.ts';
+import { objectiveSumsKernel } from './loss/objective-sums.ts';
 import { updateImplicitTensorKernel } from './implicit/update-implicit-tensor.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 import { squaredErrorKernel } from './loss/squared-error.ts';
@@ -98,6 +99,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(gramSumKernel, [{ rank: 40 }]),
   sample(implicitErrorKernel, [{ stride: 48 }]),
   sample(shiftedNormKernel, [{}]),
+  sample(objectiveSumsKernel, [{}]),
   sample(updateImplicitTensorKernel, [{ rank: 64, bin: 32 }, { rank: 100, bin: 32 }]),
   sample(normalEquationsTensorKernel, [{ rank: 64, bin: 32, biases: false, implicit: true }, { rank: 100, bin: 32, biases: false, implicit: true }, { rank: 100, bin: 32, biases: true }, { rank: 64, bin: 32, biases: false }]),
   sample(updateTensorKernel, [

@@ -4,12 +4,13 @@ import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';
+import { statusBytes } from '../kernels/loss/objective-sums.ts';
 import { int8Bytes, int8Scale } from '../kernels/int8/int8-plan.ts';
 import { REGISTER_RANKS } from '../kernels/solve/solve-cg-registers.ts';
 import { vectorBytes } from '../kernels/vectors/vectors.ts';
 import { centredBytes, needsCentred } from './centred.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
-import type { UpdateVariant } from './variant.ts';
+import { tellsLoss, type UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
 /** Ratings up to this size keep factors, and sums of their products over n, far below float16's largest number, 65,504. */
@@ -70,7 +71,7 @@ export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProb
   throw new UsageError(`there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`, { advice: `There are: ${main.map((variant) => variant.name).join(', ')}; and variants of them, which factorflow doctor --tune tries` });
 }
 
-function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases, largestRating }: UpdateProblem, why: string): KernelChoice {
+function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases, nonnegative, largestRating }: UpdateProblem, why: string): KernelChoice {
   const stride = strideOf(rank);
   const mirrors = (variant.precision === 'f32' ? 0 : 2 * stride * (rows + columns + 2)) + (variant.precision === 'int8' ? int8Bytes(columns, rank) : 0);
   const slots = Math.min(SLOT_BYTES, rows * (variant.sum.kernel === 'vectors' ? vectorBytes(rank, biases) : slotElements(rank, biases) * 4));
@@ -80,7 +81,8 @@ function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
     deviceBytes: mirrors + 32 * rows,
-    scratchBytes: { slots, ...(needsCentred(variant, rank, biases) ? { 'centred ratings': centredBytes(ratings) } : {}) },
+    ...(tellsLoss(variant, nonnegative) ? { tellsLoss: true } : {}),
+    scratchBytes: { slots, status: statusBytes(rows), ...(needsCentred(variant, rank, biases) ? { 'centred ratings': centredBytes(ratings) } : {}) },
   };
 }
 

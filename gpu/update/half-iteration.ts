@@ -4,10 +4,10 @@ import { addInt8 } from '../kernels/int8/to-int8.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
 import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
+import type { Binding, CompiledKernel, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
 import { prepareRows } from './prepared-rows.ts';
-import { submitSolved } from './solved-pass.ts';
+import { type SolvedPass, submitSolved } from './solved-pass.ts';
 import { compileUpdate } from './update-kernels.ts';
 import { stepsOf, type UpdateSettings } from './variant.ts';
 import { addVectorSteps } from './vector-steps.ts';
@@ -31,11 +31,11 @@ export interface UpdateInputs {
 const SHORT_WORKGROUPS = 4224;
 
 /**
- * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite, or -1, and with
+ * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite, or -1, with `measured` the sum of their objectives, and with
  * `timed` the kernels' times.
  */
-export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
-  return submitSolved(gpu, `update ${settings.variant.name}`, options, (pass, status) => new UpdateKernels(gpu, inputs, settings, status).addTo(pass));
+export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<SolvedPass> {
+  return submitSolved(gpu, `update ${settings.variant.name}`, settings, options, (pass, status) => new UpdateKernels(gpu, inputs, settings, status).addTo(pass));
 }
 
 /** Picks, compiles and dispatches the kernels of one half-iteration. */

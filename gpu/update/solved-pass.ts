@@ -1,16 +1,46 @@
+import { OBJECTIVE_ROWS, objectiveSumsKernel, statusBytes } from '../kernels/loss/objective-sums.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 
 /** Content of `status` while no row is bad. */
 const NO_ROW = 0xffff_ffff;
 
-/** Submits kernels that write the lowest row without a finite solution to `status`; gives that row, or -1, and with `timed` the kernels' times. */
-export async function submitSolved(gpu: Gpu, label: string, options: Pick<SubmitOptions, 'timed' | 'submitted'>, add: (pass: Pass, status: GPUBuffer) => Promise<void>): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
-  const status = await gpu.scratch('status', 16);
+/** Rows [from, to) that a pass solves; `measured` asks for the sum of their objectives. */
+export interface SolvedRange {
+  readonly from: number;
+  readonly to: number;
+  readonly measured?: boolean;
+}
+
+export interface SolvedPass {
+  /** The first row without a finite solution, or -1. */
+  readonly badRow: number;
+  /** See the task `update`. */
+  readonly objective?: number;
+  /** Of kernels, with `timed`. */
+  readonly times: KernelTimes;
+}
+
+/** Submits kernels that write the lowest row without a finite solution and the rows' objectives to `status`. */
+export async function submitSolved(gpu: Gpu, label: string, { from, to, measured = false }: SolvedRange, options: Pick<SubmitOptions, 'timed' | 'submitted'>, add: (pass: Pass, status: GPUBuffer) => Promise<void>): Promise<SolvedPass> {
+  const status = await gpu.scratch('status', statusBytes(to));
   gpu.device.queue.writeBuffer(status, 0, new Uint32Array([NO_ROW]));
   const pass = gpu.pass(label);
+  if (!measured) {
+    await add(pass, status);
+    const { times, bytes } = await pass.submit({ ...options, read: { buffer: status, bytes: 4 } });
+    return { badRow: rowOf(new Uint32Array(bytes)[0]), times };
+  }
+  const groups = Math.max(1, Math.ceil((to - from) / OBJECTIVE_ROWS));
+  const [kernel, results] = await Promise.all([gpu.compile(objectiveSumsKernel, {}), gpu.scratch('objectives', 4 * (1 + groups))]);
   await add(pass, status);
-  const { times, bytes } = await pass.submit({ ...options, read: { buffer: status, bytes: 4 } });
-  const [bad] = new Uint32Array(bytes);
-  return { badRow: bad === NO_ROW ? -1 : bad, times };
+  const { times, bytes } = await pass.dispatch(kernel, { status, results }, { from_row: from, to_row: to }, groups).submit({ ...options, read: { buffer: results, bytes: 4 * (1 + groups) } });
+  const sums = new Float32Array(bytes, 4);
+  let objective = 0;
+  for (let k = 0; k < sums.length; k++) objective += sums[k];
+  return { badRow: rowOf(new Uint32Array(bytes, 0, 1)[0]), objective, times };
+}
+
+function rowOf(bad: number): number {
+  return bad === NO_ROW ? -1 : bad;
 }

@@ -4,6 +4,7 @@ import { subtractBiasKernel } from '../kernels/copies/subtract-bias.ts';
 import { toHalfKernel } from '../kernels/copies/to-half.ts';
 import { columnMaximaKernel, toInt8Kernel } from '../kernels/int8/to-int8.ts';
 import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
+import { objectiveSumsKernel } from '../kernels/loss/objective-sums.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
@@ -49,6 +50,7 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   const { variant, rank, biases, solver } = settings;
   const { sum, short, fused, free } = variant;
   const mirrors = [
+    gpu.compile(objectiveSumsKernel, {}),
     ...(variant.precision === 'f32' ? [] : [gpu.compile(toHalfKernel, {})]),
     ...(sum.kernel === 'int8' ? [gpu.compile(columnMaximaKernel, { rank }), gpu.compile(toInt8Kernel, { rank })] : []),
     ...(needsCentred(variant, rank, biases) ? [gpu.compile(subtractBiasKernel, {})] : []),

@@ -49,6 +49,8 @@ export interface UpdateSettings extends RowRegularization {
   readonly solver: 'cholesky' | { readonly steps: number };
   /** True keeps x >= 0, by the exact minimum; the solver is cholesky. */
   readonly nonnegative?: boolean;
+  /** Asks for the sum of the rows' objectives, of a variant that tells them. */
+  readonly measured?: boolean;
   /** Power of two that keeps the ratings within float16. */
   readonly scale: number;
   /** The weights of implicit data, whose λ is in the rows' shifts; `lambda` is 0. */
@@ -58,4 +60,9 @@ export interface UpdateSettings extends RowRegularization {
 /** Steps of CG, f_s; 0 for exact solves. */
 export function stepsOf(solver: UpdateSettings['solver']): number {
   return solver === 'cholesky' ? 0 : solver.steps;
+}
+
+/** True for kernels that tell the objectives of all rows: neither CG by vectors does, nor the search for x >= 0. */
+export function tellsLoss({ sum }: Pick<UpdateVariant, 'sum'>, nonnegative: boolean | undefined): boolean {
+  return sum.kernel !== 'vectors' && !nonnegative;
 }

@@ -12,11 +12,14 @@ export const MOST_CANCELLED = 100;
 
 /** The objective of all rows of the users: Σ over them of xᵀA x - 2 bᵀx, with A's penalty. NaN where a task did not tell it. */
 export function solvedObjective(round: StepResults): number {
-  let sum = 0;
+  let [sum, tasks] = [0, 0];
   for (const kernel of ['update', 'update-implicit', 'solve-equations']) {
-    for (const values of round.byPart('update-users', kernel, 'factors')) for (const { objective = NaN } of values) sum += objective as number;
+    for (const values of round.byPart('update-users', kernel, 'factors')) for (const { objective = NaN } of values) {
+      sum += objective as number;
+      tasks++;
+    }
   }
-  return sum;
+  return tasks === 0 ? NaN : sum;
 }
 
 /**

@@ -13,7 +13,7 @@ import type { ValuesOf } from '../tasks/tasks.ts';
 import { joined, joinedParts, partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { normsOfSides, type SideNorms, testErrors, type TrainingErrors, trainingErrors } from '../training/loss.ts';
-import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
+import { type Checkpoints, checkpointsOf, type Matrices, partsOfMatrix } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
 import { ofCourse } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
@@ -125,7 +125,8 @@ function toMatrices(factors: TrainedFactors): Matrices {
 }
 
 function fromMatrices({ users, items, 'users-bias': usersBias, 'items-bias': itemsBias }: Matrices): TrainedFactors {
-  return { users: [{ values: users, ...(usersBias && { own: usersBias }) }], items: [{ values: items, ...(itemsBias && { own: itemsBias }) }] };
+  const part = (matrix: Matrices[string], bias?: Matrices[string]): RowPart => ({ values: joined(partsOfMatrix(matrix)), ...(bias && { own: joined(partsOfMatrix(bias)) }) });
+  return { users: [part(users, usersBias)], items: [part(items, itemsBias)] };
 }
 
 /** The sides joined. */

@@ -18,9 +18,9 @@ export interface IterationCost {
 
 /**
  * Seconds of a part that is reduced, or of one whose directions go out and whose products come back, in those of a part that goes or comes. Fitted to iterations by 2, 4 and 8 parts on two H200s
- * (docs/measured/performance.md, Vertical parts on two cards).
+ * (docs/measured/performance.md, Vertical parts on two cards: sums of equations and of vectors).
  */
-const REDUCED = 2;
+const REDUCED = 6;
 const STEPPED = 4;
 
 /** Kernels of implicit ALS on a GPU beside those of explicit: weights of ratings, and a Gram matrix in each row's system. Measured at rank 128 on one H200. */

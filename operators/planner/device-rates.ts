@@ -35,7 +35,7 @@ const h200: DeviceRates = {
   perRow: 2.5e-9,
   perRowSquare: 9e-13,
   memory: 3.8e12,
-  gathers: 1.9e12,
+  gathers: 3.6e12,
   solves: 8e12,
   link: 5.2e9,
   exchange: 12e9,
@@ -46,7 +46,7 @@ const h200: DeviceRates = {
 const classes: readonly { readonly most: number; readonly rates: DeviceRates }[] = [
   {
     most: 26e9,
-    rates: { name: 'GK210', source: 'one of the two GPUs of a K80 (2.8 TFLOPS, 240 GB/s; cuMF, section 5.5) at a third of its peak, which is assumed; two share a PCIe 3 link', perRating: 0.15e-9, perSquare: 1e-12, perRow: 20e-9, perRowSquare: 0, memory: 1.5e11, gathers: 7.5e10, solves: 2.5e11, link: 5e9, exchange: 5e9, perPart: 1e-3 },
+    rates: { name: 'GK210', source: 'one of the two GPUs of a K80 (2.8 TFLOPS, 240 GB/s; cuMF, section 5.5) at a third of its peak, which is assumed; two share a PCIe 3 link', perRating: 0.15e-9, perSquare: 1e-12, perRow: 20e-9, perRowSquare: 0, memory: 1.5e11, gathers: 1.4e11, solves: 2.5e11, link: 5e9, exchange: 5e9, perPart: 1e-3 },
   },
   {
     most: 110e9,

@@ -1,6 +1,6 @@
 import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { readRows, type RowParts, wholeRows } from '../../engine/row-parts.ts';
+import type { RowParts } from '../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
@@ -10,7 +10,7 @@ import { inMemory, isInParts, leaveRatings } from '../ratings/spilled-ratings.ts
 import { partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type SideNorms, trainingErrors } from '../training/loss.ts';
-import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
+import { type Checkpoints, checkpointsOf, type Matrices, partsOfMatrix } from '../training/host-copy.ts';
 import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
 import { ofCourse } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
@@ -97,12 +97,16 @@ async function leaveBands({ ratings }: SgdData, plan: PhysicalPlan, { given }: B
 }
 
 function toMatrices({ rows, columns, rowSums, columnSums }: TrainedFactors): Matrices {
-  const whole = (one: RowParts) => readRows(one, 0, one.rows, true);
-  return { rows: whole(rows), columns: whole(columns), ...(rowSums && columnSums && { 'row-sums': whole(rowSums), 'column-sums': whole(columnSums) }) };
+  const arrays = (one: RowParts) => one.parts.map(({ values }) => values);
+  return { rows: arrays(rows), columns: arrays(columns), ...(rowSums && columnSums && { 'row-sums': arrays(rowSums), 'column-sums': arrays(columnSums) }) };
 }
 
 function fromMatrices({ rows, columns, 'row-sums': rowSums, 'column-sums': columnSums }: Matrices, features: number): TrainedFactors {
-  return { rows: wholeRows(rows, features), columns: wholeRows(columns, features), ...(rowSums && columnSums && { rowSums: wholeRows(rowSums, 1), columnSums: wholeRows(columnSums, 1) }) };
+  const side = (matrix: Matrices[string], width: number): RowParts => {
+    const parts = partsOfMatrix(matrix).map((values) => ({ values }));
+    return { rows: parts.reduce((sum, { values }) => sum + values.length / width, 0), columns: width, parts };
+  };
+  return { rows: side(rows, features), columns: side(columns, features), ...(rowSums && columnSums && { rowSums: side(rowSums, 1), columnSums: side(columnSums, 1) }) };
 }
 
 /** Numbers of each matrix of a checkpoint. */

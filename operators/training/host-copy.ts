@@ -25,8 +25,13 @@ export interface Checkpoints<Factors> {
   write(copy: HostCopy<Factors>): void;
 }
 
-/** Row-major float32 matrices and vectors by name, without padding. */
-export type Matrices = Readonly<Record<string, Float32Array>>;
+/** Row-major float32 matrices and vectors by name, without padding: whole, or in parts of adjacent rows. */
+export type Matrices = Readonly<Record<string, Float32Array | readonly Float32Array[]>>;
+
+/** The parts of a matrix. */
+export function partsOfMatrix(matrix: Matrices[string]): readonly Float32Array[] {
+  return matrix instanceof Float32Array ? [matrix] : matrix;
+}
 
 /** Checkpoints of matrices as those of an algorithm's factors. */
 export function checkpointsOf<Factors>(checkpoints: Checkpoints<Matrices> | undefined, toMatrices: (factors: Factors) => Matrices, fromMatrices: (matrices: Matrices) => Factors): Checkpoints<Factors> | undefined {

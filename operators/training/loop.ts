@@ -245,11 +245,9 @@ class Loop<Factors> {
     });
     using _ = this.#ctx.metrics.begin('measure');
     const results = await measuring;
-    if (!brief || ran === undefined) return training.errors(results);
-    const short = errorsOfRound(results, ran);
-    if (short !== undefined) return short;
-    const whole = await measured(false);
-    return withSolved(training.errors(whole), errorsOfRound(whole, ran));
+    const told = ran && errorsOfRound?.(results, ran);
+    if (!brief) return withSolved(training.errors(results), told);
+    return told ?? training.errors(await measured(false));
   }
 
   /** The report with loss and training error by a pass over the ratings. */

@@ -1,5 +1,5 @@
 /** The command tune: its result, its files, an interruption, and flags that cannot act. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { expectFailure, fails, objectOf, ratings, runHere, start, temporaryFolder } from './run-cli.ts';
@@ -57,6 +57,21 @@ describe('tune', () => {
     const values = (stdout: string) => (objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(({ params, value }) => [params, value]);
     expect(values(resumed.stdout)).toEqual(values(whole.stdout));
     expect(existsSync(path('cut.trials.ndjson'))).toBe(false);
+  }, 120_000);
+
+  it('tells where the trials are when the model cannot be saved, and goes on', async () => {
+    const search = (...more: readonly string[]) => ['tune', ratings, '--model-dir', path('taken'), '--try', 'rank=2,4,6,8 max-iter=20', ...cpu, ...more];
+    const { outcome, stderrMatches } = start(search());
+    await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
+    writeFileSync(path('taken'), 'a file of somebody else');
+    const failed = await outcome;
+    expect(failed.code).not.toBe(0);
+    expect(failed.stderr).toMatch(/the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume goes on/);
+    rmSync(path('taken'));
+    const resumed = await runHere(...search('--resume'));
+    expect(resumed.code).toBe(0);
+    expect(resumed.stderr).toContain('4 trials of');
+    expect(existsSync(path('taken.trials.ndjson'))).toBe(false);
   }, 120_000);
 
   it('replaces no file that has no trials, and no output by another', async () => {

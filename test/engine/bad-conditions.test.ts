@@ -13,6 +13,7 @@ const cases: Record<string, { readonly compute: RunProblem['compute']; readonly 
   'als on the CPU': { compute: [cpuInfo], make: (one) => recordAls(one, { rank: 2, maxIter: 2, biases: true }, { held: true }) },
   'als on a GPU': { compute: [gpuInfo(0)], make: (one) => recordAls(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'als on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordAls(one, { rank: 2, maxIter: 3 }, { held: true }) },
+  'als that exchanges vectors on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], every: 23, make: (one) => recordAls(one, { rank: 2, maxIter: 2, solver: 'cg', cgSteps: 2, partitionUsers: '2,2', partitionItems: '2,2', partitionSums: 'vectors' }, { held: true }) },
   'sgd on the CPU': { compute: [cpuInfo], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'sgd on a GPU': { compute: [gpuInfo(0)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'sgd on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },

@@ -1,7 +1,7 @@
 /** The same model, within float32, from every grid of R: parts beyond devices, and a fixed side in vertical parts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
-import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
+import { ALS, type AlsOptions, type Model, Session, SGD } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(51, 300, 200, 9000);
@@ -61,6 +61,29 @@ describe('grids of ALS on several devices', () => {
         got.forEach((value, at) => expect({ name, grid, difference: Math.abs(value - expected[at]) < 1e-4 }).toEqual({ name, grid, difference: true }));
       }
     }
+  });
+});
+
+describe('more devices than rows', () => {
+  const few = randomRatings(7, 2, 3, 5);
+  const parts = { partitionUsers: '3,2', partitionItems: '2,3' };
+  it.each<[string, (on: Session) => Promise<Model>]>([
+    ['ALS', (on) => new ALS({ rank: 2, maxIter: 2, seed: 3 }).fit(on.from(ratingBatches(few)))],
+    ['ALS from vertical parts', (on) => new ALS({ rank: 2, maxIter: 2, seed: 3, ...parts }).fit(on.from(ratingBatches(few)))],
+    ['ALS that exchanges vectors', (on) => new ALS({ rank: 2, maxIter: 2, seed: 3, solver: 'cg', ...parts, partitionSums: 'vectors' }).fit(on.from(ratingBatches(few)))],
+    ['SGD', (on) => new SGD({ rank: 2, maxIter: 2, seed: 3 }).fit(on.from(ratingBatches(few)))],
+  ])('train as on one: %s', async (name, train) => {
+    await using four = await Session.create({ device: 'cpu', workers: 2, fakeDevices: 4 });
+    const [one, several] = [await train(session), await train(four)];
+    expect(new Set(stageNamed(several.training!.plan, name === 'SGD' ? 'sgd-epoch' : 'update-users').at).size).toBeLessThanOrEqual(3);
+    const difference = Math.abs(several.training!.iterations.at(-1)!.trainRmse! - one.training!.iterations.at(-1)!.trainRmse!);
+    // Blocks of SGD on several devices are stepped in another order.
+    expect(difference).toBeLessThan(name === 'SGD' ? 0.05 : 1e-4);
+  });
+
+  it('that come with their parts are refused where there are more of those', async () => {
+    await expect(new ALS({ rank: 2, partitionItems: '1,4' }).fit(session.from(ratingBatches(few)))).rejects.toThrow('partitionItems 1,4 has 4 parts of 3 items');
+    await expect(new ALS({ rank: 2, partitionUsers: '4,2' }).fit(session.from(ratingBatches(few)))).rejects.toThrow('partitionUsers 4,2 has 4 vertical parts of 3 items');
   });
 });
 

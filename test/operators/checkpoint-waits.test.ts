@@ -7,7 +7,7 @@ import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
-import type { Checkpoints, Matrices } from '../../operators/training/host-copy.ts';
+import { type Checkpoints, type Matrices, partsOfMatrix } from '../../operators/training/host-copy.ts';
 import { testRandom } from '../support/ratings.ts';
 import { secondDevice } from '../support/second-device.ts';
 import { alsProblem } from '../support/steps/small-problems.ts';
@@ -49,7 +49,7 @@ class SlowStore implements Checkpoints<Matrices> {
 }
 
 function digestOf(matrices: Matrices): number {
-  return Object.values(matrices).reduce((sum, values) => values.reduce((all, value, at) => all + value * (1 + (at % 97)), sum), 0);
+  return Object.values(matrices).flatMap(partsOfMatrix).reduce((sum, values) => values.reduce((all, value, at) => all + value * (1 + (at % 97)), sum), 0);
 }
 
 /** The log of a training of so many iterations, with a checkpoint every `interval`. */

@@ -2,9 +2,9 @@
  * One half-iteration of implicit ALS: for each row u, (G + Σ w θθᵀ + shift_u I) x_u = Σ t θ is solved before the next row begins, where
  * G is the Gram matrix of all θ, computed once for all rows. A row without ratings becomes 0. The workspace is that of update.ts.
  */
-import { addDiagonal, definiteShift } from '../normal-equations';
 import { factor, solveCholesky } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
+import { addDiagonal, definiteShift } from '../solve/diagonal';
 import { solveNonnegative } from '../solve/nonnegative';
 import { gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
 import { VECTOR } from '../simd';

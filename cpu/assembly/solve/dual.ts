@@ -11,7 +11,8 @@
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { solveCholesky } from './cholesky';
-import { addDiagonal, addTile, definiteShift } from '../normal-equations';
+import { addTile } from '../normal-equations';
+import { addDiagonal, definiteShift } from './diagonal';
 import { clear, dot, sumOf } from '../vectors';
 
 /** Θᵀ of `count` gathered rows: size / 4 rows of `width` bytes. */

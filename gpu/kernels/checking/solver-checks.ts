@@ -53,7 +53,7 @@ export async function solveRows<Params extends KernelParams>(gpu: Gpu, kernel: K
 /** The outputs of one dispatch, and the row that it reports as bad. */
 export async function runSolver<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: SolvedRows, workgroups: number, steps = 0) {
   const { count, regularization } = rows;
-  const buffers = { ...(await uploadAll(gpu, { work: rows.work, slots: rows.slots, status: new Uint32Array([NO_ROW]) })), ...(await uploadRowData(gpu, rows)) };
+  const buffers = { ...(await uploadAll(gpu, { work: rows.work, slots: rows.slots, status: new Uint32Array(4 + count).fill(NO_ROW) })), ...(await uploadRowData(gpu, rows)) };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, ...regularizationValues(regularization), rounding: ROUNDING, steps }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
   const outputs = await downloadOutputs(gpu, buffers, rows);

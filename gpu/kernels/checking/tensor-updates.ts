@@ -21,7 +21,7 @@ interface UpdateCheck {
 /** The largest error of a kernel whose three workgroups walk all rows. */
 export async function updateError<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, { scale, expectation, precision, centre }: UpdateCheck): Promise<number> {
   const { status, buffers } = await runUpdate(gpu, kernel, params, problem, scale, expectation.steps, precision, centre);
-  const error = status === NO_ROW ? await problemError(gpu, problem, buffers, true, expectation) : Infinity;
+  const error = status === NO_ROW ? await problemError(gpu, problem, buffers, true, { ...expectation, told: await toldBy(gpu, buffers.status, problem.lengths.length) }) : Infinity;
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return error;
 }
@@ -33,11 +33,18 @@ async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDe
   const { entries, count } = work.list;
   const buffers = await problemBuffers(gpu, problem, precision, centre ?? (precision === 'int8' ? problem.biases : centresRatings({ rank: ratings.rank, biases: problem.biases })));
   buffers.work = await gpu.bufferOf(entries, 'work');
-  buffers.status = await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status');
+  buffers.status = await gpu.bufferOf(new Uint32Array(4 + lengths.length).fill(NO_ROW), 'status');
   const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization), mean: ratings.mean, steps };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, uniforms, 3).submit({ read: { buffer: buffers.status, bytes: 4 } });
   return { status: new Uint32Array(bytes)[0], buffers };
+}
+
+/** The objectives that a kernel wrote behind the lowest bad row. */
+async function toldBy(gpu: Gpu, status: GPUBuffer, rows: number): Promise<Float32Array> {
+  const words = new Uint32Array(4 + rows);
+  await gpu.download(status, words);
+  return new Float32Array(words.buffer, 16);
 }
 
 /** A check that an infinite factor in one row's column makes the kernel report that row. */

@@ -31,6 +31,7 @@ struct Params {
 {% render 'parts/tensor-declarations', BIASES: false, CENTRE: false, IMPLICIT: true %}
 {% render 'parts/register-helpers', IN_STAGED: false, HALF_A: false, tolerance: tolerance %}
 
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 
 @compute @workgroup_size(THREADS)
@@ -121,6 +122,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       }
       factors[row.x * PADDED + thread] = solved;
       half[row.x * PADDED + thread] = f16(solved);
+      if (thread == 0u) {
+        tell(row.x, select(0.0, objective, row.z > 0u));
+      }
     }
     row = following;
     workgroupBarrier();

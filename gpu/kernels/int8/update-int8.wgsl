@@ -36,6 +36,7 @@ struct Params {
 {% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
 {% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', IN_STAGED: true, HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
 
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
 
@@ -162,11 +163,12 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       half[row.x * PADDED + thread] = f16(solved);
     }
 {%- endfor %}
-{%- if BIASES %}
     if (thread == 0u) {
+{%- if BIASES %}
       bias[row.x] = select(0.0, beta_row, row.z > 0u);
-    }
 {%- endif %}
+      tell(row.x, select(0.0, objective / inverse, row.z > 0u));
+    }
 {%- else %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
@@ -227,11 +229,12 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
       factors[row.x * PADDED + thread] = solved;
       half[row.x * PADDED + thread] = f16(solved);
-{%- if BIASES %}
       if (thread == 0u) {
+{%- if BIASES %}
         bias[row.x] = select(0.0, beta_row, row.z > 0u);
-      }
 {%- endif %}
+        tell(row.x, select(0.0, objective, row.z > 0u));
+      }
     }
 {%- endif %}
     row = following;

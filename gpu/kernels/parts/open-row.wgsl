@@ -15,5 +15,10 @@
       bias[row] = 0.0;
     }
 {% endif %}
+{% if tells %}
+    if (thread == 0) {
+      tell(row, 0.0);
+    }
+{% endif %}
     return;
   }

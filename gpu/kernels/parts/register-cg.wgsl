@@ -3,6 +3,7 @@ Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r =
 one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p.
 With biases it uses s, t_part and weight too, eliminates the row's bias, which leaves A - s s^T / weight and b - s t / weight, and leaves the bias in beta_row. The
 matrix is changed itself: s^T p carried along from step to step loses its digits as p gets small, and s s^T / weight is far larger than the rest.
+The objective x^T A x - 2 b^T x, in which the bias is told of in its place, begins at -x.(b + r), and each step lowers it by alpha |r|^2.
 Where A is S A S of the A in registers, `scaled` multiplies by this thread's number of S.
 {%- endcomment %}
 {%- if IN_STAGED %}
@@ -32,6 +33,13 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
     {% render 'parts/register-product', from: '0u', tile_numbers: tile_numbers %}
     var r = select(0.0, b - fma(shift, x, product{{ scaled }}), is_feature);
     var p = r;
+    let begun = subgroupAdd(x * (b + r));
+    var objective = {% if BIASES %}-(t / weight) * t{% else %}0.0{% endif %};
+{%- if SUBGROUPS > 1 %}
+    if ((thread & 31u) == 3u) { put_sum(SUBGROUPS + subgroup, 3u, begun); }
+{%- else %}
+    objective -= begun;
+{%- endif %}
     // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
     var enough = 0.0;
     {{ between }}
@@ -54,8 +62,14 @@ Where A is S A S of the A in registers, `scaled` multiplies by this thread's num
 {%- else %}
       let total = subgroupAdd(mine);
 {%- endif %}
-      if (step == 0u) { enough = max(total.x * RESIDUAL_TOLERANCE, 1e-30); }
+      if (step == 0u) {
+        enough = max(total.x * RESIDUAL_TOLERANCE, 1e-30);
+{%- if SUBGROUPS > 1 %}
+        objective -= sum_at(SUBGROUPS).w{% for other in other_subgroups %} + sum_at(SUBGROUPS + {{ other }}u).w{% endfor %};
+{%- endif %}
+      }
       let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
+      objective = fma(-alpha, total.x, objective);
       x = fma(alpha, p, x);
       r = fma(-alpha, ap, r);
       let left = max(alpha * alpha * total.z - total.x, 0.0);

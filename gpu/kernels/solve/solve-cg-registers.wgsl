@@ -24,6 +24,7 @@ struct Params {
 
 {% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}
 
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
 
@@ -100,11 +101,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   if (!is_finite(stored)) {
     atomicMin(&status[0], row.x);
   }
-{%- if BIASES %}
   if (thread == 0u) {
+{%- if BIASES %}
     bias[row.x] = select(0.0, beta_row, row.z > 0u);
-  }
 {%- endif %}
+    tell(row.x, select(0.0, objective{% if HALF_A %} / inverse{% endif %}, row.z > 0u));
+  }
   if (thread < PADDED) {
     factors[row.x * PADDED + thread] = stored;
   }

@@ -20,12 +20,13 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> factors: array<vec4f>;
 @group(0) @binding(5) var<storage, read_write> half: array<vec2u>;
 @group(0) @binding(6) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(7) var<storage, read_write> status: atomic<u32>;
+@group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
 
 var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;
 var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift', BIASES: biases %}
@@ -247,20 +248,22 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
   }
 
-{% if biases %}
   workgroupBarrier();
   if (owns) {
-    shares[cell] = vec2f(dot(s, x), 0.0);
+    shares[cell] = vec2f({% if biases %}dot(s, x){% else %}0.0{% endif %}, dot(b + r, x));
   }
   workgroupBarrier();
   if (exists && lane == 0) {
-    bias[entry.x] = select(0.0, (t - total(batch).x) / weight, entry.z > 0);
-  }
+    let along = total(batch);
+{% if biases %}
+    bias[entry.x] = select(0.0, (t - along.x) / weight, entry.z > 0);
 {% endif %}
+    tell(entry.x, select(0.0, -(along.y{% if biases %} + t / weight * t{% endif %}) / scale, entry.z > 0));
+  }
   if (owns && exists) {
     bad = !write_quad(entry.x, lane, x) || bad;
     if (bad) {
-      atomicMin(&status, entry.x);
+      atomicMin(&status[0], entry.x);
     }
   }
 }

@@ -20,7 +20,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> factors: array<vec4f>;
 @group(0) @binding(4) var<storage, read_write> half: array<vec2u>;
 @group(0) @binding(5) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> status: atomic<u32>;
+@group(0) @binding(6) var<storage, read_write> status: array<atomic<u32>>;
 
 // Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
 var<workgroup> column: array<f32, 32>;
@@ -62,6 +62,7 @@ fn shuffled(row: u32, quad: u32) -> u32 {
 {% endif %}
 
 {% render 'parts/triangle' %}
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift', BIASES: biases %}
@@ -129,7 +130,7 @@ fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
-  {% render 'parts/open-row', biases: biases %}
+  {% render 'parts/open-row', biases: biases, tells: true %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {
     atomicStore(&largest, 0);
@@ -260,6 +261,24 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     {{ barrier }}();
   }
 
+  // |y|^2 is b^T x, and the objective its negative.
+  for (var quad = thread; quad < QUADS; quad += THREADS) {
+    let y = read_quad(base, BIAS_START + quad);
+    solution[quad].x = dot(y, y);
+  }
+  workgroupBarrier();
+  if (thread == 0) {
+    var objective = 0.0;
+    for (var quad = 0u; quad < QUADS; quad++) {
+      objective -= solution[quad].x;
+    }
+{% if biases %}
+    objective -= ones[QUADS].x / weight * ones[QUADS].x;
+{% endif %}
+    tell(row, objective);
+  }
+  workgroupBarrier();
+
   // L^T x = y, from the last panel up; every thread solves the panel's 16 rows itself.
   for (var up = 0u; up < TILES; up++) {
     let panel = TILES - 1 - up;
@@ -306,6 +325,6 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     bad = !write_quad(row, quad, solution[quad]) || bad;
   }
   if (bad) {
-    atomicMin(&status, row);
+    atomicMin(&status[0], row);
   }
 }

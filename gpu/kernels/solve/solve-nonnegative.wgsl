@@ -83,7 +83,7 @@ fn judge(i: u32, y: f32, length: f32) {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
-  {% render 'parts/open-row', biases: biases %}
+  {% render 'parts/open-row', biases: biases, tells: false %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {
     atomicStore(&largest, 0);

@@ -1,7 +1,7 @@
 /** Checks of whole half-iterations, by every variant that an adapter admits. */
 import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
 import { updateRows } from '../../update/half-iteration.ts';
-import type { UpdateVariant } from '../../update/variant.ts';
+import { tellsLoss, type UpdateVariant } from '../../update/variant.ts';
 import { updateVariants } from '../../update/variants.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
@@ -61,7 +61,7 @@ export async function checkHalfIteration(gpu: Gpu, given: UpdateVariant, { rank,
   const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
   const block = await blockOf(gpu, problem, buffers);
   const rows = problem.lengths.length;
-  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), nonnegative: solver === 'nonnegative', scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision] };
+  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), nonnegative: solver === 'nonnegative', measured: tellsLoss(variant, solver === 'nonnegative'), scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision] };
   const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({ rows: count, columns: rank, stride: problem.ratings.stride, values, half: halves });
   const inputs = {
     block,
@@ -70,10 +70,10 @@ export async function checkHalfIteration(gpu: Gpu, given: UpdateVariant, { rank,
     factors: matrix(buffers.factors, rows, half ? buffers.half : undefined),
     ...(biases ? { fixedBias: buffers.fixed_bias, bias: buffers.bias } : {}),
   };
-  const { badRow } = await updateRows(gpu, inputs, settings);
+  const { badRow, objective } = await updateRows(gpu, inputs, settings);
   const exactTo = variant.short;
   const steps = solver === 'cg' ? CG_STEPS : 0;
-  const error = badRow === -1 ? await problemError(gpu, problem, buffers, half, { steps, exactTo, nonnegative: solver === 'nonnegative' }) : Infinity;
+  const error = badRow === -1 ? await problemError(gpu, problem, buffers, half, { steps, exactTo, nonnegative: solver === 'nonnegative', ...(objective === undefined ? {} : { told: [objective] }) }) : Infinity;
   destroyBuffers({ buffers, mirror, rowPointers: block.rowPointers, lists: [...block.prepared.values()] });
   return { error, limit: solver === 'nonnegative' ? 1 : limitOf(variant, steps, biases) };
 }

@@ -44,7 +44,7 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
     list.add(row, rows.offsets[row], length, 0);
   });
   const { entries, count } = list.list;
-  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, factors: start, bias: new Float32Array(lengths.length).fill(1e9), status: new Uint32Array([NO_ROW]) })) };
+  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, factors: start, bias: new Float32Array(lengths.length).fill(1e9), status: new Uint32Array(4 + lengths.length).fill(NO_ROW) })) };
   const compiled = await gpu.compile(updateMatrixFreeKernel, params);
   const { bytes } = await gpu
     .pass('check update-matrix-free')

@@ -21,7 +21,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read> fixed: array<{{ quad_type }}>;
 @group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
 @group(0) @binding(6) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(7) var<storage, read_write> status: atomic<u32>;
+@group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
 
 var<workgroup> staged: array<{{ quad_type }}, ROWS * LONGEST * PITCH>;
 var<workgroup> ratings: array<f32, ROWS * LONGEST>;
@@ -30,6 +30,7 @@ var<workgroup> products: array<f32, ROWS * LONGEST>;
 var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> shares: array<vec2f, ROWS * LANES>;
 
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: false %}
 {% render 'parts/row-shift', BIASES: biases %}
@@ -188,18 +189,20 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     done = done || norms.x <= enough;
   }
 
-{% if biases %}
-  var along_x = 0.0;
+  var along_x = vec2f();
 {% for part in owned %}
-  along_x += dot(s_{{ part }}, x_{{ part }});
+  along_x += vec2f({% if biases %}dot(s_{{ part }}, x_{{ part }}){% else %}0.0{% endif %}, dot(b_{{ part }} + r_{{ part }}, x_{{ part }}));
 {% endfor %}
   workgroupBarrier();
-  shares[thread] = vec2f(along_x, 0.0);
+  shares[thread] = along_x;
   workgroupBarrier();
   if (exists && lane == 0) {
-    bias[row] = select(0.0, (t - total(batch).x) / weight, count > 0);
-  }
+    let told = total(batch);
+{% if biases %}
+    bias[row] = select(0.0, (t - told.x) / weight, count > 0);
 {% endif %}
+    tell(row, select(0.0, -told.y{% if biases %} - t / weight * t{% endif %}, count > 0));
+  }
   if (exists) {
 {% for part in owned %}
     if (owns_{{ part }}) {
@@ -207,7 +210,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
 {% endfor %}
     if (bad) {
-      atomicMin(&status, row);
+      atomicMin(&status[0], row);
     }
   }
 }

@@ -33,6 +33,7 @@ struct Params {
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
 
@@ -155,6 +156,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var p_{{ i }} = r_{{ i }};
 {%- endfor %}
     var left = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}e_{{ i }} * e_{{ i }}{% endfor %});
+    let squares = left;
     let enough = left * 1e-11;
 {%- if BIASES %}
     // A bias is one more feature, whose column is sqrt(ratio) in every rating: ratio is added to each element of Theta Theta^T.
@@ -206,13 +208,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
     }
 
-{%- if BIASES %}
 
-    let sum_y = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}y_{{ i }}{% endfor %});
+    // r^T y, and with a bias the sum of y: what is left of r^2 is shift r^T y.
+    let sum_y = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(r_{{ i }} * y_{{ i }}, y_{{ i }}){% endfor %});
     if (lane == 0u) {
-      bias[row.x] = select(0.0, ratio * sum_y, row.z > 0u);
-    }
+{%- if BIASES %}
+      bias[row.x] = select(0.0, ratio * sum_y.y, row.z > 0u);
 {%- endif %}
+      tell(row.x, select(0.0, fma(shift, sum_y.x, -squares), row.z > 0u));
+    }
 
     // x = Theta^T y: eight features a lane, even rows in the lower half of the subgroup, odd ones in the upper.
 {%- for part in chunk_groups %}

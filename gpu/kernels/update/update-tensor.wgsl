@@ -36,6 +36,7 @@ struct Params {
 {% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: false %}
 {% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
 
+{% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
 
@@ -140,11 +141,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       half[row.x * PADDED + thread] = f16(solved);
     }
 {%- endfor %}
-{%- if BIASES %}
     if (thread == 0u) {
+{%- if BIASES %}
       bias[row.x] = select(0.0, beta_row, row.z > 0u);
-    }
 {%- endif %}
+      tell(row.x, select(0.0, objective / inverse, row.z > 0u));
+    }
 {%- else %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
@@ -187,11 +189,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       }
       factors[row.x * PADDED + thread] = solved;
       half[row.x * PADDED + thread] = f16(solved);
-{%- if BIASES %}
       if (thread == 0u) {
+{%- if BIASES %}
         bias[row.x] = select(0.0, beta_row, row.z > 0u);
-      }
 {%- endif %}
+        tell(row.x, select(0.0, objective, row.z > 0u));
+      }
     }
 {%- endif %}
     row = following;

@@ -8,7 +8,7 @@ import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { AlsParams } from '../params.ts';
 import { takesFewer } from '../solver-choice.ts';
-import { hasGramOfParts, isPipelined, otherSide, sharesOfParts, type Side, type SideGrid } from './grid.ts';
+import { hasGramOfParts, isPipelined, otherSide, sharesOfParts, type Side, type SideGrid, sumsOf } from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism (section 4.2). */
@@ -52,9 +52,9 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
   return solver.cgBelow > 0 && takesFewer(params, profile) ? { takes: { cgSteps: 'cgSteps' } } : {};
 }
 
-/** True where the solve of the users tells the loss of their rows, so that a pass over the ratings is left to the last measure: on a CPU, and by kernels of a GPU that do. */
-export function tellsLoss({ device, choices, anchored }: AlsProblem): boolean {
-  return !anchored && (!device.choosesKernels || choices?.users.tellsLoss === true);
+/** True where the solve of the users tells the loss of their rows, so that a pass over the ratings is left to the last measure: on a CPU, and by kernels of a GPU that do; not where the rows are solved by exchanged vectors. */
+export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
+  return !anchored && sumsOf(grid, 'users') !== 'vectors' && (!device.choosesKernels || choices?.users.tellsLoss === true);
 }
 
 /** Asks the tasks that solve the users, who come last, for the loss of their rows. */

@@ -49,6 +49,14 @@ describe('a folder of checkpoints', () => {
     if (process.platform === 'linux') expect(execFileSync('sha256sum', ['--check', 'SHA256SUMS'], { cwd: one(), encoding: 'utf8' }).match(/: OK$/gm)).toHaveLength(3);
   });
 
+  it('writes a matrix in parts as the whole, file by file', async () => {
+    const values = Float32Array.from({ length: (1 << 25) + 5 }, (_, i) => i);
+    const cuts = [0, 3, 3, 1 << 24, (1 << 25) + 2, values.length];
+    await within((folder) => folder.write(2, {}, { users: cuts.slice(1).map((to, part) => values.subarray(cuts[part], to)) }));
+    const found = await within(async (folder) => folder.matrices(await folder.read(2), { users: values.length }));
+    expect(Buffer.compare(Buffer.from(found.users.buffer), Buffer.from(values.buffer))).toBe(0);
+  });
+
   it('keeps the last two, without those beyond the one that is written', async () => {
     await within(async (folder) => {
       for (const iteration of [2, 4, 6]) await folder.write(iteration, {}, matrices);

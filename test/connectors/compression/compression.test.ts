@@ -7,6 +7,7 @@ import { compressionOf, hasZstd } from '../../../connectors/compression/compress
 import { Lz4Packer, packLz4Bytes, unpackLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
 import { unpackedBytes } from '../../../connectors/compression/unpacked-bytes.ts';
 import { XxHash32 } from '../../../connectors/compression/xxhash32.ts';
+import { ByteOutput } from '../../../connectors/output/byte-output.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 
@@ -39,6 +40,20 @@ async function fails(bytes: Uint8Array, pattern: RegExp): Promise<void> {
 const anyBytes = fc
   .array(fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.record({ byte: fc.nat(255), times: fc.integer({ min: 1, max: 3000 }) }).map(({ byte, times }) => new Uint8Array(times).fill(byte))), { maxLength: 12 })
   .chain((parts) => fc.array(fc.nat(Math.max(0, parts.length - 1)), { maxLength: 20 }).map((order) => Buffer.concat(parts.length === 0 ? [] : order.map((at) => parts[at]))));
+
+describe('zstd', () => {
+  test.skipIf(!hasZstd())(`a file is one frame, however few bytes are written${hasZstd() ? '' : ' (this Node has no zstd)'}`, async () => {
+    for (const [name, pieces] of [['none', []], ['one', ['a']], ['two', ['a', 'b']]] as const) {
+      const file = join(folder, `${name}.zst`);
+      const output = await ByteOutput.open(file, { compression: 'zstd' });
+      for (const piece of pieces) await output.write(Buffer.from(piece));
+      await output.commit();
+      const bytes = readFileSync(file);
+      expect(bytes.lastIndexOf(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]))).toBe(0);
+      expect((await unpack(file)).toString()).toBe(pieces.join(''));
+    }
+  });
+});
 
 describe('lz4', () => {
   test.each(['linked.csv.lz4', 'block-checksums.csv.lz4'])('%s of the lz4 program', async (name) => {

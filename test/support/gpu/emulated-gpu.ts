@@ -6,6 +6,7 @@ import { RESIDUAL_TOLERANCE } from '../../../gpu/kernels/solve/solve-cg.ts';
 import { halfBits, halfValue, roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
+import { OBJECTIVE_ROWS } from '../../../gpu/kernels/loss/objective-sums.ts';
 import { int8Pieces } from '../../../gpu/kernels/int8/int8-plan.ts';
 import { centresRatings } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
 import { tensorGpu } from './gpu-info.ts';
@@ -77,7 +78,8 @@ const emulations: Readonly<Record<string, Emulation>> = {
     const { rank, halfA } = params as Params & { readonly halfA: boolean };
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
       const equations = sums(params, buffers, uniforms, first, ratings);
-      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA, true), true);
+      const x = ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA, true);
+      writeRow(params, buffers, row, x, true, objectiveOf(equations, x, shiftsOf(params, uniforms, ratings), ratings));
     }
   },
   'normal-equations-int8': (params, buffers, uniforms) => emulations['normal-equations-tensor'](params, buffers, uniforms),
@@ -88,7 +90,8 @@ const emulations: Readonly<Record<string, Emulation>> = {
     for (const [row, first, ratings, count] of entries(buffers, uniforms)) {
       let equations: Equations = { a: new Float32Array(rank * rank), b: new Float32Array(rank), s: new Float32Array(rank), t: 0 };
       for (let slot = first; slot < first + count; slot++) equations = withSlot(equations, slots, slot, rank, params.biases);
-      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA), half);
+      const x = ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), uniforms.steps, shiftsOf(params, uniforms, ratings), ratings, halfA);
+      writeRow(params, buffers, row, x, half, objectiveOf(equations, x, shiftsOf(params, uniforms, ratings), ratings));
     }
   },
   'update-short': (params, buffers, uniforms) => {
@@ -101,8 +104,13 @@ const emulations: Readonly<Record<string, Emulation>> = {
       for (let i = 0; i < ratings; i++) for (let j = 0; j < ratings; j++) k[i * ratings + j] = dot(theta[i], theta[j]);
       const y = dualSolution(k.map((value) => value + ratio), r, shift);
       const bias = ratio * y.reduce((sum, value) => sum + value, 0);
-      writeRow(params, buffers, row, Float32Array.from({ length: rank + 1 }, (_, f) => (f === rank ? bias : theta.reduce((sum, row, i) => fround(sum + fround(y[i] * row[f])), 0))), true);
+      writeRow(params, buffers, row, Float32Array.from({ length: rank + 1 }, (_, f) => (f === rank ? bias : theta.reduce((sum, row, i) => fround(sum + fround(y[i] * row[f])), 0))), true, shift * dot(r, y) - dot(r, r));
     }
+  },
+  'objective-sums': (_params, { status, results }, { from_row: from, to_row: to }) => {
+    const [told, sums] = [status, results].map(({ bytes }) => new Float32Array(bytes));
+    for (let row = from; row < to; row++) sums[1 + Math.floor((row - from) / OBJECTIVE_ROWS)] += told[4 + row];
+    new Uint32Array(results.bytes)[0] = new Uint32Array(status.bytes)[0];
   },
   'subtract-bias': (_params, buffers, { first, fours, mean }) => {
     const indices = new Uint32Array(buffers.indices.bytes);
@@ -226,6 +234,15 @@ export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, sta
   return Float32Array.from([...x, (t - dot(s, x)) / weight]);
 }
 
+/** xᵀA x - 2 bᵀx of a row, its bias behind x. */
+function objectiveOf({ a, b, s, t }: Equations, x: Float32Array, { shift, ownShift }: Shifts, ratings: number): number {
+  const rank = b.length;
+  const [factors, bias] = [x.subarray(0, rank), ownShift === undefined ? 0 : x[rank]];
+  let sum = (ratings + (ownShift ?? 0)) * bias * bias + 2 * bias * (dot(s, factors) - t);
+  for (let i = 0; i < rank; i++) sum += x[i] * (dot(a.subarray(i * rank, (i + 1) * rank), factors) + shift * x[i] - 2 * b[i]);
+  return sum;
+}
+
 /** The loop of gpu/kernels/update/update-short.wgsl. */
 function dualSolution(k: Float32Array, right: Float32Array, shift: number): Float32Array {
   const n = right.length;
@@ -259,7 +276,8 @@ function startOf({ rank }: Params, buffers: Buffers, row: number): Float32Array 
 }
 
 /** `x`: a row's factors and its bias. */
-function writeRow({ rank, biases }: Params, buffers: Buffers, row: number, x: Float32Array, half: boolean): void {
+function writeRow({ rank, biases }: Params, buffers: Buffers, row: number, x: Float32Array, half: boolean, objective: number): void {
+  new Float32Array(buffers.status.bytes)[4 + row] = objective;
   const stride = tilesOf(rank) * TILE;
   const status = new Uint32Array(buffers.status.bytes);
   const stored = new Float32Array(stride);

@@ -5,6 +5,7 @@ import type { Task } from '../../../engine/task.ts';
 /** Values as tasks give them when all goes well: no bad row, and errors that fall in no round. */
 export function valuesOf({ kernel, params }: Task): JsonObject {
   if (kernel === 'update' || kernel === 'update-implicit' || kernel === 'solve-equations') return { badRow: -1, objective: 0 };
+  if (kernel === 'end-gradients') return { badRow: -1 };
   if (kernel === 'implicit-error' || kernel === 'shifted-norm') return { sum: 1e-3 };
   if (kernel === 'squared-error') return { squared: 1e-3, absolute: 1e-3, count: Number(params.to) - Number(params.from) };
   return kernel === 'weighted-norm' ? { sum: 1e-3, plain: 1e-3 } : {};

@@ -29,6 +29,8 @@ that sums need no barrier; a vector that is multiplied is scaled to the range of
     var p_{{ e }} = r_{{ e }};
 {%- endfor %}
     let begin = subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}r_{{ e }} * r_{{ e }}{% endfor %});
+    // x^T A x - 2 b^T x, with the bias: each step lowers it by alpha |r|^2.
+    var objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}x_{{ e }} * (b_{{ e }} + r_{{ e }}){% endfor %});
     // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
     let enough = max(begin * RESIDUAL_TOLERANCE, 1e-30);
     var factor = {{ p_factor }} * inverseSqrt(max(begin, 1e-30));
@@ -52,6 +54,7 @@ that sums need no barrier; a vector that is multiplied is scaled to the range of
       let beta = select(0.0, left / total.x, total.x > enough);
       // Of a residual that all but vanishes rounding leaves more than is computed.
       factor = {{ p_factor }} * inverseSqrt(max(max(left, total.x * 1e-3), 1e-30));
+      objective = fma(-alpha, total.x, objective);
 {%- for e in elements %}
       x_{{ e }} = fma(alpha, p_{{ e }}, x_{{ e }});
       r_{{ e }} = fma(-alpha, ap_{{ e }}, r_{{ e }});

@@ -1,0 +1,33 @@
+/** What is added to the diagonal of A before it is solved. */
+import { WORD } from '../simd';
+
+/** Of A's rounding error over its largest element and √f, so that a matrix that is definite remains so. */
+const ROUNDING: f32 = 5e-6;
+
+/**
+ * The shift for an exact solve: `shift`, or where that is below the rounding error of A, and A all but singular, that error. It changes A
+ * by no more than float32 does. A matrix of zeros gets 1, and so x = 0.
+ */
+export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32): f32 {
+  if (shift < 0) return shift;
+  const step = size + WORD;
+  let largest: f32 = 0;
+  for (let i = 0; i < rank; i++) largest = max(largest, load<f32>(matrix + <usize>i * step));
+  if (largest == 0 && shift == 0) return 1;
+  return max(shift, ROUNDING * sqrt<f32>(<f32>rank) * largest);
+}
+
+/** Adds `value` to the first `rank` elements of the diagonal, and 1 to the padding's, which keeps A definite. */
+export function addDiagonal(matrix: usize, size: usize, rank: i32, value: f32): void {
+  const step = size + WORD;
+  const columns = <i32>(size >> 2);
+  let element = matrix;
+  for (let i = 0; i < rank; i++) {
+    store<f32>(element, load<f32>(element) + value);
+    element += step;
+  }
+  for (let i = rank; i < columns; i++) {
+    store<f32>(element, load<f32>(element) + 1);
+    element += step;
+  }
+}

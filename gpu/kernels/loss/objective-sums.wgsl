@@ -1,0 +1,37 @@
+// Adds up the rows' objectives that lie behind the lowest bad row, one sum for each workgroup, behind that row again: both come back together.
+struct Params {
+  from_row: u32,
+  to_row: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> status: array<u32>;
+@group(0) @binding(2) var<storage, read_write> results: array<u32>;
+
+var<workgroup> partial: array<f32, THREADS>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  let first = params.from_row + number * ROWS;
+  if (first >= params.to_row) {
+    return;
+  }
+  var sum = 0.0;
+  for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
+    sum += bitcast<f32>(status[TOLD + row]);
+  }
+  partial[thread] = sum;
+  for (var half = THREADS / 2; half > 0; half /= 2) {
+    workgroupBarrier();
+    if (thread < half) {
+      partial[thread] += partial[thread + half];
+    }
+  }
+  if (thread == 0) {
+    results[1 + number] = bitcast<u32>(partial[0]);
+    if (number == 0) {
+      results[0] = status[0];
+    }
+  }
+}
