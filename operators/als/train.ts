@@ -196,7 +196,8 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, ta
       if (params.implicitPrefs) return { ...implicitErrors(measured, name, params), ...ofRanking(measured) };
       return trainingErrors(measured, ({ users, items }) => ofNorms(users, items) + ofBiases(measured, 'users') + ofBiases(measured, 'items'), unit);
     },
-    diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
+    // A loss of implicit data is below 0 where pairs are repeated: each of them asks for a whole weight, and the pair has one.
+    diverged: (loss, first) => !Number.isFinite(loss) || loss > first + 9 * Math.abs(first),
     divergence: (number, loss, first) =>
       new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
     factors: (results, last) => {

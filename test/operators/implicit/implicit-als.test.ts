@@ -53,6 +53,14 @@ describe('implicit als', () => {
     expect(last).not.toHaveProperty('testRmse');
   });
 
+  it('trains on pairs that are repeated, whose loss is below 0', async () => {
+    const events = rows.filter(({ user }) => user % 10 === 0).flatMap((one) => Array.from({ length: 40 }, () => ({ ...one, rating: 1 })));
+    const { iterations } = (await fit(events, { alpha: 1, regParam: 0.1, rank: 8, maxIter: 4, solver: 'cholesky' })).training!;
+    expect(iterations).toHaveLength(4);
+    expect(iterations[0].loss).toBeLessThan(0);
+    iterations.slice(1).forEach(({ loss }, i) => expect(loss).toBeLessThanOrEqual(iterations[i].loss));
+  });
+
   it('never lets the loss rise with the exact solver, and comes to the same loss by conjugate gradients', async () => {
     const options = { rank: 12, regParam: 0.05, alpha: 10, maxIter: 12 };
     const exact = (await fit(rows, { ...options, solver: 'cholesky' })).training!.iterations;
