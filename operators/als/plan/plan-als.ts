@@ -90,7 +90,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
 interface UsualWay {
   readonly name: string;
   readonly problem: AlsProblem;
-  /** Where it is not the one that devices have without a comparison of times. */
+  /** Given where it is not the one that devices have without a comparison of times. */
   readonly grid?: AlsGrid;
   readonly cost: IterationCost;
 }
