@@ -103,12 +103,12 @@ export type { MetricValues, RankingEvaluation } from './operators/evaluation/ran
 export { type RankingMetric, rankingMetricNames } from './operators/evaluation/ranking/ranking-metrics.ts';
 export type { TrainingWarning, WarningCode } from './operators/evaluation/rating-warnings.ts';
 export type { FactorModel } from './operators/serving/factor-model.ts';
-export type { PairOptions } from './operators/ratings/pair-columns.ts';
+export type { PairOptions } from './operators/ratings/rows/pair-columns.ts';
 export type { CommonParams } from './operators/params/common.ts';
 export type { OneOrTwo } from './operators/params/table.ts';
 export type { ColdStart } from './operators/serving/predict.ts';
 export type { SplitOptions } from './operators/splits/random-split.ts';
-export type { BadRowPolicy } from './operators/ratings/bad-rows.ts';
+export type { BadRowPolicy } from './operators/ratings/rows/bad-rows.ts';
 export type { SgdParams } from './operators/sgd/params.ts';
 export type { Similarity } from './operators/serving/similar.ts';
 export type { TrainingIteration } from './operators/training/iteration.ts';

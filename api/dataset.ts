@@ -11,7 +11,7 @@ import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts'
 import { FindHeldOut } from '../operators/splits/held-out-ratings.ts';
 import { LeaveOut } from '../operators/splits/leave-out.ts';
 import type { PairOrder } from '../operators/splits/pair-order.ts';
-import { pairColumns, type PairOptions } from '../operators/ratings/pair-columns.ts';
+import { pairColumns, type PairOptions } from '../operators/ratings/rows/pair-columns.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits/random-split.ts';
 import { TimeSplit } from '../operators/splits/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/splits/times.ts';

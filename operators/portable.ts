@@ -1,6 +1,6 @@
 import type { Operator } from '../engine/stream/operator.ts';
-import { Ones } from './ratings/ones.ts';
-import { SelectRatings } from './ratings/select-ratings.ts';
+import { Ones } from './ratings/rows/ones.ts';
+import { SelectRatings } from './ratings/rows/select-ratings.ts';
 import { RandomSplit } from './splits/random-split.ts';
 import { TimeSplit } from './splits/time-split.ts';
 

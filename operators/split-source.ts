@@ -12,9 +12,9 @@ import { mapOrdered } from '../engine/stream/map-ordered.ts';
 import type { Source, ValueNeeds } from '../engine/stream/operator.ts';
 import type { ReadSplit, SourceSplit } from '../engine/stream/split.ts';
 import { type BatchStream, batchStream, setOrigin } from '../engine/stream/stream.ts';
-import type { BadRows } from './ratings/bad-rows.ts';
-import { eachOf, schemaPartition } from './ratings/read-splits.ts';
-import { groupSplits, RangeOrder } from './ratings/split-order.ts';
+import type { BadRows } from './ratings/rows/bad-rows.ts';
+import { eachOf, schemaPartition } from './ratings/reading/read-splits.ts';
+import { groupSplits, RangeOrder } from './ratings/reading/split-order.ts';
 import type { ReadRowsValues } from './tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from './tasks/tasks.ts';
 

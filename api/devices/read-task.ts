@@ -13,9 +13,9 @@ import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
 import type { SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, originOf } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/portable.ts';
-import { BadRowCounter } from '../../operators/ratings/bad-rows.ts';
-import { type ChunkLimits, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../../operators/ratings/rating-chunk.ts';
-import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { BadRowCounter } from '../../operators/ratings/rows/bad-rows.ts';
+import { type ChunkLimits, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../../operators/ratings/reading/rating-chunk.ts';
+import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ChunkSummary, ReadParams, ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
 import type { OutcomeOf, KernelTasks } from '../../operators/tasks/tasks.ts';
 

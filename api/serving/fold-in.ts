@@ -5,7 +5,7 @@ import { startPhase } from '../../engine/phase.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
-import { type BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
+import { type BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import { knownRatings } from '../../operators/serving/fold-in/known-ratings.ts';
 import type { RowRule } from '../../operators/serving/fold-in/row-rule.ts';
 import { fixedItems, type SolvedUsers, solveUsers } from '../../operators/serving/fold-in/solve-users.ts';

@@ -4,7 +4,7 @@ import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
-import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../session.ts';

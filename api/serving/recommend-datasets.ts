@@ -7,10 +7,10 @@ import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
-import { readKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
-import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { type ChosenItems, chooseItems, mergeAscending, withChosenItems } from '../../operators/serving/choose-items.ts';
 import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusions.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';

@@ -1,6 +1,6 @@
 import { type AlsParams, checkAlsParams } from '../../operators/als/params.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
-import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
+import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { Dataset } from '../dataset.ts';
 import { rootSource } from '../../engine/stream/logical-plan.ts';

@@ -20,8 +20,8 @@ import { inUnit, levelInUnit, ratingUnit, sortedInUnit } from '../../operators/a
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
-import type { ReadPairs } from '../../operators/ratings/known-pairs.ts';
-import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
+import type { ReadPairs } from '../../operators/ratings/ids/known-pairs.ts';
+import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';

@@ -21,7 +21,7 @@ import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { solveNewRows } from '../../operators/sgd/data/solve-new-rows.ts';
-import { type WidenedRatings, widenRatings } from '../../operators/ratings/widen-ratings.ts';
+import { type WidenedRatings, widenRatings } from '../../operators/ratings/ids/widen-ratings.ts';
 import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';

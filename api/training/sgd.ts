@@ -1,5 +1,5 @@
 import type { ColdStart } from '../../operators/serving/predict.ts';
-import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
+import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { Dataset } from '../dataset.ts';

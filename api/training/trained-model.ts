@@ -2,7 +2,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
-import { BAD_ROWS } from '../../operators/ratings/bad-rows.ts';
+import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
 import type { ModelRows } from '../../operators/training/model-rows.ts';
 import type { LoopResult } from '../../operators/training/training.ts';
 import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';

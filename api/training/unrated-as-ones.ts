@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { columnNames } from '../../operators/ratings/columns.ts';
-import { Ones } from '../../operators/ratings/ones.ts';
+import { columnNames } from '../../operators/ratings/rows/columns.ts';
+import { Ones } from '../../operators/ratings/rows/ones.ts';
 import type { Dataset } from '../dataset.ts';
 
 /** The name of the column of ratings where the caller gives none. */

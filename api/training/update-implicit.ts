@@ -10,7 +10,7 @@ import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
-import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
+import { widenRatings } from '../../operators/ratings/ids/widen-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import { runOptionNames } from '../check-options.ts';

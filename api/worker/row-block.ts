@@ -10,7 +10,7 @@ import type { AlsParams } from '../../operators/als/params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
 import { RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
-import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
+import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';

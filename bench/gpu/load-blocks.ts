@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { Session } from '../../api/session.ts';
 import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
-import { IndexIds } from '../../operators/ratings/index-ids.ts';
-import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import { IndexIds } from '../../operators/ratings/ids/index-ids.ts';
+import { collectKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
-import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 
 export interface LoadedBlocks {
   readonly byUser: RatingBlock;

@@ -8,8 +8,8 @@ import { runInto } from '../../engine/stream/logical-plan.ts';
 import { ParquetSource } from '../../index.ts';
 import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
-import { BAD_ROWS } from '../../operators/ratings/bad-rows.ts';
-import { type RatingColumns, SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
+import { type RatingColumns, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
 /** Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows. */

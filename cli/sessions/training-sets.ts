@@ -15,7 +15,7 @@ export interface TrainingSets {
  * that a wrong test path fails before training. Throws DataError.
  */
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
-  const { SelectRatings } = await import('../../operators/ratings/select-ratings.ts');
+  const { SelectRatings } = await import('../../operators/ratings/rows/select-ratings.ts');
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction } = values;
   const rated = async (dataset: Dataset) => {
     if (!values.implicitPrefs) return dataset;

@@ -4,6 +4,7 @@ import { Exchanges } from './expand/exchanges.ts';
 import { endOfPipeline, inTurn, pipeline } from './expand/pipeline.ts';
 import type { StageParts } from './expand/stage-parts.ts';
 import { type Round, Visits } from './expand/visits.ts';
+import { Waves } from './expand/waves.ts';
 import { WrittenVersions } from './expand/written-versions.ts';
 import type { Step, TaskContracts } from './step.ts';
 import { StepList } from './step-list.ts';
@@ -60,7 +61,8 @@ class Expansion {
   stages(stages: readonly Stage[], later: readonly Stage[]): void {
     this.versions.beginStage();
     const [first] = stages;
-    const partsOf = (stage: Stage, at: number) => this.#partsOf(stage, [...stages.slice(at + 1), ...later]);
+    const waves = new Waves(this.list);
+    const partsOf = (stage: Stage, at: number) => this.#partsOf(stage, [...stages.slice(at + 1), ...later], waves);
     if (stages.length > 1) pipeline(stages.map((stage, at) => ({ ...inTurn(partsOf(stage, at)), times: this.#timesOf(stage) })));
     else {
       for (const { at, run, end } of partsOf(first, 0)) {
@@ -77,7 +79,7 @@ class Expansion {
   }
 
   /** The parts of the stage's tasks, or of each of its data sets. */
-  #partsOf(stage: Stage, later: readonly Stage[]): StageParts[] {
+  #partsOf(stage: Stage, later: readonly Stage[], waves: Waves): StageParts[] {
     const { work, name } = stage;
     switch (work.kind) {
       case 'tasks':
@@ -87,7 +89,7 @@ class Expansion {
       case 'exchange':
         return this.#exchanges.of(name, work);
       case 'blocks':
-        return [this.#visits.blocks(stage, work)];
+        return [this.#visits.blocks(stage, work, waves)];
     }
   }
 }

@@ -7,7 +7,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { BAD_ROWS } from '../ratings/bad-rows.ts';
+import { BAD_ROWS } from '../ratings/rows/bad-rows.ts';
 import { type FactorModel, placeForPairs } from '../serving/factor-model.ts';
 import { scorePairs } from '../serving/predict.ts';
 import { compareToMeans } from './compare-to-means.ts';

@@ -6,7 +6,7 @@ import { startPhase } from '../../engine/phase.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { spilledBytes } from '../planner/sizes.ts';
-import type { IndexedRatings } from './index-ids.ts';
+import type { IndexedRatings } from './ids/index-ids.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from './rating-block.ts';
 import { balancedRanges, offsetsOf } from './row-ranges.ts';
 import { type CombinedRatings, requireOnce } from './sorting/combine-duplicates.ts';

@@ -11,9 +11,9 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { keyTypeOfColumn } from '../ratings/columns.ts';
+import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
-import { takeRows } from '../ratings/take-rows.ts';
+import { takeRows } from '../ratings/rows/take-rows.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'predict-pairs';

@@ -14,7 +14,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { arrowTypeOf } from '../ratings/columns.ts';
+import { arrowTypeOf } from '../ratings/rows/columns.ts';
 import { announceSearch } from './announce-search.ts';
 import { type FactorModel, placeFactors } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';

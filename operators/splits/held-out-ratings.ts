@@ -5,7 +5,7 @@ import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
 import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { fieldOf } from '../ratings/columns.ts';
+import { fieldOf } from '../ratings/rows/columns.ts';
 import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pair-order.ts';
 
 /** The last k ratings of every user in an order, by the number that the table gives the user; repetitions of a pair at one place count once. */

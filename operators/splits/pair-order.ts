@@ -3,7 +3,7 @@ import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { mix32 } from '../../engine/random.ts';
-import { keyTypeOfColumn } from '../ratings/columns.ts';
+import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { requireTimes, timesOf } from './times.ts';
 
 /** The order of each user's ratings: by time, or by a hash of user, item and seed. */

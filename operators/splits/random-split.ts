@@ -3,8 +3,8 @@ import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { pairColumns, type PairOptions } from '../ratings/pair-columns.ts';
-import { takeRows } from '../ratings/take-rows.ts';
+import { pairColumns, type PairOptions } from '../ratings/rows/pair-columns.ts';
+import { takeRows } from '../ratings/rows/take-rows.ts';
 import { pairHashes } from './pair-order.ts';
 
 export interface SplitOptions extends PairOptions {

@@ -1,7 +1,7 @@
 import { type DataType, DataType as Types, type RecordBatch, type Schema, TimeUnit } from 'apache-arrow';
 import { DataError, type ErrorDetails, UsageError } from '../../engine/errors.ts';
 import { placeOf } from '../../engine/stream/stream.ts';
-import { fieldOf, numbersOf, requireNumbers } from '../ratings/columns.ts';
+import { fieldOf, numbersOf, requireNumbers } from '../ratings/rows/columns.ts';
 
 /** Throws DataError unless the column exists and holds numbers or Arrow timestamps. */
 export function requireTimes(schema: Schema, column: string): void {

@@ -2,7 +2,7 @@
 import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
-import type { BadRows } from '../ratings/bad-rows.ts';
+import type { BadRows } from '../ratings/rows/bad-rows.ts';
 import type { PortableOperator } from '../portable.ts';
 import type { None, Numbered, Rows } from './tasks.ts';
 

@@ -21,6 +21,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
+import { choosingContracts, type ChoosingTasks } from './choosing-tasks.ts';
 import type { DataTasks } from './data-tasks.ts';
 import { equationContracts, type EquationTasks } from './equation-tasks.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
@@ -29,6 +30,7 @@ import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 import { vectorContracts, type VectorTasks } from './vector-tasks.ts';
 
+export type { KernelChoice, KernelTuning, UpdateProblem } from './choosing-tasks.ts';
 export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
@@ -75,70 +77,14 @@ export type SolverChoice = {
 /** The values of a task that solves rows: see `update`. */
 export type SolvedValues = { readonly badRow: number; readonly objective?: number };
 
-/** The properties of a half-iteration that the choice of a variant of `update` depends on. */
-export type UpdateProblem = {
-  readonly rank: number;
-  readonly solver: 'cg' | 'cholesky';
-  readonly cgSteps: number;
-  readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
-  readonly biases: boolean;
-  /** True for `update-implicit`. */
-  readonly implicit?: boolean;
-  /** True keeps x >= 0; the solver is cholesky. */
-  readonly nonnegative?: boolean;
-  /** Rows that are solved, and rows of θ. */
-  readonly rows: number;
-  readonly columns: number;
-  readonly ratings: number;
-  /** Of the run, at most. */
-  readonly iterations: number;
-  /** Ratings of the longest row. */
-  readonly longest: number;
-  /** Largest |rating|; of implicit data, of √w and t / √w. */
-  readonly largestRating: number;
-  /** The name of the variant that the caller asks for. */
-  readonly kernel?: string;
-};
-
-/** The variant of a kernel that a device takes for a problem, and the reason. Part of the plan: a run that is repeated takes it again. */
-export type KernelChoice = {
-  readonly variant: string;
-  readonly precision: 'f32' | 'f16' | 'int8';
-  /** Power of two by which ratings are multiplied before they are rounded to float16. */
-  readonly ratingScale: number;
-  readonly reason: string;
-  /** Bytes of the device's memory that the variant keeps beside its inputs and outputs: work lists, copies of half the width. */
-  readonly deviceBytes: number;
-  /** Buffers by name that all kernels of a device share, each as large as the largest of them needs: partial sums, ratings without biases. */
-  readonly scratchBytes?: Readonly<Record<string, number>>;
-  /** True for kernels that give `objective` where it is asked for. */
-  readonly tellsLoss?: boolean;
-};
-
-/** Variants of a kernel that a device timed on rows of a block, and the one it will choose. */
-export type KernelTuning = {
-  readonly variant: string;
-  /** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
-  readonly reason: string;
-  /** In the order in which they were timed; `milliseconds` is null, with the problem, for one that failed. */
-  readonly times: readonly { readonly variant: string; readonly milliseconds: number | null; readonly runs: number; readonly problem?: string }[];
-  /** Of the sample. */
-  readonly rows: number;
-  readonly ratings: number;
-  /** The clock: the GPU's where it has one. */
-  readonly clock: 'gpu' | 'host';
-  /** The reason why the measurement is kept for this process only; absent where it is stored. */
-  readonly note?: string;
-};
-
 /** The tasks that take a block row by row. */
 type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
 
 /** Such a task on all rows of a block, without its inputs; `columns`: rows of θ. */
 export type RowsTask = { [K in RowsKernel]: { readonly kernel: K; readonly params: Omit<KernelTasks[K]['params'], 'from' | 'to'>; readonly biases: boolean; readonly columns: number } }[RowsKernel];
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts and vector-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
-export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks, VectorTasks {
+/** Every kernel. Those that choose and compile kernels are in choosing-tasks.ts, those that prepare data in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts and vector-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
+export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks, VectorTasks {
   /**
    * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
    * to the kernels of a later task as well, which finds that done, and of normal-equations begins to compile them.
@@ -183,16 +129,6 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
     values: SolvedValues;
   };
 
-  /** Chooses among the variants of `update`, on devices that have several. Throws UsageError for one that cannot run. */
-  'choose-update': { inputs: None; outputs: None; params: UpdateProblem; values: KernelChoice };
-
-  /**
-   * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for problems like this one.
-   * `where-it-pays`: `tuning` is null where it is not worth the time, or was done before; `thorough`: every variant that may be
-   * the fastest is measured, for as long as that takes.
-   */
-  'tune-update': { inputs: { block: PartitionRef }; outputs: None; params: UpdateProblem & { readonly how: 'where-it-pays' | 'thorough' }; values: { tuning: KernelTuning | null } };
-
   /**
    * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ |..|,
    * `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with biases `rowBias`,
@@ -228,12 +164,6 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
     params: Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number };
     values: None;
   };
-
-  /** Starts compiling for such tasks, of top-n those with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
-  'compile-search': { inputs: None; outputs: None; params: { readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean }; values: None };
-
-  /** Starts compiling the kernels of `update`, or with `implicit` of update-implicit, by these variants, and those of its measures, while ratings are read. */
-  'compile-update': { inputs: None; outputs: None; params: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'> & { readonly variants: readonly string[] }; values: None };
 
   /**
    * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
@@ -294,8 +224,6 @@ type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & 
 export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How } } = {
   upload: { data: 'read' },
   update: { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', factors: 'write', bias: 'write' },
-  'choose-update': {},
-  'tune-update': { block: 'read' },
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
   'weighted-norm': { block: 'read', factors: 'read' },
   gram: { factors: 'read', gram: 'write' },
@@ -306,13 +234,12 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
-  'compile-search': {},
-  'compile-update': {},
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
   'solve-row': { exact: 'read', guide: 'read', gram: 'read' },
   'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
+  ...choosingContracts,
   ...readingContracts,
   'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
   'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rowData: 'alone' },

@@ -14,8 +14,8 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { andThen, fromSource } from '../../engine/stream/logical-plan.ts';
 import { Session } from '../../index.ts';
-import { readRatings } from '../../operators/ratings/read-ratings.ts';
-import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { readRatings } from '../../operators/ratings/reading/read-ratings.ts';
+import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();

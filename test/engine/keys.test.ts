@@ -8,7 +8,7 @@ import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
 import { mergeKeys } from '../../engine/keys/merge-keys.ts';
-import { RatingChunk, type RatingRows } from '../../operators/ratings/rating-chunk.ts';
+import { RatingChunk, type RatingRows } from '../../operators/ratings/reading/rating-chunk.ts';
 
 const ids: Record<KeyType, fc.Arbitrary<number | bigint | string>> = {
   int32: fc.oneof(fc.integer({ min: -5, max: 5 }), fc.integer()),

@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
-import { type BoundProblem, boundAls, boundSgd, fates, gridsOf, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
+import { type BoundProblem, type ProblemShape, boundAls, boundSgd, fates, gridsOf, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
 import { checkCoverage, checkEdges, LiveSet } from '../support/steps/check-steps.ts';
 import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/steps/orders.ts';
 import { expand } from '../../engine/run/expand.ts';
-import { gpuInfo } from '../support/steps/small-problems.ts';
+import { cpuInfo, gpuInfo } from '../support/steps/small-problems.ts';
 import { testRandom } from '../support/ratings.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];
@@ -70,6 +70,25 @@ describe('the steps of als', () => {
 
   it('take no more memory on a device than was walked, in whichever order their edges allow', () => {
     fc.assert(fc.property(alsCases, (one) => checkPeak(als(one), one.fate, one.seed)), { numRuns: 100 });
+  });
+});
+
+describe('the steps of als by vectors whose ratings are staged', () => {
+  const staged = (devices: ProblemShape['devices'], q: number, p: number) => {
+    const rows = Array.from({ length: 8 }, (_, user) => [0, 1, 2, 3, 4, 5].filter((item) => (user + item) % 4 > 0));
+    return boundAls({ rows, columns: 6, test: false, devices }, { rank: 2 }, { users: { q: p, fixed: 'parts', factors: 'device', ratings: 'device' }, items: { q, fixed: 'whole', factors: 'device', ratings: 'host', sums: 'vectors' } });
+  };
+
+  it('free each copy of a block once', () => {
+    for (const [devices, q, p] of [[[cpuInfo], 1, 1], [[cpuInfo], 1, 3], [[cpuInfo], 2, 2], [[gpuInfo(0)], 2, 1], [[gpuInfo(0), gpuInfo(1)], 1, 2], [[gpuInfo(0), gpuInfo(1)], 2, 4]] as const) checkRun(staged(devices, q, p), ['best', 'good']);
+  });
+
+  it('have a block come once where it is the only one of its rows at the place', () => {
+    for (const [devices, q, p] of [[[cpuInfo], 1, 1], [[gpuInfo(0), gpuInfo(1)], 1, 2], [[gpuInfo(0), gpuInfo(1)], 2, 2]] as const) {
+      const [, round] = listsOfRun(staged(devices, q, p), ['best']);
+      const moved = round.steps.filter(({ stage, do: { kind } }) => kind === 'move' && /^(residuals|products)-items$/.test(stage));
+      expect({ q, p, moved: moved.length }).toEqual({ q, p, moved: q * p });
+    }
   });
 });
 

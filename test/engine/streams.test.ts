@@ -9,7 +9,7 @@ import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { ratingBatch } from '../support/ratings.ts';
 
 const executor = new LocalExecutor([]);

@@ -43,9 +43,9 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/sessions/run-training.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
   { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/dataset-path.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts', 'connectors/output/temporaries.ts'], because: 'an output is opened and checked before the work, and written after it' },
   { from: 'cli/page/', to: ['operators/evaluation/error-bins.ts', 'connectors/output/byte-output.ts'], because: 'a page counts ratings by degree, and is written whole or not at all' },
-  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/evaluation/rating-warnings.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/bad-rows.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
+  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/evaluation/rating-warnings.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/rows/bad-rows.ts', 'operators/ratings/rows/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
   { from: 'cli/sessions/trials-file.ts', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'connectors/files/path-kinds.ts'], because: 'a search knows its files again by their sizes and times' },
-  { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
+  { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/rows/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
     from: 'cli/sessions/plan-of-problem.ts',
     to: ['engine/run/devices.ts', 'operators/planner/algorithm-choice.ts', 'operators/planner/assumed-devices.ts', 'operators/planner/profile.ts', 'operators/als/params.ts', 'operators/als/plan/plan-als.ts', 'operators/als/kernel-choices.ts', 'operators/sgd/params.ts', 'operators/sgd/plan.ts', 'operators/training/planned-checkpoints.ts'],

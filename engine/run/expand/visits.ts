@@ -60,7 +60,7 @@ export class Visits {
   /** The parts of a stage, one behind the other. `later`: the stages behind this one, which may read versions from before the round. */
   parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
     const slices = this.#bound.slices[stage.name];
-    const waves = new Waves(this.#list, stage.name);
+    const waves = new Waves(this.#list);
     const spentSets = this.#spentBy(tasks);
     const run = (row: number) => {
       const own = slices?.[row];
@@ -72,7 +72,7 @@ export class Visits {
         const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
         this.#bringHome(stage.name, transients);
         const replaced = place === places.at(-1) ? this.#replaced(transients, later) : [];
-        waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...replaced] });
+        waves.add(place, { stage: stage.name, ended, leaves: [...leavesOf(transients, place), ...replaced] });
         for (const set of spentSets) this.#list.free(stage.name, place, [this.#versions.current(set, partOf(set, visit).partition)]);
       }
     };
@@ -97,10 +97,9 @@ export class Visits {
     return written.find((at) => at.length > 1 && at.includes(place)) ?? [place];
   }
 
-  /** The blocks of a grid in their order: row by row where that is the order, else in one part. */
-  blocks(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>): StageParts {
+  /** The blocks of a grid in their order: row by row where that is the order, else in one part. `waves`: those of all stages of its pipeline, which may take over each other's copies of blocks. */
+  blocks(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>, waves: Waves): StageParts {
     const { order, grid } = work;
-    const waves = new Waves(this.#list, stage.name);
     const visit = this.#blockVisits(stage, work, waves);
     const spentSets = this.#spentBy(work.tasks);
     const end = () => {
@@ -171,7 +170,7 @@ export class Visits {
         ended.push(this.#task(stage, task, task.at ?? place, { row, column, columns: grid.columns, fields }, transients, own, waves));
       }
       this.#bringHome(stage.name, transients);
-      waves.add(place, { ended, leaves: leavesOf(transients, place) });
+      waves.add(place, { stage: stage.name, ended, leaves: leavesOf(transients, place) });
     };
   }
 

@@ -9,24 +9,24 @@ export interface Leaving {
 }
 
 interface Visited {
+  readonly stage: string;
   /** The steps of its tasks. */
   readonly ended: readonly number[];
   readonly leaves: readonly Leaving[];
 }
 
 /**
- * The visits of a stage, place by place. Two at a time have their copies at a place: those of the next one come while the tasks of
- * one run, and wait until the one before has left.
+ * The visits of a stage, or of those stages of a pipeline that go through the same blocks, place by place. Two at a time have their copies at a place: those of the next one come while the
+ * tasks of one run, and wait until the one before has left.
  */
 export class Waves {
   readonly #list: StepList;
-  readonly #stage: string;
   readonly #last = new Map<Place, Visited>();
   /** The steps behind which the next visit's copies may come. */
   readonly #left = new Map<Place, readonly number[]>();
 
-  constructor(list: StepList, stage: string) {
-    [this.#list, this.#stage] = [list, stage];
+  constructor(list: StepList) {
+    this.#list = list;
   }
 
   /** The steps that must have ended before copies of the next visit come. */
@@ -37,7 +37,7 @@ export class Waves {
   /** A visit whose steps are in the list; the one before it leaves. */
   add(place: Place, visited: Visited): void {
     const before = this.#last.get(place);
-    if (before !== undefined) this.#left.set(place, [...before.ended, ...this.#leave(before)]);
+    if (before !== undefined) this.#left.set(place, [...before.ended, ...this.#leave(visited.stage, before)]);
     this.#last.set(place, visited);
   }
 
@@ -51,12 +51,13 @@ export class Waves {
   }
 
   end(): void {
-    for (const visited of this.#last.values()) this.#leave(visited);
+    for (const visited of this.#last.values()) this.#leave(visited.stage, visited);
+    this.#last.clear();
   }
 
-  #leave({ leaves }: Visited): number[] {
+  #leave(stage: string, { leaves }: Visited): number[] {
     const places = new Map<Place, PartitionRef[]>();
     for (const { at, ref } of leaves) places.set(at, [...(places.get(at) ?? []), ref]);
-    return [...places].map(([at, refs]) => this.#list.free(this.#stage, at, refs));
+    return [...places].map(([at, refs]) => this.#list.free(stage, at, refs));
   }
 }

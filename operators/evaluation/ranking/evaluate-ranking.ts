@@ -6,7 +6,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Sink } from '../../../engine/stream/operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
-import { collectKnownPairs } from '../../ratings/known-pairs.ts';
+import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { buildUserBlock } from '../../ratings/rating-blocks.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';

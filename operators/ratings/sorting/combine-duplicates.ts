@@ -5,7 +5,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { PartitionRef } from '../../../engine/partition.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import type { IndexedRatings } from '../index-ids.ts';
+import type { IndexedRatings } from '../ids/index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
 import { balancedRanges, taskCount } from '../row-ranges.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';

@@ -7,7 +7,7 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import type { Task } from '../../../engine/task.ts';
 import { type RepeatedPairs, requireOnce } from './combine-duplicates.ts';
-import type { CodedChunk, IndexedRatings } from '../index-ids.ts';
+import type { CodedChunk, IndexedRatings } from '../ids/index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import { lengthsWithout, sortByUser } from './sort-by-user.ts';
 import { balancedRanges, offsetsOf, taskCount } from '../row-ranges.ts';

@@ -5,7 +5,7 @@ import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/par
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import type { DuplicatePolicy } from '../../tasks/tasks.ts';
 import { combineDuplicates, type CombinedRatings } from './combine-duplicates.ts';
-import type { IndexedRatings } from '../index-ids.ts';
+import type { IndexedRatings } from '../ids/index-ids.ts';
 import { sortChunks } from './sort-chunks.ts';
 
 interface Rows {

@@ -9,7 +9,7 @@ import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Model } from '../../../index.ts';
 import { ALS, DataError, Session } from '../../../index.ts';
-import { SelectRatings } from '../../../operators/ratings/select-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { arrowRows, context, duckdb, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();

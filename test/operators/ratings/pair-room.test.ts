@@ -7,8 +7,8 @@ import { andThen, fromSource } from '../../../engine/stream/logical-plan.ts';
 import { Session } from '../../../index.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
-import { readRatings } from '../../../operators/ratings/read-ratings.ts';
-import { SelectRatings } from '../../../operators/ratings/select-ratings.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-test-'));

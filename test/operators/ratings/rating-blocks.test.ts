@@ -6,10 +6,10 @@ import type { PartitionRef } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
-import { IndexIds } from '../../../operators/ratings/index-ids.ts';
+import { IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
 import { blockToArrow, type RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
-import { SelectRatings } from '../../../operators/ratings/select-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
 import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 

@@ -5,11 +5,11 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
-import { type IndexedRatings, IndexIds } from '../../../operators/ratings/index-ids.ts';
-import { labelsOf, relabel } from '../../../operators/ratings/relabel.ts';
+import { type IndexedRatings, IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
+import { labelsOf, relabel } from '../../../operators/ratings/ids/relabel.ts';
 import { buildRatingBlocks, buildRatingParts, buildUserBlock, spillRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
 import { RatingParts } from '../../../operators/ratings/sorting/rating-parts.ts';
-import { SelectRatings } from '../../../operators/ratings/select-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
 import { batchOf, randomRatings } from '../../support/ratings.ts';
 

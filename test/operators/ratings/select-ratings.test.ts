@@ -6,7 +6,7 @@ import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { andThen, executePlan, fromSource } from '../../../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import { setOrigin } from '../../../engine/stream/stream.ts';
-import { type RatingColumns, SelectRatings } from '../../../operators/ratings/select-ratings.ts';
+import { type RatingColumns, SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { batchOf, ratingBatch } from '../../support/ratings.ts';
 
 async function select(batches: RecordBatch[], columns: RatingColumns, policy: 'error' | 'skip' = 'error') {

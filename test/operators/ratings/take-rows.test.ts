@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
-import { takeRows } from '../../../operators/ratings/take-rows.ts';
+import { takeRows } from '../../../operators/ratings/rows/take-rows.ts';
 import { collect, context, duckRows, streamOf, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { writeParquet } from '../../cli/run-cli.ts';
 import { testRandom } from '../../support/ratings.ts';

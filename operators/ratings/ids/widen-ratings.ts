@@ -1,7 +1,7 @@
-import { DataError } from '../../engine/errors.ts';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { type MergedKeys, mergeKeys } from '../../engine/keys/merge-keys.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import { DataError } from '../../../engine/errors.ts';
+import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
+import { type MergedKeys, mergeKeys } from '../../../engine/keys/merge-keys.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { renumberChunks } from './relabel.ts';
 

@@ -1,11 +1,11 @@
 import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf, requireShortIds } from '../../engine/keys/arrow-keys.ts';
-import { takeKeys } from '../../engine/keys/key-column.ts';
-import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { batchStream, type BatchStream, originOf, placeOf, setOrigin } from '../../engine/stream/stream.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf, requireShortIds } from '../../../engine/keys/arrow-keys.ts';
+import { takeKeys } from '../../../engine/keys/key-column.ts';
+import type { Operator, ValueNeeds } from '../../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { batchStream, type BatchStream, originOf, placeOf, setOrigin } from '../../../engine/stream/stream.ts';
 import { BadRowCounter, type BadRowPolicy, reportBadRows } from './bad-rows.ts';
 import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers, requireRatings } from './columns.ts';
 

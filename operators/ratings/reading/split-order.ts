@@ -1,5 +1,5 @@
-import type { ByteRange, SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
-import type { BadRows } from './bad-rows.ts';
+import type { ByteRange, SourceSplit, SplitEnd } from '../../../engine/stream/split.ts';
+import type { BadRows } from '../rows/bad-rows.ts';
 
 /** Puts neighbouring splits together up to a number of bytes. A range whose first record is a guess stays by itself. */
 export function groupSplits(splits: readonly SourceSplit[], targetBytes: number): (readonly SourceSplit[])[] {

@@ -1,14 +1,14 @@
-import { isCounted, type KeysSummary } from '../../engine/keys/number-keys.ts';
-import { emptyKeys, keyArrays, type KeyColumn, type KeyType, keysFromArrays } from '../../engine/keys/key-column.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import type { RowRange } from '../../engine/plan/stages.ts';
-import { hostDevice } from '../../engine/run/devices.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import { addSliced } from '../tasks/run-tasks.ts';
-import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
+import { isCounted, type KeysSummary } from '../../../engine/keys/number-keys.ts';
+import { emptyKeys, keyArrays, type KeyColumn, type KeyType, keysFromArrays } from '../../../engine/keys/key-column.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { giveTo, takeFrom } from '../../../engine/run/hand-over.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import type { CodedChunk } from './index-ids.ts';
 
 const STAGE = 'index-ids';

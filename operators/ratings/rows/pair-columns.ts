@@ -1,6 +1,6 @@
 import { DataType, type Schema } from 'apache-arrow';
-import { DataError, UsageError } from '../../engine/errors.ts';
-import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
+import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { columnNames, fieldOf, keyTypeOfColumn } from './columns.ts';
 
 /** Columns whose values decide a row's part of a split. */

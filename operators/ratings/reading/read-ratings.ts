@@ -1,10 +1,10 @@
-import { startPhase } from '../../engine/phase.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
-import { indexChunks, type IndexedRatings, IndexIds, type IndexOptions, mostRows } from './index-ids.ts';
+import { startPhase } from '../../../engine/phase.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { type LogicalPlan, runInto } from '../../../engine/stream/logical-plan.ts';
+import { indexChunks, type IndexedRatings, IndexIds, type IndexOptions, mostRows } from '../ids/index-ids.ts';
 import { type OnChunks, readSplits, type SplitOptions } from './read-splits.ts';
-import { blockLimit } from '../planner/sizes.ts';
-import { ChunkKeeper } from './sorting/chunk-keeper.ts';
+import { blockLimit } from '../../planner/sizes.ts';
+import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
 
 export type ReadOptions = IndexOptions & Pick<SplitOptions, 'splitBytes'>;
 

@@ -1,11 +1,11 @@
-import { hostDevice } from '../../engine/run/devices.ts';
-import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { CounterRandom, randomOrder } from '../../engine/random.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { CounterRandom, randomOrder } from '../../../engine/random.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
 import { mapPartition } from './number-ids.ts';
 

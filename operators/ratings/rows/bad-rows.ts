@@ -1,8 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
-import { DataError, rowText } from '../../engine/errors.ts';
-import { counted } from '../../engine/format.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { placeOf } from '../../engine/stream/stream.ts';
+import { DataError, rowText } from '../../../engine/errors.ts';
+import { counted } from '../../../engine/format.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { placeOf } from '../../../engine/stream/stream.ts';
 
 export type BadRowPolicy = 'error' | 'skip';
 

@@ -1,21 +1,21 @@
-import { DataError, throwIfAborted } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import { keyArrays, type KeyColumn } from '../../engine/keys/key-column.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
-import { startPhase } from '../../engine/phase.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { hostDevice } from '../../engine/run/devices.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import type { Sink } from '../../engine/stream/operator.ts';
-import type { BatchStream } from '../../engine/stream/stream.ts';
-import { blockLimit } from '../planner/sizes.ts';
-import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
-import { ChunkKeeper } from './sorting/chunk-keeper.ts';
-import { leaveRoom, type PairRoom } from './sorting/pair-room.ts';
+import { DataError, throwIfAborted } from '../../../engine/errors.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { keyArrays, type KeyColumn } from '../../../engine/keys/key-column.ts';
+import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { startPhase } from '../../../engine/phase.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import type { Sink } from '../../../engine/stream/operator.ts';
+import type { BatchStream } from '../../../engine/stream/stream.ts';
+import { blockLimit } from '../../planner/sizes.ts';
+import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
+import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
+import { leaveRoom, type PairRoom } from '../sorting/pair-room.ts';
 import { numberIds, type NumberedChunk } from './number-ids.ts';
-import { CHUNK_ROWS, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
+import { CHUNK_ROWS, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../reading/rating-chunk.ts';
 
 const STAGE = 'index-ids';
 

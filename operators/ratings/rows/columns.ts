@@ -1,8 +1,8 @@
 import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
-import { DataError } from '../../engine/errors.ts';
-import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import { nearest, spelled } from '../../engine/nearest.ts';
-import type { KeyType } from '../../engine/keys/key-column.ts';
+import { DataError } from '../../../engine/errors.ts';
+import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
+import { nearest, spelled } from '../../../engine/nearest.ts';
+import type { KeyType } from '../../../engine/keys/key-column.ts';
 
 /** The field of a column; throws DataError naming the columns that exist. */
 export function fieldOf(schema: Schema, column: string): Field {

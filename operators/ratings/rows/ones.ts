@@ -1,7 +1,7 @@
 import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
-import type { JsonObject } from '../../engine/json.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../../engine/stream/stream.ts';
 
 /** Adds a column of ones: pairs without ratings as implicit data. */
 export class Ones implements Operator {
