@@ -98,6 +98,10 @@ describe('sums that add up inside groups of devices first', () => {
 });
 
 describe('partitions that no plan can have', () => {
+  it.each(['equations', 'vectors'] as const)('are refused where no grid for the devices has vertical parts: %s', async (partitionSums) => {
+    await expect(fit(session, { solver: 'cg', partitionSums })).rejects.toThrow(`partitionSums ${partitionSums} acts where a side is solved from vertical parts, and no grid for these devices has them`);
+  });
+
   it.each<[AlsOptions, string]>([
     [{ partitionUsers: '2' }, 'partitionUsers must be two whole numbers from 1 on, p,q, got "2"'],
     [{ partitionItems: '0,2' }, 'partitionItems must be two whole numbers from 1 on'],
