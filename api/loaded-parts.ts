@@ -5,7 +5,7 @@ import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
-import type { ModelParts } from './model.ts';
+import type { ModelParts } from './model-parts.ts';
 
 /** The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or wrong. */
 export async function loadedParts(directory: string): Promise<Omit<ModelParts, 'session'>> {

@@ -2,7 +2,6 @@ import type { RecordBatch } from 'apache-arrow';
 import { type ExportOptions, exportFactors } from '../connectors/model/export-factors.ts';
 import { saveModel } from '../connectors/model/model-store.ts';
 import { UsageError } from '../engine/errors.ts';
-import { JoinedRows, type RowParts, wholeRows } from '../engine/row-parts.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
@@ -17,6 +16,7 @@ import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
+import { joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
 import { requireDataset } from './require-dataset.ts';
 import { hasBiases, loadedParts, storedParts } from './loaded-parts.ts';
 import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
@@ -38,24 +38,6 @@ import type { TrainingReport } from './reports/training-report.ts';
 import type { UpdateOptions } from './training/update-model.ts';
 import type { RankingOptions } from './validation/evaluate-ranking.ts';
 
-export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
-  /** X and Θ; parts are joined when a side is first used as a whole. */
-  readonly userFactors: Float32Array | RowParts;
-  readonly itemFactors: Float32Array | RowParts;
-  /** Ratings of each item, in the order of their ids. */
-  readonly itemCounts?: Uint32Array;
-  /** Ratings of each user, in the order of their ids; a model that was loaded has none. */
-  readonly userCounts?: Uint32Array;
-  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
-  readonly coldStartStrategy: ColdStart;
-  readonly session: Session;
-  readonly training?: TrainingReport;
-  /** Damped means of the training ratings, the baselines of `evaluate`. */
-  readonly means?: DampedMeans;
-  /** The metadata of a loaded model beside Spark's own keys. */
-  readonly metadata?: JsonObject;
-}
-
 /** User and item factors with the ids that they belong to. Immutable. */
 export class Model {
   /** f: factors of a user or an item, without biases. */
@@ -70,27 +52,15 @@ export class Model {
   readonly userCounts: Uint32Array | undefined;
   /** Its sides are joined when they are read. */
   readonly #factors: FactorModel;
-  readonly #sides: Readonly<Record<'user' | 'item', JoinedRows>>;
+  readonly #sides: Sides;
   readonly #means: DampedMeans | undefined;
   readonly #session: Session;
   readonly #served: ServedModel;
 
   constructor(parts: ModelParts) {
     const { rank, users, items } = parts;
-    const rows = (given: Float32Array | RowParts) => new JoinedRows(given instanceof Float32Array ? wholeRows(given, rank) : given);
-    const sides = { user: rows(parts.userFactors), item: rows(parts.itemFactors) };
-    this.#sides = sides;
-    this.#factors = {
-      rank,
-      users,
-      items,
-      get userFactors() {
-        return sides.user.whole;
-      },
-      get itemFactors() {
-        return sides.item.whole;
-      },
-    };
+    this.#sides = sidesOf(parts);
+    this.#factors = joinedFactors(parts, this.#sides);
     this.#means = parts.means;
     this.columns = parts.columns;
     this.coldStartStrategy = parts.coldStartStrategy;

@@ -2,7 +2,8 @@ import type { GpuAhead } from '../../api/devices/gpu-ahead.ts';
 import type { DeviceRequest } from '../../api/devices/device-request.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { CommandContext } from '../commands/command.ts';
-import type { Session, SessionOptions } from '../../api/session.ts';
+import type { Session } from '../../api/session.ts';
+import type { SessionOptions } from '../../api/session-options.ts';
 
 interface MachineValues {
   readonly device: DeviceRequest;

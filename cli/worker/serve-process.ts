@@ -1,4 +1,4 @@
-import type { SessionOptions } from '../../api/session.ts';
+import type { SessionOptions } from '../../api/session-options.ts';
 import { CancelledError, FactorFlowError } from '../../engine/errors.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import { reportError } from '../report/report-error.ts';

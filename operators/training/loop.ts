@@ -1,10 +1,9 @@
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { Partition } from '../../engine/partition.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
-import { keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
-import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
+import { keptOf, type Versions } from '../../engine/plan/bound-plan.ts';
+import { expand, expandFree } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
@@ -15,6 +14,7 @@ import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import { handedBytes } from './planned-checkpoints.ts';
+import { expandAhead, expandRound, type RoundAhead } from './round-ahead.ts';
 import { iterationsOf, withSolved } from './solved-figures.ts';
 import { worksInOrder } from './works-in-order.ts';
 import type { LoopOptions, LoopResult, Training } from './training.ts';
@@ -38,11 +38,6 @@ const COPY_SECONDS = 2;
  */
 export async function runLoop<Factors>(options: LoopOptions<Factors>, ctx: ExecutionContext): Promise<LoopResult<Factors>> {
   return new Loop(options, ctx).run();
-}
-
-/** A round that was expanded ahead; undefined where the run took another course. */
-interface RoundAhead {
-  of(from: Versions, params: JsonObject, kept: readonly Versions[]): Expanded | undefined;
 }
 
 /** The factors after a round: versions on devices, or a copy in host memory where a run goes on from an earlier one. */
@@ -133,7 +128,7 @@ class Loop<Factors> {
       this.#keptOlder ||= keep.best && 'versions' in best && best.number !== good.number;
       const started = performance.now();
       const params = training.round(number);
-      const round = ahead?.of(good.versions, params, kept) ?? this.#expandRound(training, good.versions, { number, params }, kept);
+      const round = ahead?.of(good.versions, params, kept) ?? expandRound(training.bound, good.versions, { number, params }, kept);
       const { versions } = round;
       const measures = this.#measures(number);
       const running = this.#round(training, round.steps, number);
@@ -147,7 +142,7 @@ class Loop<Factors> {
       const seconds = (performance.now() - started) / 1000;
       const measuring = behind ?? (measures ? this.#measure(training, { number, versions }, Promise.resolve(ran)) : undefined);
       // Expands the next round while the devices measure; most rounds take the expected course.
-      ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
+      ahead = number < maxIter ? expandAhead(training, versions, number + 1) : undefined;
       const measured = await measuring;
       if (number === first + 1) await training.settled?.(this.#ctx);
       if (measured === undefined) {
@@ -206,21 +201,6 @@ class Loop<Factors> {
   /** The loss that the round behind the copy is compared with. */
   #lossOfCopy({ slower }: Training<Factors>): number | undefined {
     return (slower === undefined ? this.#iterations[0] : this.#iterations.at(-1))?.loss;
-  }
-
-  #expandRound(training: Training<Factors>, from: Versions, round: Round, kept: readonly Versions[]): Expanded {
-    return expand(training.bound, contracts, 'round', from, round, kept);
-  }
-
-  /** The next round, if this one is kept and becomes the best. `of` gives it where the run and the parameters are as expected. */
-  #expandAhead(training: Training<Factors>, versions: Versions, number: number, keep: KeptVersions): RoundAhead {
-    const params = training.round(number);
-    const expected = keptOf(keep, versions, versions);
-    const expanded = this.#expandRound(training, versions, { number, params }, expected);
-    const same = (kept: readonly Versions[]) => kept.length === expected.length && kept.every((one, i) => one === expected[i]);
-    return {
-      of: (from, now, kept) => (from === versions && same(kept) && Object.keys(now).every((name) => now[name] === params[name]) ? expanded : undefined),
-    };
   }
 
   async #round(training: Training<Factors>, steps: readonly Step[], number: number): Promise<StepResults> {

@@ -1,0 +1,48 @@
+import type { JsonObject } from '../engine/json.ts';
+import { JoinedRows, type RowParts, wholeRows } from '../engine/row-parts.ts';
+import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
+import type { ColdStart } from '../operators/serving/predict.ts';
+import type { TrainingReport } from './reports/training-report.ts';
+import type { Session } from './session.ts';
+
+export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
+  /** X and Θ; parts are joined when a side is first used as a whole. */
+  readonly userFactors: Float32Array | RowParts;
+  readonly itemFactors: Float32Array | RowParts;
+  /** Ratings of each item, in the order of their ids. */
+  readonly itemCounts?: Uint32Array;
+  /** Ratings of each user, in the order of their ids; a model that was loaded has none. */
+  readonly userCounts?: Uint32Array;
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
+  readonly coldStartStrategy: ColdStart;
+  readonly session: Session;
+  readonly training?: TrainingReport;
+  /** Damped means of the training ratings, the baselines of `evaluate`. */
+  readonly means?: DampedMeans;
+  /** The metadata of a loaded model beside Spark's own keys. */
+  readonly metadata?: JsonObject;
+}
+
+/** X and Θ, each joined when it is first used as a whole. */
+export type Sides = Readonly<Record<'user' | 'item', JoinedRows>>;
+
+export function sidesOf({ rank, userFactors, itemFactors }: Pick<ModelParts, 'rank' | 'userFactors' | 'itemFactors'>): Sides {
+  const rows = (given: Float32Array | RowParts) => new JoinedRows(given instanceof Float32Array ? wholeRows(given, rank) : given);
+  return { user: rows(userFactors), item: rows(itemFactors) };
+}
+
+/** The factors of a model, whose sides are joined when they are read. */
+export function joinedFactors({ rank, users, items }: Pick<ModelParts, 'rank' | 'users' | 'items'>, sides: Sides): FactorModel {
+  return {
+    rank,
+    users,
+    items,
+    get userFactors() {
+      return sides.user.whole;
+    },
+    get itemFactors() {
+      return sides.item.whole;
+    },
+  };
+}

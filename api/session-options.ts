@@ -1,0 +1,31 @@
+import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
+import type { DeviceRequest } from './devices/device-request.ts';
+import type { Profile } from './reports/profile.ts';
+
+export interface SessionOptions {
+  /** The device that holds factors and runs kernels: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. */
+  readonly device?: DeviceRequest;
+  /** CPU threads; by default as many as the machine has cores, beside a GPU three quarters of them. */
+  readonly workers?: number;
+  /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: the machine's memory. */
+  readonly memoryBudget?: string | number;
+  /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
+  readonly deviceMemory?: string | number;
+  /** Folder, made where it is missing, for ratings that do not fit into memoryBudget while they are loaded and, by ALS, trained on; removed again at the end. Default: the system's folder for temporary files. */
+  readonly spillDir?: string;
+  readonly parquetBackend?: ParquetBackendName;
+  /** Measures where the time of this session's work goes. */
+  readonly profile?: Profile;
+  /** @internal Stored bytes of a split of a source; sources with no more come in one stream. */
+  readonly splitBytes?: number;
+  /** @internal So many devices in the place of one, for tests and demonstrations. */
+  readonly fakeDevices?: number;
+  /** @internal True gives the session while a GPU is still being opened; `opened` waits for it. */
+  readonly background?: boolean;
+  /** @internal True where nothing but saving follows on one training: GPUs are closed as soon as its factors are in host memory, and memory that is not bounded is left as it is. */
+  readonly once?: boolean;
+  /** @internal With `background`: a GpuAhead. */
+  readonly ahead?: AsyncDisposable | undefined;
+  /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
+  readonly signal?: AbortSignal;
+}
