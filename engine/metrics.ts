@@ -1,5 +1,5 @@
 import type { Place } from './plan/place.ts';
-import type { Spans } from './spans.ts';
+import type { Spans } from './trace/spans.ts';
 import type { TaskMetrics } from './task.ts';
 import type { Tracer } from './trace/trace.ts';
 

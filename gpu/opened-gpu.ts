@@ -17,7 +17,7 @@ type Command = Exclude<GpuCommand, { readonly type: 'open' }>;
 /** The place of a request among the others of its thread. */
 export interface RequestPlace {
   readonly slot: number;
-  /** The slot's is set when the request is cancelled. */
+  /** The flag of the slot is set when the request is cancelled. */
   readonly flags: Int32Array;
   readonly turns: Turns;
   readonly pass: () => void;
@@ -98,7 +98,7 @@ async function obey(command: Command, gpu: Gpu, store: GpuStore, place: RequestP
 
 async function runTask({ kernel, params, inputs, outputs }: Extract<Command, { readonly type: 'task' }>, gpu: Gpu, store: GpuStore, { flags, slot, pass }: RequestPlace): Promise<TaskOutcome> {
   const cancelled = () => Atomics.load(flags, slot) !== 0;
-  // While others had their turns.
+  // A request may be cancelled while others have their turns.
   if (cancelled()) throw new CancelledError();
   const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
   for (const [name, key] of Object.entries(inputs)) {

@@ -38,7 +38,7 @@ const TUNE_SECONDS = 2;
 /** Ratings of a sample; a GPU of hardware takes milliseconds for as many. */
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
 
-/** Which code variant is fastest is measured where that pays, and remembered (clMF, section 3). */
+/** Finds the fastest code variant by measuring where that pays, and remembers it (clMF, section 3). */
 export class KernelTuner {
   readonly #info: GpuInfo;
   readonly #kept: TunedKernels;

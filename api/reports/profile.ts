@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type PhaseShare, Spans, type Usage } from '../../engine/spans.ts';
+import { type PhaseShare, Spans, type Usage } from '../../engine/trace/spans.ts';
 import type { Trace } from './trace.ts';
 
 /** Least milliseconds between two looks at the system's counters of bytes, which cost some microseconds. */

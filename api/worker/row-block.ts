@@ -3,7 +3,7 @@ import { DataError, UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { AlsParams } from '../../operators/als/params.ts';

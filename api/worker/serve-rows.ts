@@ -4,7 +4,7 @@ import type { IdColumn } from '../../connectors/model/id-column.ts';
 import { CancelledError, DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';

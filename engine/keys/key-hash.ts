@@ -1,8 +1,8 @@
 import { type KeyColumn, keyCount } from './key-column.ts';
 import { sharedArray } from '../partition.ts';
-import { hashHalves } from './int64-key-table.ts';
-import { spread } from './slots.ts';
-import { hashBytes } from './utf8-key-table.ts';
+import { hashHalves } from './tables/int64-key-table.ts';
+import { spread } from './tables/slots.ts';
+import { hashBytes } from './tables/utf8-key-table.ts';
 
 /**
  * 64 bits for each key, as two columns of 32, for generators that are keyed by an external id: integers give their own

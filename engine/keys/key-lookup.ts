@@ -1,10 +1,10 @@
 import type { RecordBatch } from 'apache-arrow';
 import { DataError } from '../errors.ts';
 import { hasNulls, isNullAt, keysFromData, keyTypeOf, refusedIn } from './arrow-keys.ts';
-import { DenseInt32Index } from './dense-int32-index.ts';
+import { DenseInt32Index } from './tables/dense-int32-index.ts';
 import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
-import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
-import { keyTableOf } from './make-key-table.ts';
+import { type KeyTable, UNKNOWN_KEY } from './tables/key-table.ts';
+import { keyTableOf } from './tables/make-key-table.ts';
 
 /**
  * Finds the positions of external ids in a column of distinct keys. Integer ids match by value for any width;

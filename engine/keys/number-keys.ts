@@ -2,8 +2,8 @@ import { type Partition, sharedArray } from '../partition.ts';
 import { hashesOf } from './key-hash.ts';
 import { widen } from './key-lookup.ts';
 import { keyArrays, type KeyColumn, takeKeys } from './key-column.ts';
-import type { KeyTable } from './key-table.ts';
-import { makeKeyTable } from './make-key-table.ts';
+import type { KeyTable } from './tables/key-table.ts';
+import { makeKeyTable } from './tables/make-key-table.ts';
 
 /**
  * The ids of one chunk of rows as codes of 32 bits, of two kinds:

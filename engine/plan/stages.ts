@@ -7,7 +7,7 @@ export interface RowRange {
   readonly to: number;
 }
 
-/** What determines the order `turns`: see turnsOf. */
+/** The parameters of the order `turns`: see turnsOf. */
 export interface Turns {
   readonly seed: number;
   /** True where a row begins a round with the group of columns with which it ended the one before; else that is drawn. */

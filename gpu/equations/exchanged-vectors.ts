@@ -68,6 +68,11 @@ async function compileProducts(gpu: Gpu, { rank, first, implicit, teams = choose
   return gpu.compile(partProductsKernel, { rank, biases, implicit: implicit !== undefined, first });
 }
 
+/** True where gradients have room for those of biases. */
+export function hasBiases({ stride }: DeviceMatrix, rank: number): boolean {
+  return stride > 4 * gradientQuads(rank, false).gradients;
+}
+
 export interface StepInputs {
   /** x of the last version, or products; the phase `end` reads none. */
   readonly given?: DeviceMatrix;
@@ -81,7 +86,7 @@ export interface StepInputs {
 
 /** One phase of the steps of the rows [from, to). Gives the first row that is not finite at the end, or -1. */
 export async function takeStep(gpu: Gpu, { given, gradients, factors, direction, bias, gram, shifts }: StepInputs, phase: GradientStepParams['phase'], { rank, from, to, ...regularization }: RowRegularization & { readonly rank: number; readonly from: number; readonly to: number }, options: Submitting = {}): Promise<number> {
-  const biases = gradients.stride > 4 * gradientQuads(rank, false).gradients;
+  const biases = hasBiases(gradients, rank);
   const compiled = await gpu.compile(gradientStepKernel, { rank, biases, implicit: gram !== undefined, phase });
   // A written buffer may be bound only once, so each missing one has a buffer of its own.
   const [noGiven, noGram, noShifts, noDirection, noBias] = await Promise.all(['no vectors', 'no gram', 'no shifts', 'no direction', 'no bias'].map((name) => gpu.scratch(name, 16)));

@@ -24,7 +24,7 @@ export async function drawRows(column: KeyColumn, { rank, seed, nonnegative, sta
   const norm = unit === 1 || absolute ? {} : { norm: startNorm(unit) };
   addSliced(steps, STAGE, place, { kernel: 'initialize', inputs: { keys }, outputs: { factors: drawn }, params: { rank, seed, nonnegative: absolute, ...norm } }, slices);
   steps.free(STAGE, place, [keys, drawn]);
-  // Where they are read in host memory, without the padding of a matrix.
+  // They are read in host memory, where rows lie without the padding of a matrix.
   const values = sharedArray(Float32Array, rows * rank);
   const given = [[keys, { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }, place], [drawn, { layout: 'values', rows, columns: { values } }, place]] as const;
   await runSteps(steps.steps, ctx, { given });

@@ -80,7 +80,7 @@ export const alsTable: ParamTable<AlsParams> = {
     partitionUsers: { kind: 'text', help: 'grid of the ratings while users are solved: p parts of the items, q parts of the users', meaning: 'p,q' },
     partitionItems: { kind: 'text', help: 'grid of the ratings while items are solved: p parts of the users, q parts of the items', meaning: 'p,q' },
     partitionSums: { kind: 'choice', help: 'what devices add up of vertical parts: normal equations, or vectors in each step of conjugate gradients', choices: ['auto', 'equations', 'vectors'], fallback: 'auto' },
-    partitionGroups: { kind: 'text', help: 'devices in each group, in which sums of vertical parts add up before they cross; without it those of the sockets, where that is faster', meaning: 'numbers of devices, n,n' },
+    partitionGroups: { kind: 'text', help: 'devices in each group, such as 4,4, in which sums of vertical parts add up before they cross; without it those of the sockets, where that is faster', meaning: 'numbers of devices, n,n' },
   },
   rules: [
     { refused: 'solver', when: ({ solver, nonnegative }) => nonnegative && solver === 'cg', message: (named) => `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`, advice: 'Leave the solver at auto, or leave nonnegative out' },

@@ -143,7 +143,7 @@ export function alsMatrices(users: number, items: number, { rank, biases }: AlsP
   return { users: users * rank, items: items * rank, ...(biases ? { 'users-bias': users, 'items-bias': items } : {}) };
 }
 
-/** What the loss needs besides the measures. */
+/** Facts that the loss needs besides the measures. */
 interface LossFacts {
   readonly offset: number;
   readonly unit: number;

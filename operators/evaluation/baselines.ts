@@ -11,7 +11,7 @@ export type PairErrors = {
 export type Baselines = {
   /** The mean of the training ratings, for every pair. */
   readonly mean: PairErrors;
-  /** That mean, the item's damped deviation from it, and the user's from both: see ratingFacts. */
+  /** That mean, the item's damped deviation from it, and the user's from both: see rowFacts. */
   readonly dampedMeans: PairErrors;
 };
 

@@ -1,4 +1,3 @@
-
 /** Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move its mean little. */
 export const DAMPING = { items: 25, users: 10 } as const;
 

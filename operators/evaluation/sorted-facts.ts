@@ -20,12 +20,12 @@ interface Sides {
   readonly byItem: SortedRatings;
 }
 
-/** The shape of ratings, and γ of `ratingFacts`, which follows from the items' sums. */
+/** The shape of ratings, and γ of rowFacts, which follows from the items' sums. */
 export interface SortedFacts extends RatingShape {
   readonly columns: Float32Array;
 }
 
-/** The facts of ratingFacts but for the users' means, by one pass over the ratings by item in tasks on slices of rows, whose cut and sums do not depend on the number of threads. */
+/** The facts of rowFacts but for the users' means, by one pass over the ratings by item in tasks on slices of rows, whose cut and sums do not depend on the number of threads. */
 export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: ExecutionContext): Promise<SortedFacts> {
   const sums = sharedArray(Float64Array, byItem.rows);
   const total = totalOf(await passOver(byItem, ctx, ({ from, block }, given) => {
@@ -46,7 +46,7 @@ export async function sortedRatingFacts({ byUser, byItem }: Sides, ctx: Executio
   return { ratings: byItem.ratings, mean, deviation, least, most, whole, users: sideOf(byUser), items: sideOf(byItem), columns };
 }
 
-/** Damped means of ratingFacts: those of the users by another pass, over the ratings by user. */
+/** Damped means of rowFacts: those of the users by another pass, over the ratings by user. */
 export async function sortedMeans(byUser: SortedRatings, { mean, columns }: Pick<SortedFacts, 'mean' | 'columns'>, ctx: ExecutionContext): Promise<BlockMeans> {
   const rows = sharedArray(Float32Array, byUser.rows);
   await passOver(byUser, ctx, ({ from, block }, given) => {
@@ -70,6 +70,7 @@ export function sideOf(ratings: SortedRatings): SideFacts {
   return { rated, single };
 }
 
+/** The sums of all slices, in their order; squares are those of differences to the mean. */
 export function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
   return slices.reduce((all, one) => {
     const count = all.count + one.count;

@@ -31,7 +31,7 @@ export function groupsOf({ compute, params, places }: Grouped): readonly (readon
 }
 
 /** The links of the devices: all alike but for those between groups. */
-export function linksOf(problem: Grouped): Links {
+function linksOf(problem: Grouped): Links {
   const { compute: [device], places, solver } = problem;
   const { exchange } = ratesOf(device, solver.cgSteps);
   const groups = groupsOf(problem);

@@ -1,6 +1,6 @@
 import { hostDevice } from '../../engine/run/devices.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type Partition, sharedArray } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';

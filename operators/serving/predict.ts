@@ -2,7 +2,7 @@ import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } f
 import { computeDevice } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';

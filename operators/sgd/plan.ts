@@ -159,8 +159,9 @@ function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
   return `rate ${rate}: ${form}, in units of 1 / σ`;
 }
 
-function determinism({ kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule): string {
-  if (deviceBlocks) return 'blocks: those of different devices share no row and no column; inside a block steps of different teams meet as they happen to, so no two runs give the same bits';
+function determinism(schedule: SgdSchedule): string {
+  const { kind, rowBands, columnBands, precision, deviceBlocks } = schedule;
+  if (deviceBlocks) return `blocks: ${devicesOf(schedule) > 1 ? 'those of different devices share no row and no column; ' : ''}inside a block steps of different teams meet as they happen to, so no two runs give the same bits`;
   if (kind === 'hogwild' || kind === 'tile') return `${kind}: steps of different workers meet as they happen to, so no two runs give the same bits`;
   if (precision !== undefined) return `a wave follows the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
   return `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits`;

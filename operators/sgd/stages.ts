@@ -103,7 +103,7 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
     const stays = staysOnDevice(schedule);
     // A segment is shrunk by the device that steps it first, and a band that comes from host memory where it is stepped. Their sums come as they are stepped later, so that they lie there once.
     const first = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' && stays.rows ? [] : [{ ...task, uses: { factors: `${side}s@here`, ...(adaptive ? { sums: `${side}-sums@here` } : {}) }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: side === 'row' ? 'rowCount' : 'width' }, stage: `shrink-${side}s`, once: side }]));
-    // What lies in host memory is copied as it comes.
+    // Factors that lie in host memory are copied as they come.
     const copied = both.filter((name) => (name.startsWith('row') ? stays.rows : stays.columns));
     const order = deviceBlocks.resident && deviceBlocks.bandsADevice === undefined ? ({ order: 'turns', ...(deviceBlocks.stays ? { stays: true } : {}), passes: rowBands > 1 ? both.filter((name) => name.startsWith('column')) : [] } as const) : ({ order: 'latin' } as const);
     return [...copies(copied), ...shrinkStages.filter(({ name }) => name === 'shrink-rows' && stays.rows), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', ...order, seed, grid, tasks: [...first, ...steps] } }];

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import type { KeyTable } from '../../engine/keys/key-table.ts';
-import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
+import type { KeyTable } from '../../engine/keys/tables/key-table.ts';
+import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';

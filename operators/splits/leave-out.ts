@@ -1,6 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { takeRows } from '../ratings/rows/take-rows.ts';

@@ -1,5 +1,5 @@
 /**
- * Tasks of data-parallel ALS by conjugate gradients without A (cuMF, section 4.3, with cuMF_ALS, Algorithm 1): the devices that have vertical parts of θ compute
+ * Tasks of data-parallel ALS by conjugate gradients without A (cuMF, section 4.3 and Algorithm 3, with cuMF_ALS, Algorithm 1): the devices that have vertical parts of θ compute
  * products with A of the ratings that they have, which are added up, and the place of the rows takes each step.
  *
  * Layout of gradients: a matrix (layout factors) with a row for each solved row u, and `gradientColumns` columns. F is f in whole 16s:

@@ -4,9 +4,9 @@ import { keysToVector } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, keyText, type KeyType, takeKeys } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { KeyLookup, widen } from '../../engine/keys/key-lookup.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
-import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
+import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import { mergeKeys } from '../../engine/keys/merge-keys.ts';
 import { RatingChunk, type RatingRows } from '../../operators/ratings/reading/rating-chunk.ts';
 

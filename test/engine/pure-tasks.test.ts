@@ -7,7 +7,7 @@ import { equationsOfRow } from '../../cpu/reference/equations.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RunMetrics } from '../../engine/metrics.ts';
-import { Spans, type Usage } from '../../engine/spans.ts';
+import { Spans, type Usage } from '../../engine/trace/spans.ts';
 
 /** A process of two busy threads that reads a byte a millisecond; `pass` lets time go by. */
 function process() {

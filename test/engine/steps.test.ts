@@ -50,7 +50,7 @@ function checkPeak(problem: BoundProblem, fate: Fates, seed: number): void {
   const random = testRandom(seed + 1);
   const walked = peakOf(bound, contracts, keep);
   const own = peakIn(bound, lists, (steps) => steps);
-  // Which blocks are staged side by side differs from round to round, and the walk draws three of them.
+  // The blocks that are staged side by side differ from round to round, and the walk draws three of them.
   const staged = bound.datasets.some(({ by, given, parts }) => by === 'block' && given && parts.some(({ at }) => at.length === 1));
   const limit = staged ? own : walked;
   const eager = peakIn(bound, lists, (steps) => eagerOrder(steps, bound, random));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RunMetrics } from '../../engine/metrics.ts';
-import { Spans } from '../../engine/spans.ts';
+import { Spans } from '../../engine/trace/spans.ts';
 import { PHASES, TraceText } from '../../engine/trace/trace-text.ts';
 import { checkTrace } from '../support/traces.ts';
 

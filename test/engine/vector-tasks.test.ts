@@ -3,36 +3,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
 import { type CompressedRows, verticalParts } from '../../cpu/reference/vertical-parts.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { CounterRandom } from '../../engine/random.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import type { KernelName, UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { gradientColumns, gradientLayout } from '../../operators/tasks/vector-tasks.ts';
 import { ratingBlock, relativeDistance } from '../cpu/scope.ts';
+import { DeviceParts, numbers, ref, slice } from '../support/device-parts.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
-import { valuesOfTask } from '../support/values-of-task.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9, 2500];
 const [ROWS, COLUMNS] = [lengths.length, 120];
 const whole = { from: 0, to: ROWS };
 const weights = { alpha: 3, base: 1 };
-const ref = (name: string, partition = 0): PartitionRef => ({ name, partition, version: 0 });
-
-function numbers(layout: string, rows: number, columns: number, seed: number): Partition {
-  const values = sharedArray(Float32Array, rows * columns);
-  const random = new CounterRandom(seed);
-  for (let i = 0; i < values.length; i++) values[i] = (2 * random.uniform(i) - 0.7) / Math.sqrt(columns);
-  return { layout, rows, columns: { values } };
-}
-
-/** The rows [first, last) of a matrix, or of a vector. */
-function slice({ layout, rows, columns: { values } }: Partition, first: number, last: number): Partition {
-  const width = values.length / rows;
-  const own = sharedArray(Float32Array, (last - first) * width);
-  own.set((values as Float32Array).subarray(first * width, last * width));
-  return { layout, rows: last - first, columns: { values: own } };
-}
 
 const block = ratingBlock(lengths, COLUMNS, 2);
 const fixedBias = numbers('bias', COLUMNS, 1, 5);
@@ -43,41 +26,23 @@ describe.each([
   { kind: 'GPU', open: () => GpuDevice.open(), skip: noGpu },
 ])('a $kind device', ({ open, skip }) => {
   let device: Device;
-  let held: PartitionRef[] = [];
+  let parts: DeviceParts;
   beforeAll(async () => {
-    if (skip === undefined) device = await open();
+    if (skip === undefined) [device, parts] = await open().then((opened) => [opened, new DeviceParts(opened)] as const);
   });
   afterAll(() => device?.close());
 
-  function put(name: string, partition: Partition, part = 0): PartitionRef {
-    device.put(ref(name, part), partition);
-    held.push(ref(name, part));
-    return ref(name, part);
-  }
-  function allocate(name: string, rows: number, columns: number, more: Partial<MatrixShape> = {}, part = 0): PartitionRef {
-    device.allocate(ref(name, part), { rows, columns, stride: Math.ceil(columns / device.info.strideStep) * device.info.strideStep, ...more });
-    held.push(ref(name, part));
-    return ref(name, part);
-  }
-  const run = (kernel: KernelName, params: JsonObject, inputs: Readonly<Record<string, PartitionRef>>, outputs: Readonly<Record<string, PartitionRef>>) => device.run({ kernel, params, inputs, outputs });
-  const fetched = async (of: PartitionRef) => (await device.fetch(of)).columns.values as Float32Array;
-
-  async function chosen(rank: number, problem: Partial<UpdateProblem>): Promise<JsonObject> {
-    if (!device.info.choosesKernels) return {};
-    const params: UpdateProblem = { rank, solver: 'cg', cgSteps: 3, precision: 'f32', biases: false, rows: ROWS, columns: COLUMNS, ratings: 4000, iterations: 10, longest: 2500, largestRating: 5, ...problem };
-    const { variant, precision, ratingScale } = await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params });
-    return { variant, precision, ratingScale };
-  }
+  const chosen = (rank: number, problem: Partial<UpdateProblem>): Promise<JsonObject> => parts.chosen({ rank, solver: 'cg', cgSteps: 3, precision: 'f32', biases: false, rows: ROWS, columns: COLUMNS, ratings: 4000, iterations: 10, longest: 2500, largestRating: 5, ...problem });
 
   /** Adds a task's sums over vertical parts of all ratings. */
   async function sumOfParts(p: number, columns: number, kernel: KernelName, params: JsonObject, theta: Partition, more: (first: number, last: number, part: number) => Readonly<Record<string, PartitionRef>>, name: 'gradients' | 'products'): Promise<PartitionRef> {
-    const sum = allocate(name, ROWS, columns);
+    const sum = parts.allocate(name, ROWS, columns);
     for (const [part, { first, last, ...own }] of verticalParts(block.columns as unknown as CompressedRows, COLUMNS, p).entries()) {
-      const partial = allocate(`${name} of a part`, ROWS, columns, {}, part);
-      const { metrics } = await run(kernel, { ...whole, ...params }, { block: put('block', { ...block, columns: own }, 1 + part), fixed: put('fixed', slice(theta, first, last), 1 + part), ...more(first, last, part) }, { [name]: partial });
+      const partial = parts.allocate(`${name} of a part`, ROWS, columns, {}, part);
+      const { metrics } = await parts.run(kernel, { ...whole, ...params }, { block: parts.put('block', { ...block, columns: own }, 1 + part), fixed: parts.put('fixed', slice(theta, first, last), 1 + part), ...more(first, last, part) }, { [name]: partial });
       expect(metrics.rows).toBe(ROWS);
-      await run('add-rows', whole, { addend: partial }, { sum });
-      for (const one of [partial, ref('block', 1 + part), ref('fixed', 1 + part)]) device.release(one);
+      await parts.run('add-rows', whole, { addend: partial }, { sum });
+      parts.release([partial, ref('block', 1 + part), ref('fixed', 1 + part)]);
     }
     return sum;
   }
@@ -88,41 +53,40 @@ describe.each([
     const [theta, previous] = [numbers('factors', COLUMNS, rank, 1), numbers('factors', ROWS, rank, 3)];
     const choice = await chosen(rank, { biases, implicit, cgSteps });
     const regularization = { rank, lambda: 0.05, offset: 0.5, exponent: 0.9, damping: 2 };
-    const start = put('previous', previous);
+    const start = parts.put('previous', previous);
     const more: Record<string, PartitionRef> = {};
     if (implicit) {
-      Object.assign(more, { gram: allocate('gram', Math.ceil(rank / 16) * 16, rank), shifts: put('shifts', shifts) });
-      await run('gram', { from: 0, to: rank, rank, weight: 0.1 }, { factors: put('all', theta) }, { gram: more.gram });
+      Object.assign(more, { gram: parts.allocate('gram', Math.ceil(rank / 16) * 16, rank), shifts: parts.put('shifts', shifts) });
+      await parts.run('gram', { from: 0, to: rank, rank, weight: 0.1 }, { factors: parts.put('all', theta) }, { gram: more.gram });
     }
-    const [expected, found, direction] = ['expected', 'found', 'direction'].map((name) => allocate(name, ROWS, rank));
-    const [expectedBias, foundBias] = biases ? ['expectedBias', 'foundBias'].map((name) => allocate(name, ROWS, 1, { layout: 'bias', stride: 1 })) : [];
+    const [expected, found, direction] = ['expected', 'found', 'direction'].map((name) => parts.allocate(name, ROWS, rank));
+    const [expectedBias, foundBias] = biases ? ['expectedBias', 'foundBias'].map((name) => parts.allocate(name, ROWS, 1, { layout: 'bias', stride: 1 })) : [];
     const bias = (of?: PartitionRef): Readonly<Record<string, PartitionRef>> => (of ? { bias: of } : {});
     const solve = { ...whole, ...regularization, cgBelow: 2 ** 31 - 1, cgSteps, nonnegative: false, ...choice };
-    await run(implicit ? 'update-implicit' : 'update', { ...solve, ...(implicit ? weights : { mean: 2.5 }) }, { block: put('block', block), fixed: put('fixed', theta), previous: start, ...more, ...(biases ? { fixedBias: put('fixedBias', fixedBias) } : {}) }, { factors: expected, ...bias(expectedBias) });
+    await parts.run(implicit ? 'update-implicit' : 'update', { ...solve, ...(implicit ? weights : { mean: 2.5 }) }, { block: parts.put('block', block), fixed: parts.put('fixed', theta), previous: start, ...more, ...(biases ? { fixedBias: parts.put('fixedBias', fixedBias) } : {}) }, { factors: expected, ...bias(expectedBias) });
 
     const weighed = implicit ? { implicit: weights } : {};
-    const ofBias = (first: number, last: number, part: number): Readonly<Record<string, PartitionRef>> => (biases ? { fixedBias: put('fixedBias', slice(fixedBias, first, last), 1 + part) } : {});
+    const ofBias = (first: number, last: number, part: number): Readonly<Record<string, PartitionRef>> => (biases ? { fixedBias: parts.put('fixedBias', slice(fixedBias, first, last), 1 + part) } : {});
     const gradients = await sumOfParts(p, gradientColumns(rank, biases), 'add-residuals', { rank, mean: 2.5, ...weighed }, theta, (...part) => ({ previous: start, ...ofBias(...part) }), 'gradients');
-    const sums = await fetched(gradients);
+    const sums = await parts.fetched(gradients);
     const { n } = gradientLayout(rank);
     expect(lengths.map((_, row) => sums[row * gradientColumns(rank, biases) + n])).toEqual(lengths);
-    await run('begin-gradients', { ...whole, ...regularization }, { previous: start, ...more }, { gradients, factors: found, direction });
+    await parts.run('begin-gradients', { ...whole, ...regularization }, { previous: start, ...more }, { gradients, factors: found, direction });
     for (let step = 0; step < cgSteps; step++) {
       const products = await sumOfParts(p, rank, 'add-products', { rank, ...weighed }, theta, () => ({ direction }), 'products');
-      await run('step-gradients', { ...whole, ...regularization }, { products, ...more }, { gradients, factors: found, direction });
-      device.release(products);
+      await parts.run('step-gradients', { ...whole, ...regularization }, { products, ...more }, { gradients, factors: found, direction });
+      parts.release([products]);
     }
-    const { values } = await run('end-gradients', { ...whole, ...regularization }, { gradients, direction }, { factors: found, ...bias(foundBias) });
+    const { values } = await parts.run('end-gradients', { ...whole, ...regularization }, { gradients, direction }, { factors: found, ...bias(foundBias) });
     expect(values).toEqual({ badRow: -1 });
-    const [x, twin] = [await fetched(found), await fetched(expected)];
+    const [x, twin] = [await parts.fetched(found), await parts.fetched(expected)];
     for (let row = 0; row < ROWS; row++) {
       // A CPU takes the directions of long rows whole from 16 bits, which do not even out where a row has the same columns again and again; vectors are of float32.
       const rounded = !device.info.choosesKernels && 4 * rank * lengths[row] >= 2 ** 19;
       expect(relativeDistance(x.subarray(row * rank, (row + 1) * rank), twin.subarray(row * rank, (row + 1) * rank)), `row of ${lengths[row]}`).toBeLessThan(rounded ? 1e-2 : 4e-4);
     }
-    if (foundBias && expectedBias) expect(relativeDistance(await fetched(foundBias), await fetched(expectedBias))).toBeLessThan(4e-4);
-    for (const one of held) device.release(one);
-    held = [];
+    if (foundBias && expectedBias) expect(relativeDistance(await parts.fetched(foundBias), await parts.fetched(expectedBias))).toBeLessThan(4e-4);
+    parts.release();
   });
 
   it.skipIf(skip)('names the first row that is not finite', async () => {
@@ -131,17 +95,16 @@ describe.each([
     const values = sharedArray(Float32Array, block.columns.values.length);
     values.set(block.columns.values as Float32Array);
     for (const row of [8, 5]) values[block.columns.offsets[row] as number] = Number.NaN;
-    const start = put('previous', previous);
-    const gradients = allocate('gradients', ROWS, gradientColumns(rank, false));
-    const [factors, direction, products] = ['factors', 'direction', 'products'].map((name) => allocate(name, ROWS, rank));
+    const start = parts.put('previous', previous);
+    const gradients = parts.allocate('gradients', ROWS, gradientColumns(rank, false));
+    const [factors, direction, products] = ['factors', 'direction', 'products'].map((name) => parts.allocate(name, ROWS, rank));
     const params = { ...whole, rank, lambda: 0.05 };
-    const given = { block: put('block', { ...block, columns: { ...block.columns, values } }), fixed: put('fixed', theta) };
-    await run('add-residuals', params, { ...given, previous: start }, { gradients });
-    await run('begin-gradients', params, { previous: start }, { gradients, factors, direction });
-    await run('add-products', params, { ...given, direction }, { products });
-    await run('step-gradients', params, { products }, { gradients, factors, direction });
-    expect((await run('end-gradients', params, { gradients, direction }, { factors })).values).toEqual({ badRow: 5 });
-    for (const one of held) device.release(one);
-    held = [];
+    const given = { block: parts.put('block', { ...block, columns: { ...block.columns, values } }), fixed: parts.put('fixed', theta) };
+    await parts.run('add-residuals', params, { ...given, previous: start }, { gradients });
+    await parts.run('begin-gradients', params, { previous: start }, { gradients, factors, direction });
+    await parts.run('add-products', params, { ...given, direction }, { products });
+    await parts.run('step-gradients', params, { products }, { gradients, factors, direction });
+    expect((await parts.run('end-gradients', params, { gradients, direction }, { factors })).values).toEqual({ badRow: 5 });
+    parts.release();
   });
 });

@@ -1,10 +1,7 @@
 /** The same model, within float32, where devices add up vectors in each step of conjugate gradients as where they add up normal equations. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
-
-const rows = randomRatings(51, 300, 200, 9000);
-const test = randomRatings(52, 300, 200, 500);
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { type AlsOptions, type Model, Session } from '../../index.ts';
+import { errorsOf, expectErrors, fitGrid } from '../support/compared-grids.ts';
 
 const grids: Partial<AlsOptions>[] = [{ partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }, { partitionUsers: '1,3', partitionItems: '3,5' }, { partitionUsers: '4,4', partitionItems: '4,4' }];
 
@@ -22,14 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-async function fit(of: Session, options: AlsOptions): Promise<Model> {
-  return new ALS({ rank: 9, maxIter: 2, seed: 3, solver: 'cg', ...options }).fit(of.from(ratingBatches(rows)), options.implicitPrefs ? {} : { validation: of.from(ratingBatches(test)) });
-}
-
-function errorsOf(model: Model): number[] {
-  const { loss, trainRmse, testRmse } = model.training!.iterations.at(-1)!;
-  return [1 + Math.log(loss), ...(trainRmse === undefined ? [] : [trainRmse]), ...(testRmse === undefined ? [] : [testRmse])];
-}
+const fit = (on: Session, options: AlsOptions): Promise<Model> => fitGrid(on, { maxIter: 2, solver: 'cg', ...options });
 
 describe('ALS that exchanges vectors', () => {
   it.each([1, 2, 4])('on %i devices in the place of one CPU gives the model of one that solves whole rows', async (fakeDevices) => {
@@ -37,8 +27,7 @@ describe('ALS that exchanges vectors', () => {
     for (const [name, options] of settings) {
       const expected = errorsOf(await fit(session, options));
       for (const grid of grids) {
-        const model = await fit(several, { ...options, ...grid, partitionSums: 'vectors' });
-        errorsOf(model).forEach((value, at) => expect({ name, grid, difference: Math.abs(value - expected[at]) < 1e-4 ? 0 : value - expected[at] }).toEqual({ name, grid, difference: 0 }));
+        expectErrors(await fit(several, { ...options, ...grid, partitionSums: 'vectors' }), expected, { name, grid });
       }
     }
   });

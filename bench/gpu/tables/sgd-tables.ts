@@ -1,7 +1,7 @@
 import { BenchReport, milliseconds, type ReportLimits } from './bench-report.ts';
-import { BYTES_TOLD, bytesOfEpoch } from '../sgd-bytes.ts';
-import { type EpochTimes, measureEpochs } from '../sgd-measure.ts';
-import type { SgdRun, SgdSetting, SgdTraining } from '../sgd-training.ts';
+import { BYTES_TOLD, bytesOfEpoch } from '../sgd/sgd-bytes.ts';
+import { type EpochTimes, measureEpochs } from '../sgd/sgd-measure.ts';
+import type { SgdRun, SgdSetting, SgdTraining } from '../sgd/sgd-training.ts';
 
 /** Seconds of epochs that one line of a table may take for its test RMSE. */
 const LINE_SECONDS = 12;

@@ -1,4 +1,4 @@
-/** What is added to the diagonal of A before it is solved. */
+/** Shifts of the diagonal of A before it is solved. */
 import { WORD } from '../simd';
 
 /** Of A's rounding error over its largest element and √f, so that a matrix that is definite remains so. */

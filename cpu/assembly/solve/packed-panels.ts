@@ -30,8 +30,9 @@ export function halfWords(spare: usize): v128 {
   return v128.load32_splat(spare);
 }
 
-/** y += Σ_k factors[k] θ_k over the eight ratings of a panel of panels.ts, which is packed to `target` on the way. */
-export function addAndPack(panel: usize, size: usize, factors: usize, y: usize, target: usize, half: v128): void {
+/** The work of both functions below; `summed` is a constant in each. */
+@inline
+function addPacking(panel: usize, size: usize, factors: usize, y: usize, summed: bool, sums: usize, target: usize, half: v128): void {
   const factor0 = v128.load32_splat(factors);
   const factor1 = v128.load32_splat(factors, 4);
   const factor2 = v128.load32_splat(factors, 8);
@@ -46,70 +47,44 @@ export function addAndPack(panel: usize, size: usize, factors: usize, y: usize, 
     let lower = v128.load(panel, 64);
     let first = multiplyAdd(upper, factor0, v128.load(y));
     let second = f32x4.mul(lower, factor4);
+    let sum = summed ? f32x4.add(f32x4.add(upper, lower), v128.load(sums)) : half;
     v128.store(target, packed(upper, lower, half));
     upper = v128.load(panel, 16);
     lower = v128.load(panel, 80);
     first = multiplyAdd(upper, factor1, first);
     second = multiplyAdd(lower, factor5, second);
+    if (summed) sum = f32x4.add(f32x4.add(upper, lower), sum);
     v128.store(target, packed(upper, lower, half), 16);
     upper = v128.load(panel, 32);
     lower = v128.load(panel, 96);
     first = multiplyAdd(upper, factor2, first);
     second = multiplyAdd(lower, factor6, second);
+    if (summed) sum = f32x4.add(f32x4.add(upper, lower), sum);
     v128.store(target, packed(upper, lower, half), 32);
     upper = v128.load(panel, 48);
     lower = v128.load(panel, 112);
     first = multiplyAdd(upper, factor3, first);
     second = multiplyAdd(lower, factor7, second);
+    if (summed) sum = f32x4.add(f32x4.add(upper, lower), sum);
     v128.store(target, packed(upper, lower, half), 48);
     v128.store(y, f32x4.add(first, second));
     y += VECTOR;
+    if (summed) {
+      v128.store(sums, sum);
+      sums += VECTOR;
+    }
     target += STEP;
   }
 }
 
+/** y += Σ_k factors[k] θ_k over the eight ratings of a panel of panels.ts, which is packed to `target` on the way. */
+export function addAndPack(panel: usize, size: usize, factors: usize, y: usize, target: usize, half: v128): void {
+  addPacking(panel, size, factors, y, false, 0, target, half);
+}
+
 /** The same, and sums += Σ_k θ_k. */
 export function addSumAndPack(panel: usize, size: usize, factors: usize, y: usize, sums: usize, target: usize, half: v128): void {
-  const factor0 = v128.load32_splat(factors);
-  const factor1 = v128.load32_splat(factors, 4);
-  const factor2 = v128.load32_splat(factors, 8);
-  const factor3 = v128.load32_splat(factors, 12);
-  const factor4 = v128.load32_splat(factors, 16);
-  const factor5 = v128.load32_splat(factors, 20);
-  const factor6 = v128.load32_splat(factors, 24);
-  const factor7 = v128.load32_splat(factors, 28);
-  const end = panel + (size << 3);
-  for (; panel < end; panel += PANEL_STEP) {
-    let upper = v128.load(panel);
-    let lower = v128.load(panel, 64);
-    let first = multiplyAdd(upper, factor0, v128.load(y));
-    let second = f32x4.mul(lower, factor4);
-    let sum = f32x4.add(f32x4.add(upper, lower), v128.load(sums));
-    v128.store(target, packed(upper, lower, half));
-    upper = v128.load(panel, 16);
-    lower = v128.load(panel, 80);
-    first = multiplyAdd(upper, factor1, first);
-    second = multiplyAdd(lower, factor5, second);
-    sum = f32x4.add(f32x4.add(upper, lower), sum);
-    v128.store(target, packed(upper, lower, half), 16);
-    upper = v128.load(panel, 32);
-    lower = v128.load(panel, 96);
-    first = multiplyAdd(upper, factor2, first);
-    second = multiplyAdd(lower, factor6, second);
-    sum = f32x4.add(f32x4.add(upper, lower), sum);
-    v128.store(target, packed(upper, lower, half), 32);
-    upper = v128.load(panel, 48);
-    lower = v128.load(panel, 112);
-    first = multiplyAdd(upper, factor3, first);
-    second = multiplyAdd(lower, factor7, second);
-    sum = f32x4.add(f32x4.add(upper, lower), sum);
-    v128.store(target, packed(upper, lower, half), 48);
-    v128.store(y, f32x4.add(first, second));
-    y += VECTOR;
-    v128.store(sums, sum);
-    sums += VECTOR;
-    target += STEP;
-  }
+  addPacking(panel, size, factors, y, true, sums, target, half);
 }
 
 /** products[k] = θ_kᵀ p for a packed panel's eight ratings. */

@@ -1,5 +1,5 @@
 import { keyArrays, keysFromArrays, takeKeys } from '../../../engine/keys/key-column.ts';
-import { makeKeyTable } from '../../../engine/keys/make-key-table.ts';
+import { makeKeyTable } from '../../../engine/keys/tables/make-key-table.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler } from '../../handler.ts';
 

@@ -1,7 +1,7 @@
 /** Checks of SGD on lists of ratings, whose batches share no row and no column, against the twin. */
 import { sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { sgdBlock } from '../../tasks/sgd-block.ts';
+import { sgdBlock } from '../../tasks/sgd/sgd-block.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { randomSides, type Rating, STEP_RATES, stepCheck, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';

@@ -2,7 +2,7 @@
 import { CounterRandom } from '../../../engine/random.ts';
 import { batchOrder } from '../../sgd/batch-order.ts';
 import { tileLists } from '../../sgd/tile-lists.ts';
-import { sgdTiles } from '../../tasks/sgd-tiles.ts';
+import { sgdTiles } from '../../tasks/sgd/sgd-tiles.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { both, f16, f32, randomSides, type Rating, STEP_RATES, stepCheck, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';

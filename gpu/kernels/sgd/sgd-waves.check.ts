@@ -1,6 +1,6 @@
 /** Checks of wavefront-update against the twin in exactly its order, on ratings that share rows and columns as usual. */
 import { sharedArray } from '../../../engine/partition.ts';
-import { sgdWaves } from '../../tasks/sgd-waves.ts';
+import { sgdWaves } from '../../tasks/sgd/sgd-waves.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { randomSides, type Rating, STEP_RATES, stepCheck, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';

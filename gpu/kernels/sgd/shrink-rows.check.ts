@@ -1,5 +1,5 @@
 import { shrinkInPlace } from '../../../cpu/reference/sgd.ts';
-import { shrinkRows } from '../../tasks/shrink-rows.ts';
+import { shrinkRows } from '../../tasks/sgd/shrink-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { deviation } from '../checking/numbers.ts';

@@ -1,4 +1,4 @@
-import { takeStep } from '../../equations/exchanged-vectors.ts';
+import { hasBiases, takeStep } from '../../equations/exchanged-vectors.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
 
 /** The Gram matrix and the shifts of implicit data, whose rows have their regularization in those. */
@@ -24,7 +24,6 @@ export const stepGradients: GpuTaskHandler<'step-gradients'> = async (scope) => 
 export const endGradients: GpuTaskHandler<'end-gradients'> = async (scope) => {
   const { params } = scope;
   const gradients = scope.matrix('gradients');
-  const biases = gradients.columns > Math.ceil(params.rank / 16) * 16 + 16;
-  const badRow = await takeStep(scope.gpu, { gradients, factors: scope.matrix('factors'), ...(biases ? { bias: scope.vector('bias') } : {}) }, 'end', params, { submitted: scope.submitted });
+  const badRow = await takeStep(scope.gpu, { gradients, factors: scope.matrix('factors'), ...(hasBiases(gradients, params.rank) ? { bias: scope.vector('bias') } : {}) }, 'end', params, { submitted: scope.submitted });
   return { rows: params.to - params.from, values: { badRow } };
 };

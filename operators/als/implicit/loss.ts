@@ -7,7 +7,8 @@ import { MOST_CANCELLED } from '../solved-loss.ts';
 import { unobservedWeightOf } from './weights.ts';
 
 /**
- * J from the objective of the users, which counts all pairs and has their penalty: `targets` is what the observed pairs have besides, see positiveTargets.
+ * J from the objective of the users, which counts all pairs and has their penalty; `targets`: the share of the observed pairs that it does not have, see positiveTargets. Undefined where
+ * cancellation leaves too few digits.
  */
 export function implicitErrorsOfSolve(measured: StepResults, objective: number, targets: number): TrainingErrors | undefined {
   const loss = targets + objective + valuesOfStage(measured, implicitStages.items, 'shifted-norm').reduce((sum, values) => sum + values.sum, 0);

@@ -38,7 +38,7 @@ export async function sortedRowShifts(ratings: SortedRatings, columns: number, p
   return shiftsOf(positive, columns, params);
 }
 
-/** Σ over positive ratings of α r + base, in float64: what the squares of implicit data's loss have besides those that the solve of the users tells. */
+/** Σ over positive ratings of α r + base, in float64: the share of implicit data's loss that the solve of the users does not tell. */
 export async function positiveTargets(ratings: SortedRatings, { alpha, base }: ImplicitWeights, ctx: ExecutionContext): Promise<number> {
   let sum = 0;
   for await (const { block: { values } } of blocksOf(ratings, ctx)) for (let k = 0; k < values.length; k++) sum += values[k] > 0 ? alpha * values[k] + base : 0;

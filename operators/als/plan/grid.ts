@@ -10,7 +10,7 @@ export const sides = ['users', 'items'] as const;
 /** The side that is fixed while this one is solved. */
 export const otherSide = { users: 'items', items: 'users' } as const;
 
-/** What devices add up of their vertical parts. */
+/** The sums that devices add up of their vertical parts. */
 export type SumsOfParts = 'equations' | 'vectors';
 
 /** The cut of one side of R, and the memory in which its parts lie. */

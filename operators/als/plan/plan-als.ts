@@ -82,15 +82,23 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     // The walk over a plan for devices without a bound.
   const unbounded = { ...devices, compute: devices.compute.map((device) => ({ ...device, capacityBytes: null })) };
   const walked = (grid: AlsGrid) => fitting(() => planOfGrid(profile, params, unbounded, choices, { ...options, grid })).plan?.memory;
+  if (chosen === undefined && candidates.length === 0) requireVertical(asked);
   if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, { usual: usual?.error, reason: rejected[0]?.reason, walked });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
+}
+
+/** Throws UsageError for sums of vertical parts that are asked for, where no grid that comes into question has such parts. */
+function requireVertical({ users, items, sums, groups }: Asked): void {
+  if ((sums === undefined && groups === undefined) || users !== undefined || items !== undefined) return;
+  const asked = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
+  throw new UsageError(`${asked} acts where a side is solved from vertical parts, and no grid for these devices has them`, { phase: 'plan', advice: 'Ask for vertical parts by partitionUsers or partitionItems, or leave it out' });
 }
 
 /** The usual grid on some of the devices. */
 interface UsualWay {
   readonly name: string;
   readonly problem: AlsProblem;
-  /** Where it is not the one that devices have without a comparison of times. */
+  /** Given where it is not the one that devices have without a comparison of times. */
   readonly grid?: AlsGrid;
   readonly cost: IterationCost;
 }

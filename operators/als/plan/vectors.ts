@@ -35,7 +35,7 @@ export function vectorDataSets(problem: AlsProblem, side: Side, rows: readonly n
 }
 
 /**
- * The stages that solve the rows of a side from vertical parts of the fixed one without A: data parallelism (cuMF, section 4.3) whose devices exchange vectors in each step of conjugate
+ * The stages that solve the rows of a side from vertical parts of the fixed one without A: data parallelism (cuMF, section 4.3 and Algorithm 3) whose devices exchange vectors in each step of conjugate
  * gradients (cuMF_ALS, Algorithm 1), 2 f numbers a row, in place of f (f + 1) / 2 of equations.
  */
 export function vectorStages(problem: AlsProblem, side: Side): Stage[] {

@@ -1,8 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
 import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
-import { type KeyTable, UNKNOWN_KEY } from '../../../engine/keys/key-table.ts';
-import { makeKeyTable } from '../../../engine/keys/make-key-table.ts';
+import { type KeyTable, UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
+import { makeKeyTable } from '../../../engine/keys/tables/make-key-table.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
 import { takeRows } from '../../ratings/rows/take-rows.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';

@@ -3,7 +3,7 @@ import { CapacityError } from '../../../engine/errors.ts';
 import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../../../engine/keys/key-column.ts';
 import { keysOfTable, type NumberedKeys, numberKeys } from '../../../engine/keys/number-keys.ts';
-import { Utf8KeyTable } from '../../../engine/keys/utf8-key-table.ts';
+import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import type { SourceSplit } from '../../../engine/stream/split.ts';

@@ -1,5 +1,5 @@
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../../engine/keys/key-table.ts';
+import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { type FactorModel, lookupOf } from '../factor-model.ts';

@@ -35,7 +35,7 @@ function* blocks(problem: ScheduleProblem, params: SgdParams, devices: readonly 
   const columns = Math.min(problem.users, problem.items);
   const [device] = devices;
   const least = leastBands(problem, params, device);
-  if (device.kind === 'gpu' && least > devices.length) return yield* bands(problem, params, device, devices.length === 1 ? why : `${why}; one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`, least);
+  if (device.kind === 'gpu' && least > devices.length) return yield* bands(problem, params, device, devices.length === 1 ? why : `schedule ${params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as asked'}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`, least);
   const most = Math.max(1, Math.min(columns, MOST_SEGMENTS));
   const fewest = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
   for (let segments = fewest; ; segments = Math.min(most, 2 * segments)) {

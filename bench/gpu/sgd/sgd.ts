@@ -1,7 +1,7 @@
 /**
  * SGD on a GPU: tables in Markdown for bench/RESULTS.md, on a data set that `factorflow generate` wrote and that is loaded once.
  *
- *     node bench/gpu/sgd.ts FOLDER [--tables settings,workers,blocks,epochs] [--settings JSON] [--rank 128] [--epochs 20]
+ *     node bench/gpu/sgd/sgd.ts FOLDER [--tables settings,workers,blocks,epochs] [--settings JSON] [--rank 128] [--epochs 20]
  *         [--seconds 200] [--output FILE]
  *
  *     settings   median epoch, the GPU's part of it, updates/s and bandwidth beside that of copies, test RMSE
@@ -13,11 +13,11 @@
  * SGD and changes to the schedule that they choose. `--rank` is k of the other tables. Tables beyond `--seconds` are left out.
  */
 import { parseArgs } from 'node:util';
-import { Gpu } from '../../gpu/webgpu/gpu.ts';
-import { describeMachine } from '../machine.ts';
-import { copyRate } from './bandwidth.ts';
-import { chosenTables } from './tables/bench-report.ts';
-import { blocksTable, epochsTable, settingsTable, SgdBench, type SgdTable, workersTable } from './tables/sgd-tables.ts';
+import { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { describeMachine } from '../../machine.ts';
+import { copyRate } from '../bandwidth.ts';
+import { chosenTables } from '../tables/bench-report.ts';
+import { blocksTable, epochsTable, settingsTable, SgdBench, type SgdTable, workersTable } from '../tables/sgd-tables.ts';
 import { type SgdSetting, SgdTraining } from './sgd-training.ts';
 
 const tables: Readonly<Record<string, SgdTable>> = { settings: settingsTable, workers: workersTable, blocks: blocksTable, epochs: epochsTable };

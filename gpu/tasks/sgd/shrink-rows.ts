@@ -1,5 +1,5 @@
-import { shrinkRowsKernel, shrinkRowsWorkgroups } from '../kernels/sgd/shrink-rows.ts';
-import type { GpuTaskHandler } from '../handler.ts';
+import { shrinkRowsKernel, shrinkRowsWorkgroups } from '../../kernels/sgd/shrink-rows.ts';
+import type { GpuTaskHandler } from '../../handler.ts';
 
 /** See `shrink-rows` of KernelTasks. A GPU takes all rows at once. */
 export const shrinkRows: GpuTaskHandler<'shrink-rows'> = async (scope) => {

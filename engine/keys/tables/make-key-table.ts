@@ -1,6 +1,6 @@
 import { Int32KeyTable } from './int32-key-table.ts';
 import { Int64KeyTable } from './int64-key-table.ts';
-import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
+import { type KeyColumn, keyCount, type KeyType } from '../key-column.ts';
 import type { KeyTable } from './key-table.ts';
 import { Utf8KeyTable } from './utf8-key-table.ts';
 

@@ -1,4 +1,4 @@
-import type { KeyColumn } from './key-column.ts';
+import type { KeyColumn } from '../key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
 import { Slots, spread } from './slots.ts';
 

@@ -1,4 +1,4 @@
-import { finalize } from '../random.ts';
+import { finalize } from '../../random.ts';
 
 /**
  * The slots of an open-addressing table: number + 1 of the key in each slot, 0 for an empty one. Twice as many slots as

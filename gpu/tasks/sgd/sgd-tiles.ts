@@ -1,8 +1,8 @@
-import { sgdTilesKernel, tileBatches } from '../kernels/sgd/sgd-tiles.ts';
-import type { GpuTaskHandler } from '../handler.ts';
-import { batchOrder } from '../sgd/batch-order.ts';
-import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
-import { tileLists } from '../sgd/tile-lists.ts';
+import { sgdTilesKernel, tileBatches } from '../../kernels/sgd/sgd-tiles.ts';
+import type { GpuTaskHandler } from '../../handler.ts';
+import { batchOrder } from '../../sgd/batch-order.ts';
+import { begin, copySums, end, steppedFactors } from '../../sgd/stepped.ts';
+import { tileLists } from '../../sgd/tile-lists.ts';
 
 /** See `sgd-tiles` of KernelTasks: one submission an epoch. */
 export const sgdTiles: GpuTaskHandler<'sgd-tiles'> = async (scope) => {

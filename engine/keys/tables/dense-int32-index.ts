@@ -1,4 +1,4 @@
-import type { KeyColumn } from './key-column.ts';
+import type { KeyColumn } from '../key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
 
 /** Finds int32 keys that lie close together by a plain table of their range: one look-up a key. */

@@ -1,4 +1,4 @@
-import { median } from './measure.ts';
+import { median } from '../measure.ts';
 import type { SgdRun, SgdTraining } from './sgd-training.ts';
 
 /** Milliseconds of epochs before anything is timed: an idle card clocks low, and the first epoch lays the ratings out. */

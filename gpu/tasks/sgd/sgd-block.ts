@@ -1,6 +1,6 @@
-import { sgdListKernel } from '../kernels/sgd/sgd-list.ts';
-import type { GpuTaskHandler } from '../handler.ts';
-import { begin, end, steppedFactors } from '../sgd/stepped.ts';
+import { sgdListKernel } from '../../kernels/sgd/sgd-list.ts';
+import type { GpuTaskHandler } from '../../handler.ts';
+import { begin, end, steppedFactors } from '../../sgd/stepped.ts';
 
 /** Threads of a workgroup, and workgroups that share out the batches: fixed, so that the order of steps is that of the plan. */
 const THREADS = 128;

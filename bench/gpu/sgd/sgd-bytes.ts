@@ -1,10 +1,10 @@
 /** Bytes that an epoch of SGD moves through a GPU's memory, by the order of its kernel. */
-import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
-import { strideOf } from '../../gpu/device/resources.ts';
-import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { oneBlock, type SgdData } from '../../operators/sgd/data/data.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import { dealColumns } from '../../../gpu/sgd/tile-lists.ts';
+import { strideOf } from '../../../gpu/device/resources.ts';
+import { balancedRanges } from '../../../operators/ratings/row-ranges.ts';
+import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import { oneBlock, type SgdData } from '../../../operators/sgd/data/data.ts';
+import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
 
 /** The rules of `bytesOfEpoch`, for the text above a table. */
 export const BYTES_TOLD =

@@ -1,7 +1,7 @@
-import { sgdWavesKernel } from '../kernels/sgd/sgd-waves.ts';
-import type { GpuTaskHandler } from '../handler.ts';
-import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
-import { waveBlocks } from '../sgd/wave-blocks.ts';
+import { sgdWavesKernel } from '../../kernels/sgd/sgd-waves.ts';
+import type { GpuTaskHandler } from '../../handler.ts';
+import { begin, copySums, end, steppedFactors } from '../../sgd/stepped.ts';
+import { waveBlocks } from '../../sgd/wave-blocks.ts';
 
 /** See `sgd-waves` of KernelTasks: one submission an epoch, a dispatch a wave. */
 export const sgdWaves: GpuTaskHandler<'sgd-waves'> = async (scope) => {

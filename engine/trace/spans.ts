@@ -1,6 +1,6 @@
-import { HOST } from './plan/place.ts';
-import type { Tracer } from './trace/trace.ts';
-import { PHASES } from './trace/trace-text.ts';
+import { HOST } from '../plan/place.ts';
+import type { Tracer } from './trace.ts';
+import { PHASES } from './trace-text.ts';
 
 /** The use that a process has made of its machine by a moment. */
 export interface Usage {

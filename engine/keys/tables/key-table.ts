@@ -1,4 +1,4 @@
-import type { KeyColumn, KeyType } from './key-column.ts';
+import type { KeyColumn, KeyType } from '../key-column.ts';
 
 /** The result of `find` for a key that is not in the table. */
 export const UNKNOWN_KEY = 0xffff_ffff;

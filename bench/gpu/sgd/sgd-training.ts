@@ -1,29 +1,29 @@
 /** SGD on a GPU, epoch by epoch: ratings are loaded once, and they and the start of the current setting stay on the device. */
 import { join } from 'node:path';
-import { computeDevice, planDevices } from '../../engine/run/devices.ts';
-import { keyCount } from '../../engine/keys/key-column.ts';
-import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
-import type { PhaseName } from '../../engine/plan/stages.ts';
-import { expand, expandFree, type Round } from '../../engine/run/expand.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
-import { type RunStepsOptions, runSteps } from '../../engine/run/run-steps.ts';
-import { type Dataset, Session } from '../../index.ts';
-import { IndexIds } from '../../operators/ratings/ids/index-ids.ts';
-import { collectKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import { bindSgd } from '../../operators/sgd/bind.ts';
-import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data/data.ts';
-import { layOut, type SgdLayoutData } from '../../operators/sgd/data/layout.ts';
-import { LearningRate } from '../../operators/sgd/learning-rate.ts';
-import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
-import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
-import type { TileShape } from '../../operators/sgd/schedules/tiles.ts';
-import { contracts } from '../../operators/tasks/tasks.ts';
-import { measureStages, trainingErrors } from '../../operators/training/loss.ts';
+import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
+import { keyCount } from '../../../engine/keys/key-column.ts';
+import { andThen, executePlan, runInto } from '../../../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { BoundPlan, Versions } from '../../../engine/plan/bound-plan.ts';
+import type { PhaseName } from '../../../engine/plan/stages.ts';
+import { expand, expandFree, type Round } from '../../../engine/run/expand.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { type RunStepsOptions, runSteps } from '../../../engine/run/run-steps.ts';
+import { type Dataset, Session } from '../../../index.ts';
+import { IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
+import { collectKnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
+import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
+import { bindSgd } from '../../../operators/sgd/bind.ts';
+import { loadSgdData, loadSgdTest, type SgdData } from '../../../operators/sgd/data/data.ts';
+import { layOut, type SgdLayoutData } from '../../../operators/sgd/data/layout.ts';
+import { LearningRate } from '../../../operators/sgd/learning-rate.ts';
+import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
+import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
+import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
+import type { TileShape } from '../../../operators/sgd/schedules/tiles.ts';
+import { contracts } from '../../../operators/tasks/tasks.ts';
+import { measureStages, trainingErrors } from '../../../operators/training/loss.ts';
 
 /** Parameters of SGD, and changes to the schedule that they choose: `tile` of its tiles, `bands` of wavefront's grid. */
 export type SgdSetting = Partial<SgdParams> & {
