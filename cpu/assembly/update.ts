@@ -164,7 +164,7 @@ function updateRow(
   const weight: f32 = bias ? n + ownShift : 0;
   const total: f32 = bias ? <f32>sumOf(values, count) : 0;
   if (!exact) {
-    const kept = panelCapacity(workspaceBytes, size, packs(size, count, steps, settles));
+    const kept = panelCapacity(workspaceBytes, size, packs(indices, size, count, steps, settles));
     if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
       const sums: usize = bias ? sumsOf(workspace, size) : 0;

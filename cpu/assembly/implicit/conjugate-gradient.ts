@@ -48,7 +48,7 @@ export function solveImplicit(
   const q = p + size;
   const factors = q + size;
   const products = factors + 32;
-  const packed = packs(size, count, steps, settles);
+  const packed = packs(indices, size, count, steps, settles);
   const spare = behindPanels(panels, size, kept, packed);
   const at = <usize>kept << 2;
   v128.store(products, f32x4.splat(0));

@@ -110,7 +110,7 @@ export function updateRowsImplicit(
     const at = (<usize>(start - origin)) << 2;
     const shift = load<f32>(shifts);
     const method = nonnegative ? NONNEGATIVE : <i32>(count >= cgBelow);
-    const kept = panelCapacity(workspaceBytes, size, packs(size, count, steps, settles));
+    const kept = panelCapacity(workspaceBytes, size, packs(indices + at, size, count, steps, settles));
     let solved = true;
     let settled = false;
     if (count == 0) {

@@ -136,11 +136,14 @@ const PACKED_FROM: usize = 1 << 19;
 
 /**
  * True where the steps take θ in 16 bits (packed-panels.ts): on long rows, in at most a quarter as many steps as there are features, which leave far
- * more of the residual than the packing does.
+ * more of the residual than the packing does. The rounding evens out over columns that differ, so rows with fewer of them than twice the features stay in float32.
  */
-@inline
-export function packs(size: usize, count: i32, steps: i32, settles: bool): bool {
-  return !settles && <usize>steps << 4 <= size && <usize>count * size >= PACKED_FROM;
+export function packs(indices: usize, size: usize, count: i32, steps: i32, settles: bool): bool {
+  if (settles || <usize>steps << 4 > size || <usize>count * size < PACKED_FROM) return false;
+  const least = <i32>(size >> 1);
+  let differing = 1;
+  for (let at = indices + 4, end = indices + (<usize>count << 2); at < end && differing < least; at += 4) differing += i32(load<i32>(at) != load<i32>(at - 4));
+  return differing >= least;
 }
 
 /** Address behind the panels of `kept` ratings. */
@@ -177,7 +180,7 @@ function iterate(
   const p = r + size;
   const q = p + size;
   const factors = q + size;
-  const packed = packs(size, count, steps, settles);
+  const packed = packs(indices, size, count, steps, settles);
   const spare = behindPanels(panels, size, kept, packed);
   let rho = dot(r, r, size);
   const enough = enoughOf(rho, biasSquares);
@@ -263,7 +266,7 @@ export function solveMatrixFree(
   v128.store(products, f32x4.splat(0));
   scale(work, -shift, x, size);
   if (sums) clear(sums, size);
-  const packed = packs(size, count, steps, settles);
+  const packed = packs(indices, size, count, steps, settles);
   const spare = behindPanels(panels, size, kept, packed);
   gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, work, factors, sums);
   if (kept < count) {
