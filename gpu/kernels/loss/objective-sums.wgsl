@@ -21,13 +21,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
     sum += bitcast<f32>(status[TOLD + row]);
   }
-  partial[thread] = sum;
-  for (var half = THREADS / 2; half > 0; half /= 2) {
-    workgroupBarrier();
-    if (thread < half) {
-      partial[thread] += partial[thread + half];
-    }
-  }
+  {% render 'parts/add-threads' %}
   if (thread == 0) {
     results[1 + number] = bitcast<u32>(partial[0]);
     if (number == 0) {

@@ -43,14 +43,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       sum += vec2f(weight * dot(x, x), dot(weights * x, x));
     }
   }
-  partial[thread] = sum;
-  for (var half = THREADS / 2; half > 0; half /= 2) {
-    workgroupBarrier();
-    if (thread < half) {
-      partial[thread] += partial[thread + half];
-    }
-  }
-  if (thread == 0) {
-    sums[number] = partial[0];
-  }
+  {% render 'parts/sum-threads' %}
 }

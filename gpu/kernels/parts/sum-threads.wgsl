@@ -1,11 +1,5 @@
 {%- comment -%} Adds up `sum` of all THREADS threads through `partial`, into `sums[number]`. {%- endcomment %}
-  partial[thread] = sum;
-  for (var half = THREADS / 2; half > 0; half /= 2) {
-    workgroupBarrier();
-    if (thread < half) {
-      partial[thread] += partial[thread + half];
-    }
-  }
+  {% render 'parts/add-threads' %}
   if (thread == 0) {
     sums[number] = partial[0];
   }
