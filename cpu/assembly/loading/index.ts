@@ -4,4 +4,4 @@
  */
 
 export { countBands, lookUp, numberRows, scatter, startsOf } from './scatter';
-export { columnsOf, placeRows, sortByDigit } from './sort-band';
+export { pairUp, sortByDigit, takeApart } from './sort-band';

@@ -1,62 +1,72 @@
-/** A band's ratings by row and column. A key is the row's number in the band above the column, which has `columnBits` bits. */
+/**
+ * A band's ratings by row and column. A key is the row's number in the band above the column, which has `columnBits` bits. While they are sorted a rating is a pair: its key and the bits of its
+ * value, 8 bytes, so that each step writes to one place.
+ */
 import { startsOf } from './scatter';
 
-/** A stable counting sort by one digit of the key, which has `values` values. `counters`: a number for each. */
-export function sortByDigit(keys: usize, bits: usize, count: u32, sortedKeys: usize, sortedBits: usize, shift: u32, values: u32, counters: usize): void {
-  memory.fill(counters, 0, <usize>values << 2);
-  const mask: u32 = values > 1 ? 0xffffffff >> clz(values - 1) : 0;
+/** Keys and values to pairs. */
+export function pairUp(keys: usize, bits: usize, count: u32, pairs: usize): void {
+  const whole = <usize>(count & ~3) << 2;
   const end = <usize>count << 2;
-  for (let k: usize = 0; k < end; k += 4) {
-    const counter = counters + (<usize>((load<u32>(keys + k) >> shift) & mask) << 2);
+  let k: usize = 0;
+  for (; k < whole; k += 16) {
+    const fourKeys = v128.load(keys + k);
+    const fourBits = v128.load(bits + k);
+    v128.store(pairs + 2 * k, v128.shuffle<i32>(fourKeys, fourBits, 0, 4, 1, 5));
+    v128.store(pairs + 2 * k, v128.shuffle<i32>(fourKeys, fourBits, 2, 6, 3, 7), 16);
+  }
+  for (; k < end; k += 4) {
+    store<u32>(pairs + 2 * k, load<u32>(keys + k));
+    store<u32>(pairs + 2 * k, load<u32>(bits + k), 4);
+  }
+}
+
+/** A stable counting sort by the digit of the key that begins at bit `shift` and has `width` bits. `counters`: a number for each of its values. */
+export function sortByDigit(pairs: usize, count: u32, sorted: usize, shift: u32, width: u32, counters: usize): void {
+  const values: u32 = 1 << width;
+  const mask = values - 1;
+  memory.fill(counters, 0, <usize>values << 2);
+  const end = pairs + (<usize>count << 3);
+  for (let at = pairs; at < end; at += 8) {
+    const counter = counters + (<usize>((load<u32>(at) >> shift) & mask) << 2);
     store<u32>(counter, load<u32>(counter) + 1);
   }
   startsOf(counters, values);
-  for (let k: usize = 0; k < end; k += 4) {
-    const key = load<u32>(keys + k);
-    const counter = counters + (<usize>((key >> shift) & mask) << 2);
+  for (let at = pairs; at < end; at += 8) {
+    const pair = load<u64>(at);
+    const counter = counters + (<usize>((<u32>pair >> shift) & mask) << 2);
     const next = load<u32>(counter);
     store<u32>(counter, next + 1);
-    const at = <usize>next << 2;
-    store<u32>(sortedKeys + at, key);
-    store<u32>(sortedBits + at, load<u32>(bits + k));
+    store<u64>(sorted + (<usize>next << 3), pair);
   }
 }
 
-/** Each rating to the next place of its row, counted from `first`: `cursors` has those of the band's rows and counts them up. */
-export function placeRows(keys: usize, bits: usize, count: u32, cursors: usize, first: u32, columnBits: u32, sortedKeys: usize, sortedBits: usize): void {
-  for (let k: usize = 0, end = <usize>count << 2; k < end; k += 4) {
-    const key = load<u32>(keys + k);
-    const cursor = cursors + (<usize>(key >> columnBits) << 2);
-    const next = load<u32>(cursor);
-    store<u32>(cursor, next + 1);
-    const at = <usize>(next - first) << 2;
-    store<u32>(sortedKeys + at, key);
-    store<u32>(sortedBits + at, load<u32>(bits + k));
-  }
-}
-
-/** Makes columns of keys. Gives the number of keys that equal the one before. */
-export function columnsOf(keys: usize, count: u32, columnBits: u32): u32 {
+/** Sorted pairs to columns and values. Gives the number of keys that equal the one before. */
+export function takeApart(pairs: usize, count: u32, columnBits: u32, columns: usize, bits: usize): u32 {
   if (count == 0) return 0;
   const mask: u32 = (1 << columnBits) - 1;
   const masks = i32x4.splat(mask);
-  let before = i32x4.splat(~load<u32>(keys));
+  let before = i32x4.splat(~load<u32>(pairs));
   let found = i32x4.splat(0);
-  const end = keys + (<usize>count << 2);
-  const whole = keys + (<usize>(count & ~3) << 2);
-  let at = keys;
-  for (; at < whole; at += 16) {
-    const four = v128.load(at);
-    found = i32x4.sub(found, i32x4.eq(four, v128.shuffle<i32>(before, four, 3, 4, 5, 6)));
-    v128.store(at, v128.and(four, masks));
-    before = four;
+  const whole = <usize>(count & ~3) << 2;
+  const end = <usize>count << 2;
+  let k: usize = 0;
+  for (; k < whole; k += 16) {
+    const low = v128.load(pairs + 2 * k);
+    const high = v128.load(pairs + 2 * k, 16);
+    const keys = v128.shuffle<i32>(low, high, 0, 2, 4, 6);
+    found = i32x4.sub(found, i32x4.eq(keys, v128.shuffle<i32>(before, keys, 3, 4, 5, 6)));
+    v128.store(columns + k, v128.and(keys, masks));
+    v128.store(bits + k, v128.shuffle<i32>(low, high, 1, 3, 5, 7));
+    before = keys;
   }
   let repeated = i32x4.extract_lane(found, 0) + i32x4.extract_lane(found, 1) + i32x4.extract_lane(found, 2) + i32x4.extract_lane(found, 3);
-  for (let last = i32x4.extract_lane(before, 3); at < end; at += 4) {
-    const key = load<i32>(at);
+  for (let last = i32x4.extract_lane(before, 3); k < end; k += 4) {
+    const key = load<i32>(pairs + 2 * k);
     if (key == last) repeated++;
-    store<u32>(at, key & mask);
     last = key;
+    store<u32>(columns + k, key & mask);
+    store<u32>(bits + k, load<u32>(pairs + 2 * k, 4));
   }
   return repeated;
 }

@@ -7,9 +7,9 @@ interface LoadingKernels {
   countBands(places: number, count: number, rowBits: number, counts: number): void;
   startsOf(counts: number, count: number): void;
   scatter(places: number, columns: number, bits: number, count: number, rowBits: number, columnBits: number, cursors: number, keys: number, sortedBits: number): void;
-  sortByDigit(keys: number, bits: number, count: number, sortedKeys: number, sortedBits: number, shift: number, values: number, counters: number): void;
-  placeRows(keys: number, bits: number, count: number, cursors: number, first: number, columnBits: number, sortedKeys: number, sortedBits: number): void;
-  columnsOf(keys: number, count: number, columnBits: number): number;
+  pairUp(keys: number, bits: number, count: number, pairs: number): void;
+  sortByDigit(pairs: number, count: number, sorted: number, shift: number, width: number, counters: number): void;
+  takeApart(pairs: number, count: number, columnBits: number, columns: number, bits: number): number;
 }
 
 const WASM_PAGE = 1 << 16;

@@ -2,8 +2,8 @@ import type { LoadingMemory } from './loading-memory.ts';
 
 /** Ratings that are sorted by band at a time. */
 const PIECE = 1 << 18;
-/** Ratings that are counted at a time. */
-const COUNTED = 1 << 15;
+/** Ratings that are copied from memory at a time, for the loops that read them. */
+const COPIED = 1 << 15;
 
 /** Codes that stand for numbers: each map has the number of a code, or what is a code to the next map. */
 export interface Coded {
@@ -43,12 +43,12 @@ function gather(codes: Uint32Array, [first, second]: readonly Uint32Array[], tar
 
 /** Adds the ratings of each band to `counts`. `rows`: their places, see `row-bands` of DataTasks. */
 export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number, counts: Int32Array): void {
-  const [placesAt, tableAt, countsAt] = memory.layOut(Math.min(COUNTED, rows.codes.length), tableWords(rows), counts.length);
+  const [placesAt, tableAt, countsAt] = memory.layOut(Math.min(COPIED, rows.codes.length), tableWords(rows), counts.length);
   const write = writerOf(memory, rows, tableAt);
   const own = memory.words(countsAt, counts.length);
   own.set(counts);
-  for (let from = 0; from < rows.codes.length; from += COUNTED) {
-    const to = Math.min(rows.codes.length, from + COUNTED);
+  for (let from = 0; from < rows.codes.length; from += COPIED) {
+    const to = Math.min(rows.codes.length, from + COPIED);
     write(from, to, placesAt);
     memory.kernels.countBands(placesAt, to - from, rowBits, countsAt);
   }
@@ -69,19 +69,25 @@ export interface BandKeys {
 
 /** Scatters ratings to the next places of their bands, which `cursors` count up. They are sorted by band piece by piece in the core's cache, so that each band's are copied in one go. */
 export function scatterByBand(memory: LoadingMemory, { rows, columns, bits }: Scattered, { rowBits, columnBits }: BandKeys, cursors: Int32Array, target: { readonly keys: Uint32Array; readonly bits: Uint32Array }): void {
-  const piece = Math.min(PIECE, bits.length);
-  const [rowsAt, columnsAt, bitsAt, keysAt, sortedAt, endsAt, rowTable, columnTable] = memory.layOut(piece, piece, piece, piece, piece, cursors.length, tableWords(rows), columns.words);
+  const [piece, copied] = [Math.min(PIECE, bits.length), Math.min(COPIED, bits.length)];
+  const [placesAt, columnsAt, bitsAt, keysAt, sortedAt, endsAt, rowTable, columnTable] = memory.layOut(piece, copied, copied, piece, piece, cursors.length, tableWords(rows), columns.words);
   const [writeRows, writeColumns] = [writerOf(memory, rows, rowTable), columns.writer(columnTable)];
   const ends = memory.words(endsAt, cursors.length);
   for (let from = 0; from < bits.length; from += PIECE) {
     const count = Math.min(PIECE, bits.length - from);
-    writeRows(from, from + count, rowsAt);
-    writeColumns(from, from + count, columnsAt);
-    memory.words(bitsAt, count).set(bits.subarray(from, from + count));
     ends.fill(0);
-    memory.kernels.countBands(rowsAt, count, rowBits, endsAt);
+    for (let at = 0; at < count; at += COPIED) {
+      const some = Math.min(COPIED, count - at);
+      writeRows(from + at, from + at + some, placesAt + 4 * at);
+      memory.kernels.countBands(placesAt + 4 * at, some, rowBits, endsAt);
+    }
     memory.kernels.startsOf(endsAt, ends.length);
-    memory.kernels.scatter(rowsAt, columnsAt, bitsAt, count, rowBits, columnBits, endsAt, keysAt, sortedAt);
+    for (let at = 0; at < count; at += COPIED) {
+      const some = Math.min(COPIED, count - at);
+      writeColumns(from + at, from + at + some, columnsAt);
+      memory.words(bitsAt, some).set(bits.subarray(from + at, from + at + some));
+      memory.kernels.scatter(placesAt + 4 * at, columnsAt, bitsAt, some, rowBits, columnBits, endsAt, keysAt, sortedAt);
+    }
     const [keys, sorted] = [memory.words(keysAt, count), memory.words(sortedAt, count)];
     for (let band = 0, start = 0; band < ends.length; band++) {
       const end = ends[band];

@@ -2,35 +2,35 @@ import type { TaskHandler } from '../../handler.ts';
 import { LoadingMemory } from './loading-memory.ts';
 import { bandsOf, keysOf } from './scatter-pairs.ts';
 
+/** Bits of a digit, at most: its counters stay in the core's first cache. */
+const DIGIT_BITS = 12;
+
 /** See `sort-bands` of KernelTasks. */
 export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
-  const { from, to, columns, columnBits, order } = scope.params;
+  const { from, to, columnBits, order } = scope.params;
   const { firstRow } = bandsOf(scope);
   const { offsets, keys, bits } = keysOf(scope.partition('block'));
-  const digits = order === 'kept' ? [] : columnDigits(columns, columnBits, (offsets[firstRow[to]] - offsets[firstRow[from]]) / Math.max(1, to - from));
-  const counters = digits.reduce((most, { values }) => Math.max(most, values), 0);
   const memory = LoadingMemory.own();
   const { kernels } = memory;
   const found = { extra: 0, row: -1, column: -1 };
   for (let band = from; band < to && !scope.cancelled(); band++) {
     const [firstOf, endOf] = [firstRow[band], firstRow[band + 1]];
     const [low, high] = [offsets[firstOf], offsets[endOf]];
+    const digits = digitsOf(order === 'kept' ? columnBits : 0, columnBits + bitsBelow(endOf - firstOf));
+    if (low === high || digits.length === 0) continue;
     const count = high - low;
-    // The keys of one row are its columns.
-    if (count === 0 || (order === 'kept' && endOf - firstOf === 1)) continue;
-    const [keysAt, bitsAt, otherKeys, otherBits, countersAt, cursorsAt] = memory.layOut(count, count, count, count, counters, endOf - firstOf);
-    let [source, target] = [[keysAt, bitsAt], [otherKeys, otherBits]] as const;
-    memory.words(keysAt, count).set(keys.subarray(low, high));
-    memory.words(bitsAt, count).set(bits.subarray(low, high));
-    memory.words(cursorsAt, endOf - firstOf).set(offsets.subarray(firstOf, endOf));
-    for (const { shift, values } of digits) {
-      kernels.sortByDigit(...source, count, ...target, shift, values, countersAt);
+    const [first, second, counters] = memory.layOut(2 * count, 2 * count, 2 ** DIGIT_BITS);
+    memory.words(second, count).set(keys.subarray(low, high));
+    memory.words(second + 4 * count, count).set(bits.subarray(low, high));
+    kernels.pairUp(second, second + 4 * count, count, first);
+    let [source, target] = [first, second];
+    for (const { shift, width } of digits) {
+      kernels.sortByDigit(source, count, target, shift, width, counters);
       [source, target] = [target, source];
     }
-    kernels.placeRows(...source, count, cursorsAt, low, columnBits, ...target);
-    const repeated = kernels.columnsOf(target[0], count, columnBits);
-    keys.set(memory.words(target[0], count), low);
-    bits.set(memory.words(target[1], count), low);
+    const repeated = kernels.takeApart(source, count, columnBits, target, target + 4 * count);
+    keys.set(memory.words(target, count), low);
+    bits.set(memory.words(target + 4 * count, count), low);
     if (order === 'kept' || repeated === 0) continue;
     const [row, column] = findRepeated(offsets, firstOf, endOf, keys, order === 'by-value' ? bits : undefined);
     if (found.extra === 0) [found.row, found.column] = [row, column];
@@ -39,16 +39,16 @@ export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
   return { rows: offsets[firstRow[to]] - offsets[firstRow[from]], values: found };
 };
 
-interface Digit {
-  readonly shift: number;
-  readonly values: number;
+/** Bits of the numbers below `end`. */
+function bitsBelow(end: number): number {
+  return 32 - Math.clz32(Math.max(0, end - 1));
 }
 
-/** The column is sorted at once, or by two digits where there are many more columns than ratings of a band. */
-function columnDigits(columns: number, columnBits: number, ratings: number): Digit[] {
-  if (columns <= 4 * ratings) return [{ shift: 0, values: columns }];
-  const half = columnBits >>> 1;
-  return [{ shift: 0, values: 2 ** half }, { shift: half, values: 2 ** (columnBits - half) }];
+/** Digits of the bits from `low` to `high`, the last of the order first. Without bits all keys are the same. */
+function digitsOf(low: number, high: number): readonly { readonly shift: number; readonly width: number }[] {
+  const count = Math.ceil((high - low) / DIGIT_BITS);
+  const width = Math.ceil((high - low) / count);
+  return Array.from({ length: count }, (_, digit) => ({ shift: low + digit * width, width: Math.min(width, high - low - digit * width) }));
 }
 
 /** Finds the first rating that has the row and column of the one before. With `bits` those of a row and column are sorted by value. */
