@@ -2,12 +2,12 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
-import { chooseSolver } from '../../operators/als/solver-choice.ts';
-import { checkAlsParams } from '../../operators/als/params.ts';
-import { dataFolder } from '../support/data-folder.ts';
-import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
-import { plain, undamped } from '../support/settings.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../../index.ts';
+import { chooseSolver } from '../../../operators/als/solver-choice.ts';
+import { checkAlsParams } from '../../../operators/als/params.ts';
+import { dataFolder } from '../../support/data-folder.ts';
+import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../../support/ratings.ts';
+import { plain, undamped } from '../../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {

@@ -1,17 +1,17 @@
 /** Plans of SGD on a GPU, as functions of the problem and of the GPU's properties; they need no GPU. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { explain } from '../../engine/plan/explain.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
-import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
-import { sharedSeconds } from '../../operators/sgd/schedules/device-count.ts';
-import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
-import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
-import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
-import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
-import { cpuInfo, h200Info as h200 } from '../support/device-info.ts';
-import { undamped } from '../support/settings.ts';
+import { explain } from '../../../engine/plan/explain.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { chooseAlgorithm } from '../../../operators/planner/algorithm-choice.ts';
+import { schedulesFor } from '../../../operators/sgd/schedules/choose-schedule.ts';
+import { sharedSeconds } from '../../../operators/sgd/schedules/device-count.ts';
+import { convergenceReport } from '../../../operators/sgd/schedules/convergence.ts';
+import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
+import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
+import type { ScheduleProblem, SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
+import { cpuInfo, h200Info as h200 } from '../../support/device-info.ts';
+import { undamped } from '../../support/settings.ts';
 
 /** Plans without what biases add, unless a case asks for them. */
 const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) => checkSgdParams({ biases: false, ...params });
@@ -20,7 +20,7 @@ const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) => checkSgdPara
 const second = { ...h200, place: 'gpu:1' };
 const netflix = { users: 480_189, items: 17_770, ratings: 99_072_112 };
 const scheduleFor = (problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]) => schedulesFor(problem, params, devices).next().value as SgdSchedule;
-const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
+const golden = (name: string) => join(import.meta.dirname, '../../golden/plans', `${name}.txt`);
 
 describe('the schedule of sgd on a GPU', () => {
   const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => scheduleFor({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), [device]);

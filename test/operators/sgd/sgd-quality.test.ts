@@ -1,9 +1,9 @@
 /** RMSE that SGD must reach on real ratings: with biases within 0.01 of ALS with biases, at the same λ. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Dataset, Session, SGD } from '../../index.ts';
-import { dataFolder } from '../support/data-folder.ts';
-import { plain, undamped } from '../support/settings.ts';
+import { ALS, type Dataset, Session, SGD } from '../../../index.ts';
+import { dataFolder } from '../../support/data-folder.ts';
+import { plain, undamped } from '../../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 /** The same model, within float32, where devices add up vectors in each step of conjugate gradients as where they add up normal equations. */
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { type AlsOptions, type Model, Session } from '../../index.ts';
-import { errorsOf, expectErrors, fitGrid } from '../support/compared-grids.ts';
+import { type AlsOptions, type Model, Session } from '../../../index.ts';
+import { errorsOf, expectErrors, fitGrid } from '../../support/compared-grids.ts';
 
 const grids: Partial<AlsOptions>[] = [{ partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }, { partitionUsers: '1,3', partitionItems: '3,5' }, { partitionUsers: '4,4', partitionItems: '4,4' }];
 

@@ -1,10 +1,10 @@
 /** ALS with biases: the same mathematics with one more feature, folded into two on the model. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
-import { dataFolder } from '../support/data-folder.ts';
-import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
-import { plain, undamped } from '../support/settings.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../../index.ts';
+import { dataFolder } from '../../support/data-folder.ts';
+import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../../support/ratings.ts';
+import { plain, undamped } from '../../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {

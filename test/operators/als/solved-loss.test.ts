@@ -1,8 +1,8 @@
 /** Loss and training error out of the solve of the users, beside those of a pass over the ratings behind the last iteration. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stageNamed } from '../../engine/plan/physical-plan.ts';
-import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
-import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
+import { stageNamed } from '../../../engine/plan/physical-plan.ts';
+import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
+import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
 
 // Some rows with fewer ratings than features, some with far more.
 const rows = [...randomRatings(61, 400, 120, 6000), ...randomRatings(62, 20, 120, 1800).map((one) => ({ ...one, user: one.user + 400 }))];

@@ -1,10 +1,10 @@
 /** RMSE bands that plain ALS must meet on real ratings, and agreement with an independent float64 implementation. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Dataset, Session } from '../../index.ts';
-import { dataFolder } from '../support/data-folder.ts';
-import { ratingBatches, randomRatings, type Triple } from '../support/ratings.ts';
-import { referenceAls, referencePredict } from '../support/reference-als.ts';
+import { ALS, type Dataset, Session } from '../../../index.ts';
+import { dataFolder } from '../../support/data-folder.ts';
+import { ratingBatches, randomRatings, type Triple } from '../../support/ratings.ts';
+import { referenceAls, referencePredict } from '../../support/reference-als.ts';
 
 let session: Session;
 beforeAll(async () => {

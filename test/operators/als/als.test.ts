@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
-import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
-import { plain, undamped } from '../support/settings.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../../index.ts';
+import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../../support/ratings.ts';
+import { plain, undamped } from '../../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {

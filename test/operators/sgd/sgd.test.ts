@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stepInOrder } from '../../cpu/reference/sgd.ts';
-import { type Dataset, DivergedError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../index.ts';
-import { plantedRatings } from '../support/planted.ts';
-import { randomRatings, ratingBatches, shuffled, type Triple } from '../support/ratings.ts';
-import { undamped } from '../support/settings.ts';
+import { stepInOrder } from '../../../cpu/reference/sgd.ts';
+import { type Dataset, DivergedError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../../index.ts';
+import { plantedRatings } from '../../support/planted.ts';
+import { randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
+import { undamped } from '../../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {

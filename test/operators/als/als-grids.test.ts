@@ -1,9 +1,9 @@
 /** The same model, within float32, from every grid of R: parts beyond devices, and a fixed side in vertical parts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stageNamed } from '../../engine/plan/physical-plan.ts';
-import { ALS, type AlsOptions, type Model, Session, SGD } from '../../index.ts';
-import { errorsOf, expectErrors, fitGrid } from '../support/compared-grids.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { stageNamed } from '../../../engine/plan/physical-plan.ts';
+import { ALS, type AlsOptions, type Model, Session, SGD } from '../../../index.ts';
+import { errorsOf, expectErrors, fitGrid } from '../../support/compared-grids.ts';
+import { randomRatings, ratingBatches } from '../../support/ratings.ts';
 
 const grids: Partial<AlsOptions>[] = [{ partitionUsers: '1,4' }, { partitionItems: '1,4' }, { partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }, { partitionUsers: '1,3', partitionItems: '3,5' }];
 
