@@ -1,9 +1,9 @@
 /** Updates of models of implicit data against float64, row by row. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Model, Session, type UpdateOptions } from '../../index.ts';
-import { distinctRatings, factorsById } from '../support/implicit.ts';
-import { eliminate } from '../support/reference-als.ts';
-import { ratingBatches, type Triple } from '../support/ratings.ts';
+import { ALS, type AlsOptions, type Model, Session, type UpdateOptions } from '../../../index.ts';
+import { distinctRatings, factorsById } from '../../support/implicit.ts';
+import { eliminate } from '../../support/reference-als.ts';
+import { ratingBatches, type Triple } from '../../support/ratings.ts';
 
 let session: Session;
 beforeAll(async () => {

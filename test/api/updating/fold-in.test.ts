@@ -1,7 +1,7 @@
 /** Users who come later, from their ratings: the same factors as those of training, whose last step solves users from the items. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, type Model, type RatedItem, SGD, Session } from '../../index.ts';
-import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, type RatedItem, SGD, Session } from '../../../index.ts';
+import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
 
 const rows = randomRatings(71, 60, 80, 1500);
 let session: Session;

@@ -1,7 +1,7 @@
 /** Ratings of any finite size train with default parameters, by every algorithm and without a step that is taken back. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type ProgressEvent, Session, SGD } from '../../index.ts';
-import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
+import { ALS, type ProgressEvent, Session, SGD } from '../../../index.ts';
+import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
 
 let session: Session;
 beforeAll(async () => {

@@ -2,21 +2,21 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { RatingInput, type RatingOptions } from '../../api/rating-input.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { readFooter } from '../../connectors/parquet/footer-file.ts';
-import { CpuDevice } from '../../cpu/device.ts';
-import type { ProgressEvent } from '../../engine/events.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
-import { LocalExecutor } from '../../engine/run/local-executor.ts';
-import { andThen, fromSource } from '../../engine/stream/logical-plan.ts';
-import { Session } from '../../index.ts';
-import { readRatings } from '../../operators/ratings/reading/read-ratings.ts';
-import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
+import { RatingInput, type RatingOptions } from '../../../api/rating-input.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { readFooter } from '../../../connectors/parquet/footer-file.ts';
+import { CpuDevice } from '../../../cpu/device.ts';
+import type { ProgressEvent } from '../../../engine/events.ts';
+import { RunMetrics } from '../../../engine/metrics.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import { andThen, fromSource } from '../../../engine/stream/logical-plan.ts';
+import { Session } from '../../../index.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
+import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -71,7 +71,7 @@ describe('threads that read splits', () => {
 
 /** Reads files in a device of its own; notes the tasks and their outputs. `onTask` is called at the beginning of each task. */
 async function observed(files: readonly string[], onTask: (number: number, abort: () => void) => void = () => {}) {
-  const device = new CpuDevice({ threads: 2, handlers: new URL('../support/failing-reader.ts', import.meta.url) });
+  const device = new CpuDevice({ threads: 2, handlers: new URL('../../support/failing-reader.ts', import.meta.url) });
   const outputs: PartitionRef[] = [];
   let [started, ended] = [0, 0];
   const run = device.run.bind(device);

@@ -1,14 +1,14 @@
 /** Updates of models with new ratings. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type PhysicalPlan, stagesOf } from '../../engine/plan/physical-plan.ts';
-import { ALS, DataError, type Dataset, Model, Session, SGD, UsageError } from '../../index.ts';
-import { joinKeys } from '../../operators/ratings/ids/widen-ratings.ts';
-import { dataFolder } from '../support/data-folder.ts';
-import { plantedRatings } from '../support/planted.ts';
-import { batchOf, ratingBatches, type Triple } from '../support/ratings.ts';
-import { temporaryFolder } from '../cli/run-cli.ts';
-import { plain, undamped } from '../support/settings.ts';
+import { type PhysicalPlan, stagesOf } from '../../../engine/plan/physical-plan.ts';
+import { ALS, DataError, type Dataset, Model, Session, SGD, UsageError } from '../../../index.ts';
+import { joinKeys } from '../../../operators/ratings/ids/widen-ratings.ts';
+import { dataFolder } from '../../support/data-folder.ts';
+import { plantedRatings } from '../../support/planted.ts';
+import { batchOf, ratingBatches, type Triple } from '../../support/ratings.ts';
+import { temporaryFolder } from '../../cli/run-cli.ts';
+import { plain, undamped } from '../../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {

@@ -1,15 +1,15 @@
 /** The start of an update: new users and items at their least-squares rows, those of the model unchanged. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Device } from '../../engine/run/device.ts';
-import { ALS, type Dataset, type Model, Session, SGD } from '../../index.ts';
-import { PRIOR_RATINGS } from '../../operators/sgd/data/solve-new-rows.ts';
-import { dataFolder } from '../support/data-folder.ts';
-import { plantedRatings } from '../support/planted.ts';
-import { ratingBatches, type Triple } from '../support/ratings.ts';
-import { type FactorsById, referenceStart } from '../support/reference-update.ts';
-import { secondDevice } from '../support/second-device.ts';
-import { undamped } from '../support/settings.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import { ALS, type Dataset, type Model, Session, SGD } from '../../../index.ts';
+import { PRIOR_RATINGS } from '../../../operators/sgd/data/solve-new-rows.ts';
+import { dataFolder } from '../../support/data-folder.ts';
+import { plantedRatings } from '../../support/planted.ts';
+import { ratingBatches, type Triple } from '../../support/ratings.ts';
+import { type FactorsById, referenceStart } from '../../support/reference-update.ts';
+import { secondDevice } from '../../support/second-device.ts';
+import { undamped } from '../../support/settings.ts';
 
 const settings = (biases: boolean) => (biases ? undamped : { biases });
 

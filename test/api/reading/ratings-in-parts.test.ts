@@ -1,11 +1,11 @@
 /** More ratings than one block has are trained on in parts in memory, to the model of the same grid of one block. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AlsGrid, type Side, verticalParts } from '../../operators/als/plan/grid.ts';
-import { blockLimit } from '../../operators/planner/sizes.ts';
-import { ALS, type AlsOptions, CapacityError, type Model, Session } from '../../index.ts';
-import { hostMeter } from '../../engine/run/memory-meter.ts';
-import { noGpu } from '../support/gpu/open-gpu.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { type AlsGrid, type Side, verticalParts } from '../../../operators/als/plan/grid.ts';
+import { blockLimit } from '../../../operators/planner/sizes.ts';
+import { ALS, type AlsOptions, CapacityError, type Model, Session } from '../../../index.ts';
+import { hostMeter } from '../../../engine/run/memory-meter.ts';
+import { noGpu } from '../../support/gpu/open-gpu.ts';
+import { randomRatings, ratingBatches } from '../../support/ratings.ts';
 
 const rows = [...randomRatings(5, 300, 200, 9000), ...randomRatings(6, 300, 200, 300)];
 const held = randomRatings(7, 300, 200, 500);

@@ -2,13 +2,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { RatingInput, type RatingOptions } from '../../api/rating-input.ts';
-import type { ProgressEvent } from '../../engine/events.ts';
-import { keyArrays } from '../../engine/keys/key-column.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
-import { type Dataset, Session } from '../../index.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
-import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
+import { RatingInput, type RatingOptions } from '../../../api/rating-input.ts';
+import type { ProgressEvent } from '../../../engine/events.ts';
+import { keyArrays } from '../../../engine/keys/key-column.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { type Dataset, Session } from '../../../index.ts';
+import { buildRatingBlocks, buildUserBlock } from '../../../operators/ratings/rating-blocks.ts';
+import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -2,12 +2,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { RatingInput } from '../../api/rating-input.ts';
-import { keyArrays } from '../../engine/keys/key-column.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
-import { ALS, type Dataset, Session } from '../../index.ts';
-import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
-import { temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
+import { RatingInput } from '../../../api/rating-input.ts';
+import { keyArrays } from '../../../engine/keys/key-column.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { ALS, type Dataset, Session } from '../../../index.ts';
+import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
+import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
