@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, fails, quick, ratings, runHere, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
+import { factorflow, fails, quick, ratings, runHere, temporaryFolder, trainedModel, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const models = join(folder, 'models');

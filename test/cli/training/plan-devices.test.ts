@@ -1,8 +1,8 @@
 /** Plans for devices that are not there, and partitions that do not fit. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../engine/json.ts';
-import { fails, objectOf, ratings, runHere, temporaryFolder } from './run-cli.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { fails, objectOf, ratings, runHere, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const hugewiki = ['--users', '50082603', '--items', '39780', '--ratings', '3101144313', '--rank', '100', '--no-biases'];

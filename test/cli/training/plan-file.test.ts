@@ -1,8 +1,8 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../engine/json.ts';
-import { fails, objectOf, ratings, runHere, temporaryFolder, writeParquet } from './run-cli.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { fails, objectOf, ratings, runHere, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const common = ['--rank', '4', '--max-iter', '2', '--seed', '7', '--device', 'cpu'];

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { baseBytes } from '../../api/training/plans/memory-budget.ts';
-import { program, start } from './run-cli.ts';
+import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
+import { program, start } from '../run-cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-spill-test-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 

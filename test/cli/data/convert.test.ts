@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { TextSource } from '../../connectors/text/text-source.ts';
-import { readTable } from '../connectors/text/text-testing.ts';
-import { factorflow, fails, json, program, quick, ratings, temporaryFolder, trainedModel } from './run-cli.ts';
+import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { TextSource } from '../../../connectors/text/text-source.ts';
+import { readTable } from '../../connectors/text/text-testing.ts';
+import { factorflow, fails, json, program, quick, ratings, temporaryFolder, trainedModel } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import { factorflow, fails, json, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import { factorflow, fails, json, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const model = join(folder, 'model');

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { expectFailure, factorflow, fails, objectOf, quick, ratings, start, type Started, temporariesIn, temporaryFolder } from './run-cli.ts';
+import { expectFailure, factorflow, fails, objectOf, quick, ratings, start, type Started, temporariesIn, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const generate = (output: string) => ['generate', '--preset', 'movielens20m', '--scale', '0.05', '--output', output];

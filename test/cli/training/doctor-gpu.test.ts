@@ -3,14 +3,14 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
-import { checkKernelsOf } from '../../cli/doctor/check-kernels.ts';
-import { DeviceLostError } from '../../engine/errors.ts';
-import { noEvents } from '../../engine/events.ts';
-import type { Task } from '../../engine/task.ts';
-import { noGpu } from '../support/gpu/open-gpu.ts';
-import { randomRatings } from '../support/ratings.ts';
-import { fails, objectOf, start, temporaryFolder } from './run-cli.ts';
+import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
+import { checkKernelsOf } from '../../../cli/doctor/check-kernels.ts';
+import { DeviceLostError } from '../../../engine/errors.ts';
+import { noEvents } from '../../../engine/events.ts';
+import type { Task } from '../../../engine/task.ts';
+import { noGpu } from '../../support/gpu/open-gpu.ts';
+import { randomRatings } from '../../support/ratings.ts';
+import { fails, objectOf, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 

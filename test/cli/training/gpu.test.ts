@@ -2,13 +2,13 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LostTrainingError } from '../../api/training/lost-training.ts';
-import { saveLostModel } from '../../cli/sessions/run-training.ts';
-import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
-import { noGpu } from '../support/gpu/open-gpu.ts';
-import { plantedRatings } from '../support/planted.ts';
-import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
-import { factorflow, objectOf, ratings, start, temporaryFolder, trainedModel } from './run-cli.ts';
+import { LostTrainingError } from '../../../api/training/lost-training.ts';
+import { saveLostModel } from '../../../cli/sessions/run-training.ts';
+import { ALS, DeviceLostError, Model, Session } from '../../../index.ts';
+import { noGpu } from '../../support/gpu/open-gpu.ts';
+import { plantedRatings } from '../../support/planted.ts';
+import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
+import { factorflow, objectOf, ratings, start, temporaryFolder, trainedModel } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { expectFailure, fails, objectOf, ratings, runHere, start, temporaryFolder } from './run-cli.ts';
+import { expectFailure, fails, objectOf, ratings, runHere, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, fails, json, quick, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
+import { factorflow, fails, json, quick, ratings, temporaryFolder, trainedModel, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

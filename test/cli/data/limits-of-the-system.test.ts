@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { program, quick, ratings, temporariesIn, temporaryFolder } from './run-cli.ts';
+import { program, quick, ratings, temporariesIn, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 

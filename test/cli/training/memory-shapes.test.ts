@@ -3,8 +3,8 @@ import { Dictionary, Float32, Int32, makeData, makeVector, Table, tableToIPC, Ut
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
-import { start } from './run-cli.ts';
+import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { start } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
