@@ -1,25 +1,25 @@
 /** Stages over the blocks of a grid: the blocks that run at once, copies at a device, and endings. No device computes here. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CancelledError } from '../../engine/errors.ts';
-import { noEvents } from '../../engine/events.ts';
-import type { Device } from '../../engine/run/device.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { LocalExecutor } from '../../engine/run/local-executor.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { type Partition, partitionKey, type PartitionRef } from '../../engine/partition.ts';
-import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
-import { blockWaves, type GridBlock } from '../../engine/plan/grid-order.ts';
-import type { DataPart, Stage } from '../../engine/plan/stages.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import { expand } from '../../engine/run/expand.ts';
-import { HOST } from '../../engine/plan/place.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import type { TaskContracts } from '../../engine/run/step.ts';
-import type { Task, TaskResult } from '../../engine/task.ts';
-import { cpuInfo, h200Info } from '../support/device-info.ts';
-import { testRandom } from '../support/ratings.ts';
+import { CancelledError } from '../../../engine/errors.ts';
+import { noEvents } from '../../../engine/events.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import { RunMetrics } from '../../../engine/metrics.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { type Partition, partitionKey, type PartitionRef } from '../../../engine/partition.ts';
+import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
+import { blockWaves, type GridBlock } from '../../../engine/plan/grid-order.ts';
+import type { DataPart, Stage } from '../../../engine/plan/stages.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { expand } from '../../../engine/run/expand.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import type { TaskContracts } from '../../../engine/run/step.ts';
+import type { Task, TaskResult } from '../../../engine/task.ts';
+import { cpuInfo, h200Info } from '../../support/device-info.ts';
+import { testRandom } from '../../support/ratings.ts';
 
 /** The tasks `step` and `look` at one block, its row and its column. */
 const contracts: TaskContracts = { step: { block: 'read', rows: 'alone', columns: 'alone' }, look: { block: 'read', rows: 'read', columns: 'read' } };

@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { PartitionRef } from '../../engine/partition.ts';
-import { partBytes } from '../../engine/plan/bound-plan.ts';
-import type { Step } from '../../engine/run/step.ts';
-import type { SideGrid } from '../../operators/als/plan/grid.ts';
-import { type BoundProblem, boundAls, boundSgd, listsOfRun } from '../support/steps/bound-problems.ts';
-import { setOf } from '../support/steps/check-steps.ts';
-import { cpuInfo, gpuInfo } from '../support/steps/small-problems.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import { partBytes } from '../../../engine/plan/bound-plan.ts';
+import type { Step } from '../../../engine/run/step.ts';
+import type { SideGrid } from '../../../operators/als/plan/grid.ts';
+import { type BoundProblem, boundAls, boundSgd, listsOfRun } from '../../support/steps/bound-problems.ts';
+import { setOf } from '../../support/steps/check-steps.ts';
+import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';
 
 /** Three users rate both items. */
 const small = { rows: [[0, 1], [0, 1], [0, 1]], columns: 2, test: false };

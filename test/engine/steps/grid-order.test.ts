@@ -1,8 +1,8 @@
 /** Waves and orders in which the blocks of a grid are visited. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blockWaves, gridOrder, turnsOf } from '../../engine/plan/grid-order.ts';
-import { CounterRandom, randomOrder } from '../../engine/random.ts';
+import { blockWaves, gridOrder, turnsOf } from '../../../engine/plan/grid-order.ts';
+import { CounterRandom, randomOrder } from '../../../engine/random.ts';
 
 const size = fc.integer({ min: 1, max: 12 });
 

@@ -2,21 +2,21 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CpuDevice } from '../../cpu/device.ts';
-import { equationsOfRow } from '../../cpu/reference/equations.ts';
-import type { Device } from '../../engine/run/device.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import { keyArrays } from '../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import { GpuDevice } from '../../gpu/device.ts';
-import { indexShapes } from '../../operators/serving/search.ts';
-import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
-import { contracts, type UpdateProblem } from '../../operators/tasks/tasks.ts';
-import { valuesOfTask } from '../support/values-of-task.ts';
-import { ratingBlock, rowOf } from '../cpu/scope.ts';
-import { noGpu } from '../support/gpu/open-gpu.ts';
+import { CpuDevice } from '../../../cpu/device.ts';
+import { equationsOfRow } from '../../../cpu/reference/equations.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { keyArrays } from '../../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
+import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { GpuDevice } from '../../../gpu/device.ts';
+import { indexShapes } from '../../../operators/serving/search.ts';
+import { equationColumns } from '../../../operators/tasks/equation-tasks.ts';
+import { contracts, type UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import { valuesOfTask } from '../../support/values-of-task.ts';
+import { ratingBlock, rowOf } from '../../cpu/scope.ts';
+import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 const [ROWS, COLUMNS, RANK] = [12, 20, 9];
 const lengths = [0, 1, 2, 3, 4, 5, 6, 0, 20, 9, 1, 7];
@@ -110,7 +110,7 @@ const cases: Readonly<Record<string, Case>> = {
 
 /** The kernels that a registry names. */
 function registered(file: string): string[] {
-  const text = readFileSync(resolve(import.meta.dirname, '../..', file), 'utf8');
+  const text = readFileSync(resolve(import.meta.dirname, '../../..', file), 'utf8');
   const [, handlers] = /const handlers[^{]*\{ readonly[^}]*\} = \{\n([\s\S]*?)\n\};/.exec(text) ?? [];
   return (handlers ?? '').split('\n').map((line) => /^ {2}'?([a-z-]+)/.exec(line)?.[1] ?? line);
 }

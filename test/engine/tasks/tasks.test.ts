@@ -1,18 +1,18 @@
 /** The contract of tasks: plain JSON, pure, measured, cancelled together. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CpuDevice } from '../../cpu/device.ts';
-import type { Device } from '../../engine/run/device.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
-import { sharedArray } from '../../engine/partition.ts';
-import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import type { Step } from '../../engine/run/step.ts';
-import { LocalExecutor } from '../../engine/run/local-executor.ts';
-import type { Task } from '../../engine/task.ts';
-import { GpuDevice } from '../../gpu/device.ts';
-import { ALS, Session } from '../../index.ts';
-import { noGpu } from '../support/gpu/open-gpu.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { CpuDevice } from '../../../cpu/device.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import { RunMetrics } from '../../../engine/metrics.ts';
+import { sharedArray } from '../../../engine/partition.ts';
+import { giveTo, takeFrom } from '../../../engine/run/hand-over.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import type { Step } from '../../../engine/run/step.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import type { Task } from '../../../engine/task.ts';
+import { GpuDevice } from '../../../gpu/device.ts';
+import { ALS, Session } from '../../../index.ts';
+import { noGpu } from '../../support/gpu/open-gpu.ts';
+import { randomRatings, ratingBatches } from '../../support/ratings.ts';
 
 const rows = [...randomRatings(41, 300, 200, 9000), ...randomRatings(42, 300, 200, 300)];
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { JoinedRows, readRows, type RowParts, wholeRows } from '../../engine/row-parts.ts';
+import { JoinedRows, readRows, type RowParts, wholeRows } from '../../../engine/row-parts.ts';
 
 /** Rows as they are read, one by one. */
 function slowRows({ columns, parts, tail, scale = { values: 1, own: 1 }, lead, order }: RowParts): number[][] {

@@ -1,14 +1,14 @@
 /** Stages over more parts than a place holds at once: two visits at a time have their copies there, and a new part takes the place of the old one. */
 import { describe, expect, it } from 'vitest';
-import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
-import { HOST, type Place } from '../../engine/plan/place.ts';
-import type { Stage } from '../../engine/plan/stages.ts';
-import { expand } from '../../engine/run/expand.ts';
-import type { Step, TaskContracts } from '../../engine/run/step.ts';
-import { checkEdges, LiveSet } from '../support/steps/check-steps.ts';
-import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/steps/orders.ts';
-import { testRandom } from '../support/ratings.ts';
-import { gpuInfo } from '../support/steps/small-problems.ts';
+import type { BoundPlan, Versions } from '../../../engine/plan/bound-plan.ts';
+import { HOST, type Place } from '../../../engine/plan/place.ts';
+import type { Stage } from '../../../engine/plan/stages.ts';
+import { expand } from '../../../engine/run/expand.ts';
+import type { Step, TaskContracts } from '../../../engine/run/step.ts';
+import { checkEdges, LiveSet } from '../../support/steps/check-steps.ts';
+import { eagerOrder, lateFrees, orderOf, peakIn } from '../../support/steps/orders.ts';
+import { testRandom } from '../../support/ratings.ts';
+import { gpuInfo } from '../../support/steps/small-problems.ts';
 
 const contracts: TaskContracts = { solve: { block: 'read', previous: 'read', factors: 'write' }, look: { factors: 'read' } };
 const PARTS = 4;

@@ -1,8 +1,8 @@
 /** Each device has a part, even if one row has most of the ratings. */
 import { describe, expect, it } from 'vitest';
-import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
-import { boundAls, boundSgd, listsOfRun } from '../support/steps/bound-problems.ts';
-import { gpuInfo } from '../support/steps/small-problems.ts';
+import { balancedRanges } from '../../../operators/ratings/row-ranges.ts';
+import { boundAls, boundSgd, listsOfRun } from '../../support/steps/bound-problems.ts';
+import { gpuInfo } from '../../support/steps/small-problems.ts';
 
 describe('a row with most of the ratings', () => {
   const all = Array.from({ length: 60 }, (_, column) => column);

@@ -1,15 +1,15 @@
 /** Invariants of the steps of any plan: their edges, their visits of ratings, the partitions that they free, and their memory. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { peakOf } from '../../engine/run/walk.ts';
-import { HOST } from '../../engine/plan/place.ts';
-import { contracts } from '../../operators/tasks/tasks.ts';
-import { type BoundProblem, type ProblemShape, boundAls, boundSgd, fates, gridsOf, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
-import { checkCoverage, checkEdges, LiveSet } from '../support/steps/check-steps.ts';
-import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/steps/orders.ts';
-import { expand } from '../../engine/run/expand.ts';
-import { cpuInfo, gpuInfo } from '../support/steps/small-problems.ts';
-import { testRandom } from '../support/ratings.ts';
+import { peakOf } from '../../../engine/run/walk.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import { contracts } from '../../../operators/tasks/tasks.ts';
+import { type BoundProblem, type ProblemShape, boundAls, boundSgd, fates, gridsOf, listsOfRun, shapes } from '../../support/steps/bound-problems.ts';
+import { checkCoverage, checkEdges, LiveSet } from '../../support/steps/check-steps.ts';
+import { eagerOrder, lateFrees, orderOf, peakIn } from '../../support/steps/orders.ts';
+import { expand } from '../../../engine/run/expand.ts';
+import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';
+import { testRandom } from '../../support/ratings.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];
 

@@ -1,17 +1,17 @@
 /** Devices get exactly the calls of the plan's steps: at each place in the order of its edges, over all places as a set. */
 import { describe, expect, it } from 'vitest';
-import { type BoundPlan, type KeptVersions, keptOf } from '../../engine/plan/bound-plan.ts';
-import { HOST } from '../../engine/plan/place.ts';
-import { expand, expandFree } from '../../engine/run/expand.ts';
-import type { Step } from '../../engine/run/step.ts';
-import { contracts } from '../../operators/tasks/tasks.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
-import { type BoundProblem, boundAls, boundSgd } from '../support/steps/bound-problems.ts';
-import type { RunProblem } from '../support/steps/recorded-runs.ts';
-import { recordAls, recordSgd } from '../support/steps/recorded-runs.ts';
-import { shortName } from '../support/steps/recording-device.ts';
-import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
-import { RandomTurns } from '../support/steps/turns.ts';
+import { type BoundPlan, type KeptVersions, keptOf } from '../../../engine/plan/bound-plan.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import { expand, expandFree } from '../../../engine/run/expand.ts';
+import type { Step } from '../../../engine/run/step.ts';
+import { contracts } from '../../../operators/tasks/tasks.ts';
+import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
+import { type BoundProblem, boundAls, boundSgd } from '../../support/steps/bound-problems.ts';
+import type { RunProblem } from '../../support/steps/recorded-runs.ts';
+import { recordAls, recordSgd } from '../../support/steps/recorded-runs.ts';
+import { shortName } from '../../support/steps/recording-device.ts';
+import { cpuInfo, gpuInfo, mostly } from '../../support/steps/small-problems.ts';
+import { RandomTurns } from '../../support/steps/turns.ts';
 
 const rows = mostly(13, 9);
 const devicesOf: Record<string, RunProblem['compute']> = { 'the CPU': [cpuInfo], 'one GPU': [gpuInfo(0)], 'two GPUs': [gpuInfo(0), gpuInfo(1)], 'four GPUs': [0, 1, 2, 3].map((n) => gpuInfo(n)), 'two devices that keep no order': [0, 1].map((n) => gpuInfo(n, { inOrder: false, wholePasses: false })) };

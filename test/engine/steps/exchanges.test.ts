@@ -1,21 +1,21 @@
 /** Exchanges: their steps, their bytes and seconds over links as worked out by hand, and their sums, in part order in every bit. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CpuDevice } from '../../cpu/device.ts';
-import type { Partition, PartitionRef } from '../../engine/partition.ts';
-import { sharedArray } from '../../engine/partition.ts';
-import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
-import type { Place } from '../../engine/plan/place.ts';
-import type { DataSet, Stage } from '../../engine/plan/stages.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import { exchangeCost } from '../../engine/run/exchanges/cost.ts';
-import { bytesByLink, type Links, transfersOf } from '../../engine/run/exchanges/traffic.ts';
-import { expand } from '../../engine/run/expand.ts';
-import { LocalExecutor } from '../../engine/run/local-executor.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import type { Step } from '../../engine/run/step.ts';
-import { contracts } from '../../operators/tasks/tasks.ts';
-import { checkEdges, LiveSet } from '../support/steps/check-steps.ts';
-import { contextOf, gpuInfo } from '../support/steps/small-problems.ts';
+import { CpuDevice } from '../../../cpu/device.ts';
+import type { Partition, PartitionRef } from '../../../engine/partition.ts';
+import { sharedArray } from '../../../engine/partition.ts';
+import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
+import type { Place } from '../../../engine/plan/place.ts';
+import type { DataSet, Stage } from '../../../engine/plan/stages.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { exchangeCost } from '../../../engine/run/exchanges/cost.ts';
+import { bytesByLink, type Links, transfersOf } from '../../../engine/run/exchanges/traffic.ts';
+import { expand } from '../../../engine/run/expand.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import type { Step } from '../../../engine/run/step.ts';
+import { contracts } from '../../../operators/tasks/tasks.ts';
+import { checkEdges, LiveSet } from '../../support/steps/check-steps.ts';
+import { contextOf, gpuInfo } from '../../support/steps/small-problems.ts';
 
 const ROWS = 3;
 const COLUMNS = 5;
