@@ -1,9 +1,9 @@
 /** The checks of kernels for subgroups and tensor cores, which no software adapter runs, on an emulation of these kernels. */
 import { describe, expect, it } from 'vitest';
-import { subgroupChecks } from '../../gpu/kernels/checks.ts';
-import { halfIterationChecks } from '../../gpu/kernels/update/half-iteration.check.ts';
-import { emulatedGpu, gradients } from '../support/gpu/emulated-gpu.ts';
-import { CounterRandom } from '../../engine/random.ts';
+import { subgroupChecks } from '../../../gpu/kernels/checks.ts';
+import { halfIterationChecks } from '../../../gpu/kernels/update/half-iteration.check.ts';
+import { emulatedGpu, gradients } from '../../support/gpu/emulated-gpu.ts';
+import { CounterRandom } from '../../../engine/random.ts';
 
 const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32|40)\b|not finite/.test(variant));
 const kernels = [...new Set(subgroupChecks.map(({ name }) => name))];

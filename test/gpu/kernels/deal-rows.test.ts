@@ -1,10 +1,10 @@
 /** Every rating of every row goes to one kernel, once: the lists of gpu/update, and the tiles of a tensor-core workgroup. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dealRows, type RowLimits } from '../../gpu/update/deal-rows.ts';
-import { tensorPlan } from '../../gpu/kernels/normal-equations/tensor-plan.ts';
-import { dealTiles } from '../../gpu/kernels/normal-equations/tile-partition.ts';
-import type { Parts } from '../../gpu/update/work.ts';
+import { dealRows, type RowLimits } from '../../../gpu/update/deal-rows.ts';
+import { tensorPlan } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
+import { dealTiles } from '../../../gpu/kernels/normal-equations/tile-partition.ts';
+import type { Parts } from '../../../gpu/update/work.ts';
 
 const entriesOf = ({ entries, count }: Parts) => Array.from({ length: count }, (_, i) => [...entries.subarray(4 * i, 4 * i + 4)]);
 

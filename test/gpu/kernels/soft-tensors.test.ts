@@ -1,13 +1,13 @@
 /** The texts of the kernels that sum and solve on tensor cores, run by an adapter without them: their subgroups and matrices are replaced by functions. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { updateInt8Kernel, type UpdateInt8Params } from '../../gpu/kernels/int8/update-int8.ts';
-import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../../gpu/kernels/checking/limits.ts';
-import { ratedProblem } from '../../gpu/kernels/checking/rated-problem.ts';
-import { updateError } from '../../gpu/kernels/checking/tensor-updates.ts';
-import { updateTensorKernel } from '../../gpu/kernels/update/update-tensor.ts';
-import type { Gpu } from '../../gpu/webgpu/gpu.ts';
-import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
-import { withSoftTensors } from '../support/gpu/soft-tensors.ts';
+import { updateInt8Kernel, type UpdateInt8Params } from '../../../gpu/kernels/int8/update-int8.ts';
+import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../../../gpu/kernels/checking/limits.ts';
+import { ratedProblem } from '../../../gpu/kernels/checking/rated-problem.ts';
+import { updateError } from '../../../gpu/kernels/checking/tensor-updates.ts';
+import { updateTensorKernel } from '../../../gpu/kernels/update/update-tensor.ts';
+import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
+import { withSoftTensors } from '../../support/gpu/soft-tensors.ts';
 
 /** Around bins of 32 and 64, and rows without ratings. */
 const lengths = [130, 0, 65, 64, 33, 1];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dataParallelChecks, type DataParallelShape } from '../../gpu/kernels/equations/data-parallel.check.ts';
-import type { Gpu } from '../../gpu/webgpu/gpu.ts';
-import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
+import { dataParallelChecks, type DataParallelShape } from '../../../gpu/kernels/equations/data-parallel.check.ts';
+import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 
 const shapes: readonly DataParallelShape[] = [
   { rank: 10, solver: 'cg', kind: 'explicit', p: 3 },
