@@ -27,7 +27,7 @@ describe('ratings in files as people have them', () => {
   const rows = Array.from({ length: 60 }, (_, i) => [i % 6, `item ${i % 5}`, (i % 9) / 2] as const);
   const csv = `user,item,rating\n${rows.map((row) => row.join(',')).join('\n')}\n`;
   const ndjson = rows.map(([user, item, rating]) => JSON.stringify({ user, item, rating })).join('\n');
-  const european = `user;item;rating\n${rows.map(([user, item, rating]) => `${user};${item};${String(rating).replace('..', ',')}`).join('\n')}\n`;
+  const european = `user;item;rating\n${rows.map(([user, item, rating]) => `${user};${item};${String(rating).replace('.', ',')}`).join('\n')}\n`;
 
   test.each([
     ['a.csv', csv, []],

@@ -88,7 +88,7 @@ function textOf(name: string, problem: BoundProblem): string {
 
 describe('the steps that were worked out by hand', () => {
   it.each(Object.keys(problems))('are those of %s', async (name) => {
-    const text = readFileSync(resolve(import.meta.dirname, `../golden/steps/${name}.txt`), 'utf8');
+    const text = readFileSync(resolve(import.meta.dirname, `../../golden/steps/${name}.txt`), 'utf8');
     const expected = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     const got = textOf(name, await problems[name]()).split('\n').filter((line) => line !== '');
     // A file ends where what follows is a repetition.
