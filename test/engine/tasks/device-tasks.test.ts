@@ -1,5 +1,6 @@
 /** The tasks that every kind of device has: each against its float64 twin, and with the layouts of operators/tasks/tasks.ts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+<<<<<<< HEAD:test/engine/tasks/device-tasks.test.ts
 import { CpuDevice } from '../../../cpu/device.ts';
 import { errors, predictPair, weightedNorm, type Block } from '../../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
@@ -17,6 +18,25 @@ import { ratingBlock, relativeDistance, residual, rowOf } from '../../cpu/scope.
 import { valuesOfTask } from '../../support/values-of-task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
+=======
+import { CpuDevice } from '../../cpu/device.ts';
+import { biasSums, errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
+import { stepInOrder } from '../../cpu/reference/sgd.ts';
+import { solveNonnegative } from '../../cpu/reference/nonnegative.ts';
+import { normalEquations } from '../../cpu/reference/normal-equations.ts';
+import { rankListed } from '../../cpu/reference/rank-listed.ts';
+import { topN } from '../../cpu/reference/top-n.ts';
+import { updateRow } from '../../cpu/reference/update.ts';
+import type { Device } from '../../engine/run/device.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { CounterRandom } from '../../engine/random.ts';
+import { GpuDevice } from '../../gpu/device.ts';
+import type { Task } from '../../engine/task.ts';
+import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
+import { valuesOfTask } from '../support/values-of-task.ts';
+import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
+>>>>>>> main:test/engine/device-tasks.test.ts
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
 const COLUMNS = 120;
@@ -131,6 +151,21 @@ describe.each([
         const norms = (await run('weighted-norm', { from, to, rank, exponent }, { block, factors: x })).values;
         const expected = weightedNorm(rowValues, rank, arrays.offsets, from, to, exponent);
         for (const name of ['sum', 'plain'] as const) expect(Math.abs((norms[name] as number) - expected[name])).toBeLessThanOrEqual(1e-5 * expected[name]);
+      }
+    }
+  });
+
+  it.skipIf(skip)('sums biases beside norms, and along the totals of the rows', async () => {
+    const [x, bias, totals] = [matrix(lengths.length, 3, 1), vector('bias', lengths.length, 5), vector('row-totals', lengths.length, 6)];
+    const block = ratingBlock(lengths, COLUMNS, 3);
+    const { offsets } = block.columns as unknown as Block;
+    const [biasValues, totalValues] = [bias, totals].map(({ columns }) => columns.values as Float32Array);
+    for (const [from, to] of [[0, lengths.length], [3, 7], [8, 9], [0, 1], [0, 0]]) {
+      const twin = biasSums(biasValues, totalValues, offsets, from, to);
+      const norms = weightedNorm(x.columns.values as Float32Array, 3, offsets, from, to);
+      for (const along of [true, false]) {
+        const { values } = await run('weighted-norm', { from, to, rank: 3 }, { block, factors: x, bias, ...(along ? { totals } : {}) });
+        for (const [name, expected] of Object.entries({ ...norms, ...twin, ...(along ? {} : { biasAlong: 0 }) })) expect(Math.abs((values[name] as number) - expected)).toBeLessThanOrEqual(1e-5 * Math.abs(expected));
       }
     }
   });
