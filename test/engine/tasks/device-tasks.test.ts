@@ -1,8 +1,7 @@
 /** The tasks that every kind of device has: each against its float64 twin, and with the layouts of operators/tasks/tasks.ts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-<<<<<<< HEAD:test/engine/tasks/device-tasks.test.ts
 import { CpuDevice } from '../../../cpu/device.ts';
-import { errors, predictPair, weightedNorm, type Block } from '../../../cpu/reference/errors.ts';
+import { biasSums, errors, predictPair, weightedNorm, type Block } from '../../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
@@ -18,25 +17,6 @@ import { ratingBlock, relativeDistance, residual, rowOf } from '../../cpu/scope.
 import { valuesOfTask } from '../../support/values-of-task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
-=======
-import { CpuDevice } from '../../cpu/device.ts';
-import { biasSums, errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
-import { stepInOrder } from '../../cpu/reference/sgd.ts';
-import { solveNonnegative } from '../../cpu/reference/nonnegative.ts';
-import { normalEquations } from '../../cpu/reference/normal-equations.ts';
-import { rankListed } from '../../cpu/reference/rank-listed.ts';
-import { topN } from '../../cpu/reference/top-n.ts';
-import { updateRow } from '../../cpu/reference/update.ts';
-import type { Device } from '../../engine/run/device.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import { GpuDevice } from '../../gpu/device.ts';
-import type { Task } from '../../engine/task.ts';
-import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
-import { valuesOfTask } from '../support/values-of-task.ts';
-import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
-import { noGpu } from '../support/gpu/open-gpu.ts';
->>>>>>> main:test/engine/device-tasks.test.ts
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
 const COLUMNS = 120;
