@@ -28,7 +28,7 @@ export type State<Factors> = Trained | { readonly number: number; readonly facto
 /** The training of an attempt, and its way to bring versions to the host. */
 interface Source<Factors> {
   readonly training: Training<Factors>;
-  fetch(state: Trained): Promise<StepResults>;
+  toHost(state: Trained): Promise<StepResults>;
 }
 
 /** Copies of a run's factors in host memory: the last one is that from which the run goes on when a device is lost. */
@@ -72,7 +72,7 @@ export class FactorCopies<Factors> {
   /** The factors of a state; those that are in host memory are not fetched again. `last`: no round follows. */
   async factorsOf(source: Source<Factors>, state: State<Factors>, last = false): Promise<Factors> {
     const copied = [this.last, this.last?.best].find((copy) => copy?.iteration === state.number);
-    return copied?.factors ?? ('versions' in state ? this.taken(source.training, source.fetch(state), last) : state.factors);
+    return copied?.factors ?? ('versions' in state ? this.taken(source.training, source.toHost(state), last) : state.factors);
   }
 
   /** Factors that are on their way to the host, which count there when others may come to lie beside them. */

@@ -126,7 +126,7 @@ class Loop<Factors> {
         number++;
         continue;
       }
-      const testMetrics = await this.#options.measure?.(await copies.taken(training, rounds.fetch(round)), this.#ctx);
+      const testMetrics = await this.#options.measure?.(await copies.taken(training, rounds.toHost(round)), this.#ctx);
       const errors = testMetrics === undefined ? measured : { ...measured, testMetrics };
       // A kill loses an interval at most.
       await checkpoints?.ready();

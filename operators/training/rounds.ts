@@ -60,7 +60,7 @@ export class Rounds<Factors> {
     const results = this.#follow(this.#run(number, steps));
     const ran = this.#follow(results.then(() => this.#secondsFrom(sent)));
     const inOrder = sentAtOnce(bound, steps);
-    const fetched = fetches && inOrder ? this.#follow(this.fetch(state, results)) : undefined;
+    const fetched = fetches && inOrder ? this.#follow(this.toHost(state, results)) : undefined;
     const behind = this.#measures(number) ? this.#measureSteps(state, this.#isBrief(number)) : [];
     const measure = () => this.#measure(state, results);
     // A device that works in order goes from the round to its measure without a pause.
@@ -79,7 +79,7 @@ export class Rounds<Factors> {
   }
 
   /** The factors of a version; `behind`: the round that makes it, whose time is not that of the fetch. */
-  async fetch({ number, versions }: Trained, behind?: Promise<unknown>): Promise<StepResults> {
+  async toHost({ number, versions }: Trained, behind?: Promise<unknown>): Promise<StepResults> {
     const fetching = this.#follow(runSteps(expand(this.training.bound, contracts, 'end', versions, { number }).steps, this.#ctx));
     await behind;
     using _ = this.#ctx.metrics.begin('fetch factors');
