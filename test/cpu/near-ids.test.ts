@@ -40,8 +40,9 @@ describe.each(builds)('near ids, %s', (build) => {
     [-(2 ** 31), 2 ** 31 - 1, 4], [0, 5_000, 3],
   ])('from %i to %i of %i rows are distances from the least one, with their counts', (least, greatest, rows) => {
     const ids = idsBetween(least, greatest, rows);
-    for (const column of [{ type: 'int32', values: ids } as const, wide(ids)]) {
-      const { codes, keys, summary } = numberColumn(scope, column, new Uint32Array(rows));
+    const inPlace = Int32Array.from(ids);
+    for (const [column, place] of [[{ type: 'int32', values: ids }], [wide(ids)], [{ type: 'int32', values: inPlace }, new Uint32Array(inPlace.buffer)]] as const) {
+      const { codes, keys, summary } = numberColumn(scope, column, place ?? new Uint32Array(rows));
       expect(summary).toEqual({ range: [least, greatest] });
       expect(codes.every((code, row) => code === ids[row] - least)).toBe(true);
       const entries = isCounted(greatest - least + 1, rows) ? greatest - least + 1 : 0;
