@@ -1,7 +1,8 @@
-import { RecordBatch, RecordBatchStreamWriter, type Schema, tableFromIPC } from 'apache-arrow';
+import { RecordBatch, RecordBatchReader, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { KeptBytes } from '../../connectors/arrow/ipc-bytes.ts';
 import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
+import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
 import { numberColumn } from '../../cpu/tasks/numbering/near-keys.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
@@ -40,7 +41,7 @@ async function whileWanted<Result>(scope: TaskScope, read: (rows: SplitRows) => 
   const cancelling = new AbortController();
   const timer = setInterval(() => scope.cancelled() && cancelling.abort(), LOOK_EVERY);
   try {
-    return await read(new SplitRows(tableFromIPC(scope.partition('schema').columns.bytes as Uint8Array).schema, cancelling.signal, () => scope.cancelled()));
+    return await read(new SplitRows(RecordBatchReader.from(scope.partition('schema').columns.bytes as Uint8Array).open().schema, cancelling.signal, () => scope.cancelled()));
   } finally {
     clearInterval(timer);
   }
@@ -87,7 +88,7 @@ class SplitRows {
   async *read({ splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>, borrowed: boolean): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
       const [start, before] = [sharedClock(), this.rows];
-      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed });
+      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed, waits: true });
       try {
         for (;;) {
           const next = await batches.next();
@@ -114,7 +115,7 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
   let stream = batchStream(source.schema, source.read(params, true));
   for (const operator of operators) stream = operator.execute(stream, source.context);
   const bad = new BadRowCounter();
-  const selected = selection.select(stream, bad);
+  const selected = selection.select(stream, bad, (values) => areFinite(scope, values));
   const types = typesOf(selected.schema);
   const partitions: Record<string, Partition> = {};
   const chunks: ChunkSummary[] = [];
