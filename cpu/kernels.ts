@@ -1,4 +1,5 @@
 import type { ListKernels } from './list-kernels.ts';
+import type { NumberingKernels } from './numbering-kernels.ts';
 import type { SearchKernels } from './search-kernels.ts';
 import type { VectorKernels } from './vector-kernels.ts';
 
@@ -9,7 +10,7 @@ import type { VectorKernels } from './vector-kernels.ts';
  * row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against the number of rows. A
  * kernel keeps no state, and its result depends on its arguments alone.
  */
-export interface Kernels extends ListKernels, SearchKernels, VectorKernels {
+export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, VectorKernels {
   /** A (upper triangle, stride x stride), b and, where `sums` is not 0, Σ θ of `count` > 0 ratings; added when `accumulate` is 1. work: 34 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,

@@ -2,6 +2,7 @@ import { RecordBatch, RecordBatchStreamWriter, type Schema, tableFromIPC } from 
 import { KeptBytes } from '../../connectors/arrow/ipc-bytes.ts';
 import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
+import { numberColumn } from '../../cpu/tasks/numbering/near-keys.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
@@ -27,7 +28,7 @@ let lastChunk: WeakRef<RatingChunk> | undefined;
 
 /** See `read-ratings` of ReadingTasks. */
 export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
-  return whileWanted(scope, (rows) => gather(scope.params as ReadParams, scope.hasInput('room') ? scope.partition('room') : undefined, rows));
+  return whileWanted(scope, (rows) => gather(scope, rows));
 }
 
 /** See `read-rows` of ReadingTasks. */
@@ -106,7 +107,8 @@ class SplitRows {
   }
 }
 
-async function gather(params: ReadParams, room: Partition | undefined, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+  const params = scope.params as ReadParams;
   const operators = params.operators.map(operatorFrom);
   const selection = operators.pop() as SelectRatings;
   let stream = batchStream(source.schema, source.read(params, true));
@@ -116,10 +118,10 @@ async function gather(params: ReadParams, room: Partition | undefined, source: S
   const types = typesOf(selected.schema);
   const partitions: Record<string, Partition> = {};
   const chunks: ChunkSummary[] = [];
-  const places = new ChunkPlaces(room, params.room);
+  const places = new ChunkPlaces(scope.hasInput('room') ? scope.partition('room') : undefined, params.room);
   const finish = (chunk: RatingChunk) => {
     const { reused, ...place } = places.next(chunk.rows);
-    const { users, items } = chunk.numbered(place);
+    const { users, items } = chunk.numbered(place, (ids, codes) => numberColumn(scope, ids, codes));
     const { layout, columns } = chunk.values();
     const values = Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copyTo(name === 'values' ? place.values : pagedArray(Float64Array, chunk.rows), numbers)]));
     const at = chunks.length;

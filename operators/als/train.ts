@@ -157,7 +157,7 @@ interface LossFacts {
 
 /** The functions of ALS that the training loop calls. */
 function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, targets, ranking, tells }: LossFacts, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
-  const { regParam, biases } = params;
+  const { regParam, biases, solver } = params;
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
   const side = (results: StepResults, of: 'users' | 'items'): RowPart[] => {
@@ -199,7 +199,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, ta
     // A loss of implicit data is below 0 where pairs are repeated: each of them asks for a whole weight, and the pair has one.
     diverged: (loss, first) => !Number.isFinite(loss) || loss > first + 9 * Math.abs(first),
     divergence: (number, loss, first) =>
-      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
+      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}${solver === 'cholesky' ? '' : ', or use solver cholesky'}` }),
     factors: (results, last) => {
       const factors = { users: side(results, 'users'), items: side(results, 'items') };
       // A later round may write the memory of parts again.

@@ -2,7 +2,7 @@ import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { CapacityError } from '../../../engine/errors.ts';
 import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../../../engine/keys/key-column.ts';
-import { keysOfTable, type NumberedKeys, numberKeys } from '../../../engine/keys/number-keys.ts';
+import { keysOfTable, type NumberedKeys } from '../../../engine/keys/number-keys.ts';
 import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { blockLimit } from '../../planner/sizes.ts';
@@ -135,14 +135,14 @@ export class RatingChunk {
     return this.rows === this.limits.rows || this.#users.textBytes + this.#items.textBytes >= this.limits.bytes;
   }
 
-  /** The ids of the rows, valid until the chunk is filled again or recycled; int64 ids that all fit int32 come as int32. */
+  /** The ids of the rows, valid until the chunk is filled again or recycled. */
   ids(): { readonly users: KeyColumn; readonly items: KeyColumn } {
     return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
-  /** The ids as codes in `codes`, which have room for the rows. */
-  numbered(codes: { readonly users: Uint32Array; readonly items: Uint32Array }): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
-    return { users: numberedBy(this.#users, codes.users), items: numberedBy(this.#items, codes.items) };
+  /** The ids as codes in `codes`, which have room for the rows; `number` numbers those that were not numbered as they came. */
+  numbered(codes: { readonly users: Uint32Array; readonly items: Uint32Array }, number: NumberColumn): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
+    return { users: numberedBy(this.#users, codes.users, number), items: numberedBy(this.#items, codes.items, number) };
   }
 
   /** Ratings and timestamps of the rows, valid until the chunk is filled again. */
@@ -152,8 +152,11 @@ export class RatingChunk {
   }
 }
 
-function numberedBy(ids: IdGatherer, codes: Uint32Array): NumberedKeys {
-  return ids instanceof TextNumberer ? ids.numbered(codes) : numberKeys(ids.ids(codes.length), codes);
+/** Gives the ids of a chunk codes, in the place for them. */
+type NumberColumn = (column: KeyColumn, codes: Uint32Array) => NumberedKeys;
+
+function numberedBy(ids: IdGatherer, codes: Uint32Array, number: NumberColumn): NumberedKeys {
+  return ids instanceof TextNumberer ? ids.numbered(codes) : number(ids.ids(codes.length), codes);
 }
 
 /** Ids of one side. A chunk is filled from row 0 on, which begins it anew. */
@@ -165,54 +168,17 @@ interface IdGatherer {
 
 function gatherer(type: KeyType, capacity: number): IdGatherer {
   if (type === 'utf8') return new TextGatherer(capacity);
-  if (type === 'int64') return new Int64Gatherer(capacity);
+  const width = type === 'int64' ? 2 : 1;
   let all = new Int32Array(0);
   return {
     textBytes: 0,
     append: (keys, at) => {
-      const { values } = keys as KeyColumn & { type: 'int32' };
-      all = withRoom(all, at + values.length, capacity);
-      all.set(values, at);
+      const values = keys.type === 'int32' ? keys.values : (keys as KeyColumn & { type: 'int64' }).halves;
+      all = withRoom(all, width * at + values.length, width * capacity);
+      all.set(values, width * at);
     },
-    ids: (rows) => ({ type, values: all.subarray(0, rows) }),
+    ids: (rows) => (type === 'int64' ? { type, halves: all.subarray(0, 2 * rows) } : { type, values: all.subarray(0, rows) }),
   };
-}
-
-/** Keeps the halves of ids apart: most are numbers of 32 bits in a wide column, whose high halves only repeat the sign. */
-class Int64Gatherer implements IdGatherer {
-  readonly textBytes = 0;
-  readonly #capacity: number;
-  #low = new Int32Array(0);
-  #high = new Int32Array(0);
-  #wide = false;
-
-  constructor(capacity: number) {
-    this.#capacity = capacity;
-  }
-
-  append(keys: KeyColumn, at: number): void {
-    const { halves } = keys as KeyColumn & { type: 'int64' };
-    const [low, high] = [this.#low, this.#high].map((half) => withRoom(half, at + halves.length / 2, this.#capacity));
-    [this.#low, this.#high] = [low, high];
-    if (at === 0) this.#wide = false;
-    let difference = 0;
-    for (let i = 0; i < halves.length; i += 2, at++) {
-      low[at] = halves[i];
-      high[at] = halves[i + 1];
-      difference |= high[at] ^ (low[at] >> 31);
-    }
-    if (difference !== 0) this.#wide = true;
-  }
-
-  ids(rows: number): KeyColumn {
-    if (!this.#wide) return { type: 'int32', values: this.#low.subarray(0, rows) };
-    const halves = sharedArray(Int32Array, 2 * rows);
-    for (let row = 0; row < rows; row++) {
-      halves[2 * row] = this.#low[row];
-      halves[2 * row + 1] = this.#high[row];
-    }
-    return { type: 'int64', halves };
-  }
 }
 
 class TextGatherer implements IdGatherer {
