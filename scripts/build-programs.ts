@@ -7,9 +7,18 @@ import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
 
+const root = fileURLToPath(new URL('../', import.meta.url));
+const dist = `${root}dist/`;
+
+/** The modules that a program begins with. */
+async function importsOf(program: string): Promise<string[]> {
+  const code = await readFile(`${dist}${program}.js`, 'utf8');
+  return [...code.matchAll(/from '(\.[^']+)\.js'/g)].map(([, path]) => posix.join(posix.dirname(program), path));
+}
+
 interface Bundle {
   readonly programs: readonly string[];
-  /** Modules that lie in one file with all that they import, since they are loaded together; what two files need is in the first. */
+  /** Modules that lie in one file with all that they import, since they are loaded together; what two files need is in the first. No program: another one would run it. */
   readonly files: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -29,16 +38,12 @@ const bundles: readonly Bundle[] = [
     },
   },
   {
-    programs: ['cpu/worker', 'api/devices/file-tasks'],
-    files: { tasks: ['cpu/worker'], ratings: ['api/devices/read-task', 'connectors/parquet/parquet-splits', 'connectors/parquet/parquet-wasm/parquet-wasm-backend', 'connectors/model/write-factors'] },
+    programs: ['cpu/worker', 'api/devices/file-tasks', 'connectors/model/load-worker', 'synthetic/copies/copy-worker', 'synthetic/dataset/range-worker'],
+    files: { tasks: await importsOf('cpu/worker'), ratings: ['api/devices/read-task', 'connectors/parquet/parquet-splits', 'connectors/parquet/parquet-wasm/parquet-wasm-backend', 'connectors/model/write-factors'] },
   },
-  { programs: ['gpu/worker'], files: { open: ['gpu/worker'], gpu: ['gpu/opened-gpu'] } },
-  { programs: ['cli/worker/stdin-thread', 'connectors/model/load-worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'synthetic/copies/copy-worker', 'synthetic/dataset/range-worker'], files: {} },
+  { programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'cli/worker/stdin-thread'], files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] } },
 ];
 const bundled = ['apache-arrow', 'flatbuffers', 'tslib', 'hyparquet', 'yargs-parser', 'cli-table3', 'string-width', 'strip-ansi', 'ansi-regex', 'is-fullwidth-code-point', 'emoji-regex'];
-
-const root = fileURLToPath(new URL('../', import.meta.url));
-const dist = `${root}dist/`;
 
 /** A module asks for its own address to find programs beside it: that of its place among the programs, whatever file its text is in. Texts that the build makes stay where they are. */
 const addresses: Plugin = {
@@ -69,7 +74,7 @@ async function build({ programs, files }: Bundle): Promise<number[]> {
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     codeSplitting: { groups: [{ name: 'apache-arrow', test: /node_modules.(apache-arrow|flatbuffers|tslib)/ }, ...groups] },
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    minify: { compress: { keepNames: { function: true, class: true } }, mangle: false, codegen: { removeWhitespace: true } },
   });
   await bundle.close();
   return output.map((file) => ('code' in file ? file.code.length : 0));
