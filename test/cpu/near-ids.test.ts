@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
 import { countIds, rankIds } from '../../cpu/tasks/numbering/near-ids.ts';
 import { numberColumn, TABLE, WINDOW } from '../../cpu/tasks/numbering/near-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
@@ -40,8 +41,9 @@ describe.each(builds)('near ids, %s', (build) => {
     [-(2 ** 31), 2 ** 31 - 1, 4], [0, 5_000, 3],
   ])('from %i to %i of %i rows are distances from the least one, with their counts', (least, greatest, rows) => {
     const ids = idsBetween(least, greatest, rows);
-    for (const column of [{ type: 'int32', values: ids } as const, wide(ids)]) {
-      const { codes, keys, summary } = numberColumn(scope, column, new Uint32Array(rows));
+    const inPlace = Int32Array.from(ids);
+    for (const [column, place] of [[{ type: 'int32', values: ids }], [wide(ids)], [{ type: 'int32', values: inPlace }, new Uint32Array(inPlace.buffer)]] as const) {
+      const { codes, keys, summary } = numberColumn(scope, column, place ?? new Uint32Array(rows));
       expect(summary).toEqual({ range: [least, greatest] });
       expect(codes.every((code, row) => code === ids[row] - least)).toBe(true);
       const entries = isCounted(greatest - least + 1, rows) ? greatest - least + 1 : 0;
@@ -55,6 +57,16 @@ describe.each(builds)('near ids, %s', (build) => {
     expect(summary).toEqual({ size: 2 });
     expect([...codes]).toEqual([0, 1, 0, 1]);
     expect([...(keys.columns.keyHalves as Int32Array)]).toEqual([...Int32Array.from(halves)]);
+  });
+
+  it('stand beside ratings of which one that is not finite is found wherever it is', () => {
+    const ratings = new Float32Array(WINDOW + 7).fill(-(2 ** 127) * (2 - 2 ** -23));
+    expect(areFinite(scope, ratings)).toBe(true);
+    for (const at of [0, 3, WINDOW - 1, WINDOW, WINDOW + 6]) {
+      for (const other of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) expect(areFinite(scope, ratings.with(at, other))).toBe(false);
+    }
+    expect(areFinite(scope, ratings.with(0, Number.POSITIVE_INFINITY).with(1, Number.NEGATIVE_INFINITY))).toBe(false);
+    expect(areFinite(scope, new Float32Array(0))).toBe(true);
   });
 
   it('of chunks are counted together, from counts as from codes, by any slices', () => {

@@ -31,21 +31,25 @@ function rangeOf(scope: TaskScope, column: NumberColumn, rows: number): readonly
   return [range[0], range[1]];
 }
 
+/** The ids may lie where their codes go. */
 function nearKeys(scope: TaskScope, column: NumberColumn, codes: Uint32Array, range: readonly [least: number, greatest: number]): NumberedKeys {
   const [least, greatest] = range;
-  const { kernels, scratch } = scope;
+  const { kernels, scratch, memory } = scope;
   const width = greatest - least + 1;
   const counts = sharedArray(Int32Array, isCounted(width, codes.length) ? width : 0);
+  const window = new Uint32Array(memory.buffer, scratch, WINDOW);
   let first = 0;
   do {
     const part = counts.subarray(first, first + TABLE);
     const table = zeroTable(scope, part.length);
     for (let from = 0; from < codes.length; from += WINDOW) {
       const n = Math.min(WINDOW, codes.length - from);
-      takeWindow(scope, column, from, n);
-      kernels.subtractLeast(scratch, n, least);
+      if (first === 0) {
+        takeWindow(scope, column, from, n);
+        kernels.subtractLeast(scratch, n, least);
+        codes.set(window.subarray(0, n), from);
+      } else window.set(codes.subarray(from, from + n));
       if (part.length > 0) kernels.countCodes(scratch, n, -first, table.byteOffset, part.length);
-      if (first === 0) codes.set(new Uint32Array(scope.memory.buffer, scratch, n), from);
     }
     part.set(table);
     first += TABLE;

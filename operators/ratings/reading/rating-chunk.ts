@@ -93,6 +93,13 @@ export function requireFewer(rows: number, maximum: number): void {
   throw new CapacityError(`more than ${most} ratings do not lie in one block, which tune, cross-validation and updates of a model need`, { phase: 'load', advice: 'Train by ALS or SGD, which take ratings in parts, or use a part of the data' });
 }
 
+/** Memory for the codes and ratings of a chunk, all of the same length. */
+export interface ChunkPlace {
+  readonly users: Uint32Array;
+  readonly items: Uint32Array;
+  readonly values: Float32Array;
+}
+
 /**
  * Gathers the columns of many batches into one chunk in shared memory: ids as they came, ratings beside them. All are copied, so that
  * batches need not stay.
@@ -100,6 +107,7 @@ export function requireFewer(rows: number, maximum: number): void {
 export class RatingChunk {
   readonly limits: ChunkLimits;
   readonly types: RatingTypes;
+  readonly place: ChunkPlace | undefined;
   rows = 0;
   readonly #users: IdGatherer;
   readonly #items: IdGatherer;
@@ -109,11 +117,13 @@ export class RatingChunk {
   /**
    * `numbersText`: ids of text are numbered as they come, for `numbered`, so that each distinct one is there once.
    * `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is used again.
+   * `place`: of as many rows as the chunk may have at most. Ratings lie there, and ids of 32 bits until they are numbered.
    */
-  constructor(limits: ChunkLimits, types: RatingTypes, numbersText: boolean, recycled?: RatingChunk) {
-    [this.limits, this.types] = [limits, types];
-    const ids = (type: KeyType) => (type === 'utf8' && numbersText ? new TextNumberer(limits.rows) : gatherer(type, limits.rows));
-    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [ids(types.users), ids(types.items)];
+  constructor(limits: ChunkLimits, types: RatingTypes, numbersText: boolean, { recycled, place }: { readonly recycled?: RatingChunk; readonly place?: ChunkPlace } = {}) {
+    [this.limits, this.types, this.place] = [limits, types, place];
+    const ids = (type: KeyType, codes?: Uint32Array) => (type === 'utf8' && numbersText ? new TextNumberer(limits.rows, codes) : gatherer(type, limits.rows, codes));
+    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [ids(types.users, place?.users), ids(types.items, place?.items)];
+    if (place) this.#ratings = place.values;
     this.#timestamps = types.timestamps ? new Float64Array(0) : undefined;
   }
 
@@ -140,8 +150,8 @@ export class RatingChunk {
     return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
-  /** The ids as codes in `codes`, which have room for the rows; `number` numbers those that were not numbered as they came. */
-  numbered(codes: { readonly users: Uint32Array; readonly items: Uint32Array }, number: NumberColumn): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
+  /** The ids as codes in `codes`, of the length of the rows, at the beginning of the chunk's place where it has one; `number` numbers those that were not numbered as they came. */
+  numbered(codes: Pick<ChunkPlace, 'users' | 'items'>, number: NumberColumn): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
     return { users: numberedBy(this.#users, codes.users, number), items: numberedBy(this.#items, codes.items, number) };
   }
 
@@ -152,7 +162,7 @@ export class RatingChunk {
   }
 }
 
-/** Gives the ids of a chunk codes, in the place for them. */
+/** Gives the ids of a chunk codes, in the place for them, where ids of 32 bits may lie themselves. */
 type NumberColumn = (column: KeyColumn, codes: Uint32Array) => NumberedKeys;
 
 function numberedBy(ids: IdGatherer, codes: Uint32Array, number: NumberColumn): NumberedKeys {
@@ -166,10 +176,10 @@ interface IdGatherer {
   ids(rows: number): KeyColumn;
 }
 
-function gatherer(type: KeyType, capacity: number): IdGatherer {
+function gatherer(type: KeyType, capacity: number, codes?: Uint32Array): IdGatherer {
   if (type === 'utf8') return new TextGatherer(capacity);
   const width = type === 'int64' ? 2 : 1;
-  let all = new Int32Array(0);
+  let all = codes && type === 'int32' ? new Int32Array(codes.buffer, codes.byteOffset, codes.length) : new Int32Array(0);
   return {
     textBytes: 0,
     append: (keys, at) => {
@@ -215,11 +225,11 @@ class TextGatherer implements IdGatherer {
 /** Numbers ids of text as they come. A batch of a text that stands once for many rows leaves one copy. */
 class TextNumberer implements IdGatherer {
   readonly #capacity: number;
-  #codes = new Uint32Array(0);
+  #codes: Uint32Array;
   #table = new Utf8KeyTable();
 
-  constructor(capacity: number) {
-    this.#capacity = capacity;
+  constructor(capacity: number, codes: Uint32Array = new Uint32Array(0)) {
+    [this.#capacity, this.#codes] = [capacity, codes];
   }
 
   get textBytes(): number {
@@ -237,7 +247,7 @@ class TextNumberer implements IdGatherer {
   }
 
   numbered(codes: Uint32Array): NumberedKeys {
-    codes.set(this.#codes.subarray(0, codes.length));
+    if (codes.buffer !== this.#codes.buffer) codes.set(this.#codes.subarray(0, codes.length));
     return keysOfTable(this.#table, codes);
   }
 }
