@@ -37,8 +37,8 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift', BIASES: biases %}
-{% render 'parts/cholesky/tiles', where: where, biases: biases %}
-{% render 'parts/cholesky/gather', biases: biases %}
+{% render 'parts/cholesky-tiles', where: where, biases: biases %}
+{% render 'parts/cholesky-gather', biases: biases %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
