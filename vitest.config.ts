@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { prepareSwiftShader } from './test/support/gpu/swiftshader.ts';
@@ -8,11 +9,16 @@ process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';
 // Tests see no measurements of this machine, neither new nor stored ones.
 process.env.FACTORFLOW_CACHE_DIR = resolve(import.meta.dirname, 'build/test-cache');
 
+// Threads of the tests load TypeScript sources. Node keeps the texts without types here, so that each thread need not strip them again.
+process.env.NODE_COMPILE_CACHE = resolve(import.meta.dirname, 'build/test-compiled');
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/run-folder.ts'],
     pool: 'forks',
+    // One file leaves about half of two processors idle, and by default Vitest would keep one of them free.
+    maxWorkers: availableParallelism(),
     testTimeout: 60_000,
     hookTimeout: 60_000,
     reporters: ['default', ['json', { outputFile: 'build/test-report.json' }]],

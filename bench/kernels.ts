@@ -6,7 +6,8 @@
  *     node bench/kernels.ts [ranks = 32,64,128] [scale = 0.1] [build = relaxed-simd | simd]
  */
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../cpu/handler.ts';
-import { availableBuild, compileKernels, type KernelBuild, loadKernels } from '../cpu/kernels.ts';
+import { availableBuild, compileKernels, type KernelBuild } from '../cpu/compile-kernels.ts';
+import { loadKernels } from '../cpu/kernels.ts';
 import { squaredError } from '../cpu/tasks/squared-error.ts';
 import { topN } from '../cpu/tasks/top-n.ts';
 import { update } from '../cpu/tasks/update.ts';

@@ -16,6 +16,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { compileKernels } from '../cpu/compile-kernels.ts';
 import { loadKernels } from '../cpu/kernels.ts';
 import { planDevices } from '../engine/run/devices.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
@@ -104,7 +105,7 @@ async function run(given: Partial<SgdParams>, workers: number, change = (schedul
 function normalEquationsRate(): number {
   const [rank, count, size] = [64, 256, 256];
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536, shared: true });
-  const kernels = loadKernels(memory);
+  const kernels = loadKernels(memory, compileKernels());
   const [theta, indices, ratings, matrix, bias, work] = [0, 1, 2, 3, 4, 5].map((part) => 65_536 * (1 + 8 * part));
   new Uint32Array(memory.buffer, indices, count).forEach((_, k, all) => (all[k] = k));
   let best = 0;

@@ -15,7 +15,7 @@ import { sentPartition, type SentPartition } from '../engine/threads/wide-views.
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { Arena } from './arena.ts';
 import { type CpuTasks, type MatrixView, SCRATCH_BYTES, STRIDE_STEP } from './handler.ts';
-import { availableBuild, compileKernels, type KernelBuild } from './kernels.ts';
+import { availableBuild, compileKernels, type KernelBuild } from './compile-kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;

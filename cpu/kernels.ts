@@ -1,10 +1,7 @@
-import { UsageError } from '../engine/errors.ts';
-import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
 import type { ListKernels } from './list-kernels.ts';
+import type { NumberingKernels } from './numbering-kernels.ts';
 import type { SearchKernels } from './search-kernels.ts';
 import type { VectorKernels } from './vector-kernels.ts';
-
-export type KernelBuild = 'relaxed-simd' | 'simd';
 
 /**
  * The WebAssembly kernels of cpu/assembly, where equations and layouts stand.
@@ -13,7 +10,7 @@ export type KernelBuild = 'relaxed-simd' | 'simd';
  * row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against the number of rows. A
  * kernel keeps no state, and its result depends on its arguments alone.
  */
-export interface Kernels extends ListKernels, SearchKernels, VectorKernels {
+export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, VectorKernels {
   /** A (upper triangle, stride x stride), b and, where `sums` is not 0, Σ θ of `count` > 0 ratings; added when `accumulate` is 1. work: 34 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,
@@ -242,34 +239,7 @@ export interface Kernels extends ListKernels, SearchKernels, VectorKernels {
   ): void;
 }
 
-/** (module (func (param v128) (result v128) local.get 0 local.get 0 local.get 0 <op>)): 0xfd 0x85 0x02 is f32x4.relaxed_madd, 0xe4 0x01 f32x4.add. */
-const probes: Readonly<Record<KernelBuild, readonly number[]>> = {
-  'relaxed-simd': [10, 13, 1, 11, 0, 0x20, 0, 0x20, 0, 0x20, 0, 0xfd, 0x85, 0x02, 11],
-  simd: [10, 11, 1, 9, 0, 0x20, 0, 0x20, 0, 0xfd, 0xe4, 0x01, 11],
-};
-
-function supports(build: KernelBuild): boolean {
-  const header = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
-  const typeAndFunction = [1, 6, 1, 0x60, 1, 0x7b, 1, 0x7b, 3, 2, 1, 0];
-  return WebAssembly.validate(Uint8Array.from([...header, ...typeAndFunction, ...probes[build]]));
-}
-
-/** The faster build that this runtime can run. Throws UsageError where WebAssembly has no SIMD at all. */
-export function availableBuild(): KernelBuild {
-  if (supports('relaxed-simd')) return 'relaxed-simd';
-  if (supports('simd')) return 'simd';
-  throw new UsageError('this runtime has no WebAssembly SIMD, which the CPU kernels need', {
-    phase: 'cpu device',
-    advice: "Use Node 22.12 or newer on a processor with SSE4.1 or NEON, or a GPU with device: 'gpu'",
-  });
-}
-
-/** The kernels compiled, once for all threads. */
-export function compileKernels(build: KernelBuild = availableBuild()): WebAssembly.Module {
-  return new WebAssembly.Module(Buffer.from(build === 'relaxed-simd' ? relaxedSimd : simd, 'base64'));
-}
-
 /** The kernels for a shared memory of at most 65,536 pages. Each thread has an instance; instances share only the memory. */
-export function loadKernels(memory: WebAssembly.Memory, compiled: WebAssembly.Module = compileKernels()): Kernels {
+export function loadKernels(memory: WebAssembly.Memory, compiled: WebAssembly.Module): Kernels {
   return new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Kernels;
 }

@@ -2,6 +2,7 @@ import { FactorFlowError, UsageError } from '../engine/errors.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
+import { keepDriverCache } from './probe/driver-cache.ts';
 import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 import type { GpuRequest } from './worker.ts';
 
@@ -24,6 +25,7 @@ export class GpuThread {
   crashed: (cause: unknown) => Error = cannotOpen;
 
   constructor({ card, ...options }: GpuThreadOptions) {
+    keepDriverCache();
     this.pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed: (cause) => this.crashed(cause) });
     const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
     const open = () => this.pool.run(() => request);

@@ -1,15 +1,49 @@
 /**
- * Bundles the command and the programs of its threads into dist/programs/, each from the modules that it imports and from apache-arrow: a process, and each of its threads, begins
+ * Bundles the command and the programs of its threads into dist/programs/, each from the modules that it imports and from small packages: a process, and each of its threads, begins
  * in a third of the time when it has few files to find. The modules in dist/ stay as they are for programs that import the package.
  */
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
 
-const dist = fileURLToPath(new URL('../dist/', import.meta.url));
-const programs = ['cli/main', 'cli/worker/stdin-thread', 'api/devices/file-tasks', 'connectors/model/load-worker', 'cpu/worker', 'gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'synthetic/copies/copy-worker', 'synthetic/dataset/range-worker'];
-const bundled = ['apache-arrow', 'flatbuffers', 'tslib'];
+const root = fileURLToPath(new URL('../', import.meta.url));
+const dist = `${root}dist/`;
+
+/** The modules that a program begins with. */
+async function importsOf(program: string): Promise<string[]> {
+  const code = await readFile(`${dist}${program}.js`, 'utf8');
+  return [...code.matchAll(/from '(\.[^']+)\.js'/g)].map(([, path]) => posix.join(posix.dirname(program), path));
+}
+
+interface Bundle {
+  readonly programs: readonly string[];
+  /** Modules that lie in one file with all that they import, since they are loaded together; what two files need is in the first. No program: another one would run it. */
+  readonly files: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The threads lie apart: files that the command loads whole have more than they need. */
+const bundles: readonly Bundle[] = [
+  {
+    programs: ['cli/main'],
+    files: {
+      'quick-answer': ['engine/node-version', 'cli/quick-answer', 'cli/keep-compiled'],
+      begin: ['cli/run-cli', 'cli/commands/train', 'cli/progress/open-progress', 'cli/progress/lines', 'cli/output/check-collisions'],
+      // A GPU is opened before the rest is loaded.
+      ahead: ['api/devices/gpu-ahead'],
+      train: [
+        'cli/sessions/run-training', 'api/training/als', 'api/session', 'api/devices/open-devices', 'operators/ratings/rows/select-ratings', 'connectors/model/model-store',
+        'connectors/parquet/parquet-source', 'connectors/parquet/parquet-wasm/parquet-wasm-backend',
+      ],
+    },
+  },
+  {
+    programs: ['cpu/worker', 'api/devices/file-tasks', 'connectors/model/load-worker', 'synthetic/copies/copy-worker', 'synthetic/dataset/range-worker'],
+    files: { tasks: await importsOf('cpu/worker'), ratings: ['api/devices/read-task', 'connectors/parquet/parquet-splits', 'connectors/parquet/parquet-wasm/parquet-wasm-backend', 'connectors/model/write-factors'] },
+  },
+  { programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'cli/worker/stdin-thread'], files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] } },
+];
+const bundled = ['apache-arrow', 'flatbuffers', 'tslib', 'hyparquet', 'yargs-parser', 'cli-table3', 'string-width', 'strip-ansi', 'ansi-regex', 'is-fullwidth-code-point', 'emoji-regex'];
 
 /** A module asks for its own address to find programs beside it: that of its place among the programs, whatever file its text is in. Texts that the build makes stay where they are. */
 const addresses: Plugin = {
@@ -28,12 +62,35 @@ const addresses: Plugin = {
   },
 };
 
-const isInstalled = (id: string) => /^[@a-z]/.test(id) && !id.includes(':') && !bundled.some((name) => id === name || id.startsWith(`${name}/`)) && !programs.includes(id);
+const isInstalled = (id: string) => /^[@a-z]/.test(id) && !id.includes(':') && !bundled.some((name) => id === name || id.startsWith(`${name}/`)) && !bundles.some(({ programs }) => programs.includes(id));
+
+/** Gives the files' bytes. */
+async function build({ programs, files }: Bundle): Promise<number[]> {
+  const groups = Object.entries(files).map(([name, modules]) => ({ name, test: (id: string) => modules.some((module) => id === `${dist}${module}.js`) }));
+  const bundle = await rolldown({ input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])), platform: 'node', external: isInstalled, plugins: [addresses], logLevel: 'silent' });
+  const { output } = await bundle.write({
+    dir: `${dist}programs`,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+    codeSplitting: { groups: [{ name: 'apache-arrow', test: /node_modules.(apache-arrow|flatbuffers|tslib)/ }, ...groups] },
+    minify: { compress: { keepNames: { function: true, class: true } }, mangle: false, codegen: { removeWhitespace: true } },
+  });
+  await bundle.close();
+  return output.map((file) => ('code' in file ? file.code.length : 0));
+}
+
+/** The texts that lie beside a package's code and must go with it. */
+async function licences(name: string): Promise<string> {
+  const folder = `${root}node_modules/${name}/`;
+  const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)([.-]|$)/i.test(file)).sort();
+  if (files.length === 0) throw new Error(`${name} has no licence beside its code`);
+  return [name, ...(await Promise.all(files.map((file) => readFile(`${folder}${file}`, 'utf8'))))].join('\n\n');
+}
+
 await rm(`${dist}programs`, { recursive: true, force: true });
-const bundle = await rolldown({ input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])), platform: 'node', external: isInstalled, plugins: [addresses], logLevel: 'silent' });
-const { output } = await bundle.write({ dir: `${dist}programs`, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js', codeSplitting: { groups: [{ name: 'apache-arrow', test: /node_modules.(apache-arrow|flatbuffers|tslib)/ }] }, minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } } });
-await bundle.close();
-const licences = await Promise.all(bundled.map(async (name) => `${name}\n\n${await readFile(new URL(`../node_modules/${name}/${name === 'flatbuffers' ? 'LICENSE' : 'LICENSE.txt'}`, import.meta.url), 'utf8')}`));
-await writeFile(`${dist}programs/LICENSES.txt`, [...licences, await readFile(new URL('../node_modules/apache-arrow/NOTICE.txt', import.meta.url), 'utf8')].join(`\n${'-'.repeat(80)}\n\n`));
-const bytes = output.reduce((sum, file) => sum + ('code' in file ? file.code.length : 0), 0);
-console.log(`dist/programs: ${programs.length} programs and ${output.length - programs.length} other files, ${Math.round(bytes / 1024)} KiB`);
+const sizes: number[] = [];
+for (const bundle of bundles) sizes.push(...(await build(bundle)));
+await writeFile(`${dist}programs/LICENSES.txt`, (await Promise.all(bundled.map(licences))).join(`\n${'-'.repeat(80)}\n\n`));
+const programs = bundles.flatMap((bundle) => bundle.programs);
+console.log(`dist/programs: ${programs.length} programs and ${sizes.length - programs.length} other files, ${Math.round(sizes.reduce((sum, bytes) => sum + bytes) / 1024)} KiB`);

@@ -1,6 +1,6 @@
 /**
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes both as base64
- * to cpu/generated/kernels-wasm.ts; connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly to
+ * to cpu/generated/kernels-wasm.ts; cpu/assembly/loading to cpu/generated/loading-wasm.ts; connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly to
  * connectors/parquet/generated/pages-wasm.ts. The same sources give the same files, which are left alone when nothing changed.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -40,5 +40,6 @@ async function write(file: string, sources: string, modules: Readonly<Record<str
 
 const kernels = 'cpu/assembly/index.ts';
 await write('cpu/generated/kernels-wasm.ts', 'cpu/assembly', { relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']), simd: await compile(kernels, shared) });
+await write('cpu/generated/loading-wasm.ts', 'cpu/assembly/loading', { loading: await compile('cpu/assembly/loading/index.ts', []) });
 await write('connectors/lines/generated/plain-rows-wasm.ts', 'connectors/lines/assembly', { plainRows: await compile('connectors/lines/assembly/plain-rows.ts', []) });
 await write('connectors/parquet/generated/pages-wasm.ts', 'connectors/parquet/assembly', { pages: await compile('connectors/parquet/assembly/index.ts', []) });

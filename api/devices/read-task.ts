@@ -1,11 +1,13 @@
-import { RecordBatch, RecordBatchStreamWriter, type Schema, tableFromIPC } from 'apache-arrow';
+import { RecordBatch, RecordBatchReader, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { KeptBytes } from '../../connectors/arrow/ipc-bytes.ts';
 import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
+import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
+import { numberColumn } from '../../cpu/tasks/numbering/near-keys.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
-import { pagedArray, type Partition, sharedArray, type SharedColumn } from '../../engine/partition.ts';
+import { pagedArray, type Partition, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
@@ -14,7 +16,7 @@ import type { SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, originOf } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/portable.ts';
 import { BadRowCounter } from '../../operators/ratings/rows/bad-rows.ts';
-import { type ChunkLimits, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../../operators/ratings/reading/rating-chunk.ts';
+import { type ChunkLimits, chunkLimits, type ChunkPlace, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../../operators/ratings/reading/rating-chunk.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ChunkSummary, ReadParams, ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
 import type { OutcomeOf, KernelTasks } from '../../operators/tasks/tasks.ts';
@@ -27,7 +29,7 @@ let lastChunk: WeakRef<RatingChunk> | undefined;
 
 /** See `read-ratings` of ReadingTasks. */
 export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
-  return whileWanted(scope, (rows) => gather(scope.params as ReadParams, scope.hasInput('room') ? scope.partition('room') : undefined, rows));
+  return whileWanted(scope, (rows) => gather(scope, rows));
 }
 
 /** See `read-rows` of ReadingTasks. */
@@ -39,7 +41,7 @@ async function whileWanted<Result>(scope: TaskScope, read: (rows: SplitRows) => 
   const cancelling = new AbortController();
   const timer = setInterval(() => scope.cancelled() && cancelling.abort(), LOOK_EVERY);
   try {
-    return await read(new SplitRows(tableFromIPC(scope.partition('schema').columns.bytes as Uint8Array).schema, cancelling.signal, () => scope.cancelled()));
+    return await read(new SplitRows(RecordBatchReader.from(scope.partition('schema').columns.bytes as Uint8Array).open().schema, cancelling.signal, () => scope.cancelled()));
   } finally {
     clearInterval(timer);
   }
@@ -86,7 +88,7 @@ class SplitRows {
   async *read({ splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>, borrowed: boolean): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
       const [start, before] = [sharedClock(), this.rows];
-      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed });
+      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed, waits: true });
       try {
         for (;;) {
           const next = await batches.next();
@@ -106,31 +108,40 @@ class SplitRows {
   }
 }
 
-async function gather(params: ReadParams, room: Partition | undefined, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+  const params = scope.params as ReadParams;
   const operators = params.operators.map(operatorFrom);
   const selection = operators.pop() as SelectRatings;
   let stream = batchStream(source.schema, source.read(params, true));
   for (const operator of operators) stream = operator.execute(stream, source.context);
   const bad = new BadRowCounter();
-  const selected = selection.select(stream, bad);
+  const selected = selection.select(stream, bad, (values) => areFinite(scope, values));
   const types = typesOf(selected.schema);
   const partitions: Record<string, Partition> = {};
   const chunks: ChunkSummary[] = [];
-  const places = new ChunkPlaces(room, params.room);
-  const finish = (chunk: RatingChunk) => {
-    const { reused, ...place } = places.next(chunk.rows);
-    const { users, items } = chunk.numbered(place);
+  const room = scope.hasInput('room') && params.room ? new RoomPart(scope.partition('room').columns as unknown as ChunkPlace, params.room) : undefined;
+  const begin = (): RatingChunk => {
+    const limits = chunkLimits(params.splits, chunks.length);
+    const place = room?.rest(limits.rows);
+    return place ? new RatingChunk({ ...limits, rows: place.values.length }, types, true, { place }) : takeChunk(limits, types);
+  };
+  const finish = (chunk: RatingChunk): void => {
+    const { rows, place } = chunk;
+    const codes = place ? partOf(place, 0, rows) : { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows) };
+    const { users, items } = chunk.numbered(codes, (ids, into) => numberColumn(scope, ids, into));
     const { layout, columns } = chunk.values();
-    const values = Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copyTo(name === 'values' ? place.values : pagedArray(Float64Array, chunk.rows), numbers)]));
+    const values = place ? columns : Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copyOf(numbers as Float32Array | Float64Array)]));
     const at = chunks.length;
-    partitions[`codes.${at}`] = { layout: 'coded-pairs', rows: chunk.rows, columns: { users: users.codes, items: items.codes }, reused };
-    partitions[`values.${at}`] = { layout, rows: chunk.rows, columns: values, reused };
+    const reused = place !== undefined;
+    partitions[`codes.${at}`] = { layout: 'coded-pairs', rows, columns: { users: users.codes, items: items.codes }, reused };
+    partitions[`values.${at}`] = { layout, rows, columns: values, reused };
     partitions[`users.${at}`] = users.keys;
     partitions[`items.${at}`] = items.keys;
-    chunks.push({ rows: chunk.rows, users: users.summary, items: items.summary });
+    chunks.push({ rows, users: users.summary, items: items.summary });
+    if (place) room?.take(rows);
+    else lastChunk = new WeakRef(chunk);
   };
-  const limits = () => chunkLimits(params.splits, chunks.length);
-  let chunk = takeChunk(limits(), types);
+  let chunk = begin();
   let rows = 0;
   for await (const batch of selected) {
     const ratings = ratingRows(batch, types);
@@ -140,38 +151,41 @@ async function gather(params: ReadParams, room: Partition | undefined, source: S
       from += chunk.append(ratings, from);
       if (!chunk.isFull) continue;
       finish(chunk);
-      chunk.rows = 0;
-      if (limits().rows !== chunk.limits.rows) chunk = new RatingChunk(limits(), types, true);
+      chunk = begin();
     }
   }
   if (chunk.rows > 0) finish(chunk);
-  lastChunk = new WeakRef(chunk);
   return { rows, partitions, spans: source.spans, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
 }
 
-function copyTo(target: Float32Array | Float64Array, values: SharedColumn): Float32Array | Float64Array {
-  target.set(values as typeof target);
-  return target;
+/** A copy of numbers, whose memory is used again for the next chunk. */
+function copyOf(numbers: Float32Array | Float64Array): Float32Array | Float64Array {
+  const copy = numbers instanceof Float32Array ? pagedArray(Float32Array, numbers.length) : pagedArray(Float64Array, numbers.length);
+  copy.set(numbers);
+  return copy;
 }
 
-/** The memory of chunks: one behind the other in the room for all rows, or of their own where there is none. */
-class ChunkPlaces {
-  readonly #room: Partition | undefined;
+function partOf({ users, items, values }: ChunkPlace, from: number, to: number): ChunkPlace {
+  return { users: users.subarray(from, to), items: items.subarray(from, to), values: values.subarray(from, to) };
+}
+
+/** A task's part of the room for all rows, which its chunks fill one behind the other. */
+class RoomPart {
+  readonly #room: ChunkPlace;
   #next: number;
   readonly #end: number;
 
-  constructor(room: Partition | undefined, { from, to } = { from: 0, to: 0 }) {
+  constructor(room: ChunkPlace, { from, to }: { readonly from: number; readonly to: number }) {
     [this.#room, this.#next, this.#end] = [room, from, to];
   }
 
-  next(rows: number): { readonly users: Uint32Array; readonly items: Uint32Array; readonly values: Float32Array; readonly reused: boolean } {
-    if (this.#room === undefined || this.#next + rows > this.#end) {
-      return { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows), values: pagedArray(Float32Array, rows), reused: false };
-    }
-    const { users, items, values } = this.#room.columns as { users: Uint32Array; items: Uint32Array; values: Float32Array };
-    const [from, to] = [this.#next, this.#next + rows];
-    this.#next = to;
-    return { users: users.subarray(from, to), items: items.subarray(from, to), values: values.subarray(from, to), reused: true };
+  /** The place of the next chunk, of so many rows at most; undefined where the part is full. */
+  rest(most: number): ChunkPlace | undefined {
+    return this.#next < this.#end ? partOf(this.#room, this.#next, Math.min(this.#end, this.#next + most)) : undefined;
+  }
+
+  take(rows: number): void {
+    this.#next += rows;
   }
 }
 

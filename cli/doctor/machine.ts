@@ -1,5 +1,5 @@
 import { availableParallelism, cpus, freemem, release, totalmem, type } from 'node:os';
-import { availableBuild, type KernelBuild } from '../../cpu/kernels.ts';
+import { availableBuild, type KernelBuild } from '../../cpu/compile-kernels.ts';
 import { packageInfo, versionOf } from '../../api/package-info.ts';
 
 export interface Machine {

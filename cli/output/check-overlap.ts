@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { isPassedOver, isUrl } from '../../connectors/files/path-kinds.ts';
+import { isPattern, staticBase } from '../../connectors/files/patterns.ts';
 import { recoverInput } from '../../connectors/output/temporaries.ts';
 import { UsageError } from '../../engine/errors.ts';
 
@@ -49,18 +50,15 @@ async function exists(path: string): Promise<boolean> {
 }
 
 /** True for wildcards, where nothing has them for its name. */
-async function isPattern(input: string): Promise<boolean> {
-  if (await exists(input)) return false;
-  // Loaded where it may be a pattern: an error of usage should come at once.
-  return (await import('tinyglobby')).isDynamicPattern(input);
+async function namesMany(input: string): Promise<boolean> {
+  return !(await exists(input)) && isPattern(input);
 }
 
 /** True where a pattern names the target, or a folder that it would lie in. */
 async function matches(input: string, target: string): Promise<boolean> {
-  if (!(await isPattern(input))) return false;
-  const { staticBase } = await import('../../connectors/files/dataset-path.ts');
+  if (!(await namesMany(input))) return false;
   const { default: picomatch } = await import('picomatch');
-  const base = staticBase(input);
+  const base = await staticBase(input);
   const below = relative(await realPlace(resolve(base)), target).split(sep);
   if (below[0] === '..') return false;
   const isMatch = picomatch(base === '.' ? input.replace(/^\.\//, '') : input.slice(base.length).replace(/^\/+/, ''));

@@ -1,7 +1,6 @@
 import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import { recoverInput } from '../output/temporaries.ts';
@@ -9,6 +8,7 @@ import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
 import { isPassedOver, isUrl } from './path-kinds.ts';
+import { isPattern, staticBase } from './patterns.ts';
 
 export interface DatasetFile {
   /** The path that the user named, joined with the path found below it. */
@@ -49,7 +49,8 @@ export async function resolveDataset(paths: string | readonly string[], options:
 
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
   if (isUrl(path)) return [{ file: path, partitions: {} }];
-  await recoverInput(isDynamicPattern(path) ? staticBase(path) : path);
+  const pattern = await isPattern(path);
+  await recoverInput(pattern ? await staticBase(path) : path);
   const kind = await kindOf(path);
   if (kind === 'file') return [{ file: path, partitions: {} }];
   if (kind === 'folder') {
@@ -57,12 +58,12 @@ async function resolveOne(path: string, options: DatasetPathOptions): Promise<Da
     if (files.length === 0) throw emptyFolder(path, options);
     return files.map((file) => ({ file, partitions: partitionsOf(relative(path, file)) }));
   }
-  if (isDynamicPattern(path)) return resolveGlob(path, options);
+  if (pattern) return resolveGlob(path, options);
   throw new DataError('no such file or folder', { phase: 'read', file: path, advice: 'Check the path' });
 }
 
 async function resolveGlob(pattern: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
-  const base = staticBase(pattern);
+  const [base, { glob }] = [await staticBase(pattern), await import('tinyglobby')];
   const matches = await glob(pattern, { onlyFiles: false, expandDirectories: false, absolute: isAbsolute(pattern) });
   const files: string[] = [];
   for (const match of matches) {
@@ -73,13 +74,6 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
   }
   if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern' });
   return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
-}
-
-/** The folders of a pattern before its first wildcard. */
-export function staticBase(pattern: string): string {
-  const segments = pattern.split('/');
-  const first = segments.findIndex((segment) => isDynamicPattern(segment));
-  return segments.slice(0, Math.max(first, 0)).join('/') || (isAbsolute(pattern) ? '/' : '.');
 }
 
 async function filesBelow(folder: string, options: DatasetPathOptions): Promise<string[]> {

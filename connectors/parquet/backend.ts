@@ -76,7 +76,8 @@ export interface WrittenFile {
  */
 export interface ParquetBackend {
   readonly name: ParquetBackendName;
-  open(file: string): Promise<ParquetFileReader>;
+  /** `waits`: see ReadSplitOptions. */
+  open(file: string, waits?: boolean): Promise<ParquetFileReader>;
   /**
    * Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. A backend that can have its row
    * groups encoded elsewhere does so by the encoder.

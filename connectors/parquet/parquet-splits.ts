@@ -44,8 +44,8 @@ export async function parquetSplits(request: RowGroupRequest, info: ParquetFileI
 }
 
 /** See ReadSplit. */
-export const readParquetSplit: ReadSplit = async function* (split, schema, { signal, borrowed }) {
-  for await (const batch of readRowGroups((split as ParquetSplit).request, schema, borrowed)) {
+export const readParquetSplit: ReadSplit = async function* (split, schema, { signal, borrowed, waits }) {
+  for await (const batch of readRowGroups((split as ParquetSplit).request, schema, { borrowed, waits })) {
     throwIfAborted(signal, 'read');
     yield batch;
   }

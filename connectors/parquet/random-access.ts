@@ -1,3 +1,4 @@
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { isUrl } from '../files/path-kinds.ts';
@@ -20,15 +21,23 @@ export interface FetchCounter {
   failure?: unknown;
 }
 
-/** Opens a path or an http(s) URL. Throws the error of the file system or the server, DataError for pipes and devices. */
-export async function openRandomAccess(file: string): Promise<RandomAccess> {
+/** Opens a path or an http(s) URL; `waits` is of ReadSplitOptions. Throws the error of the file system or the server, DataError for pipes and devices. */
+export async function openRandomAccess(file: string, waits = false): Promise<RandomAccess> {
   if (isUrl(file)) return HttpFile.open(file);
   const whole = smallFile(file);
   if (whole !== undefined) return inMemory(whole);
   // An open pipe would wait for its writer.
-  const found = await stat(file);
+  const found = waits ? statSync(file) : await stat(file);
   if (!found.isFile() && !found.isDirectory()) throw new DataError('this is no regular file, and Parquet is read from its end', { phase: 'read', file, advice: 'Copy it into a file first' });
-  return open(file, 'r');
+  return waits ? waitingFile(openSync(file, 'r')) : open(file, 'r');
+}
+
+function waitingFile(handle: number): RandomAccess {
+  return {
+    stat: async () => fstatSync(handle),
+    read: async (bytes, offset, length, position) => ({ bytesRead: readSync(handle, bytes, offset, length, position) }),
+    close: async () => closeSync(handle),
+  };
 }
 
 function inMemory(whole: Uint8Array): RandomAccess {

@@ -1,5 +1,6 @@
 import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
+import type { ReadSplitOptions } from '../../engine/stream/split.ts';
 import { setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch, pruneSchema } from '../files/common-schema.ts';
 import { partitionField } from '../files/hive-partitions.ts';
@@ -28,11 +29,11 @@ export type RowGroupRequest = {
 
 /**
  * The rows of the request, in order; every batch has its origin. With `schema` the batches have that schema
- * (columns are matched by name); `borrowed` is of ReadSplitOptions. Throws DataError that names the file and the row group.
+ * (columns are matched by name); `borrowed` and `waits` are of ReadSplitOptions. Throws DataError that names the file and the row group.
  */
-export async function* readRowGroups(request: RowGroupRequest, schema?: Schema, borrowed = false): AsyncGenerator<RecordBatch> {
+export async function* readRowGroups(request: RowGroupRequest, schema?: Schema, { borrowed = false, waits }: Pick<ReadSplitOptions, 'borrowed' | 'waits'> = {}): AsyncGenerator<RecordBatch> {
   const backend = await parquetBackend(request.backend);
-  const reader = await backend.open(request.file);
+  const reader = await backend.open(request.file, waits);
   try {
     const inFile = new Set(reader.info.schema.fields.map((field) => field.name));
     const added = (request.constants ?? []).filter(({ name }) => !inFile.has(name));

@@ -16,6 +16,7 @@ export { gramRows } from './implicit/gram';
 export { accumulateImplicit, solveAccumulatedImplicit, updateRowsImplicit } from './implicit/update-implicit';
 export { weighRatings } from './implicit/weights';
 export { drawRows } from './draw';
+export { addCounts, countCodes, countUsed, rankCounts, subtractLeast, takeLowHalves, widenRange } from './numbering/near-ids';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
 export { packRow, boundColumns, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';

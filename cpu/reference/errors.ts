@@ -26,6 +26,19 @@ export function errors(x: ArrayLike<number>, theta: ArrayLike<number>, stride: n
   return { squared, absolute, count };
 }
 
+/** Σ n_u β_u², Σ β_u² and Σ T_u β_u over those of the rows [from, to) that have ratings. */
+export function biasSums(bias: ArrayLike<number>, totals: ArrayLike<number>, offsets: Int32Array, from: number, to: number) {
+  let [biasSum, biasPlain, biasAlong] = [0, 0, 0];
+  for (let row = from; row < to; row++) {
+    const n = offsets[row + 1] - offsets[row];
+    if (n === 0) continue;
+    biasSum += n * bias[row] ** 2;
+    biasPlain += bias[row] ** 2;
+    biasAlong += totals[row] * bias[row];
+  }
+  return { biasSum, biasPlain, biasAlong };
+}
+
 /** Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over those of the rows [from, to) that have ratings. */
 export function weightedNorm(x: ArrayLike<number>, stride: number, offsets: Int32Array, from: number, to: number, exponent = 1) {
   let [sum, plain] = [0, 0];

@@ -1,4 +1,6 @@
+import type { BiasSums } from '../../operators/tasks/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
+import { biasColumn } from './biases.ts';
 import { ratingPower } from './row-shifts.ts';
 
 const CHUNK_ROWS = 65_536;
@@ -23,8 +25,22 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
     scope.kernels.addWeightedNorms(factors.pointer + row * size, size, offsetsAt, exponent === 1 ? 0 : weightsAt, end - row, sums);
   }
   const plain = plainWeights === undefined ? sumsView[1] : weightedFeatures(new Float32Array(buffer, factors.pointer, to * factors.stride), factors.stride, offsets, from, to, plainWeights);
-  return { rows: to - from, bytesUp: 4 * (to - from), values: { sum: sumsView[0], plain } };
+  const bias = biasColumn(scope, 'bias');
+  return { rows: to - from, bytesUp: 4 * (to - from), values: { sum: sumsView[0], plain, ...(bias && biasSums(bias, biasColumn(scope, 'totals'), offsets, from, to)) } };
 };
+
+function biasSums(bias: Float32Array, totals: Float32Array | undefined, offsets: Int32Array, from: number, to: number): BiasSums {
+  let [biasSum, biasPlain, biasAlong] = [0, 0, 0];
+  for (let row = from; row < to; row++) {
+    const count = (offsets[row + 1] - offsets[row]) | 0;
+    if (count === 0) continue;
+    const square = bias[row] * bias[row];
+    biasSum += count * square;
+    biasPlain += square;
+    if (totals !== undefined) biasAlong += totals[row] * bias[row];
+  }
+  return { biasSum, biasPlain, biasAlong };
+}
 
 function weightedFeatures(factors: Float32Array, stride: number, offsets: Int32Array, from: number, to: number, [first, second, others]: readonly [number, number, number]): number {
   let sum = 0;

@@ -21,30 +21,6 @@ export interface NumberedKeys {
 /** `range`: the least and the greatest id where codes are near; `size`: distinct ids where they are coded. */
 export type KeysSummary = { readonly range: readonly [least: number, greatest: number] } | { readonly size: number };
 
-/** Codes of int32 ids are near, those of others coded. `codes`: the place for them. */
-export function numberKeys(column: KeyColumn, codes: Uint32Array): NumberedKeys {
-  return column.type === 'int32' ? nearIds(column.values, codes) : codedKeys(column, codes);
-}
-
-function nearIds(ids: Int32Array, codes: Uint32Array): NumberedKeys {
-  let [least, greatest] = [ids[0], ids[0]];
-  for (let i = 1; i < ids.length; i++) {
-    const id = ids[i];
-    if (id < least) least = id;
-    if (id > greatest) greatest = id;
-  }
-  const width = greatest - least + 1;
-  const counts = sharedArray(Int32Array, isCounted(width, ids.length) ? width : 0);
-  if (counts.length > 0) {
-    for (let i = 0; i < ids.length; i++) {
-      const code = ids[i] - least;
-      codes[i] = code;
-      counts[code]++;
-    }
-  } else for (let i = 0; i < ids.length; i++) codes[i] = ids[i] - least;
-  return { codes, keys: { layout: 'id-counts', rows: counts.length, columns: { counts } }, summary: { range: [least, greatest] } };
-}
-
 /** True where the keys of a chunk of near ids have counts. */
 export function isCounted(width: number, rows: number): boolean {
   return width <= 4 * rows + 1024;

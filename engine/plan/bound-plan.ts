@@ -34,6 +34,8 @@ export type Versions = Readonly<Record<string, number>>;
 export interface KeptVersions {
   readonly start: boolean;
   readonly best: boolean;
+  /** Each round stays whole while the next one runs, which is sent before the errors of the round are known. */
+  readonly ahead?: boolean;
 }
 
 export function keptOf(keep: KeptVersions, start: Versions, best: Versions): Versions[] {

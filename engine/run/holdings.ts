@@ -35,11 +35,14 @@ class HeldDevice<Held extends Device = Device> implements Device {
     this.hold(ref);
   }
 
+  /** What is sent behind a task may free its outputs before the task's end is told. */
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+    for (const name in task.outputs) this.hold(task.outputs[name]);
     try {
       return await this.#device.run(task, signal);
     } finally {
-      for (const name in task.outputs) this.hold(task.outputs[name]);
+      // The caller has not waited for the task.
+      if (this.#closed) for (const name in task.outputs) this.#device.release(task.outputs[name]);
     }
   }
 
@@ -77,7 +80,7 @@ class HeldDevice<Held extends Device = Device> implements Device {
   }
 
   protected hold(ref: PartitionRef): void {
-    // The caller did not wait for this task, so its output has no reader any more.
+    // Nothing reads it any more.
     if (this.#closed) this.#device.release(ref);
     else this.#live.set(partitionKey(ref), ref);
   }

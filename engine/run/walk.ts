@@ -153,7 +153,7 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   walk.add(start.steps);
   let [good, best] = [start.versions, start.versions];
   for (let number = 1; number <= 3; number++) {
-    const kept = keptOf(keep, good, best);
+    const kept = keptOf({ ...keep, start: keep.start || keep.ahead === true }, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
     walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions, { number }).steps).beside(bound.measureBytes);
     // The most is needed where the first round stays the best.

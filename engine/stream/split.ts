@@ -56,6 +56,8 @@ export interface ReadSplitOptions {
   readonly takesFaults: boolean;
   /** True for a consumer that is done with a batch when it pulls the next one: a batch may lie in memory that is then used again. */
   readonly borrowed?: boolean;
+  /** True for a thread that does nothing else meanwhile: calls of the file system may wait in it. Others go by way of Node's own threads, which the whole process shares. */
+  readonly waits?: boolean;
 }
 
 /**

@@ -9,7 +9,7 @@ export function strideOf(columns: number): number {
 }
 
 /** Layouts of operators/tasks/tasks.ts whose column `values` is one float32 buffer on a GPU. */
-export const vectorLayouts: readonly string[] = ['bias', 'column-bounds', 'column-order', 'row-shifts'];
+export const vectorLayouts: readonly string[] = ['bias', 'column-bounds', 'column-order', 'row-shifts', 'row-totals'];
 
 /** Layout of rows on their way from one GPU to another, as they lie in a matrix or its half mirror: see Device.fetch. */
 export const WIRE_ROWS = 'wire-rows';

@@ -18,6 +18,7 @@ import { shiftedNormKernel } from './implicit/shifted-norm.ts';
 import { objectiveSumsKernel } from './loss/objective-sums.ts';
 import { updateImplicitTensorKernel } from './implicit/update-implicit-tensor.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
+import { biasSumsKernel } from './loss/bias-sums.ts';
 import { squaredErrorKernel } from './loss/squared-error.ts';
 import { weightedNormKernel } from './loss/weighted-norm.ts';
 import { chooseNormalEquations, normalEquationsKernel } from './normal-equations/normal-equations.ts';
@@ -136,6 +137,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(spinKernel, [{}]),
   sample(squaredErrorKernel, [{ stride: 16, biased: true, half: false }, { stride: 112, biased: false, half: true }, { stride: 512, biased: true, half: true }]),
   sample(weightedNormKernel, [{}]),
+  sample(biasSumsKernel, [{}]),
   sample(predictKernel, [{ stride: 112 }]),
   sample(listedScoresKernel, [{}]),
   sample(countBeforeKernel, [{}]),

@@ -1,15 +1,11 @@
 import type { RowPart, RowParts } from '../../engine/row-parts.ts';
+import type { SideNorms } from '../training/loss.ts';
 import type { ModelRows } from '../training/model-rows.ts';
 import type { TrainedFactors } from './bind/als-data.ts';
-import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 
 /** Σ (λ n_u + d) β_u² */
-export function biasPenalty(ratings: SortedRatings, bias: Float32Array, lambda: number, damping: number): number {
-  let sum = 0;
-  for (const { from, rows, offsets } of rowParts(ratings)) {
-    for (let row = 0; row < rows; row++) sum += (lambda * (offsets[row + 1] - offsets[row]) + damping) * bias[from + row] ** 2;
-  }
-  return sum;
+export function biasPenalty({ biasSum, biasPlain }: SideNorms, lambda: number, damping: number): number {
+  return lambda * biasSum + damping * biasPlain;
 }
 
 /**

@@ -11,12 +11,12 @@ export interface RatingLevel {
   readonly mean: number;
   readonly deviation: number;
   /** The damped means of items: see SortedFacts. */
-  readonly columns?: Float32Array;
+  readonly columns: Float32Array;
 }
 
 /** The level of ratings in a unit. */
 export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: number): RatingLevel {
-  return { mean: mean / unit, deviation: deviation / unit, ...(columns && { columns: unit === 1 ? columns : columns.map((value) => value / unit) }) };
+  return { mean: mean / unit, deviation: deviation / unit, columns: unit === 1 ? columns : columns.map((value) => value / unit) };
 }
 
 /**
@@ -24,7 +24,7 @@ export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: num
  * that factors and sums stay within float32 and float16 for ratings of any size. 1 for usual ratings. Training in the unit u with λ / u
  * gives factors over √u and biases over u; both are powers of two, so nothing is rounded.
  */
-export function ratingUnit({ mean, deviation }: RatingLevel, biases: boolean): number {
+export function ratingUnit({ mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>, biases: boolean): number {
   return unitOfSize(biases ? deviation : Math.hypot(mean, deviation));
 }
 

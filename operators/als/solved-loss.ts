@@ -1,7 +1,8 @@
+import { sharedArray } from '../../engine/partition.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { DAMPING } from '../evaluation/rating-facts.ts';
 import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
-import type { TrainingErrors } from '../training/loss.ts';
+import type { SideNorms, TrainingErrors } from '../training/loss.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
 /**
@@ -22,26 +23,25 @@ export function solvedObjective(round: StepResults): number {
   return tasks === 0 ? NaN : sum;
 }
 
-/**
- * Σ (r - μ - γ_v)² over all ratings, the squares that the objective of the users belongs to: Σ (r - μ)² is known once, and the items' biases enter by the items' sums S_v = Σ (r - μ),
- *
- *     Σ (r - μ)² + Σ_v γ_v (n_v γ_v - 2 S_v)
- *
- * Without biases Σ r². `columns`: S_v / (n_v + 25). `mean`: μ, or 0 without biases.
- */
-export function squaresBeside(byItem: SortedRatings, { mean, deviation, columns }: RatingLevel, biases: Float32Array | undefined): number {
-  const apart = byItem.ratings * deviation ** 2;
-  if (biases === undefined) return apart + byItem.ratings * mean ** 2;
-  if (columns === undefined) return NaN;
-  let sum = apart;
+/** T_v = Σ (r - μ) of each item, from the damped means T_v / (n_v + 25), in shared memory. */
+export function itemTotals(byItem: SortedRatings, { columns }: Pick<RatingLevel, 'columns'>): Float32Array {
+  const totals = sharedArray(Float32Array, byItem.rows);
   for (const { from, rows, offsets } of rowParts(byItem)) {
-    for (let row = 0; row < rows; row++) {
-      const count = offsets[row + 1] - offsets[row];
-      const bias = biases[from + row];
-      sum += bias * (count * bias - 2 * columns[from + row] * (count + DAMPING.items));
-    }
+    for (let row = 0; row < rows; row++) totals[from + row] = columns[from + row] * (offsets[row + 1] - offsets[row] + DAMPING.items);
   }
-  return sum;
+  return totals;
+}
+
+/**
+ * Σ (r - μ - γ_v)² over all ratings, the squares that the objective of the users belongs to: Σ (r - μ)² is known once, and the items' biases enter by sums over the items,
+ *
+ *     Σ (r - μ)² + Σ n_v γ_v² - 2 Σ T_v γ_v
+ *
+ * Without biases Σ r². `mean`: μ, or 0 without biases. `items`: sums over the items' biases; undefined without biases.
+ */
+export function squaresBeside(ratings: number, { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>, items: Pick<SideNorms, 'biasSum' | 'biasAlong'> | undefined): number {
+  const apart = ratings * deviation ** 2;
+  return items === undefined ? apart + ratings * mean ** 2 : apart + items.biasSum - 2 * items.biasAlong;
 }
 
 /**

@@ -10,7 +10,7 @@ import type { StepResults } from '../../engine/run/run-steps.ts';
 import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
 import { inMemory, isInParts, leaveRatings, lengthOfRow } from '../ratings/spilled-ratings.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
-import { joined, joinedParts, partsOf } from '../training/joined-parts.ts';
+import { joined, partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { normsOfSides, type SideNorms, testErrors, type TrainingErrors, trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type Matrices, partsOfMatrix } from '../training/host-copy.ts';
@@ -32,7 +32,7 @@ import type { AlsParams } from './params.ts';
 import { placeRows, staysAt } from './place-ahead.ts';
 import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
-import { solvedErrors, solvedObjective, squaresBeside } from './solved-loss.ts';
+import { itemTotals, solvedErrors, solvedObjective, squaresBeside } from './solved-loss.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */
@@ -71,7 +71,7 @@ export interface TrainAlsOptions {
 export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, measuresEnds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
-  const level = params.implicitPrefs ? { mean: 0, deviation: 0 } : (known ?? (await sortedRatingFacts(ratings, ctx)));
+  const level = params.implicitPrefs ? { mean: 0, deviation: 0, columns: new Float32Array(0) } : (known ?? (await sortedRatingFacts(ratings, ctx)));
   const targets = params.implicitPrefs ? await positiveTargets(byUser, implicitWeights(params), ctx) : 0;
   const mean = params.biases ? level.mean : 0;
   const offset = params.regOffset * level.deviation;
@@ -83,7 +83,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   // Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on the host.
   const ranking = metric !== undefined && pairs !== undefined && params.implicitPrefs ? validationRanking(metric, pairs, ctx) : undefined;
   const rank = metric !== undefined && pairs !== undefined && ranking === undefined ? validationMetric(metric, pairs, ctx) : undefined;
-  const data: AlsData = { ...weighted, test: ranking?.positives ?? ratings.test };
+  const data: AlsData = { ...weighted, ...(params.biases && !params.implicitPrefs ? { totals: itemTotals(byItem, level) } : {}), test: ranking?.positives ?? ratings.test };
   const { factors, ...result } = await runLoop<TrainedFactors>(
     {
       called: 'iteration',
@@ -157,7 +157,7 @@ interface LossFacts {
 
 /** The functions of ALS that the training loop calls. */
 function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, targets, ranking, tells }: LossFacts, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
-  const { regParam, biases } = params;
+  const { regParam, biases, solver } = params;
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
   const side = (results: StepResults, of: 'users' | 'items'): RowPart[] => {
@@ -165,18 +165,16 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, ta
     return partsOf(results, `${name}/${of}`).map((values, part) => ({ values, ...(biases && { own: own[part] }) }));
   };
   const ofRanking = (measured: StepResults) => ranking && { testMetrics: ranking.values(placesOf(measured, name)) };
-  const ofNorms = (...norms: readonly SideNorms[]) => (regParam / unit) * norms.reduce((sum, { weighted }) => sum + weighted, 0) + offset * norms.reduce((sum, { plain }) => sum + plain, 0);
-  const ofBiases = (measured: StepResults, side: 'users' | 'items') => (biases ? biasPenalty(blocks[side], joinedParts(measured, `${name}/${side}-bias`), regParam, damping[side]) : 0);
+  const penaltyOf = (norms: SideNorms, side: 'users' | 'items') => (regParam / unit) * norms.weighted + offset * norms.plain + biasPenalty(norms, regParam, damping[side]);
   const errorsOfRound = (measured: StepResults, round: StepResults): TrainingErrors | undefined => {
     const objective = solvedObjective(round);
     if (params.implicitPrefs) {
       const told = implicitErrorsOfSolve(measured, objective, targets);
       return told && { ...told, ...ofRanking(measured) };
     }
-    const squares = squaresBeside(data.byItem, level, biases ? joinedParts(measured, `${name}/items-bias`) : undefined);
-    const norms = normsOfSides(measured);
-    const penalty = { users: ofNorms(norms.users) + ofBiases(measured, 'users'), items: ofNorms(norms.items) + ofBiases(measured, 'items') };
-    return solvedErrors(objective, squares, penalty, data.byUser.ratings, unit, testErrors(measured, unit));
+    const { users, items } = normsOfSides(measured);
+    const squares = squaresBeside(data.byItem.ratings, level, biases ? items : undefined);
+    return solvedErrors(objective, squares, { users: penaltyOf(users, 'users'), items: penaltyOf(items, 'items') }, data.byUser.ratings, unit, testErrors(measured, unit));
   };
   return {
     startLoss: undefined,
@@ -194,12 +192,12 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, ta
     },
     errors: (measured) => {
       if (params.implicitPrefs) return { ...implicitErrors(measured, name, params), ...ofRanking(measured) };
-      return trainingErrors(measured, ({ users, items }) => ofNorms(users, items) + ofBiases(measured, 'users') + ofBiases(measured, 'items'), unit);
+      return trainingErrors(measured, ({ users, items }) => penaltyOf(users, 'users') + penaltyOf(items, 'items'), unit);
     },
     // A loss of implicit data is below 0 where pairs are repeated: each of them asks for a whole weight, and the pair has one.
     diverged: (loss, first) => !Number.isFinite(loss) || loss > first + 9 * Math.abs(first),
     divergence: (number, loss, first) =>
-      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
+      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}${solver === 'cholesky' ? '' : ', or use solver cholesky'}` }),
     factors: (results, last) => {
       const factors = { users: side(results, 'users'), items: side(results, 'items') };
       // A later round may write the memory of parts again.

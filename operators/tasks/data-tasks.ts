@@ -58,13 +58,13 @@ export interface DataTasks {
   /**
    * Sorts the bands [from, to). Input: `bands`. Output, there already and filled by the scattering tasks: `block` with its
    * offsets. `order`: 'kept' where the columns of each row ascend already (a transposition reads rows in order); 'by-column' sorts
-   * them; 'by-value' also sorts the ratings of one row and column by value. `columns`: their number in all. Values, but for 'kept': `extra`
+   * them; 'by-value' also sorts the ratings of one row and column by value. Values, but for 'kept': `extra`
    * (ratings beyond the first of their pair), `row`, `column` of the first such pair (-1 when there is none).
    */
   'sort-bands': {
     inputs: { bands: PartitionRef };
     outputs: { block: PartitionRef };
-    params: Rows & Keyed & { readonly columns: number; readonly order: 'kept' | 'by-column' | 'by-value' };
+    params: Rows & Keyed & { readonly order: 'kept' | 'by-column' | 'by-value' };
     values: { extra: number; row: number; column: number };
   };
 

@@ -11,6 +11,7 @@
  *   factors        a matrix in the device's memory (`Device.allocate`): rows x f, stride padded to a multiple of
  *                  `DeviceInfo.strideStep`, padding columns 0. Fetched: `values` Float32[rows * f].
  *   bias           `values` Float32[rows].
+ *   row-totals     `values` Float32[rows]: Σ (r - μ) of each row.
  *   pairs          `rows` Uint32[k], `columns` Uint32[k]: positions of users and items.
  *   predictions    `values` Float32[k].
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
@@ -51,6 +52,9 @@ export type Numbered<Name extends string> = { readonly [name in `${Name}.${numbe
 
 /** The rows [from, to) of a block or of a matrix. */
 export type Rows = { readonly from: number; readonly to: number };
+
+/** Sums over the biases of rows: see `weighted-norm`. */
+export type BiasSums = { readonly biasSum: number; readonly biasPlain: number; readonly biasAlong: number };
 
 /** Regularization of the rows of a side; n: a row's ratings. */
 export type RowRegularization = {
@@ -143,9 +147,15 @@ export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, Im
 
   /**
    * `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over those of the rows [from, to) that have ratings, in float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν,
-   * default 1. `plainWeights`: `plain` is Σ w_k x_uk², with w of the first feature, of the second and of all others.
+   * default 1. `plainWeights`: `plain` is Σ w_k x_uk², with w of the first feature, of the second and of all others. With the input `bias` (β) also `biasSum` = Σ n_u β_u² and
+   * `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout row-totals) `biasAlong` = Σ T_u β_u.
    */
-  'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number; readonly exponent?: number; readonly plainWeights?: readonly [number, number, number] }; values: { sum: number; plain: number } };
+  'weighted-norm': {
+    inputs: { block: PartitionRef; factors: PartitionRef; bias?: PartitionRef; totals?: PartitionRef };
+    outputs: None;
+    params: Rows & { readonly rank: number; readonly exponent?: number; readonly plainWeights?: readonly [number, number, number] };
+    values: { sum: number; plain: number } & Partial<BiasSums>;
+  };
 
   /** x_uᵀθ_v for each pair. Inputs: `pairs`, and `rowFactors`, `columnFactors`: matrices, or on a CPU both as host memory (layout factor-rows, `values` Float32[rows x rank]). Output: `predictions`. */
   predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
@@ -225,7 +235,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   upload: { data: 'read' },
   update: { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', factors: 'write', bias: 'write' },
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
-  'weighted-norm': { block: 'read', factors: 'read' },
+  'weighted-norm': { block: 'read', factors: 'read', bias: 'read', totals: 'read' },
   gram: { factors: 'read', gram: 'write' },
   'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
   ...equationContracts,

@@ -2,7 +2,9 @@
 export interface TrainingIteration {
   /** From 1. */
   readonly iteration: number;
-  /** Time without evaluation. */
+  /**
+   * Time without evaluation, from the sending of its steps to their end. Of one that was sent while the device had the one before or its evaluation, from the end of those: no moment counts twice.
+   */
   readonly seconds: number;
   /** J, see TrainingErrors. */
   readonly loss: number;

@@ -1,5 +1,6 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
+import type { BiasSums } from '../tasks/tasks.ts';
 
 /** The names of the stages that measure a version. */
 export const measureStages = { train: 'train-error', test: 'test-error', users: 'penalty-users', items: 'penalty-items' } as const;
@@ -28,8 +29,8 @@ export interface TrainingErrors {
   readonly testMetrics?: Readonly<Record<string, number>>;
 }
 
-/** Σ n^ν ‖x‖² and Σ ‖x‖² of a side over the features as they are trained, in float64. */
-export interface SideNorms {
+/** Σ n^ν ‖x‖² and Σ ‖x‖² of a side over the features as they are trained, in float64; the sums over biases are 0 where those are features, or there are none. */
+export interface SideNorms extends BiasSums {
   readonly weighted: number;
   readonly plain: number;
 }
@@ -53,7 +54,7 @@ export function trainingErrors(measured: StepResults, penalty: (norms: Norms) =>
   };
 }
 
-/** Σ n^ν ‖x‖² and Σ ‖x‖² of both sides. */
+/** The sums over the rows of both sides. */
 export function normsOfSides(measured: StepResults): Norms {
   return { users: normsOf(measured, measureStages.users), items: normsOf(measured, measureStages.items) };
 }
@@ -76,5 +77,6 @@ function errorSums(measured: StepResults, stage: string): ErrorSums {
 
 function normsOf(measured: StepResults, stage: string): SideNorms {
   const values = valuesOfStage(measured, stage, 'weighted-norm');
-  return { weighted: values.reduce((sum, { sum: part }) => sum + part, 0), plain: values.reduce((sum, { plain }) => sum + plain, 0) };
+  const sumOf = (name: keyof (typeof values)[number]) => values.reduce((sum, { [name]: part = 0 }) => sum + part, 0);
+  return { weighted: sumOf('sum'), plain: sumOf('plain'), biasSum: sumOf('biasSum'), biasPlain: sumOf('biasPlain'), biasAlong: sumOf('biasAlong') };
 }

@@ -40,6 +40,15 @@ export class StoppingRule {
     }
   }
 
+  /** True where no iteration ends the run, and each is better than those before it. */
+  get isForeseen(): boolean {
+    return StoppingRule.isForeseen(this.#params);
+  }
+
+  static isForeseen({ earlyStop, targetRmse }: StoppingParams): boolean {
+    return earlyStop === undefined && targetRmse === undefined;
+  }
+
   /** Forgets all iterations but these, and gives the verdict on the last of them. */
   rewind(iterations: readonly TrainingIteration[]): Verdict {
     this.#least = Number.POSITIVE_INFINITY;

@@ -39,6 +39,20 @@ it('training that diverges reports the place', async () => {
   expect([iteration, side, id]).toEqual([als.iteration, als.side, als.id]);
 });
 
+it.each([['cg', true], ['cholesky', false]] as const)('the advice for a loss beyond all numbers by solver %s names another solver: %j', async (solver, another) => {
+  await using session = await Session.create({ workers: 1, device: 'cpu' });
+  const device = secondDevice();
+  const run: Device['run'] = async (task, signal) => {
+    const outcome = await device.run(task, signal);
+    return task.kernel === 'squared-error' ? { ...outcome, values: { ...outcome.values, squared: Number.POSITIVE_INFINITY } } : outcome;
+  };
+  (session.context().executor.devices as Device[]).push({ ...device, run });
+  const fit = new ALS({ rank: 4, solver }).fit(session.from(ratingBatches(randomRatings(3, 30, 30, 300))));
+  await expect(fit).rejects.toThrow(/^train: iteration \d+, side users: the loss is Infinity.* Raise regParam/);
+  if (another) await expect(fit).rejects.toThrow(/, or use solver cholesky/);
+  else await expect(fit).rejects.not.toThrow(/cholesky/);
+});
+
 it('a report has the parameters of its algorithm, and a session keeps its executor to itself', async () => {
   await using session = await Session.create({ workers: 1, device: 'cpu' });
   const ratings = session.from(ratingBatches(randomRatings(3, 20, 20, 200)));

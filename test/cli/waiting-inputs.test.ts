@@ -47,19 +47,14 @@ describe('one signal ends a run that waits for its input', () => {
   });
 
   it.each(['SIGINT', 'SIGTERM'] as const)('a pipe without a writer, one whose writer is silent, and open stdin: %s', async (signal) => {
-    const args = (input: string) => ['convert', input, path('out.parquet'), '--from', 'csv', '--json'];
+    const args = (input: string, index: number) => ['convert', input, path(`out-${index}.parquet`), '--from', 'csv', '--json'];
     const unwritten = pipe(`unwritten-${signal}`);
     const written = pipe(`written-${signal}.csv`);
+    const writer = spawn(process.execPath, ['-e', `const s = fs.createWriteStream(process.argv[1]); s.write('user,item,rating\\n1,2,3\\n'); setInterval(() => {}, 1000)`, written]);
     // The loader prints a line once the command has begun to load its input.
     const traced = { nodeArgs: ['--import', `data:text/javascript,setTimeout(()=>process.stderr.write('begun'),1500).unref()`] };
-    const begun = async (run: ReturnType<typeof start>) => {
-      await run.stderrMatches(/begun/);
-      return run;
-    };
-    const runs = [await begun(start(args(unwritten), traced))];
-    const writer = spawn(process.execPath, ['-e', `const s = fs.createWriteStream(process.argv[1]); s.write('user,item,rating\\n1,2,3\\n'); setInterval(() => {}, 1000)`, written]);
-    runs.push(await begun(start(args(written), traced)));
-    runs.push(await begun(start(args('-'), { ...traced, stdin: 'pipe' })));
+    const runs = [unwritten, written, '-'].map((input, index) => start(args(input, index), input === '-' ? { ...traced, stdin: 'pipe' } : traced));
+    await Promise.all(runs.map((run) => run.stderrMatches(/begun/)));
     for (const run of runs) {
       const { code, stdout } = await interrupted(run, signal);
       expect(objectOf(stdout)).toMatchObject({ command: 'convert', error: { exitCode: 130 } });

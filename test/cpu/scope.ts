@@ -1,6 +1,7 @@
 import type { MatrixView, TaskScope } from '../../cpu/handler.ts';
 import { SCRATCH_BYTES } from '../../cpu/handler.ts';
-import { compileKernels, type KernelBuild, loadKernels } from '../../cpu/kernels.ts';
+import { compileKernels, type KernelBuild } from '../../cpu/compile-kernels.ts';
+import { loadKernels } from '../../cpu/kernels.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { availableBuild, loadKernels } from '../../cpu/kernels.ts';
+import { availableBuild, compileKernels } from '../../cpu/compile-kernels.ts';
+import { loadKernels } from '../../cpu/kernels.ts';
 import { relaxedSimd, simd } from '../../cpu/generated/kernels-wasm.ts';
 import { solveCholesky } from '../../cpu/reference/cholesky.ts';
 import { conjugateGradient } from '../../cpu/reference/conjugate-gradient.ts';
@@ -157,6 +158,6 @@ describe('the two builds', () => {
 
   it('load with the faster one by default', () => {
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 65_536, shared: true });
-    expect(typeof loadKernels(memory).updateRows).toBe('function');
+    expect(typeof loadKernels(memory, compileKernels()).updateRows).toBe('function');
   });
 });

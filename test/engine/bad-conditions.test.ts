@@ -12,6 +12,7 @@ const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, comput
 const cases: Record<string, { readonly compute: RunProblem['compute']; readonly every?: number; readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd> }> = {
   'als on the CPU': { compute: [cpuInfo], make: (one) => recordAls(one, { rank: 2, maxIter: 2, biases: true }, { held: true }) },
   'als on a GPU': { compute: [gpuInfo(0)], make: (one) => recordAls(one, { rank: 2, maxIter: 2 }, { held: true }) },
+  'als on a GPU that is sent rounds ahead': { compute: [gpuInfo(0)], make: (one) => recordAls(one, { rank: 2, maxIter: 4 }, { held: true, copySeconds: 1000 }) },
   'als on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordAls(one, { rank: 2, maxIter: 3 }, { held: true }) },
   'als that exchanges vectors on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], every: 23, make: (one) => recordAls(one, { rank: 2, maxIter: 2, solver: 'cg', cgSteps: 2, partitionUsers: '2,2', partitionItems: '2,2', partitionSums: 'vectors' }, { held: true }) },
   'sgd on the CPU': { compute: [cpuInfo], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },

@@ -1,7 +1,7 @@
 /** The tasks that every kind of device has: each against its float64 twin, and with the layouts of operators/tasks/tasks.ts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
-import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
+import { biasSums, errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../cpu/reference/sgd.ts';
 import { solveNonnegative } from '../../cpu/reference/nonnegative.ts';
 import { normalEquations } from '../../cpu/reference/normal-equations.ts';
@@ -131,6 +131,21 @@ describe.each([
         const norms = (await run('weighted-norm', { from, to, rank, exponent }, { block, factors: x })).values;
         const expected = weightedNorm(rowValues, rank, arrays.offsets, from, to, exponent);
         for (const name of ['sum', 'plain'] as const) expect(Math.abs((norms[name] as number) - expected[name])).toBeLessThanOrEqual(1e-5 * expected[name]);
+      }
+    }
+  });
+
+  it.skipIf(skip)('sums biases beside norms, and along the totals of the rows', async () => {
+    const [x, bias, totals] = [matrix(lengths.length, 3, 1), vector('bias', lengths.length, 5), vector('row-totals', lengths.length, 6)];
+    const block = ratingBlock(lengths, COLUMNS, 3);
+    const { offsets } = block.columns as unknown as Block;
+    const [biasValues, totalValues] = [bias, totals].map(({ columns }) => columns.values as Float32Array);
+    for (const [from, to] of [[0, lengths.length], [3, 7], [8, 9], [0, 1], [0, 0]]) {
+      const twin = biasSums(biasValues, totalValues, offsets, from, to);
+      const norms = weightedNorm(x.columns.values as Float32Array, 3, offsets, from, to);
+      for (const along of [true, false]) {
+        const { values } = await run('weighted-norm', { from, to, rank: 3 }, { block, factors: x, bias, ...(along ? { totals } : {}) });
+        for (const [name, expected] of Object.entries({ ...norms, ...twin, ...(along ? {} : { biasAlong: 0 }) })) expect(Math.abs((values[name] as number) - expected)).toBeLessThanOrEqual(1e-5 * Math.abs(expected));
       }
     }
   });

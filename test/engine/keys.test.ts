@@ -5,6 +5,7 @@ import { type KeyColumn, keyCount, keyText, type KeyType, takeKeys } from '../..
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { KeyLookup, widen } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { codedKeys } from '../../engine/keys/number-keys.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import { mergeKeys } from '../../engine/keys/merge-keys.ts';
@@ -115,7 +116,7 @@ describe('long texts', () => {
     const numbered = (numbersText: boolean) => {
       const chunk = new RatingChunk({ rows: 500, bytes: 1 << 26 }, { users: 'utf8', items: 'utf8', timestamps: false }, numbersText);
       const first = chunk.append(rows, 0);
-      const number = () => chunk.numbered({ users: new Uint32Array(chunk.rows), items: new Uint32Array(chunk.rows) });
+      const number = () => chunk.numbered({ users: new Uint32Array(chunk.rows), items: new Uint32Array(chunk.rows) }, codedKeys);
       const before = number();
       chunk.rows = 0;
       chunk.append(rows, first);

@@ -41,7 +41,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/commands/data/generate.ts', to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/any-shape.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
   { from: 'cli/commands/tune.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
   { from: 'cli/sessions/run-training.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
-  { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/dataset-path.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts', 'connectors/output/temporaries.ts'], because: 'an output is opened and checked before the work, and written after it' },
+  { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/path-kinds.ts', 'connectors/files/patterns.ts', 'connectors/output/checked-sink.ts', 'connectors/output/temporaries.ts'], because: 'an output is opened and checked before the work, and written after it' },
   { from: 'cli/page/', to: ['operators/evaluation/error-bins.ts', 'connectors/output/byte-output.ts'], because: 'a page counts ratings by degree, and is written whole or not at all' },
   { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/evaluation/rating-warnings.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/rows/bad-rows.ts', 'operators/ratings/rows/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
   { from: 'cli/sessions/trials-file.ts', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'connectors/files/path-kinds.ts'], because: 'a search knows its files again by their sizes and times' },
@@ -55,7 +55,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/worker/', to: ['engine/threads/worker-file.ts', 'connectors/spill/spill-folder.ts'], because: 'stdin is read by a thread, which removes files before it kills the process' },
   {
     from: 'cli/doctor/',
-    to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/synthetic-source.ts', 'gpu/own-tasks.ts', 'cpu/kernels.ts', 'engine/run/device.ts', 'engine/phase.ts', 'operators/als/params.ts'],
+    to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/synthetic-source.ts', 'gpu/own-tasks.ts', 'cpu/compile-kernels.ts', 'engine/run/device.ts', 'engine/phase.ts', 'operators/als/params.ts'],
     because: 'the doctor looks at devices and kernels themselves',
   },
   { from: 'cli/commands/doctor.ts', to: ['gpu/probe/probe-webgpu.ts', 'gpu/probe/explain-probe.ts'], because: 'the doctor asks for a GPU without opening it' },

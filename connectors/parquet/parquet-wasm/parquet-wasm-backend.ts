@@ -22,8 +22,8 @@ export const parquetWasmBackend: ParquetBackend = {
   create: createWasmWriter,
 };
 
-async function openFile(file: string): Promise<FileReader> {
-  const handle = await openRandomAccess(file).catch((error: unknown) => {
+async function openFile(file: string, waits?: boolean): Promise<FileReader> {
+  const handle = await openRandomAccess(file, waits).catch((error: unknown) => {
     throw fileProblem(error, 'read', file);
   });
   const counter: FetchCounter = { fetches: 0, bytes: 0 };

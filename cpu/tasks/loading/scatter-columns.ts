@@ -1,5 +1,7 @@
 import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler } from '../../handler.ts';
+import { LoadingMemory } from './loading-memory.ts';
+import { countByBand, scatterByBand, type WriteNumbers } from './scatter-by-band.ts';
 import { bandsOf, keysOf } from './scatter-pairs.ts';
 
 /** See `count-columns` of KernelTasks. */
@@ -8,10 +10,11 @@ export const countColumns: TaskHandler<'count-columns'> = (scope) => {
   const { offsets, keys: columns } = keysOf(scope.partition('block'));
   const { placeOf } = bandsOf(scope);
   const counts = sharedArray(Int32Array, (starts.length - 1) * bands);
+  const memory = LoadingMemory.own();
   const [first, end] = [offsets[starts[0]], offsets[starts[starts.length - 1]]];
   for (let group = 0; group + 1 < starts.length && !scope.cancelled(); group++) {
-    const own = counts.subarray(group * bands, (group + 1) * bands);
-    for (let k = offsets[starts[group]]; k < offsets[starts[group + 1]]; k++) own[placeOf[columns[k]] >>> rowBits]++;
+    const codes = columns.subarray(offsets[starts[group]], offsets[starts[group + 1]]);
+    countByBand(memory, { codes, maps: [placeOf] }, rowBits, counts.subarray(group * bands, (group + 1) * bands));
   }
   return { rows: end - first, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
 };
@@ -20,18 +23,18 @@ export const countColumns: TaskHandler<'count-columns'> = (scope) => {
 export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
   const { offsets, keys: columns, bits } = keysOf(scope.partition('block'));
   const { placeOf } = bandsOf(scope);
-  const target = keysOf(scope.partition('transposed'));
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
-  const { from, to, columnBits, rowBits } = scope.params;
-  const rowMask = 2 ** rowBits - 1;
-  for (let row = from; row < to && !((row & 1023) === 0 && scope.cancelled()); row++) {
-    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
-      const column = placeOf[columns[k]];
-      const place = cursors[column >>> rowBits]++;
-      target.keys[place] = ((column & rowMask) << columnBits) | row;
-      target.bits[place] = bits[k];
-    }
-  }
-  return { rows: offsets[to] - offsets[from] };
+  const { from, to } = scope.params;
+  const [first, end] = [offsets[from], offsets[to]];
+  const memory = LoadingMemory.own();
+  /** The ratings' rows, piece by piece: a piece begins in the last row of the one before. */
+  const writer = (address: number): WriteNumbers => {
+    memory.words(address, to + 1 - from).set(new Uint32Array(offsets.buffer, offsets.byteOffset + 4 * from, to + 1 - from));
+    let row = from;
+    return (start, stop, at) => void (row = memory.kernels.numberRows(address + 4 * (row - from), row, first + start, first + stop, at));
+  };
+  const rows = { codes: columns.subarray(first, end), maps: [placeOf] };
+  scatterByBand(memory, { rows, columns: { words: to + 1 - from, writer }, bits: bits.subarray(first, end) }, scope.params, cursors, keysOf(scope.partition('transposed')));
+  return { rows: end - first };
 };

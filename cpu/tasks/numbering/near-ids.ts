@@ -1,42 +1,61 @@
 import { keyArrays, type KeyColumn } from '../../../engine/keys/key-column.ts';
 import { widen } from '../../../engine/keys/key-lookup.ts';
 import { sharedArray } from '../../../engine/partition.ts';
-import type { TaskHandler } from '../../handler.ts';
+import type { ScopeOf, TaskHandler } from '../../handler.ts';
+import { TABLE, WINDOW, zeroTable } from './near-keys.ts';
 
 /** See `count-ids` of ReadingTasks. */
 export const countIds: TaskHandler<'count-ids'> = (scope) => {
-  const { from, to, starts, side } = scope.params;
-  const counts = (scope.partition('counts').columns.counts as Int32Array).subarray(from, to).fill(0);
-  for (let chunk = 0; chunk < starts.length && !scope.cancelled(); chunk++) {
-    const shift = starts[chunk] - from;
-    if (scope.hasInput(`keys.${chunk}`)) {
-      const own = scope.partition(`keys.${chunk}`).columns.counts as Int32Array;
-      const end = Math.min(own.length, counts.length - shift);
-      for (let code = Math.max(0, -shift); code < end; code++) counts[code + shift] += own[code];
-    } else {
-      const codes = scope.partition(`codes.${chunk}`).columns[side] as Uint32Array;
-      for (let k = 0; k < codes.length; k++) {
-        const at = codes[k] + shift;
-        if (at >= 0 && at < counts.length) counts[at]++;
-      }
-    }
+  const { from, to } = scope.params;
+  const counts = scope.partition('counts').columns.counts as Int32Array;
+  for (let first = from; first < to && !scope.cancelled(); first += TABLE) {
+    const table = zeroTable(scope, Math.min(TABLE, to - first));
+    countAll(scope, first, table);
+    counts.set(table, first);
   }
   return { rows: to - from };
 };
 
+/** Counts the ids of all chunks in a table in scratch, whose first entry is the `first` of all. */
+function countAll(scope: ScopeOf<'count-ids'>, first: number, table: Int32Array): void {
+  const { starts, side } = scope.params;
+  const { kernels, scratch } = scope;
+  for (let chunk = 0; chunk < starts.length && !scope.cancelled(); chunk++) {
+    const shift = starts[chunk] - first;
+    const isCounted = scope.hasInput(`keys.${chunk}`);
+    const own = isCounted ? (scope.partition(`keys.${chunk}`).columns.counts as Int32Array) : (scope.partition(`codes.${chunk}`).columns[side] as Uint32Array);
+    const end = isCounted ? Math.min(own.length, table.length - shift) : own.length;
+    for (let at = isCounted ? Math.max(0, -shift) : 0; at < end; at += WINDOW) {
+      const n = Math.min(WINDOW, end - at);
+      new Uint32Array(scope.memory.buffer, scratch, n).set(own.subarray(at, at + n));
+      if (isCounted) kernels.addCounts(table.byteOffset + 4 * (at + shift), scratch, n);
+      else kernels.countCodes(scratch, n, shift, table.byteOffset, table.length);
+    }
+  }
+}
+
 /** See `rank-ids` of ReadingTasks. */
 export const rankIds: TaskHandler<'rank-ids'> = (scope) => {
   const { least, wide } = scope.params;
+  const { kernels, scratch } = scope;
   const all = scope.partition('counts').columns.counts as Int32Array;
+  const [window, ownMap, ownIds, ownCounts] = [0, 1, 2, 3].map((place) => new Int32Array(scope.memory.buffer, scratch + 4 * WINDOW * place, WINDOW));
+  const take = (from: number): number => {
+    const some = all.subarray(from, from + WINDOW);
+    window.set(some);
+    return some.length;
+  };
   let size = 0;
-  for (let i = 0; i < all.length; i++) if (all[i] > 0) size++;
+  for (let from = 0; from < all.length; from += WINDOW) size += kernels.countUsed(scratch, take(from));
   const map = sharedArray(Uint32Array, all.length);
   const [ids, counts] = [sharedArray(Int32Array, size), sharedArray(Int32Array, size)];
-  for (let i = 0, position = 0; i < all.length; i++) {
-    if (all[i] === 0) continue;
-    map[i] = position;
-    ids[position] = i + least;
-    counts[position++] = all[i];
+  for (let from = 0, position = 0; from < all.length; from += WINDOW) {
+    const n = take(from);
+    const next = kernels.rankCounts(scratch, n, position, least + from, ownMap.byteOffset, ownIds.byteOffset, ownCounts.byteOffset);
+    map.set(ownMap.subarray(0, n), from);
+    ids.set(ownIds.subarray(0, next - position), position);
+    counts.set(ownCounts.subarray(0, next - position), position);
+    position = next;
   }
   const narrow: KeyColumn = { type: 'int32', values: ids };
   return {

@@ -1,15 +1,16 @@
 import { keysFromArrays } from '../../../engine/keys/key-column.ts';
-import { codedKeys, numberKeys as numbered } from '../../../engine/keys/number-keys.ts';
+import { codedKeys } from '../../../engine/keys/number-keys.ts';
 import { pagedArray, type Partition } from '../../../engine/partition.ts';
 import type { TaskHandler } from '../../handler.ts';
+import { numberColumn } from './near-keys.ts';
 
 /** See `number-keys` of ReadingTasks. */
 export const numberKeys: TaskHandler<'number-keys'> = (scope) => {
   const { rows } = scope.params;
   const { columns } = scope.partition('ids');
   // Inputs are never written.
-  const users = numbered(keysFromArrays(columns, 'user'), pagedArray(Uint32Array, rows));
-  const items = numbered(keysFromArrays(columns, 'item'), pagedArray(Uint32Array, rows));
+  const users = numberColumn(scope, keysFromArrays(columns, 'user'), pagedArray(Uint32Array, rows));
+  const items = numberColumn(scope, keysFromArrays(columns, 'item'), pagedArray(Uint32Array, rows));
   return {
     rows,
     partitions: { codes: codedPairs(users.codes, items.codes), users: users.keys, items: items.keys },

@@ -1,12 +1,17 @@
-import { weightedNorm as weightedNormTwin } from '../../../cpu/reference/errors.ts';
+import { biasSums, weightedNorm as weightedNormTwin } from '../../../cpu/reference/errors.ts';
+import { CounterRandom } from '../../../engine/random.ts';
 import { weightedNorm } from '../../tasks/weighted-norm.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
 import { PRODUCT_LIMIT } from '../checking/limits.ts';
 import { relative, worse } from '../checking/numbers.ts';
 import { randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
+import { BIAS_ROWS } from './bias-sums.ts';
 import { LENGTHS } from './squared-error.check.ts';
 
-export const weightedNormChecks: readonly KernelCheck[] = CHECKED_RANKS.map(weightedNormCheck);
+/** Rows on either side of a workgroup's share of the biases. */
+const BIASED_ROWS = 2 * BIAS_ROWS + 1;
+
+export const weightedNormChecks: readonly KernelCheck[] = [...CHECKED_RANKS.map(weightedNormCheck), biasSumsCheck()];
 
 function weightedNormCheck(rank: number): KernelCheck {
   return {
@@ -23,6 +28,27 @@ function weightedNormCheck(rank: number): KernelCheck {
           const twin = weightedNormTwin(factors.values, factors.stride, block.offsets, from, to, exponent);
           for (const name of ['sum', 'plain'] as const) error = worse(error, relative(values?.[name] as number, twin[name]));
         }
+      }
+      return { error, limit: PRODUCT_LIMIT };
+    },
+  };
+}
+
+function biasSumsCheck(): KernelCheck {
+  return {
+    name: 'weighted-norm',
+    variant: 'biases',
+    run: async (gpu) => {
+      const block = randomBlock(Array.from({ length: BIASED_ROWS }, (_, row) => row % 5), 300, 1);
+      const factors = randomMatrix(BIASED_ROWS, 2, 4);
+      const random = new CounterRandom(5);
+      // Totals of one sign: what cancels has no relative error.
+      const [bias, totals] = [0, 1].map((side) => Float32Array.from({ length: BIASED_ROWS }, (_, k) => random.uniform(side * BIASED_ROWS + k)));
+      let error = 0;
+      for (const [from, to] of [[0, BIASED_ROWS], [0, BIAS_ROWS], [1, BIAS_ROWS + 1], [BIASED_ROWS - 1, BIASED_ROWS], [7, 7]]) {
+        const { values } = await runHandler(gpu, weightedNorm, { from, to, rank: 2 }, { matrices: { factors }, blocks: { block }, vectors: { bias, totals } });
+        const twin = { ...biasSums(bias, totals, block.offsets, from, to), ...weightedNormTwin(factors.values, factors.stride, block.offsets, from, to) };
+        for (const name of ['sum', 'plain', 'biasSum', 'biasPlain', 'biasAlong'] as const) error = worse(error, relative(values?.[name] as number, twin[name]));
       }
       return { error, limit: PRODUCT_LIMIT };
     },

@@ -12,6 +12,8 @@ export interface AlsData {
   readonly test?: RatingBlock;
   /** Of implicit data: the number added to the diagonal of each row, see rowShifts. */
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
+  /** With biases: see itemTotals. */
+  readonly totals?: Float32Array;
 }
 
 /** One side's factors in host memory. */

@@ -71,6 +71,8 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   for (const side of sides) {
     const shifts = data.shifts?.[side];
     if (shifts !== undefined) giveRows(implicitNames(side).shifts, side, 'row-shifts', 4, ({ from, to }) => ({ values: shifts.subarray(from, to) }));
+    const { totals } = data;
+    if (totals !== undefined && sets.has(`${side}-totals`)) giveRows(`${side}-totals`, side, 'row-totals', 4, ({ from, to }) => ({ values: totals.subarray(from, to) }));
     if (sets.has(`${side}-lengths`)) sets.giveBlocks(`${side}-lengths`, ratings[side].parts.map((part, partition) => lengthsOfBlock(part, { name: `${name}/${side}-lengths`, partition, version: 0 })));
     const vectors = vectorNames(side);
     for (const set of [side, `${side}-bias`, `${side}-equations`, vectors.gradients, vectors.direction, vectors.products]) sets.setParts(set, (j) => ({ rows: rowsOf(side, j) }));

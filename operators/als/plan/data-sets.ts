@@ -6,6 +6,7 @@ import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
 import { equationDataSets } from './equations.ts';
 import { hasGramOfParts, hasLengths, isInBlocks, sharesOfParts, type Side, type SideGrid, sides, sumsOf, verticalParts } from './grid.ts';
+import { hasTotals } from './half-iteration.ts';
 import { vectorDataSets } from './vectors.ts';
 import { allPlaces, type AlsProblem, blockPlaces, isHalfOnly, partPlaces, sideNames } from './problem.ts';
 
@@ -31,13 +32,14 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
     const own = parts(side, (count, at) => ({ rows: count, at: grid[side].factors === 'device' ? at : [HOST] }));
     const all: DataPart[] = [{ rows: rows[side], at: places }];
     const gathered = grid[side].fixed === 'whole' && names.whole !== names.factors;
-    const lengths: DataSet = { name: names.lengths, layout: 'rating-block', given: true, parts: own.map(({ rows: count, at: [home] }) => ({ rows: count, bytes: 4 * (count + 1), at: home === HOST ? [HOST] : [HOST, home] })) };
+    const given = (name: string, layout: string, numbers: (count: number) => number): DataSet => ({ name, layout, given: true, parts: own.map(({ rows: count, at: [home] }) => ({ rows: count, bytes: 4 * numbers(count), at: home === HOST ? [HOST] : [HOST, home] })) });
     return [
       { name: names.factors, layout: 'factors', columns: f, parts: own },
       ...(names.bias ? [{ name: names.bias, layout: 'bias', columns: 1, parts: own }] : []),
       ...(gathered ? [{ name: names.whole, layout: 'factors', columns: f, derived: true, ...(isHalfOnly(problem, side) ? { half: 'only' } satisfies Partial<DataSet> : {}), parts: all }] : []),
       ...(gathered && names.wholeBias ? [{ name: names.wholeBias, layout: 'bias', columns: 1, derived: true, parts: all }] : []),
-      ...(hasLengths(grid, side) && !params.implicitPrefs ? [lengths] : []),
+      ...(hasLengths(grid, side) && !params.implicitPrefs ? [given(names.lengths, 'rating-block', (count) => count + 1)] : []),
+      ...(side === 'items' && hasTotals(problem) ? [given(names.totals, 'row-totals', (count) => count)] : []),
       ...(isInBlocks(grid, side) ? (sumsOf(grid, side) === 'vectors' ? vectorDataSets : equationDataSets)(problem, side, own.map((part) => part.rows)) : []),
     ];
   });

@@ -57,6 +57,11 @@ export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): bool
   return !anchored && sumsOf(grid, 'users') !== 'vectors' && (!device.choosesKernels || choices?.users.tellsLoss === true);
 }
 
+/** True where that loss needs the sums of each item's ratings, which its bias is multiplied with. */
+export function hasTotals(problem: AlsProblem): boolean {
+  return problem.params.biases && !problem.params.implicitPrefs && tellsLoss(problem);
+}
+
 /** Asks the tasks that solve the users, who come last, for the loss of their rows. */
 export function measuredOf(problem: AlsProblem, side: Side): { readonly measured?: true } {
   return side === 'users' && tellsLoss(problem) ? { measured: true } : {};

@@ -7,7 +7,7 @@ import { implicitMeasure } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { ratingBytes } from './data-sets.ts';
 import { hasLengths, type Side, sides, verticalParts } from './grid.ts';
-import { fixStages, passOf } from './half-iteration.ts';
+import { fixStages, hasTotals, passOf } from './half-iteration.ts';
 import { type AlsProblem, fixedUse, overRatings, partPlaces, ratingPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The ratings go to their places, users are drawn, and items begin as zeros. */
@@ -16,7 +16,8 @@ export function startStages(problem: AlsProblem): Stage[] {
   const [users, items] = sides.map((side) => sideNames(side, problem));
   const absolute = params.nonnegative || params.start === 'level';
   const lengths = params.implicitPrefs ? [] : sides.flatMap((side) => (hasLengths(grid, side) ? [`${side}-lengths`] : []));
-  const given = ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : []), ...lengths];
+  const totals = hasTotals(problem) ? [items.totals] : [];
+  const given = ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : []), ...lengths, ...totals];
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   return [
     { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: given, to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
@@ -36,7 +37,7 @@ export function startStages(problem: AlsProblem): Stage[] {
 
 /** The errors on the training set and on a validation set, and the terms of the penalty. */
 export function measuring(problem: AlsProblem): Stage[] {
-  const { profile: { ratings: nz }, testRatings, params, places, device, rows } = problem;
+  const { profile: { ratings: nz }, testRatings, params, device, rows } = problem;
   const [users, items] = sides.map((side) => sideNames(side, problem));
   if (params.implicitPrefs) {
     const tasks = { users: tasksOfPart(problem, 'users'), items: tasksOfPart(problem, 'items') };
@@ -57,19 +58,22 @@ export function measuring(problem: AlsProblem): Stage[] {
     bytesRead: blockBytes(rows.users, ratings),
     flops: 2 * ratings * params.rank,
   });
-  const norm = (side: Side): Stage => ({
-    name: measureStages[side],
-    at: partPlaces(problem, side),
-    work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: hasLengths(problem.grid, side) ? sideNames(side, problem).lengths : sideNames(side, problem).ratings, factors: side }, params: { rank: params.rank, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] },
-    kernel: 'weighted-norm',
-    tasks: tasksOfPart(problem, side),
-  });
+  const norm = (side: Side): Stage => {
+    const { bias, factors, lengths, ratings, totals } = sideNames(side, problem);
+    const ofBiases: DataUses = bias ? { bias, ...(side === 'items' && hasTotals(problem) ? { totals } : {}) } : {};
+    return {
+      name: measureStages[side],
+      at: partPlaces(problem, side),
+      work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: hasLengths(problem.grid, side) ? lengths : ratings, factors, ...ofBiases }, params: { rank: params.rank, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] },
+      kernel: 'weighted-norm',
+      tasks: tasksOfPart(problem, side),
+    };
+  };
   return [
     { ...errors(measureStages.train, 'ratings-by-user', nz), ...passOf(problem) },
     norm('users'),
     norm('items'),
     ...(testRatings === undefined ? [] : [errors(measureStages.test, 'test-ratings', testRatings)]),
-    ...(users.bias && items.bias ? [{ name: 'fetch-biases', at: places, work: { kind: 'exchange', how: 'move', data: [users.bias, items.bias], to: 'host' } } satisfies Stage] : []),
   ];
 }
 

@@ -11,6 +11,7 @@ import { contracts } from '../../tasks/tasks.ts';
 import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
+import { aheadWhereItFits } from './ahead.ts';
 import { alsDataSets } from './data-sets.ts';
 import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
@@ -30,7 +31,7 @@ const WRITTEN_BYTES = 32 << 20;
 export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
   const problem = alsProblem(profile, params, devices, choices, options);
   const { compute, host, device, grid, rows, testRatings, profile: { ratings: nz } } = problem;
-  const plan: Omit<PhysicalPlan, 'memory'> = {
+  const plan = aheadWhereItFits({
     planVersion: PLAN_VERSION,
     algorithm: 'als',
     problem: describeProblem(problem),
@@ -49,7 +50,7 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
     keep: { start: false, best: params.earlyStop !== undefined },
     ...(params.implicitPrefs ? {} : rankingBytes(params, { ...rows, ratings: nz, testRatings }, device)),
     reasons: planReasons(problem),
-  };
+  }, problem);
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)))) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const inFiles = sides.every((side) => grid[side].ratings === 'spill');

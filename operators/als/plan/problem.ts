@@ -106,6 +106,7 @@ export function sideNames(side: Side, { grid, places, params }: Pick<AlsProblem,
     keys: `${side}-keys`,
     ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item',
     lengths: `${side}-lengths`,
+    totals: `${side}-totals`,
     partials: `${side}-partials`,
     equations: `${side}-equations`,
   };

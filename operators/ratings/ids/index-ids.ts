@@ -89,7 +89,7 @@ export class IndexIds implements Sink<IndexedRatings> {
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
     const keeper = new ChunkKeeper(this.#options, ctx);
     const numbering = new Numbering(keeper, ctx);
-    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, false, numbering.recycled.pop());
+    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, false, { recycled: numbering.recycled.pop() });
     let chunk = newChunk();
     let rows = 0;
     try {

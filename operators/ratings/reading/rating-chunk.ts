@@ -2,7 +2,7 @@ import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { CapacityError } from '../../../engine/errors.ts';
 import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../../../engine/keys/key-column.ts';
-import { keysOfTable, type NumberedKeys, numberKeys } from '../../../engine/keys/number-keys.ts';
+import { keysOfTable, type NumberedKeys } from '../../../engine/keys/number-keys.ts';
 import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { blockLimit } from '../../planner/sizes.ts';
@@ -93,6 +93,13 @@ export function requireFewer(rows: number, maximum: number): void {
   throw new CapacityError(`more than ${most} ratings do not lie in one block, which tune, cross-validation and updates of a model need`, { phase: 'load', advice: 'Train by ALS or SGD, which take ratings in parts, or use a part of the data' });
 }
 
+/** Memory for the codes and ratings of a chunk, all of the same length. */
+export interface ChunkPlace {
+  readonly users: Uint32Array;
+  readonly items: Uint32Array;
+  readonly values: Float32Array;
+}
+
 /**
  * Gathers the columns of many batches into one chunk in shared memory: ids as they came, ratings beside them. All are copied, so that
  * batches need not stay.
@@ -100,6 +107,7 @@ export function requireFewer(rows: number, maximum: number): void {
 export class RatingChunk {
   readonly limits: ChunkLimits;
   readonly types: RatingTypes;
+  readonly place: ChunkPlace | undefined;
   rows = 0;
   readonly #users: IdGatherer;
   readonly #items: IdGatherer;
@@ -109,11 +117,13 @@ export class RatingChunk {
   /**
    * `numbersText`: ids of text are numbered as they come, for `numbered`, so that each distinct one is there once.
    * `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is used again.
+   * `place`: of as many rows as the chunk may have at most. Ratings lie there, and ids of 32 bits until they are numbered.
    */
-  constructor(limits: ChunkLimits, types: RatingTypes, numbersText: boolean, recycled?: RatingChunk) {
-    [this.limits, this.types] = [limits, types];
-    const ids = (type: KeyType) => (type === 'utf8' && numbersText ? new TextNumberer(limits.rows) : gatherer(type, limits.rows));
-    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [ids(types.users), ids(types.items)];
+  constructor(limits: ChunkLimits, types: RatingTypes, numbersText: boolean, { recycled, place }: { readonly recycled?: RatingChunk; readonly place?: ChunkPlace } = {}) {
+    [this.limits, this.types, this.place] = [limits, types, place];
+    const ids = (type: KeyType, codes?: Uint32Array) => (type === 'utf8' && numbersText ? new TextNumberer(limits.rows, codes) : gatherer(type, limits.rows, codes));
+    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [ids(types.users, place?.users), ids(types.items, place?.items)];
+    if (place) this.#ratings = place.values;
     this.#timestamps = types.timestamps ? new Float64Array(0) : undefined;
   }
 
@@ -135,14 +145,14 @@ export class RatingChunk {
     return this.rows === this.limits.rows || this.#users.textBytes + this.#items.textBytes >= this.limits.bytes;
   }
 
-  /** The ids of the rows, valid until the chunk is filled again or recycled; int64 ids that all fit int32 come as int32. */
+  /** The ids of the rows, valid until the chunk is filled again or recycled. */
   ids(): { readonly users: KeyColumn; readonly items: KeyColumn } {
     return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
-  /** The ids as codes in `codes`, which have room for the rows. */
-  numbered(codes: { readonly users: Uint32Array; readonly items: Uint32Array }): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
-    return { users: numberedBy(this.#users, codes.users), items: numberedBy(this.#items, codes.items) };
+  /** The ids as codes in `codes`, of the length of the rows, at the beginning of the chunk's place where it has one; `number` numbers those that were not numbered as they came. */
+  numbered(codes: Pick<ChunkPlace, 'users' | 'items'>, number: NumberColumn): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
+    return { users: numberedBy(this.#users, codes.users, number), items: numberedBy(this.#items, codes.items, number) };
   }
 
   /** Ratings and timestamps of the rows, valid until the chunk is filled again. */
@@ -152,8 +162,11 @@ export class RatingChunk {
   }
 }
 
-function numberedBy(ids: IdGatherer, codes: Uint32Array): NumberedKeys {
-  return ids instanceof TextNumberer ? ids.numbered(codes) : numberKeys(ids.ids(codes.length), codes);
+/** Gives the ids of a chunk codes, in the place for them, where ids of 32 bits may lie themselves. */
+type NumberColumn = (column: KeyColumn, codes: Uint32Array) => NumberedKeys;
+
+function numberedBy(ids: IdGatherer, codes: Uint32Array, number: NumberColumn): NumberedKeys {
+  return ids instanceof TextNumberer ? ids.numbered(codes) : number(ids.ids(codes.length), codes);
 }
 
 /** Ids of one side. A chunk is filled from row 0 on, which begins it anew. */
@@ -163,56 +176,19 @@ interface IdGatherer {
   ids(rows: number): KeyColumn;
 }
 
-function gatherer(type: KeyType, capacity: number): IdGatherer {
+function gatherer(type: KeyType, capacity: number, codes?: Uint32Array): IdGatherer {
   if (type === 'utf8') return new TextGatherer(capacity);
-  if (type === 'int64') return new Int64Gatherer(capacity);
-  let all = new Int32Array(0);
+  const width = type === 'int64' ? 2 : 1;
+  let all = codes && type === 'int32' ? new Int32Array(codes.buffer, codes.byteOffset, codes.length) : new Int32Array(0);
   return {
     textBytes: 0,
     append: (keys, at) => {
-      const { values } = keys as KeyColumn & { type: 'int32' };
-      all = withRoom(all, at + values.length, capacity);
-      all.set(values, at);
+      const values = keys.type === 'int32' ? keys.values : (keys as KeyColumn & { type: 'int64' }).halves;
+      all = withRoom(all, width * at + values.length, width * capacity);
+      all.set(values, width * at);
     },
-    ids: (rows) => ({ type, values: all.subarray(0, rows) }),
+    ids: (rows) => (type === 'int64' ? { type, halves: all.subarray(0, 2 * rows) } : { type, values: all.subarray(0, rows) }),
   };
-}
-
-/** Keeps the halves of ids apart: most are numbers of 32 bits in a wide column, whose high halves only repeat the sign. */
-class Int64Gatherer implements IdGatherer {
-  readonly textBytes = 0;
-  readonly #capacity: number;
-  #low = new Int32Array(0);
-  #high = new Int32Array(0);
-  #wide = false;
-
-  constructor(capacity: number) {
-    this.#capacity = capacity;
-  }
-
-  append(keys: KeyColumn, at: number): void {
-    const { halves } = keys as KeyColumn & { type: 'int64' };
-    const [low, high] = [this.#low, this.#high].map((half) => withRoom(half, at + halves.length / 2, this.#capacity));
-    [this.#low, this.#high] = [low, high];
-    if (at === 0) this.#wide = false;
-    let difference = 0;
-    for (let i = 0; i < halves.length; i += 2, at++) {
-      low[at] = halves[i];
-      high[at] = halves[i + 1];
-      difference |= high[at] ^ (low[at] >> 31);
-    }
-    if (difference !== 0) this.#wide = true;
-  }
-
-  ids(rows: number): KeyColumn {
-    if (!this.#wide) return { type: 'int32', values: this.#low.subarray(0, rows) };
-    const halves = sharedArray(Int32Array, 2 * rows);
-    for (let row = 0; row < rows; row++) {
-      halves[2 * row] = this.#low[row];
-      halves[2 * row + 1] = this.#high[row];
-    }
-    return { type: 'int64', halves };
-  }
 }
 
 class TextGatherer implements IdGatherer {
@@ -249,11 +225,11 @@ class TextGatherer implements IdGatherer {
 /** Numbers ids of text as they come. A batch of a text that stands once for many rows leaves one copy. */
 class TextNumberer implements IdGatherer {
   readonly #capacity: number;
-  #codes = new Uint32Array(0);
+  #codes: Uint32Array;
   #table = new Utf8KeyTable();
 
-  constructor(capacity: number) {
-    this.#capacity = capacity;
+  constructor(capacity: number, codes: Uint32Array = new Uint32Array(0)) {
+    [this.#capacity, this.#codes] = [capacity, codes];
   }
 
   get textBytes(): number {
@@ -271,7 +247,7 @@ class TextNumberer implements IdGatherer {
   }
 
   numbered(codes: Uint32Array): NumberedKeys {
-    codes.set(this.#codes.subarray(0, codes.length));
+    if (codes.buffer !== this.#codes.buffer) codes.set(this.#codes.subarray(0, codes.length));
     return keysOfTable(this.#table, codes);
   }
 }

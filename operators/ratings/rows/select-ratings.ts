@@ -84,21 +84,21 @@ export class SelectRatings implements Operator {
     );
   }
 
-  /** The rows without the bad ones, which are counted only. */
-  select(input: BatchStream, counter: BadRowCounter): BatchStream {
+  /** The rows without the bad ones, which are counted only. `areFinite` tells whether all ratings of a batch are finite. */
+  select(input: BatchStream, counter: BadRowCounter, areFinite: AreFinite = noneAmongOthers): BatchStream {
     const schema = this.outputSchema(input.schema);
     const names = this.requiredColumns();
     for (const name of names) fieldOf(input.schema, name);
-    return batchStream(schema, this.#select(input, schema, names, counter));
+    return batchStream(schema, this.#select(input, schema, names, counter, areFinite));
   }
 
-  async *#select(input: BatchStream, schema: Schema, names: readonly string[], counter: BadRowCounter) {
+  async *#select(input: BatchStream, schema: Schema, names: readonly string[], counter: BadRowCounter, areFinite: AreFinite) {
     for await (const batch of input) {
       const raw = names.map((name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)]);
       for (const [i, data] of raw.entries()) if (i < 2) requireShortIds(batch, data, names[i]);
       const refused = new Map<number, string>();
       const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i], refused));
-      const bad = badRows(batch.numRows, raw, columns, refused);
+      const bad = badRows(batch.numRows, raw, columns, refused, areFinite);
       counter.add(batch, bad, (row) => refused.get(row) ?? placeOf(batch, row)?.fault ?? describeValues(names, raw, columns, row));
       const kept = bad.length === 0 ? columns : withoutRows(columns, bad, batch.numRows);
       const rows = batch.numRows - bad.length;
@@ -115,14 +115,24 @@ function toColumn(field: Field, data: Data, name: string, refused: Map<number, s
   return keysToVector(keysFromData(data, keyTypeOf(data.type, name), onRefused)).data[0];
 }
 
+type AreFinite = (values: Float32Array) => boolean;
+
+/** Numbers that are not finite. */
+const OTHERS = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+
+/** Searches by V8's own loops: compiling one over all numbers would take longer than running it. */
+function noneAmongOthers(values: Float32Array): boolean {
+  return !OTHERS.some((other) => values.includes(other));
+}
+
 /** Positions of bad rows, ascending. */
-function badRows(rows: number, raw: readonly Data[], columns: readonly Data[], refused: ReadonlyMap<number, string>): number[] {
+function badRows(rows: number, raw: readonly Data[], columns: readonly Data[], refused: ReadonlyMap<number, string>, areFinite: AreFinite): number[] {
   const nullable = raw.filter(hasNulls);
   const numbers = columns.filter((data) => data.values instanceof Float32Array).map((data) => data.values as Float32Array);
   const bad: number[] = [];
   for (const values of numbers) {
-    // x - x is 0 for finite numbers only.
-    for (let i = 0; i < rows; i++) if (values[i] - values[i] !== 0) bad.push(i);
+    if (areFinite(values)) continue;
+    for (let i = 0; i < rows; i++) if (!Number.isFinite(values[i])) bad.push(i);
   }
   if (nullable.length === 0 && refused.size === 0) return bad;
   const seen = new Set([...bad, ...refused.keys()]);

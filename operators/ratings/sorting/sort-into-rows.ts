@@ -100,7 +100,7 @@ export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsS
   // Behind all tasks of their kind: a task waits for the frees that stand before it. Each acts as soon as its group is scattered.
   groups.forEach((group, g) => sorting.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), part('cursors', g)]));
   const ranges = balancedRanges(firstRow.map((row) => offsets[row]), 4 * parallelism);
-  addSliced(sorting, STAGE, place, { kernel: 'sort-bands', inputs: { bands: bandsRef }, outputs: { block: ref }, params: { columns: shape.columns, columnBits, order: shape.order } }, ranges);
+  addSliced(sorting, STAGE, place, { kernel: 'sort-bands', inputs: { bands: bandsRef }, outputs: { block: ref }, params: { columnBits, order: shape.order } }, ranges);
   sorting.free(STAGE, place, [bandsRef]);
   const found = valuesOfStage(await runSteps(sorting.steps, ctx, { given }), STAGE, 'sort-bands');
   const { row, column } = found.find(({ extra }) => extra > 0) ?? { row: -1, column: -1 };

@@ -41,7 +41,8 @@ export function boundAls({ rows, columns, test, devices }: ProblemShape, given: 
   const params = checkAlsParams({ biases: false, ...given });
   const drawn = alsProblem(rows, columns, test ? rows : undefined);
   const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(drawn.byUser, columns, params), items: rowShifts(drawn.byItem, rows.length, params) } } : {};
-  const data = { ...drawn, ...shifts, byUser: homeOf(drawn.byUser, grid?.users), byItem: homeOf(drawn.byItem, grid?.items) };
+  const totals = params.biases && !params.implicitPrefs ? { totals: new Float32Array(columns) } : {};
+  const data = { ...drawn, ...shifts, ...totals, byUser: homeOf(drawn.byUser, grid?.users), byItem: homeOf(drawn.byItem, grid?.items) };
   const { ratings } = data.byUser;
   const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) }, undefined, { grid });
   const made = bindAls(plan, data, { biases: params.biases, mean: 0, offset: 0, unit: 1 });

@@ -58,14 +58,14 @@ export class Recording {
   }
 }
 
-/** Training by ALS on recording devices; `held`: within holdings, as the api does. */
-export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, { held = false } = {}) {
+/** Training by ALS on recording devices; `held`: within holdings, as the api does; `copySeconds`: with 0 the factors are copied to the host behind each round, which then ends before the next is sent. */
+export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, { held = false, copySeconds = 0 } = {}) {
   const recording = new Recording(problem);
   const params = checkAlsParams({ biases: false, ...given });
   const data = alsProblem(problem.rows, problem.columns, problem.test ? problem.rows : undefined);
   const profile = { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings, ...(data.test ? { testRatings: data.test.ratings } : {}) };
   const plan = (compute: readonly DeviceInfo[]) => planAls(profile, params, { compute, host: recording.host });
-  const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds: 0, level: { mean: 3, deviation: 1, columns: new Float32Array(problem.columns) } }, ctx);
+  const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds, level: { mean: 3, deviation: 1, columns: new Float32Array(problem.columns) } }, ctx);
   return { recording, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
 

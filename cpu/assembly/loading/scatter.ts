@@ -1,0 +1,57 @@
+/** Ratings to the bands of their rows: see operators/tasks/data-tasks.ts. A place is a row's band above its number in the band, which has `rowBits` bits. */
+
+/** Replaces each of `count` numbers by that of the table at its place. */
+export function lookUp(numbers: usize, count: u32, table: usize): void {
+  const end = numbers + (<usize>count << 2);
+  for (let at = numbers; at < end; at += 4) store<u32>(at, load<u32>(table + (<usize>load<u32>(at) << 2)));
+}
+
+/** The row of each rating from `from` to `to`, where `offsets` has the first rating of `row` and of the rows behind it. Gives the row of the last. */
+export function numberRows(offsets: usize, row: u32, from: u32, to: u32, out: usize): u32 {
+  let k = from;
+  while (true) {
+    offsets += 4;
+    const end = min(load<u32>(offsets), to);
+    for (; k < end; k++) {
+      store<u32>(out, row);
+      out += 4;
+    }
+    if (k >= to) break;
+    row++;
+  }
+  return row;
+}
+
+/** Adds ratings to the counts of their bands. */
+export function countBands(places: usize, count: u32, rowBits: u32, counts: usize): void {
+  const end = places + (<usize>count << 2);
+  for (let at = places; at < end; at += 4) {
+    const counter = counts + (<usize>(load<u32>(at) >> rowBits) << 2);
+    store<u32>(counter, load<u32>(counter) + 1);
+  }
+}
+
+/** Sums of the counts before each. */
+export function startsOf(counts: usize, count: u32): void {
+  let sum: u32 = 0;
+  const end = counts + (<usize>count << 2);
+  for (let at = counts; at < end; at += 4) {
+    const own = load<u32>(at);
+    store<u32>(at, sum);
+    sum += own;
+  }
+}
+
+/** Each rating to the next place of its band, which `cursors` count up: its key, made of the row's number in the band and the column, and its value. */
+export function scatter(places: usize, columns: usize, bits: usize, count: u32, rowBits: u32, columnBits: u32, cursors: usize, keys: usize, sortedBits: usize): void {
+  const mask: u32 = (1 << rowBits) - 1;
+  for (let k: usize = 0, end = <usize>count << 2; k < end; k += 4) {
+    const place = load<u32>(places + k);
+    const cursor = cursors + (<usize>(place >> rowBits) << 2);
+    const next = load<u32>(cursor);
+    store<u32>(cursor, next + 1);
+    const at = <usize>next << 2;
+    store<u32>(keys + at, ((place & mask) << columnBits) | load<u32>(columns + k));
+    store<u32>(sortedBits + at, load<u32>(bits + k));
+  }
+}

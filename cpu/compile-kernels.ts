@@ -1,0 +1,31 @@
+import { UsageError } from '../engine/errors.ts';
+import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
+
+export type KernelBuild = 'relaxed-simd' | 'simd';
+
+/** (module (func (param v128) (result v128) local.get 0 local.get 0 local.get 0 <op>)): 0xfd 0x85 0x02 is f32x4.relaxed_madd, 0xe4 0x01 f32x4.add. */
+const probes: Readonly<Record<KernelBuild, readonly number[]>> = {
+  'relaxed-simd': [10, 13, 1, 11, 0, 0x20, 0, 0x20, 0, 0x20, 0, 0xfd, 0x85, 0x02, 11],
+  simd: [10, 11, 1, 9, 0, 0x20, 0, 0x20, 0, 0xfd, 0xe4, 0x01, 11],
+};
+
+function supports(build: KernelBuild): boolean {
+  const header = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
+  const typeAndFunction = [1, 6, 1, 0x60, 1, 0x7b, 1, 0x7b, 3, 2, 1, 0];
+  return WebAssembly.validate(Uint8Array.from([...header, ...typeAndFunction, ...probes[build]]));
+}
+
+/** The faster build that this runtime can run. Throws UsageError where WebAssembly has no SIMD at all. */
+export function availableBuild(): KernelBuild {
+  if (supports('relaxed-simd')) return 'relaxed-simd';
+  if (supports('simd')) return 'simd';
+  throw new UsageError('this runtime has no WebAssembly SIMD, which the CPU kernels need', {
+    phase: 'cpu device',
+    advice: "Use Node 22.12 or newer on a processor with SSE4.1 or NEON, or a GPU with device: 'gpu'",
+  });
+}
+
+/** The kernels compiled, once for all threads. */
+export function compileKernels(build: KernelBuild = availableBuild()): WebAssembly.Module {
+  return new WebAssembly.Module(Buffer.from(build === 'relaxed-simd' ? relaxedSimd : simd, 'base64'));
+}

@@ -1,0 +1,60 @@
+import { loading } from '../../generated/loading-wasm.ts';
+
+/** The functions of cpu/assembly/loading, which describes them. Addresses are bytes in the memory. */
+interface LoadingKernels {
+  lookUp(numbers: number, count: number, table: number): void;
+  numberRows(offsets: number, row: number, from: number, to: number, out: number): number;
+  countBands(places: number, count: number, rowBits: number, counts: number): void;
+  startsOf(counts: number, count: number): void;
+  scatter(places: number, columns: number, bits: number, count: number, rowBits: number, columnBits: number, cursors: number, keys: number, sortedBits: number): void;
+  pairUp(keys: number, bits: number, count: number, pairs: number): void;
+  sortByDigit(pairs: number, count: number, sorted: number, shift: number, width: number, counters: number): void;
+  takeApart(pairs: number, count: number, columnBits: number, columns: number, bits: number): number;
+}
+
+const WASM_PAGE = 1 << 16;
+/** Numbers lie at multiples of so many bytes. */
+const ALIGNMENT = 64;
+/** Largest memory that a thread keeps: WebAssembly memory never shrinks. */
+const KEPT_BYTES = 32 << 20;
+
+let module: WebAssembly.Module | undefined;
+let kept: LoadingMemory | undefined;
+
+/**
+ * The kernels of loading and a memory of this thread alone, into which tasks copy ratings that they sort: it stays in the core's cache. V8 compiles the module
+ * once for all threads, where a loop in JavaScript would run in each thread's interpreter and be compiled there.
+ */
+export class LoadingMemory {
+  readonly kernels: LoadingKernels;
+  readonly #memory = new WebAssembly.Memory({ initial: 1 });
+
+  private constructor() {
+    module ??= new WebAssembly.Module(Buffer.from(loading, 'base64'));
+    this.kernels = new WebAssembly.Instance(module, { env: { memory: this.#memory } }).exports as unknown as LoadingKernels;
+  }
+
+  /** That of this thread. A task uses it alone, until it ends. */
+  static own(): LoadingMemory {
+    return (kept ??= new LoadingMemory());
+  }
+
+  /** Addresses of arrays of so many numbers, in place of those given before. Throws RangeError where there is no memory. */
+  layOut<const Lengths extends readonly number[]>(...lengths: Lengths): { readonly [K in keyof Lengths]: number } {
+    let end = ALIGNMENT;
+    const addresses = lengths.map((length) => {
+      const at = end;
+      end += Math.ceil((4 * length) / ALIGNMENT) * ALIGNMENT;
+      return at;
+    });
+    const missing = end - this.#memory.buffer.byteLength;
+    if (missing > 0) this.#memory.grow(Math.ceil(missing / WASM_PAGE));
+    if (end > KEPT_BYTES && kept === this) kept = undefined;
+    return addresses as unknown as { readonly [K in keyof Lengths]: number };
+  }
+
+  /** Numbers in the memory, until the next `layOut`. */
+  words(address: number, length: number): Uint32Array {
+    return new Uint32Array(this.#memory.buffer, address, length);
+  }
+}

@@ -1,0 +1,31 @@
+// Sums n_u b_u^2, b_u^2 and T_u b_u over the rows with ratings, one vector of partial sums for each workgroup; the host adds them up in double precision.
+struct Params {
+  from_row: u32,
+  to_row: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> offsets: array<i32>;
+@group(0) @binding(2) var<storage, read> bias: array<f32>;
+@group(0) @binding(3) var<storage, read> totals: array<f32>;
+@group(0) @binding(4) var<storage, read_write> sums: array<vec4f>;
+
+var<workgroup> partial: array<vec4f, THREADS>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  let first = params.from_row + number * ROWS;
+  if (first >= params.to_row) {
+    return;
+  }
+  var sum = vec4f();
+  for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
+    let count = offsets[row + 1] - offsets[row];
+    if (count > 0) {
+      let own = bias[row];
+      sum += own * vec4f(f32(count) * own, own, totals[row], 0.0);
+    }
+  }
+  {% render 'parts/sum-threads' %}
+}

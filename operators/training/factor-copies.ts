@@ -1,0 +1,104 @@
+import type { Versions } from '../../engine/plan/bound-plan.ts';
+import { hostMeter } from '../../engine/run/memory-meter.ts';
+import type { StepResults } from '../../engine/run/run-steps.ts';
+import type { Partition } from '../../engine/partition.ts';
+import type { HostCopy } from './host-copy.ts';
+import type { TrainingIteration } from './iteration.ts';
+import { handedBytes } from './planned-checkpoints.ts';
+import type { LoopOptions, Training } from './training.ts';
+
+/** A copy to the host costs at most this part of a run's time. */
+const COPY_SHARE = 0.05;
+
+/** Bytes of a copy a second, before one was made. */
+const COPY_RATE = 1.7e9;
+
+/** Least seconds between two copies: about the work that the loss of a device may cost. */
+const COPY_SECONDS = 2;
+
+/** The versions on devices after a round. */
+export interface Trained {
+  readonly number: number;
+  readonly versions: Versions;
+}
+
+/** The factors after a round: versions on devices, or a copy in host memory where a run goes on from an earlier one. */
+export type State<Factors> = Trained | { readonly number: number; readonly factors: Factors };
+
+/** The training of an attempt, and its way to bring versions to the host. */
+interface Source<Factors> {
+  readonly training: Training<Factors>;
+  toHost(state: Trained): Promise<StepResults>;
+}
+
+/** Copies of a run's factors in host memory: the last one is that from which the run goes on when a device is lost. */
+export class FactorCopies<Factors> {
+  last: HostCopy<Factors> | undefined;
+  readonly #options: Pick<LoopOptions<Factors>, 'copySeconds' | 'checkpoints'>;
+  readonly #alive: (readonly Partition[])[] = [];
+  #taken = performance.now();
+  #wait: number;
+
+  constructor(options: Pick<LoopOptions<Factors>, 'copySeconds' | 'checkpoints'>) {
+    this.#options = options;
+    this.#wait = options.copySeconds ?? COPY_SECONDS;
+    this.last = options.checkpoints?.resume();
+  }
+
+  /** Before the first copy of factors that may be lost. */
+  expect({ bound }: Training<Factors>): void {
+    if (isLosable(bound) && this.#options.copySeconds === undefined) this.#wait = Math.max(this.#wait, handedBytes(bound.phases.end, bound.datasets) / COPY_RATE / COPY_SHARE);
+  }
+
+  /** True when the loss of a device could cost much work; longer copies are made less often. */
+  isDue(): boolean {
+    return performance.now() - this.#taken >= 1000 * this.#wait;
+  }
+
+  /** Copies the factors to the host. */
+  async renew(source: Source<Factors>, good: State<Factors>, best: State<Factors>, iterations: readonly TrainingIteration[]): Promise<void> {
+    const start = performance.now();
+    this.last = await this.make(source, good, best, iterations);
+    this.#wait = Math.max(this.#options.copySeconds ?? COPY_SECONDS, (this.#taken - start) / 1000 / COPY_SHARE);
+  }
+
+  async make(source: Source<Factors>, good: State<Factors>, best: State<Factors>, iterations: readonly TrainingIteration[]): Promise<HostCopy<Factors>> {
+    const kept = best.number === good.number ? undefined : { iteration: best.number, factors: await this.factorsOf(source, best) };
+    const factors = await this.factorsOf(source, good);
+    this.#taken = performance.now();
+    return { iteration: good.number, factors, ...(kept && { best: kept }), iterations: [...iterations], ...(source.training.course && { course: source.training.course() }) };
+  }
+
+  /** The factors of a state; those that are in host memory are not fetched again. `last`: no round follows. */
+  async factorsOf(source: Source<Factors>, state: State<Factors>, last = false): Promise<Factors> {
+    const copied = [this.last, this.last?.best].find((copy) => copy?.iteration === state.number);
+    return copied?.factors ?? ('versions' in state ? this.taken(source.training, source.toHost(state), last) : state.factors);
+  }
+
+  /** Factors that are on their way to the host, which count there when others may come to lie beside them. */
+  async taken(training: Training<Factors>, fetched: Promise<StepResults>, last = false): Promise<Factors> {
+    const results = await fetched;
+    if (isLosable(training.bound) || (this.#options.checkpoints !== undefined && !last)) this.#count(results.handed);
+    return training.factors(results, last);
+  }
+
+  drop(): void {
+    this.#alive.splice(0).forEach(dropCopy);
+  }
+
+  /** Counts a copy of the factors: the last one, and the one before it, are alive. */
+  #count(partitions: readonly Partition[]): void {
+    if (this.#alive.length === 2) this.#alive.splice(0, 1).forEach(dropCopy);
+    for (const partition of partitions) hostMeter.hold(partition);
+    this.#alive.push(partitions);
+  }
+}
+
+/** True where devices have memory of their own, which may be lost. */
+export function isLosable({ devices }: Training<unknown>['bound']): boolean {
+  return devices.some(({ ownMemory }) => ownMemory);
+}
+
+function dropCopy(partitions: readonly Partition[]): void {
+  for (const partition of partitions) hostMeter.drop(partition);
+}
