@@ -1,4 +1,4 @@
-/** The contract of a GPU's device beyond the tasks that every device runs (test/engine/device-tasks.test.ts). */
+/** The contract of a GPU's device beyond the tasks that every device runs (test/engine/tasks/device-tasks.test.ts). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CancelledError, CapacityError, DeviceLostError, UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';

@@ -1,0 +1,40 @@
+/** Ratings of any finite size train with default parameters, by every algorithm and without a step that is taken back. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ALS, type ProgressEvent, Session, SGD } from '../../../index.ts';
+import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
+
+let session: Session;
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 2 });
+});
+afterAll(() => session.close());
+
+const rows = randomRatings(8, 60, 50, 1500);
+const sizes: Readonly<Record<string, (rating: number) => number>> = {
+  'of a thousandth': (rating) => 1e-3 * rating,
+  'of a billionth': (rating) => 1e-9 * rating,
+  'of millions': (rating) => 3e5 * rating,
+  'far from 0 beside their deviation': (rating) => 1e6 + rating,
+  'far below 0 beside their deviation': (rating) => -1e6 - rating,
+};
+
+describe.each(Object.entries(sizes))('ratings %s', (_, sized) => {
+  const ratings = rows.map((row: Triple) => ({ ...row, rating: sized(row.rating) }));
+  const mean = ratings.reduce((sum, { rating }) => sum + rating, 0) / ratings.length;
+  const deviation = Math.hypot(...ratings.map(({ rating }) => rating - mean)) / Math.sqrt(ratings.length);
+
+  it.each([
+    ['ALS', true],
+    ['ALS', false],
+    ['SGD', true],
+    ['SGD', false],
+  ])('train by %s, biases %s', async (algorithm, biases) => {
+    const events: ProgressEvent[] = [];
+    const trainer = algorithm === 'ALS' ? new ALS({ biases }) : new SGD({ biases });
+    const model = await trainer.fit(session.from(ratingBatches(ratings)), { onEvent: (event) => events.push(event) });
+    expect(events.filter(({ type }) => type === 'warning')).toEqual([]);
+    const { rmse } = await model.evaluate(session.from(ratingBatches(ratings)));
+    // Without biases and far from 0, the level is found to a part of itself; λ in the ratings' own unit binds small ones to 0.
+    expect(rmse).toBeLessThan(biases ? 1.1 * deviation : Math.max(1.02 * (Math.abs(mean) < 1 ? Math.hypot(mean, deviation) : deviation), 0.005 * Math.abs(mean)));
+  });
+});

@@ -1,0 +1,131 @@
+/** The command tune: its result, its files, an interruption, and flags that cannot act. */
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { expectFailure, fails, objectOf, ratings, runHere, start, temporaryFolder } from '../run-cli.ts';
+
+const folder = temporaryFolder();
+const path = (name: string) => join(folder, name);
+const cpu = ['--device', 'cpu', '--workers', '1'];
+
+interface Found {
+  readonly number: number;
+  readonly params: Readonly<Record<string, number>>;
+  readonly value: number | null;
+}
+
+describe('tune', () => {
+  it('gives the trials, the best and a model with its evidence, and a page', async () => {
+    const { code, stdout, stderr } = await runHere('tune', ratings, '--model-dir', path('model'), '--try', 'rank=2,4 reg-param=0.02,0.1', '--max-iter', '4', ...cpu, '--report', path('page.html'), '--json', '--quiet');
+    expect([code, stderr]).toEqual([0, '']);
+    const { best, trials, metric } = objectOf(stdout) as unknown as { readonly best: Found; readonly trials: readonly Found[]; readonly metric: string };
+    expect(metric).toBe('rmse');
+    expect(trials.map(({ params }) => [params.rank, params.regParam])).toEqual([[2, 0.02], [2, 0.1], [4, 0.02], [4, 0.1]]);
+    expect(best.value).toBe(Math.min(...trials.map(({ value }) => value as number)));
+    const metadata = JSON.parse(readFileSync(path('model/metadata/part-00000'), 'utf8')) as { readonly factorflow: { readonly params: object; readonly tuning: object } };
+    expect(metadata.factorflow).toMatchObject({ params: best.params, tuning: { best: best.number, metric: 'rmse' } });
+    expect(existsSync(path('model.trials.ndjson'))).toBe(false);
+    expect(readFileSync(path('page.html'), 'utf8')).toMatch(/rmse by trial[\s\S]*rmse by reg-param[\s\S]*Run it again/);
+  }, 60_000);
+
+  it('prints a table from the best to the worst', async () => {
+    const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('table'), '--try', 'rank=2 reg-param=0.001..1', '--trials', '5', '--search', 'random', '--max-iter', '3', ...cpu, '--quiet');
+    expect(code).toBe(0);
+    const found = [...stdout.matchAll(/^│ +\d+ │ +2 │ +([\d.e-]+) │ +([\d.]+) │/gm)].map(([, , value]) => Number(value));
+    expect(found).toHaveLength(5);
+    expect(found).toEqual(found.toSorted((a, b) => a - b));
+    expect(stdout).toContain('best: trial');
+  }, 60_000);
+
+  it('goes on after Ctrl-C with the same table', async () => {
+    const search = (model: string, ...more: readonly string[]) => ['tune', ratings, '--model-dir', path(model), '--try', 'rank=2,4,6,8 max-iter=20', ...cpu, ...more];
+    const { child, outcome, stderrMatches } = start(search('cut'));
+    await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
+    child.kill('SIGINT');
+    const cut = await outcome;
+    expect(cut.code).toBe(130);
+    expect(cut.stderr).toContain('--resume goes on');
+    const lines = readFileSync(path('cut.trials.ndjson'), 'utf8').trimEnd().split('\n');
+    expect(lines.length).toBeGreaterThan(1);
+    expect(existsSync(path('cut'))).toBe(false);
+    await fails(2, /has the trials of an earlier search/, ...search('cut'));
+    await fails(2, /trials of another search: seed/, ...search('cut', '--resume', '--seed', '1'));
+    // A line that a kill cut off is left out.
+    writeFileSync(path('cut.trials.ndjson'), `${lines.join('\n')}\n{"number":`);
+    const [resumed, whole] = [await runHere(...search('cut', '--resume', '--json', '--quiet')), await runHere(...search('whole', '--json', '--quiet'))];
+    expect([resumed.code, whole.code]).toEqual([0, 0]);
+    const values = (stdout: string) => (objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(({ params, value }) => [params, value]);
+    expect(values(resumed.stdout)).toEqual(values(whole.stdout));
+    expect(existsSync(path('cut.trials.ndjson'))).toBe(false);
+  }, 120_000);
+
+  it('tells where the trials are when the model cannot be saved, and goes on', async () => {
+    const search = (...more: readonly string[]) => ['tune', ratings, '--model-dir', path('taken'), '--try', 'rank=2,4,6,8 max-iter=20', ...cpu, ...more];
+    const { outcome, stderrMatches } = start(search());
+    await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
+    writeFileSync(path('taken'), 'a file of somebody else');
+    const failed = await outcome;
+    expect(failed.code).not.toBe(0);
+    expect(failed.stderr).toMatch(/the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume goes on/);
+    rmSync(path('taken'));
+    const resumed = await runHere(...search('--resume'));
+    expect(resumed.code).toBe(0);
+    expect(resumed.stderr).toContain('4 trials of');
+    expect(existsSync(path('taken.trials.ndjson'))).toBe(false);
+  }, 120_000);
+
+  it('replaces no file that has no trials, and no output by another', async () => {
+    const search = (...more: readonly string[]) => ['tune', ratings, '--model-dir', path('guard'), '--try', 'rank=2', '--max-iter', '1', ...more];
+    writeFileSync(path('notes.txt'), 'notes');
+    await fails(2, /is no file of trials, and is not replaced/, ...search('--trials-file', path('notes.txt'), '--force'));
+    expect(readFileSync(path('notes.txt'), 'utf8')).toBe('notes');
+    await fails(2, /--trials-file is an input too/, ...search('--trials-file', ratings, '--force'));
+    await fails(2, /--model-dir and --trials-file are the same place|--trials-file and --model-dir are the same place/, ...search('--trials-file', path('guard')));
+    await fails(2, /--trials-file and --report are the same place|--report and --trials-file are the same place/, ...search('--trials-file', path('x.html'), '--report', path('x.html')));
+    await fails(2, /is no regular file/, ...search('--trials-file', '/dev/null'));
+    expect(existsSync(path('guard'))).toBe(false);
+  });
+
+  it('goes on after two interruptions, and with no other columns or ratings', async () => {
+    const source = path('columns.csv');
+    writeFileSync(source, `user,item,rating\n${Array.from({ length: 400 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`);
+    const file = path('glued.ndjson');
+    const search = (model: string, ...more: readonly string[]) => ['tune', source, '--model-dir', path(model), '--try', 'rank=2,3,4', '--max-iter', '2', ...cpu, '--quiet', '--trials-file', file, ...more];
+    expect((await runHere(...search('glued-1'))).code).toBe(0);
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    writeFileSync(file, `${lines.slice(0, 3).join('\n')}\n{"number":3,"params`);
+    expect((await runHere(...search('glued-2', '--resume'))).code).toBe(0);
+    expect((await runHere(...search('glued-3', '--resume'))).code).toBe(0);
+    expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(4);
+    await fails(2, /trials of another search: params/, ...search('glued-4', '--resume', '--on-duplicates', 'sum').filter((word) => word !== '--quiet'));
+    writeFileSync(source, `user,item,rating\n${Array.from({ length: 500 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`);
+    await fails(2, /trials of another search: ratings/, ...search('glued-5', '--resume').filter((word) => word !== '--quiet'));
+  }, 60_000);
+
+  it.each([
+    ['--try', 'rnak=2', /ALS has no parameter rnak, which --try names/],
+    ['--try', 'rank', /no name with values/],
+    ['--try', 'rank=2 rank=3', /names rank twice/],
+    ['--try', 'rank=two', /no number/],
+    ['--try', 'rank=0,4', /rank must be/],
+    ['--try', 'solver=qr', /solver in --try is auto, cholesky or cg/],
+    ['--try', 'learning-rate=0.1', /ALS has no parameter learning-rate/],
+    ['--metric', 'ndgc@20', /ndgc/],
+  ])('refuses %s %s', async (flag, value, message) => {
+    expectFailure(await runHere('tune', ratings, '--model-dir', path('bad'), flag, value, '--quiet'), 2, message);
+  });
+
+  it('refuses flags that exclude each other', async () => {
+    await fails(2, /rank is both a flag and in --try/, 'tune', ratings, '--model-dir', path('bad'), '--try', 'rank=2', '--rank', '4');
+    await fails(2, /--validation and --validation-fraction exclude/, 'tune', ratings, '--model-dir', path('bad'), '--validation', ratings, '--validation-fraction', '0.2');
+    await fails(2, /exclude each other/, 'tune', ratings, '--model-dir', path('bad'), '--algorithm', 'als', '--try', 'algorithm=als,sgd');
+    await fails(2, /--trials acts only with/, 'tune', ratings, '--model-dir', path('bad'), '--try', 'rank=2,4', '--trials', '3');
+    expect(existsSync(path('bad'))).toBe(false);
+  });
+
+  it('tries the defaults first where nothing is named', async () => {
+    const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('usual'), '--trials', '2', '--max-iter', '2', ...cpu, '--json', '--quiet');
+    expect(code).toBe(0);
+    expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials[0].params).toEqual({ rank: 10, regParam: 0.02, regOffset: 10 });
+  }, 60_000);
+});

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { kernelSamples } from '../../../gpu/kernels/kernel-samples.ts';
+import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
+import { renderKernel } from '../../../gpu/kernels/render-kernel.ts';
+
+/** Storage buffers that WebGPU guarantees to a kernel on any adapter. */
+const STORAGE_BUFFERS = 8;
+
+describe('descriptors', () => {
+  it('there is one for every kernel', () => {
+    const kernels = Object.keys(kernelTexts).filter((path) => !path.includes('/'));
+    expect(kernelSamples.map(({ kernel }) => kernel.name).sort()).toEqual(kernels.sort());
+  });
+
+  const variants = kernelSamples.flatMap(({ kernel, variants }) => variants.map((params) => ({ kernel, params })));
+  for (const { kernel, params } of variants) {
+    it(`say what is in the text of ${kernel.name} ${JSON.stringify(params)}`, () => {
+      const text = parse(renderKernel(kernel, params));
+      expect(text.bindings).toEqual(kernel.bindings.map(({ name, access }, at) => ({ at: at + 1, name, access })));
+      expect(text.uniforms).toEqual(kernel.uniforms);
+      const { threads, bytes } = kernel.workgroup(params);
+      expect(text.threads).toBe(threads);
+      expect(text.workgroupBytes).toBeLessThanOrEqual(bytes);
+      if (!kernel.needs(params).some((need) => need === 'tensor' || need === 'int8')) expect(kernel.bindings.length).toBeLessThanOrEqual(STORAGE_BUFFERS);
+    });
+  }
+});
+
+/** The declarations of a WGSL text. */
+function parse(source: string) {
+  const text = source.replaceAll(/\/\/[^\n]*/g, '');
+  const constants = new Map(Array.from(text.matchAll(/\bconst (\w+)(?:: u32)? = ([^;]+);/g), ([, name, value]) => [name, value]));
+  const storage = Array.from(text.matchAll(/@group\(0\) @binding\((\d+)\) var<storage, (read|read_write)> (\w+):/g), ([, at, access, name]) => ({ at: Number(at), name, access }));
+  const uniform = /@group\(0\) @binding\(0\) var<uniform> params: (\w+);/.exec(text)?.[1];
+  const fields = new RegExp(`struct ${uniform} \\{([^}]*)\\}`).exec(text)?.[1] ?? '';
+  const size = /@compute @workgroup_size\(([^)]*)\)/.exec(text)?.[1] ?? '';
+  const shared = Array.from(text.matchAll(/var<workgroup> \w+: ([^;]+);/g), ([, type]) => bytesOf(type, constants));
+  return {
+    bindings: storage.sort((a, b) => a.at - b.at),
+    uniforms: Array.from(fields.matchAll(/(\w+): (\w+)/g), ([, name, type]) => ({ name, type })),
+    threads: valueOf(size, constants),
+    workgroupBytes: shared.reduce((a, b) => a + b, 0),
+  };
+}
+
+function bytesOf(type: string, constants: ReadonlyMap<string, string>): number {
+  const array = /^array<(.+), ([^,>]+)>$/.exec(type);
+  if (array) return bytesOf(array[1], constants) * valueOf(array[2], constants);
+  const vector = /^vec([234])/.exec(type);
+  return vector ? 4 * Number(vector[1] === '3' ? 4 : vector[1]) : 4;
+}
+
+/** Value of a sum of products of numbers and constants, which are themselves such sums. */
+function valueOf(expression: string, constants: ReadonlyMap<string, string>): number {
+  const factor = (text: string): number => {
+    const constant = constants.get(text.trim());
+    return constant === undefined ? Number(text.trim().replace(/u$/, '')) : valueOf(constant, constants);
+  };
+  return expression
+    .split('+')
+    .map((term) => term.split('*').map(factor).reduce((a, b) => a * b))
+    .reduce((a, b) => a + b);
+}

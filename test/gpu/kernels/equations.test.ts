@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dataParallelChecks, type DataParallelShape } from '../../../gpu/kernels/equations/data-parallel.check.ts';
+import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
+
+const shapes: readonly DataParallelShape[] = [
+  { rank: 10, solver: 'cg', kind: 'explicit', p: 3 },
+  { rank: 17, solver: 'cholesky', kind: 'explicit', p: 1 },
+  { rank: 20, solver: 'nonnegative', kind: 'explicit', p: 2 },
+  { rank: 33, solver: 'cg', kind: 'biases', p: 5 },
+  { rank: 9, solver: 'cholesky', kind: 'biases', p: 2 },
+  { rank: 20, solver: 'cholesky', kind: 'implicit', p: 3 },
+];
+
+describe.skipIf(noGpu)('half-iterations by way of equations on a GPU', () => {
+  let gpu: Gpu;
+  beforeAll(async () => {
+    gpu = await openTestGpu();
+  });
+  afterAll(() => gpu?.close());
+
+  for (const shape of shapes) {
+    it(`agree with their twin by every way to sum: ${JSON.stringify(shape)}`, async () => {
+      const checks = dataParallelChecks(gpu.info, 1000, [shape]);
+      expect(checks.length).toBeGreaterThan(1);
+      for (const { variant, run } of checks) {
+        const { error, limit } = await run(gpu);
+        expect(error, variant).toBeLessThanOrEqual(limit);
+      }
+    });
+  }
+});
