@@ -121,10 +121,6 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, V
   addMultiple(y: number, a: number, x: number, bytes: number): void;
   /** Σ of `count` numbers in float64. */
   sumOf(values: number, count: number): number;
-  /** Σ (x - mean)² of `count` numbers in float64. */
-  squaresApart(values: number, count: number, mean: number): number;
-  /** The least and the most of `count` > 0 numbers, to Float32[2] at `bounds`; 1 where all are whole. */
-  boundsOf(values: number, count: number, bounds: number): 0 | 1;
   /** Adds a part of a row too long for one call to the workspace's A and b, and when `biased` is 1 to its Σ θ. */
   accumulateRow(theta: number, size: number, indices: number, values: number, count: number, biased: 0 | 1, accumulate: 0 | 1, workspace: number): void;
   /** Solves the accumulated row; 0 when the solution is not finite. `weight`: c of its bias, or 0; `total`: t; `bias`: its place. */

@@ -9,7 +9,7 @@ export { accumulateRow, objectiveOf, solveAccumulated, updateRows } from './upda
 export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
 export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
-export { addMultiple, boundsOf, squaresApart, sumOf } from './vectors';
+export { addMultiple, sumOf } from './vectors';
 export { addErrors, addWeightedNorms } from './errors';
 export { addImplicitErrors, addShiftedNorms } from './implicit/errors';
 export { gramRows } from './implicit/gram';

@@ -3,5 +3,6 @@
  * have 4 bytes, nothing is kept between calls, and numbers that are places are not checked.
  */
 
+export { addSums, dampSums, sumApart, sumRows } from './row-sums';
 export { countBands, lookUp, numberRows, scatter, startsOf } from './scatter';
 export { pairUp, sortByDigit, takeApart } from './sort-band';

@@ -9,6 +9,10 @@ interface LoadingKernels {
   scatter(places: number, columns: number, bits: number, count: number, rowBits: number, columnBits: number, cursors: number, keys: number, sortedBits: number): void;
   pairUp(keys: number, bits: number, count: number, pairs: number): void;
   sortByDigit(pairs: number, count: number, sorted: number, shift: number, width: number, counters: number): void;
+  sumRows(values: number, offsets: number, rows: number, first: number, end: number, sums: number, totals: number): void;
+  addSums(sums: number, rows: number, others: number): number;
+  sumApart(values: number, means: number, offsets: number, rows: number, first: number, end: number, mean: number, sums: number): void;
+  dampSums(sums: number, offsets: number, rows: number, damping: number, means: number): void;
   takeApart(pairs: number, count: number, columnBits: number, columns: number, bits: number): number;
 }
 
@@ -56,5 +60,13 @@ export class LoadingMemory {
   /** Numbers in the memory, until the next `layOut`. */
   words(address: number, length: number): Uint32Array {
     return new Uint32Array(this.#memory.buffer, address, length);
+  }
+
+  floats(address: number, length: number): Float32Array {
+    return new Float32Array(this.#memory.buffer, address, length);
+  }
+
+  doubles(address: number, length: number): Float64Array {
+    return new Float64Array(this.#memory.buffer, address, length);
   }
 }

@@ -1,67 +1,89 @@
 import { addValues } from '../../../engine/add-values.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
+import { LoadingMemory } from './loading-memory.ts';
+import { type Coded, tableWords, writerOf } from './scatter-by-band.ts';
 
+/** Totals of the kernel `sumRows`, with room for bounds. */
+const TOTALS = 7;
 /** Rows between two looks at the cancel flag. */
 const CHUNK_ROWS = 8_192;
 
-/** Ratings in scratch at a time. */
-const PIECE = 1 << 20;
+/** Ratings that are copied at a time, for the loops that read them. */
+const COPIED = 1 << 15;
+/** Ratings of a row that are summed in one go: a longer one is summed in parts. */
+const PART = 1 << 20;
 
-/**
- * See `sum-ratings` of KernelTasks. By kernels, which are compiled once for all threads: each thread would take longer to compile a loop of its own than to run it. Squares of pieces of
- * rows are put together as in Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing sample variances.
- */
+/** See `sum-ratings` of KernelTasks. */
 export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
   const { from, to } = scope.params;
-  const { kernels, scratch: at } = scope;
   const { offsets, values } = blockOf(scope);
   const rowSums = scope.partition('rowSums').columns.sums as Float64Array;
-  const piece = new Float32Array(scope.memory.buffer, at, PIECE);
-  const boundsAt = at + 4 * PIECE;
-  const bounds = new Float32Array(scope.memory.buffer, boundsAt, 2);
-  let [sum, least, most, whole] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true];
-  let [count, mean, squares] = [0, 0, 0];
-  let copied = { from: 0, to: 0 };
-  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
-    let ofRow = 0;
-    for (let first = offsets[row]; first < offsets[row + 1]; first += PIECE) {
-      const length = Math.min(PIECE, offsets[row + 1] - first);
-      if (first < copied.from || first + length > copied.to) {
-        copied = { from: first, to: Math.min(first + PIECE, offsets[to]) };
-        piece.set(values.subarray(copied.from, copied.to));
-      }
-      const address = at + 4 * (first - copied.from);
-      const own = kernels.sumOf(address, length);
-      whole = kernels.boundsOf(address, length, boundsAt) === 1 && whole;
-      least = Math.min(least, bounds[0]);
-      most = Math.max(most, bounds[1]);
-      const between = own / length - mean;
-      squares += kernels.squaresApart(address, length, own / length) + (between * between * count * length) / (count + length);
-      count += length;
-      mean += (between * length) / count;
-      ofRow += own;
-    }
-    sum += ofRow;
-    rowSums[row] += ofRow;
+  const [memory, rows] = [LoadingMemory.own(), to - from];
+  const layOut = (ratings: number) => memory.layOut(rows + 1, 2 * rows, 2 * rows, 2 * TOTALS, ratings);
+  const [offsetsAt, sumsAt, othersAt, totalsAt] = layOut(0);
+  memory.words(offsetsAt, rows + 1).set(bitsOf(offsets.subarray(from, to + 1)));
+  memory.doubles(sumsAt, rows).fill(0);
+  memory.doubles(othersAt, rows).set(rowSums.subarray(from, to));
+  memory.doubles(totalsAt, TOTALS).set([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0, 0, 0, 0]);
+  for (const { row, end, first, last } of piecesOf(offsets, from, to, PART)) {
+    if (scope.cancelled()) break;
+    const valuesAt = layOut(last - first)[4];
+    memory.floats(valuesAt, last - first).set(values.subarray(first, last));
+    memory.kernels.sumRows(valuesAt, offsetsAt + 4 * (row - from), end - row, first, last, sumsAt + 8 * (row - from), totalsAt);
   }
-  return { rows: offsets[to] - offsets[from], values: { sum, least, most, whole, count, mean, squares } };
+  const sum = memory.kernels.addSums(sumsAt, rows, othersAt);
+  rowSums.set(memory.doubles(othersAt, rows), from);
+  const [least, most, broken, count, mean, squares] = memory.doubles(totalsAt, TOTALS);
+  return { rows: offsets[to] - offsets[from], values: { sum, least, most, whole: broken === 0, count, mean, squares } };
 };
 
 /** See `damped-means` of KernelTasks. */
 export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
   const { from, to, mean, damping } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
-  const columns = scope.partition('columnMeans').columns.values as Float32Array;
-  const rows = scope.partition('rowMeans').columns.values as Float32Array;
-  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
-    const [first, end] = [offsets[row], offsets[row + 1]];
-    let left = 0;
-    for (let k = first; k < end; k++) left += values[k] - mean - columns[indices[k]];
-    rows[row] = left / (end - first + damping);
+  const [memory, rows, start] = [LoadingMemory.own(), to - from, offsets[from]];
+  const ofColumns: Coded = { codes: indices.subarray(start, offsets[to]), maps: [bitsOf(scope.partition('columnMeans').columns.values as Float32Array)] };
+  const [offsetsAt, sumsAt, valuesAt, meansAt, tableAt] = memory.layOut(rows + 1, 2 * rows, Math.max(rows, COPIED), COPIED, tableWords(ofColumns));
+  const writeMeans = writerOf(memory, ofColumns, tableAt);
+  memory.words(offsetsAt, rows + 1).set(bitsOf(offsets.subarray(from, to + 1)));
+  memory.doubles(sumsAt, rows).fill(0);
+  for (const { row, end, first, last } of piecesOf(offsets, from, to, COPIED)) {
+    if (scope.cancelled()) break;
+    memory.floats(valuesAt, last - first).set(values.subarray(first, last));
+    writeMeans(first - start, last - start, meansAt);
+    memory.kernels.sumApart(valuesAt, meansAt, offsetsAt + 4 * (row - from), end - row, first, last, mean, sumsAt + 8 * (row - from));
   }
+  memory.kernels.dampSums(sumsAt, offsetsAt, rows, damping, valuesAt);
+  (scope.partition('rowMeans').columns.values as Float32Array).set(memory.floats(valuesAt, rows), from);
   return { rows: offsets[to] - offsets[from] };
 };
+
+/** Ratings [first, last), of the rows [row, end): rows with at most COPIED ratings together, or up to `part` of a longer row. */
+interface Piece {
+  readonly row: number;
+  readonly end: number;
+  readonly first: number;
+  readonly last: number;
+}
+
+function* piecesOf(offsets: Int32Array, from: number, to: number, part: number): Generator<Piece> {
+  for (let row = from; row < to; ) {
+    let [end, beyond] = [row, to + 1];
+    while (end + 1 < beyond) {
+      const middle = (end + beyond) >>> 1;
+      if (offsets[middle] - offsets[row] <= COPIED) end = middle;
+      else beyond = middle;
+    }
+    if (end > row) yield { row, end, first: offsets[row], last: offsets[end] };
+    else for (let first = offsets[row]; first < offsets[row + 1]; first += part) yield { row, end: row + 1, first, last: Math.min(first + part, offsets[row + 1]) };
+    row = Math.max(end, row + 1);
+  }
+}
+
+function bitsOf({ buffer, byteOffset, length }: Int32Array | Float32Array): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, length);
+}
 
 /** See `sum-columns` of KernelTasks. */
 export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
