@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Kill, killedRuns, spillingRun } from '../test/support/killed-runs.ts';
+import { type Kill, killedRuns, spillingRun } from '../test/support/damage/killed-runs.ts';
 import { describeMachine } from './machine.ts';
 
 const kills = Number(process.argv[2] ?? 50);

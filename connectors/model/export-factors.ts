@@ -2,7 +2,7 @@ import { Field, FixedSizeList, Float16, Float32, makeData, RecordBatch, Schema, 
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
-import { toHalf } from '../../engine/half.ts';
+import { toHalf } from '../../engine/numbers/half.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { npyBytes } from '../numpy/npy.ts';
 import { atomicOutput } from '../output/atomic-output.ts';

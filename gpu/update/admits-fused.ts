@@ -21,12 +21,12 @@ export interface SolvingForm {
 }
 
 /**
- * The form by rule: on tensor cores where A does not fit registers, and without biases from seven tiles in 8 bits, from nine in float16. A multiprocessor of an H200 holds as many workgroups as 48 KiB of
+ * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and without biases with eight, and with nine in float16. A multiprocessor of an H200 holds as many workgroups as 48 KiB of
  * their memory and its registers allow: room is what leaves the workgroups that the registers allow. Measured there with Netflix's shape (docs/measured/performance.md, A on tensor cores).
  */
 export function solvingForm(info: GpuInfo, { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>, precision: 'f16' | 'int8'): SolvingForm {
   const tiles = tilesOf(rank);
-  const halfA = !implicit && (precision === 'f16' ? rank > FULL_REGISTERS || (tiles === 9 && !biases) : rank > INT8_FULL_REGISTERS || (tiles >= 7 && !biases));
+  const halfA = !implicit && (precision === 'f16' ? rank > FULL_REGISTERS || (tiles === 9 && !biases) : rank > INT8_FULL_REGISTERS || tiles === 7 || (tiles === 8 && !biases));
   const room = !halfA ? undefined : precision === 'f16' ? (tiles >= 11 ? 21 : tiles === 9 ? 13 : undefined) : tiles >= 9 ? 26 : tiles === 8 ? 8 : tiles === 7 ? 6 : undefined;
   const admitted = room !== undefined && (precision === 'int8' ? admits(info, updateInt8Kernel, { rank, biases, halfA, room }) : admits(info, updateTensorKernel, { rank, bin: LEAST_BIN, biases, halfA, room }));
   return admitted ? { halfA, room } : { halfA };

@@ -35,7 +35,7 @@ export interface CommonParams {
   readonly biasDamping: OneOrTwo;
   /**
    * Factors as a GPU gathers them: float32, float16, 8 bits with a scale for each factor (ALS on explicit ratings with tensor cores that multiply whole numbers), or what
-   * is best for the problem (`auto`). Factors themselves and sums are float32. A CPU computes in float32 and refuses the others.
+   * is best for the problem (`auto`: 8 bits where they serve, see docs/gpu.md). Factors themselves and sums are float32. A CPU computes in float32 and refuses the others.
    */
   readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
   /** Ends after so many iterations without a better value of `earlyStopMetric` on the validation set, and keeps the best. */

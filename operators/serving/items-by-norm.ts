@@ -1,4 +1,4 @@
-import { fallingOrder } from '../../engine/falling-order.ts';
+import { fallingOrder } from '../../engine/numbers/falling-order.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from './factor-model.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { fuzzCase, fuzzKinds, fuzzTarget } from '../../test/support/fuzz-targets.ts';
-import type { FuzzKind } from '../../test/support/fuzz-targets.ts';
+import { fuzzCase, fuzzKinds, fuzzTarget } from '../../test/support/damage/fuzz-targets.ts';
+import type { FuzzKind } from '../../test/support/damage/fuzz-targets.ts';
 import type { MakeAttack } from './attack.ts';
 
 const PATIENCE_MILLISECONDS = 60_000;

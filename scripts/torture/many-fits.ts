@@ -4,7 +4,7 @@
  */
 import { Int32, Int64, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { ALS, Session } from '../../index.ts';
-import { randomOf } from '../../test/support/mutations.ts';
+import { randomOf } from '../../test/support/damage/mutations.ts';
 
 const RATINGS = 4000;
 

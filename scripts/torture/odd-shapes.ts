@@ -4,7 +4,7 @@
  */
 import { Float32, Int32, Int64, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { ALS, type AlsOptions, FactorFlowError, type Model, Session } from '../../index.ts';
-import { randomOf } from '../../test/support/mutations.ts';
+import { randomOf } from '../../test/support/damage/mutations.ts';
 
 interface Shape {
   readonly users: readonly number[];

@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { randomOf } from '../../test/support/mutations.ts';
+import { randomOf } from '../../test/support/damage/mutations.ts';
 import { aborts } from './aborts.ts';
 import type { Attack, MakeAttack } from './attack.ts';
 import { shapesOnCpu, shapesOnGpu, smallFits } from './children.ts';

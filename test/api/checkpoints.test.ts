@@ -9,7 +9,7 @@ import type { Task } from '../../engine/task.ts';
 import { ALS, type AlsOptions, CancelledError, DataError, type FitOptions, LostTrainingError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../index.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { ratingBatches, type Triple } from '../support/ratings.ts';
-import { secondDevice } from '../support/second-device.ts';
+import { secondDevice } from '../support/devices/second-device.ts';
 
 const above = mkdtempSync(join(tmpdir(), 'factorflow-resume-'));
 const planted = plantedRatings(7, 150, 90, 5000);

@@ -5,7 +5,7 @@ import { deserializeError, serializeError } from '../../engine/errors.ts';
 import { ALS, CancelledError, CapacityError, DataError, DeviceLostError, DivergedError, Session, SGD, type TrainingReport, UsageError } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import type { Device } from '../../engine/run/device.ts';
-import { secondDevice } from '../support/second-device.ts';
+import { secondDevice } from '../support/devices/second-device.ts';
 
 it.each([
   [new UsageError('x'), 'USAGE', 2],

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { fuzzCase, fuzzKinds, fuzzTarget } from '../support/fuzz-targets.ts';
+import { fuzzCase, fuzzKinds, fuzzTarget } from '../support/damage/fuzz-targets.ts';
 import { temporaryFolder } from './parquet/parquet-testing.ts';
 
 // A sample of the cases of npm run torture.

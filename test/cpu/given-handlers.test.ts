@@ -4,7 +4,7 @@ import { CpuDevice } from '../../cpu/device.ts';
 import { DataError } from '../../engine/errors.ts';
 import { sharedArray } from '../../engine/partition.ts';
 
-const device = new CpuDevice({ threads: 2, handlers: new URL('../support/given-handlers.ts', import.meta.url) });
+const device = new CpuDevice({ threads: 2, handlers: new URL('../support/devices/given-handlers.ts', import.meta.url) });
 afterAll(() => device.close());
 
 it('handlers of a given module run in the threads, wait, and answer with values', async () => {
@@ -27,7 +27,7 @@ it('an error of such a handler keeps its class and details, and the thread goes 
 describe('a thread that ends by itself', () => {
   const ends = { name: 'ends', partition: 0, version: 0 };
   const run = async (repeatable: boolean, times: number) => {
-    const own = new CpuDevice({ threads: 2, handlers: new URL('../support/given-handlers.ts', import.meta.url), repeatable: () => repeatable });
+    const own = new CpuDevice({ threads: 2, handlers: new URL('../support/devices/given-handlers.ts', import.meta.url), repeatable: () => repeatable });
     own.put(ends, { layout: 'numbers', rows: 1, columns: { values: sharedArray(Float64Array, 1) } });
     try {
       return await Promise.all([1, 2, 3].map(() => own.run({ kernel: 'end', inputs: { numbers: ends }, outputs: {}, params: { times } }))).then((results) => results.map(({ values }) => values.ended));

@@ -3,7 +3,7 @@ import { fstatSync, mkdtempSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { toHalf } from '../../engine/half.ts';
+import { toHalf } from '../../engine/numbers/half.ts';
 import { type FileMemory, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
 import { GpuDevice } from '../../gpu/device.ts';

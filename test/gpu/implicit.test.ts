@@ -5,8 +5,8 @@ import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 import { distinctRatings, factorsById } from '../support/implicit.ts';
-import { referencePredict } from '../support/reference-als.ts';
-import { referenceImplicit, referenceImplicitLoss } from '../support/reference-implicit.ts';
+import { referencePredict } from '../support/reference/als.ts';
+import { referenceImplicit, referenceImplicitLoss } from '../support/reference/implicit.ts';
 import { ratingBatches } from '../support/ratings.ts';
 
 const shapes: readonly ImplicitShape[] = [

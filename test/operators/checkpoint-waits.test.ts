@@ -9,7 +9,7 @@ import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import { type Checkpoints, type Matrices, partsOfMatrix } from '../../operators/training/host-copy.ts';
 import { testRandom } from '../support/ratings.ts';
-import { secondDevice } from '../support/second-device.ts';
+import { secondDevice } from '../support/devices/second-device.ts';
 import { alsProblem } from '../support/steps/small-problems.ts';
 
 /** Turns of the event loop in which a run that did not wait would go on. */

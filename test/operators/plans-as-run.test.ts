@@ -4,7 +4,7 @@ import { stageNamed, stagesOf } from '../../engine/plan/physical-plan.ts';
 import { ALS, type Model, Session, SGD, type SgdOptions } from '../../index.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { cpuInfo } from '../support/device-info.ts';
+import { cpuInfo } from '../support/devices/device-info.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 let session: Session;

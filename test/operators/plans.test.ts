@@ -16,7 +16,7 @@ import { planSgd } from '../../operators/sgd/plan.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
-import { cpuInfo, h200Info } from '../support/device-info.ts';
+import { cpuInfo, h200Info } from '../support/devices/device-info.ts';
 import { undamped } from '../support/settings.ts';
 
 /** Plans without what biases add, unless a case asks for them. */

@@ -11,7 +11,7 @@ import { ofParts, partOfBlocks } from '../../operators/ratings/spilled-ratings.t
 import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
 import { ratingScale, standardize } from '../../operators/sgd/data/standardize.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
-import { ratingFacts } from '../support/slow-facts.ts';
+import { ratingFacts } from '../support/devices/slow-facts.ts';
 
 type Rows = ReturnType<typeof randomRatings>;
 

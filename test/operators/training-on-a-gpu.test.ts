@@ -8,7 +8,7 @@ import type { Task } from '../../engine/task.ts';
 import { ALS, type AlsOptions, CancelledError, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
-import { secondDevice } from '../support/second-device.ts';
+import { secondDevice } from '../support/devices/second-device.ts';
 
 const rows = randomRatings(51, 300, 200, 9000);
 const test = randomRatings(52, 300, 200, 500);

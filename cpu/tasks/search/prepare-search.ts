@@ -1,4 +1,4 @@
-import { fallingOrder } from '../../../engine/falling-order.ts';
+import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
 /** Makes a float64 number a float32 one that is not below it, for sums of the lengths of a vector. */

@@ -89,6 +89,12 @@ export interface Int8Shape {
   readonly halfA?: boolean;
 }
 
+/** Bins whose rows of θ are on their way at a time: two hide more latency, where their registers do not cost a workgroup. Measured on an H200 at ranks 64, 100 and 128 with Netflix's shape. */
+export const BINS_AHEAD = {
+  ofSums: (rank: number): 1 | 2 => (tilesOf(rank) <= 7 ? 2 : 1),
+  ofRows: ({ rank, biases }: Int8Shape): 1 | 2 => (biases && tilesOf(rank) >= 5 && tilesOf(rank) <= 7 ? 2 : 1),
+} as const;
+
 /**
  * The workgroup memory of these kernels, whose size decides how many rows a multiprocessor works on at a time, and the plan by which A leaves the tensor cores through it. Every line of a tile has 16 bytes beside its
  * numbers, which hold a ring where there are three tiles for it, behind those that CG's vectors take; else it lies behind the tiles, as where operands and products of CG take them all.

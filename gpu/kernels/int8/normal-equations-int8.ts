@@ -1,5 +1,5 @@
-import { type KernelDescriptor, reads, writes } from '../kernel.ts';
-import { int8Values, int8Workgroup } from './int8-plan.ts';
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
+import { BINS_AHEAD, int8Values, int8Workgroup } from './int8-plan.ts';
 
 export type NormalEquationsInt8Params = {
   readonly rank: number;
@@ -21,6 +21,6 @@ export const normalEquationsInt8Kernel: KernelDescriptor<NormalEquationsInt8Para
     { name: 'mean', type: 'f32' },
   ],
   needs: () => ['f16', 'subgroups', 'int8'],
-  values: int8Values,
+  values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofSums(params.rank)) }),
   workgroup: int8Workgroup,
 };

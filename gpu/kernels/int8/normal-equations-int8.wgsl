@@ -35,8 +35,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let end = part.y + part.z;
   let group = thread / LANES_PER_GROUP;
   let chunk = thread % LANES_PER_GROUP;
+{%- for set in sets %}
 {%- for r in (0..3) %}
-  var next_{{ r }} = vec4<u32>();
+  var next_{{ set }}_{{ r }} = vec4<u32>();
+{%- endfor %}
 {%- endfor %}
   var coming = vec2<u32>();
   if (thread < BIN) {
@@ -52,7 +54,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/int8-accumulate', HALF_A: false, tile_count: tile_count, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+  {% render 'parts/int8-accumulate', sets: sets, HALF_A: false, tile_count: tile_count, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
   let slot = part.w * SLOT_VECTORS;
   // Tile rows pass through workgroup memory, as many at a time as it holds, and become float32.
 {%- for phase in phases %}

@@ -1,8 +1,8 @@
-import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { regularizationUniforms } from '../regularization.ts';
 import { registerSolverValues } from '../solve/solve-cg-registers.ts';
 import { tensorCgBytes, tensorCgValues } from '../update/tensor-cg.ts';
-import { int8Plan, int8Values, int8Workgroup } from './int8-plan.ts';
+import { BINS_AHEAD, int8Plan, int8Values, int8Workgroup } from './int8-plan.ts';
 import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
 
 export type UpdateInt8Params = NormalEquationsInt8Params & {
@@ -26,7 +26,7 @@ export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
     { name: 'steps', type: 'u32' },
   ],
   needs: () => ['f16', 'subgroups', 'int8'],
-  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, params.biases, { ...int8Plan(params), room: params.room }) : {}) }),
+  values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofRows(params)), ...registerSolverValues(params), ...(params.halfA ? tensorCgValues(params.rank, params.biases, { ...int8Plan(params), room: params.room }) : {}) }),
   workgroup: (params) => {
     const { threads, bytes } = int8Workgroup(params);
     return { threads, bytes: params.halfA ? tensorCgBytes(params.rank, params.biases, { ...int8Plan(params), room: params.room }) : bytes };

@@ -57,8 +57,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let own_scale = scales[min(thread, PADDED - 1u)];
 {%- endif %}
 {%- unless HALF_A %}
+{%- for set in sets %}
 {%- for r in (0..3) %}
-  var next_{{ r }} = vec4<u32>();
+  var next_{{ set }}_{{ r }} = vec4<u32>();
+{%- endfor %}
 {%- endfor %}
 {%- endunless %}
   var coming = vec2<u32>();
@@ -112,7 +114,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var x = next_x;
     var b = 0.0;
 {%- endif %}
-    {% render 'parts/int8-accumulate', HALF_A: HALF_A, tile_count: TILES, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+    {% render 'parts/int8-accumulate', sets: sets, HALF_A: HALF_A, tile_count: TILES, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
 {%- if HALF_A %}
     // They arrive while A is on its way.
 {%- for e in elements %}

@@ -31,102 +31,14 @@ var<workgroup> largest: atomic<u32>;
 // s, and t behind it.
 var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
-{% if where == 'workgroup' %}
-var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;
-
-fn read_quad(base: u32, at: u32) -> vec4f {
-  return matrix[at];
-}
-
-fn keep_quad(base: u32, at: u32, content: vec4f) {
-  matrix[at] = content;
-}
-
-// Place of a group of four in a row of a tile, shuffled so that neighbouring threads, which read rows four apart, use different banks.
-fn shuffled(row: u32, quad: u32) -> u32 {
-  return quad ^ (row / 4);
-}
-{% else %}
-
-fn read_quad(base: u32, at: u32) -> vec4f {
-  return slots[base + at];
-}
-
-fn keep_quad(base: u32, at: u32, content: vec4f) {
-  slots[base + at] = content;
-}
-
-fn shuffled(row: u32, quad: u32) -> u32 {
-  return quad;
-}
-{% endif %}
 
 {% render 'parts/triangle' %}
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift', BIASES: biases %}
-
-fn tile_start(down: u32, across: u32) -> u32 {
-  return (down * (down + 1) / 2 + across) * 64;
-}
-
-// Start of the 16 elements of a row in a tile; row F is b.
-fn row_start(row: u32, tile: u32) -> u32 {
-  return select(tile_start(row / 16, tile) + row % 16 * 4, BIAS_START + 4 * tile, row == STRIDE);
-}
-
-// The argument of `shuffled` for a row; b is not shuffled.
-fn row_in_tile(row: u32) -> u32 {
-  return select(row % 16, 0, row == STRIDE);
-}
-
-// The elements among four of a slot that belong to features, for the last row of tiles and for b.
-fn is_feature(at: u32) -> vec4<bool> {
-  let within = at - LAST_TILES;
-  let row = STRIDE - 16 + within % 64 / 4;
-  let of_matrix = vec4<bool>(row < RANK);
-  let of_bias = vec4u(4 * (at - BIAS_START)) + vec4u(0, 1, 2, 3) < vec4u(RANK);
-  return select(select(of_matrix, of_bias, at >= BIAS_START), vec4<bool>(true), at < LAST_TILES);
-}
-
-{% if biases %}
-fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
-  var sum = slots[base + at];
-  for (var slot = 1u; slot < slot_count; slot++) {
-    sum += slots[base + slot * SLOT_QUADS + at];
-  }
-  return sum;
-}
-
-// The part that eliminating the row's bias takes off the elements at `at`: s s^T / weight from A, s t / weight from b.
-fn of_bias(at: u32, scale: f32) -> vec4f {
-  if (at >= BIAS_START) {
-    return ones[at - BIAS_START] * (ones[QUADS].x * scale);
-  }
-  let tile = triangle_place(at / 64);
-  let within = at % 64;
-  let row = 16 * tile.x + within / 4;
-  return ones[4 * tile.y + within % 4] * (ones[row / 4][row % 4] * scale);
-}
-{% endif %}
-
-// Sums the slots in their order. Only rows beyond the rank are cleared: columns there are right of the diagonal, where no thread reads.
-fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
-  for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
-    var sum = slots[base + at];
-    for (var slot = 1u; slot < slot_count; slot++) {
-      sum += slots[base + slot * SLOT_QUADS + at];
-    }
-{% if biases %}
-    sum -= of_bias(at, scale);
-{% endif %}
-    sum = select(vec4f(), sum, is_feature(at));
-    let within = at % 64;
-    let kept = select(at, at - within % 4 + shuffled(within / 4, within % 4), at < BIAS_START);
-    keep_quad(base, kept, sum);
-  }
-}
+{% render 'parts/cholesky-tiles', where: where, biases: biases %}
+{% render 'parts/cholesky-gather', biases: biases %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {

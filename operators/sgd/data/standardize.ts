@@ -1,4 +1,4 @@
-import { addValues } from '../../../engine/add-values.ts';
+import { addValues } from '../../../engine/numbers/add-values.ts';
 import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';

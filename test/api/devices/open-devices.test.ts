@@ -16,7 +16,7 @@ import { explainProbe } from '../../../gpu/probe/explain-probe.ts';
 import { KnownDrivers } from '../../../gpu/probe/known-driver.ts';
 import { hasGraphicsDevice } from '../../../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';
-import { cpuInfo, h200Info } from '../../support/device-info.ts';
+import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
 import { card, machineWith } from '../../support/gpu/machine.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { contextOf } from '../../support/steps/small-problems.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ratingsHome } from '../../../api/training/plans/ratings-home.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
-import { cpuInfo } from '../../support/device-info.ts';
+import { cpuInfo } from '../../support/devices/device-info.ts';
 
 const planOf = (ratings: number) => (options: Parameters<typeof planAls>[4]) => planAls({ users: 10_000_000, items: 20_000, ratings }, checkAlsParams({ rank: 8 }), { compute: [cpuInfo], host: cpuInfo }, undefined, options);
 const budget = { memoryBudget: 2 ** 40, workers: 2 };

@@ -71,7 +71,7 @@ describe('threads that read splits', () => {
 
 /** Reads files in a device of its own; notes the tasks and their outputs. `onTask` is called at the beginning of each task. */
 async function observed(files: readonly string[], onTask: (number: number, abort: () => void) => void = () => {}) {
-  const device = new CpuDevice({ threads: 2, handlers: new URL('../../support/failing-reader.ts', import.meta.url) });
+  const device = new CpuDevice({ threads: 2, handlers: new URL('../../support/damage/failing-reader.ts', import.meta.url) });
   const outputs: PartitionRef[] = [];
   let [started, ended] = [0, 0];
   const run = device.run.bind(device);

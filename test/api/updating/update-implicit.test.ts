@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Model, Session, type UpdateOptions } from '../../../index.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
-import { eliminate } from '../../support/reference-als.ts';
+import { eliminate } from '../../support/reference/als.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';
 
 let session: Session;

@@ -7,8 +7,8 @@ import { PRIOR_RATINGS } from '../../../operators/sgd/data/solve-new-rows.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';
-import { type FactorsById, referenceStart } from '../../support/reference-update.ts';
-import { secondDevice } from '../../support/second-device.ts';
+import { type FactorsById, referenceStart } from '../../support/reference/update.ts';
+import { secondDevice } from '../../support/devices/second-device.ts';
 import { undamped } from '../../support/settings.ts';
 
 const settings = (biases: boolean) => (biases ? undamped : { biases });

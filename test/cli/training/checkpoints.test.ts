@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { killedRuns, spillingRun } from '../../support/killed-runs.ts';
+import { killedRuns, spillingRun } from '../../support/damage/killed-runs.ts';
 import { fails, factorflow, json, ratings, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();

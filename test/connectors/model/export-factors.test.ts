@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { exportFactors, type ExportedSide } from '../../../connectors/model/export-factors.ts';
 import { npyBytes } from '../../../connectors/numpy/npy.ts';
-import { toHalf } from '../../../engine/half.ts';
+import { toHalf } from '../../../engine/numbers/half.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-export-'));
 afterAll(() => rmSync(folder, { recursive: true }));

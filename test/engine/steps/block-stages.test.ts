@@ -18,7 +18,7 @@ import { HOST } from '../../../engine/plan/place.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import type { TaskContracts } from '../../../engine/run/step.ts';
 import type { Task, TaskResult } from '../../../engine/task.ts';
-import { cpuInfo, h200Info } from '../../support/device-info.ts';
+import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
 import { testRandom } from '../../support/ratings.ts';
 
 /** The tasks `step` and `look` at one block, its row and its column. */

@@ -14,7 +14,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import { GpuDevice } from '../../../gpu/device.ts';
 import type { Task } from '../../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../../cpu/scope.ts';
-import { valuesOfTask } from '../../support/values-of-task.ts';
+import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 

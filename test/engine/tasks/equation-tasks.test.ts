@@ -9,7 +9,7 @@ import { GpuDevice } from '../../../gpu/device.ts';
 import { equationColumns } from '../../../operators/tasks/equation-tasks.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { ratingBlock, relativeDistance } from '../../cpu/scope.ts';
-import { DeviceParts, numbers, ref, slice } from '../../support/device-parts.ts';
+import { DeviceParts, numbers, ref, slice } from '../../support/devices/device-parts.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];

@@ -14,7 +14,7 @@ import { GpuDevice } from '../../../gpu/device.ts';
 import { indexShapes } from '../../../operators/serving/search.ts';
 import { equationColumns } from '../../../operators/tasks/equation-tasks.ts';
 import { contracts, type UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import { valuesOfTask } from '../../support/values-of-task.ts';
+import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import { ratingBlock, rowOf } from '../../cpu/scope.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { subgroupChecks } from '../../../gpu/kernels/checks.ts';
 import { halfIterationChecks } from '../../../gpu/kernels/update/half-iteration.check.ts';
-import { emulatedGpu, gradients } from '../../support/gpu/emulated-gpu.ts';
+import { emulatedGpu } from '../../support/gpu/emulated-gpu.ts';
+import { gradients } from '../../support/gpu/emulated-systems.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 
 const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32|40)\b|not finite/.test(variant));

@@ -4,7 +4,7 @@ import type { Partition } from '../../../engine/partition.ts';
 import { randomBlock } from '../../../gpu/kernels/checking/task-scope.ts';
 import { GpuDevice } from '../../../gpu/device.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choose.ts';
-import { valuesOfTask } from '../../support/values-of-task.ts';
+import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 

@@ -67,13 +67,25 @@ describe('variants', () => {
     const fused = (rank: number, name: string, biases = false) => everyVariant(tensorGpu, { ...problem, rank, biases }).find((variant) => variant.name === name)?.fused;
     expect(fused(64, 'int8-fused-short32')).toMatchObject({ gathers: 'int8', halfA: false });
     expect(fused(100, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 6 });
-    expect(fused(100, 'int8-fused-short64', true)).toMatchObject({ gathers: 'int8', halfA: false });
-    expect(fused(100, 'int8-fused-short64-cores', true)).toMatchObject({ halfA: true });
+    expect(fused(100, 'int8-fused-short64', true)).toMatchObject({ gathers: 'int8', halfA: true, room: 6 });
+    expect(fused(128, 'int8-fused-short64', true)).toMatchObject({ gathers: 'int8', halfA: false });
+    expect(fused(128, 'int8-fused-short64-cores', true)).toMatchObject({ halfA: true });
     expect(fused(100, 'int8-fused-short64-registers')).toMatchObject({ halfA: false, room: undefined });
     expect(fused(136, 'int8-fused16-short64')).toMatchObject({ gathers: 'f16', halfA: true, room: 13, bin: 32 });
     expect(fused(136, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 26 });
     expect(fused(136, 'tensor-fused-short64')).toMatchObject({ gathers: 'f16', halfA: true, room: 13, bin: 32 });
     expect(fused(136, 'int8-fused16-short64', true)).toBeUndefined();
+  });
+
+  it('are in 8 bits by rule where the adapter multiplies so and data are explicit, with biases to rank 128', () => {
+    const byRule = (change: Partial<UpdateProblem>, info = tensorGpu) => chooseUpdate(info, { ...problem, ...change });
+    expect(byRule({})).toMatchObject({ variant: 'int8-fused-short64', precision: 'int8', reason: expect.stringContaining('multiplies in 8 bits') });
+    expect([40, 64, 128, 136, 152, 256].map((rank) => byRule({ rank, biases: false }).variant)).toEqual(['int8-fused-short32', 'int8-fused-short32', 'int8-fused-short64', 'int8-fused16-short64', 'int8-fused-short64', 'int8-fused-short64']);
+    expect([32, 64, 128, 136].map((rank) => byRule({ rank, biases: true }).variant)).toEqual(['tensor-fused-short32', 'int8-fused-short32', 'int8-fused-short64', 'tensor-fused-short64']);
+    const float16 = [{ precision: 'f16' as const }, { implicit: true }, { solver: 'cholesky' as const }, { solver: 'cholesky' as const, nonnegative: true }];
+    expect(float16.map((change) => byRule(change).precision)).toEqual(float16.map(() => 'f16'));
+    expect(byRule({ largestRating: 20_000 }).precision).toBe('f32');
+    expect(byRule({}, { ...tensorGpu, features: tensorGpu.features.filter((one) => one !== 'int8') }).variant).toBe('tensor-fused-short64');
   });
 
   it('are taken when they are asked for by name, and refused with the existing names', () => {
@@ -157,7 +169,7 @@ describe('the tuner', () => {
     const failing = measuring((name) => (name === 'tensor' ? 3 : null));
     expect(await new KernelTuner(tensorGpu, nowhere).tune(problem, brief, failing.measure)).toMatchObject({ variant: 'tensor', reason: expect.stringContaining('fastest of 1: 3.00 ms, sample') });
     const tuner = new KernelTuner(tensorGpu, nowhere);
-    expect(await tuner.tune(problem, brief, measuring(() => null).measure)).toMatchObject({ variant: 'tensor-fused-short64', reason: expect.stringContaining('rule') });
+    expect(await tuner.tune(problem, brief, measuring(() => null).measure)).toMatchObject({ variant: 'int8-fused-short64', reason: expect.stringContaining('rule') });
     expect(await tuner.known(problem)).toBeUndefined();
   });
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Dataset, Session } from '../../../index.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { ratingBatches, randomRatings, type Triple } from '../../support/ratings.ts';
-import { referenceAls, referencePredict } from '../../support/reference-als.ts';
+import { referenceAls, referencePredict } from '../../support/reference/als.ts';
 
 let session: Session;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Dataset, Model, type ProgressEvent, type RankingOptions, Session } from '../../../index.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatch, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
-import { rankedItems, referenceMetrics, type RankingProblem } from '../../support/reference-ranking.ts';
+import { rankedItems, referenceMetrics, type RankingProblem } from '../../support/reference/ranking.ts';
 
 interface Case {
   readonly problem: RankingProblem;

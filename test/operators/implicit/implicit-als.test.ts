@@ -1,8 +1,8 @@
 /** Implicit ALS against float64 over every cell of the dense matrix. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Model, type ProgressEvent, Session } from '../../../index.ts';
-import { referencePredict } from '../../support/reference-als.ts';
-import { type ImplicitProblem, referenceImplicit, referenceImplicitLoss } from '../../support/reference-implicit.ts';
+import { referencePredict } from '../../support/reference/als.ts';
+import { type ImplicitProblem, referenceImplicit, referenceImplicitLoss } from '../../support/reference/implicit.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 

@@ -10,7 +10,7 @@ import { convergenceReport } from '../../../operators/sgd/schedules/convergence.
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
 import type { ScheduleProblem, SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
-import { cpuInfo, h200Info as h200 } from '../../support/device-info.ts';
+import { cpuInfo, h200Info as h200 } from '../../support/devices/device-info.ts';
 import { undamped } from '../../support/settings.ts';
 
 /** Plans without what biases add, unless a case asks for them. */

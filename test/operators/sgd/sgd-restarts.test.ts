@@ -16,7 +16,7 @@ import { planSgd } from '../../../operators/sgd/plan.ts';
 import { MOST_RESTARTS, runLoop } from '../../../operators/training/loop.ts';
 import type { LoopResult } from '../../../operators/training/training.ts';
 import { StoppingRule } from '../../../operators/training/stopping-rule.ts';
-import { cpuInfo } from '../../support/device-info.ts';
+import { cpuInfo } from '../../support/devices/device-info.ts';
 
 /** Factors are one number: how many rounds had been run, failed ones too, when they were written. */
 class NumberDevice implements Device {

@@ -2,13 +2,13 @@
  * A GPU in JavaScript, for checks of kernels that no software adapter runs: it repeats the computations of their texts on the bytes
  * of their buffers, with float32 where they use it. Its tensor cores truncate instead of rounding.
  */
-import { RESIDUAL_TOLERANCE } from '../../../gpu/kernels/solve/solve-cg.ts';
 import { halfBits, halfValue, roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
 import { OBJECTIVE_ROWS } from '../../../gpu/kernels/loss/objective-sums.ts';
 import { int8Pieces } from '../../../gpu/kernels/int8/int8-plan.ts';
 import { centresRatings } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
+import { cutOff, dot, dualSolution, type Equations, gradients, objectiveOf, type Shifts } from './emulated-systems.ts';
 import { tensorGpu } from './gpu-info.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/kernels/normal-equations/slots.ts';
 
@@ -55,15 +55,6 @@ export function emulatedGpu(fault: (kernel: string, buffers: Buffers) => void = 
     },
   };
   return gpu as unknown as Gpu;
-}
-
-interface Equations {
-  /** A: rank x rank. */
-  readonly a: Float32Array;
-  readonly b: Float32Array;
-  /** Of the row's bias: Σ θ and Σ r. */
-  readonly s: Float32Array;
-  readonly t: number;
 }
 
 const emulations: Readonly<Record<string, Emulation>> = {
@@ -181,93 +172,6 @@ function sums(params: Params, buffers: Buffers, uniforms: Uniforms, first: numbe
     for (let k = from; k < to; k++) t = fround(t + r[k]);
   }
   return { a, b: b.map((value) => value * uniforms.unscale), s, t: fround(t * uniforms.unscale) };
-}
-
-/** The value rounded to float32 towards zero. */
-function cutOff(value: number): number {
-  const rounded = fround(value);
-  if (Math.abs(rounded) <= Math.abs(value) || !Number.isFinite(value)) return rounded;
-  const bits = new Uint32Array(Float32Array.of(rounded).buffer);
-  bits[0]--;
-  return new Float32Array(bits.buffer)[0];
-}
-
-/** On the diagonal of A, and with biases on that of the row's bias. */
-interface Shifts {
-  readonly shift: number;
-  readonly ownShift?: number;
-}
-
-/** The computation of gpu/kernels/parts/register-cg.wgsl: x, and the bias behind it. `once`: A in float16 is rounded when all is in it, as in gpu/kernels/parts/tensor/tensor-halves.wgsl. */
-export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, start: Float32Array, steps: number, shifts: Shifts, ratings: number, halfA: boolean, once = false): Float32Array {
-  const rank = givenB.length;
-  const inverse = halfA ? fround(1 / ratings) : 1;
-  const stored = (values: Float32Array) => (halfA ? values.map(roundToHalf) : values);
-  const biases = shifts.ownShift !== undefined;
-  const scaled = halfA ? a.map((value) => value * inverse) : a;
-  let matrix = once && biases ? scaled : stored(scaled);
-  const shift = fround(shifts.shift * inverse);
-  const weight = fround((ratings + (shifts.ownShift ?? 0)) * inverse);
-  const [b, s] = [givenB.map((value) => value * inverse), givenS.map((value) => (biases ? value * inverse : 0))];
-  const t = biases ? fround(givenT * inverse) : 0;
-  if (biases) {
-    matrix = stored(matrix.map((value, at) => value - fround(fround(s[Math.floor(at / rank)] / weight) * s[at % rank])));
-    b.forEach((value, i) => (b[i] = value - fround(t / weight) * s[i]));
-  }
-  const times = (p: Float32Array) => p.map((value, i) => fround(shift * value + dot(matrix.subarray(i * rank, (i + 1) * rank), p)));
-  const x = Float32Array.from(start);
-  const first = times(x);
-  const r = b.map((value, i) => value - first[i]);
-  const p = Float32Array.from(r);
-  let enough = 0;
-  for (let step = 0; step < steps; step++) {
-    const ap = times(p);
-    const [rr, pap, apap] = [dot(r, r), dot(p, ap), dot(ap, ap)];
-    if (step === 0) enough = Math.max(fround(rr * RESIDUAL_TOLERANCE), 1e-30);
-    const alpha = rr > enough && pap > 0 ? fround(rr / pap) : 0;
-    x.forEach((_, i) => (x[i] = alpha * p[i] + x[i]));
-    r.forEach((_, i) => (r[i] = -alpha * ap[i] + r[i]));
-    const left = Math.max(fround(fround(fround(alpha * alpha) * apap) - rr), 0);
-    const beta = rr > enough ? fround(left / rr) : 0;
-    p.forEach((_, i) => (p[i] = beta * p[i] + r[i]));
-  }
-  return Float32Array.from([...x, (t - dot(s, x)) / weight]);
-}
-
-/** xᵀA x - 2 bᵀx of a row, its bias behind x. */
-function objectiveOf({ a, b, s, t }: Equations, x: Float32Array, { shift, ownShift }: Shifts, ratings: number): number {
-  const rank = b.length;
-  const [factors, bias] = [x.subarray(0, rank), ownShift === undefined ? 0 : x[rank]];
-  let sum = (ratings + (ownShift ?? 0)) * bias * bias + 2 * bias * (dot(s, factors) - t);
-  for (let i = 0; i < rank; i++) sum += x[i] * (dot(a.subarray(i * rank, (i + 1) * rank), factors) + shift * x[i] - 2 * b[i]);
-  return sum;
-}
-
-/** The loop of gpu/kernels/update/update-short.wgsl. */
-function dualSolution(k: Float32Array, right: Float32Array, shift: number): Float32Array {
-  const n = right.length;
-  const y = new Float32Array(n);
-  const e = Float32Array.from(right);
-  const p = Float32Array.from(right);
-  let left = dot(e, e);
-  const enough = left * 1e-11;
-  for (let step = 0; step < 128 && left > enough && left > 1e-35; step++) {
-    const ap = p.map((value, i) => shift * value + dot(k.subarray(i * n, (i + 1) * n), p));
-    const alpha = fround(left / dot(p, ap));
-    y.forEach((_, i) => (y[i] = alpha * p[i] + y[i]));
-    e.forEach((_, i) => (e[i] = -alpha * ap[i] + e[i]));
-    const now = dot(e, e);
-    const beta = fround(now / left);
-    left = now;
-    p.forEach((_, i) => (p[i] = beta * p[i] + e[i]));
-  }
-  return y;
-}
-
-function dot(left: Float32Array, right: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < left.length; i++) sum = fround(sum + left[i] * right[i]);
-  return sum;
 }
 
 function startOf({ rank }: Params, buffers: Buffers, row: number): Float32Array {

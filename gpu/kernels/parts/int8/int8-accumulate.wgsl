@@ -1,7 +1,7 @@
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. The rings hold the ratings of the first two bins, `coming` those
-of the third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows
-of theta are loaded into next_*; these are variables of a row where A goes back to the tensor cores, which leaves registers for another workgroup, and of the caller elsewhere, where they cost time so.
+of the third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are on their way to next_0_*, or with two `sets` those of two bins to these and next_1_* by turns; they are
+variables of a row where A goes back to the tensor cores, which leaves registers for another workgroup, and of the caller elsewhere, where they cost time so.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<i32, 16, 16>(0);
@@ -10,31 +10,42 @@ of theta are loaded into next_*; these are variables of a row where A goes back 
     var t_part = 0.0;
 {%- endif %}
 {%- if HALF_A %}
+{%- for set in sets %}
 {%- for r in (0..3) %}
-    var next_{{ r }} = vec4<u32>();
+    var next_{{ set }}_{{ r }} = vec4<u32>();
+{%- endfor %}
 {%- endfor %}
 {%- endif %}
     {
       let ahead = 0u;
-      {% render 'parts/int8-gather' %}
+      {% render 'parts/int8-gather', set: 0 %}
     }
+{%- if sets.size == 2 %}
+    if (first + BIN < end) {
+      let ahead = 1u;
+      {% render 'parts/int8-gather', set: 1 %}
+    }
+{%- endif %}
     var bin = 0u;
-    for (var at = first; at < end; at += BIN) {
+    for (var turn = first; turn < end; turn += {{ sets.size }}u * BIN) {
+{%- for set in sets %}
+    {% if set == 1 %}if (turn + BIN < end) {% endif %}{
+      let at = turn{% if set == 1 %} + BIN{% endif %};
       if (chunk < TILES) {
 {%- unless RATING_ROW %}
         // The ratings stand in the padding, as features 8 to 10 of the last tile.
         if (chunk == TILES - 1u) {
           let ratings = staged[rated_at(bin, group)];
 {%- for r in (0..3) %}
-          next_{{ r }}.z = ratings[{{ r }}];
+          next_{{ set }}_{{ r }}.z = ratings[{{ r }}];
 {%- endfor %}
         }
 {%- endunless %}
         // Four by four bytes change places.
-        let even_low = (next_0 & BYTES) | ((next_1 & BYTES) << EIGHT);
-        let odd_low = ((next_0 >> EIGHT) & BYTES) | (next_1 & ~BYTES);
-        let even_high = (next_2 & BYTES) | ((next_3 & BYTES) << EIGHT);
-        let odd_high = ((next_2 >> EIGHT) & BYTES) | (next_3 & ~BYTES);
+        let even_low = (next_{{ set }}_0 & BYTES) | ((next_{{ set }}_1 & BYTES) << EIGHT);
+        let odd_low = ((next_{{ set }}_0 >> EIGHT) & BYTES) | (next_{{ set }}_1 & ~BYTES);
+        let even_high = (next_{{ set }}_2 & BYTES) | ((next_{{ set }}_3 & BYTES) << EIGHT);
+        let odd_high = ((next_{{ set }}_2 >> EIGHT) & BYTES) | (next_{{ set }}_3 & ~BYTES);
         let line_0 = (even_low & WORDS) | (even_high << SIXTEEN);
         let line_1 = (odd_low & WORDS) | (odd_high << SIXTEEN);
         let line_2 = (even_low >> SIXTEEN) | (even_high & ~WORDS);
@@ -63,16 +74,27 @@ of theta are loaded into next_*; these are variables of a row where A goes back 
       // Its column's bias arrives while a bin is multiplied.
       let arrived = coming;
       var arrived_bias = 0.0;
-      if (thread < BIN) { arrived_bias = bias_of(arrived.x); }
+      if (thread < BIN) {
+        put_column(bin + 2u, thread, arrived.x);
+        arrived_bias = bias_of(arrived.x);
+      }
 {%- else %}
       if (thread < BIN) { put_rating(bin + 2u, thread, coming); }
 {%- endif %}
       if (at + BIN < end) {
+{%- if sets.size == 1 %}
         let ahead = bin + 1u;
-        {% render 'parts/int8-gather' %}
+        {% render 'parts/int8-gather', set: 0 %}
+{%- endif %}
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
       workgroupBarrier();
+{%- if sets.size == 2 %}
+      if (at + 2u * BIN < end) {
+        let ahead = bin + 2u;
+        {% render 'parts/int8-gather', set: set %}
+      }
+{%- endif %}
       let held = min(BIN, end - at);
 {%- for deal in deals %}
       {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
@@ -92,8 +114,10 @@ of theta are loaded into next_*; these are variables of a row where A goes back 
       }
 {%- endfor %}
 {%- if BIASES %}
-      if (thread < BIN) { put_rating(bin + 2u, thread, arrived, arrived_bias); }
+      if (thread < BIN) { put_digits(bin + 2u, thread, arrived, arrived_bias); }
 {%- endif %}
       workgroupBarrier();
       bin++;
+    }
+{%- endfor %}
     }

@@ -32,13 +32,21 @@ fn bias_of(column: u32) -> f32 {
 }
 
 {% endif -%}
-// Puts a rating{% if BIASES %} without mean and bias{% endif %} to a place of the ring's bin.
-fn put_rating(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bias: f32{% endif %}) {
+fn put_column(bin: u32, place: u32, column: u32) {
+  staged[columns_at(bin, place / 4u)][place & 3u] = column;
+}
+
+// Puts the digits of a rating{% if BIASES %} without mean and bias{% endif %} to a place of the ring's bin.
+fn put_digits(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bias: f32{% endif %}) {
   let number = i32(clamp(round({% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias)){% else %}bitcast<f32>(rating.y){% endif %} * params.scale), -32000.0, 32000.0));
   let high = (number + 128) >> 8u;
   let digits = (u32(high) & 0xffu) | ((u32(number - high * 256) & 0xffu) << 8u){% if BIASES %} | 0x10000u{% endif %};
-  staged[columns_at(bin, place / 4u)][place & 3u] = rating.x;
   staged[rated_at(bin, place / 4u)][place & 3u] = {% if BIASES %}select(digits, 0u, rating.x == params.zero_row){% else %}digits{% endif %};
+}
+
+fn put_rating(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bias: f32{% endif %}) {
+  put_column(bin, place, rating.x);
+  put_digits(bin, place, rating{% if BIASES %}, column_bias{% endif %});
 }
 
 {%- if RATING_ROW %}

@@ -3,16 +3,16 @@ import type { Vector } from 'apache-arrow';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
-import { hasZstd } from '../../connectors/compression/compressions.ts';
-import { packLz4Bytes } from '../../connectors/compression/lz4-frame.ts';
-import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
-import { loadModel, saveModel } from '../../connectors/model/model-store.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { TextSource } from '../../connectors/text/text-source.ts';
-import { FactorFlowError } from '../../engine/errors.ts';
-import type { Source } from '../../engine/stream/operator.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
+import { hasZstd } from '../../../connectors/compression/compressions.ts';
+import { packLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
+import { NdjsonSource } from '../../../connectors/ndjson/ndjson-source.ts';
+import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { TextSource } from '../../../connectors/text/text-source.ts';
+import { FactorFlowError } from '../../../engine/errors.ts';
+import type { Source } from '../../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { mutate, randomOf } from './mutations.ts';
 
 /** Files of one kind, and their reader. */
@@ -69,7 +69,7 @@ function touch(vector: Vector | null, rows: number): void {
 }
 
 function parquetSeeds(): [string, Uint8Array][] {
-  const golden = join(import.meta.dirname, '../golden/parquet');
+  const golden = join(import.meta.dirname, '../../golden/parquet');
   return readdirSync(golden).filter((name) => name.endsWith('.parquet')).sort().map((name) => [name, readFileSync(join(golden, name))]);
 }
 
@@ -99,7 +99,7 @@ function ndjsonSeeds(): [string, Uint8Array][] {
 
 /** Files of Polars and pyarrow. */
 function foreignSeeds(): [string, Uint8Array][] {
-  const golden = join(import.meta.dirname, '../golden/arrow');
+  const golden = join(import.meta.dirname, '../../golden/arrow');
   return readdirSync(golden).filter((name) => /\.(arrow|arrows|feather)$/.test(name) && (hasZstd() || !name.includes('zstd'))).sort().map((name) => [name, readFileSync(join(golden, name))]);
 }
 

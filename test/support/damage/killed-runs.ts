@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CounterRandom } from '../../engine/random.ts';
+import { CounterRandom } from '../../../engine/random.ts';
 
-const root = resolve(import.meta.dirname, '../..');
+const root = resolve(import.meta.dirname, '../../..');
 const program = join(root, 'dist/programs/cli/main.js');
 
 /** Milliseconds between two looks for the first checkpoint. */

@@ -1,5 +1,5 @@
-import type { Device } from '../../engine/run/device.ts';
-import type { KernelName, TaskOf, ValuesOf } from '../../operators/tasks/tasks.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import type { KernelName, TaskOf, ValuesOf } from '../../../operators/tasks/tasks.ts';
 
 /** Runs one task that is no step of a plan, such as the choice of a kernel, and gives its values. */
 export async function valuesOfTask<K extends KernelName>(device: Pick<Device, 'run'>, task: TaskOf<K>, signal?: AbortSignal): Promise<ValuesOf<K>> {

@@ -1,4 +1,4 @@
-import type { Triple } from './ratings.ts';
+import type { Triple } from '../ratings.ts';
 
 /** Plain ALS in float64, written independently of the engine: dense normal equations, Gaussian elimination, no tricks. */
 export interface ReferenceModel {

@@ -1,5 +1,5 @@
-import type { Triple } from './ratings.ts';
-import { eliminate, type ReferenceModel } from './reference-als.ts';
+import type { Triple } from '../ratings.ts';
+import { eliminate, type ReferenceModel } from './als.ts';
 
 /** The parameters of a reference run; without `unobservedWeight` Spark's form. */
 export interface ImplicitProblem {

@@ -1,9 +1,9 @@
 /** Partitions of tests on a device: made, named, and released together. */
-import type { JsonObject } from '../../engine/json.ts';
-import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import type { Device } from '../../engine/run/device.ts';
-import type { KernelName, UpdateProblem } from '../../operators/tasks/tasks.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import type { KernelName, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { valuesOfTask } from './values-of-task.ts';
 
 export const ref = (name: string, partition = 0): PartitionRef => ({ name, partition, version: 0 });

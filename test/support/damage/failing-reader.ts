@@ -1,7 +1,7 @@
 /** The task of reading, whose thread throws, or ends, at a file of that name. */
-import { readRatingsTask } from '../../api/devices/read-task.ts';
-import type { GivenHandlers } from '../../cpu/handler.ts';
-import type { ReadParams } from '../../operators/tasks/reading-tasks.ts';
+import { readRatingsTask } from '../../../api/devices/read-task.ts';
+import type { GivenHandlers } from '../../../cpu/handler.ts';
+import type { ReadParams } from '../../../operators/tasks/reading-tasks.ts';
 
 export const handlers: GivenHandlers = {
   'read-ratings': async (scope) => {

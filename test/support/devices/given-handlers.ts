@@ -1,7 +1,7 @@
 /** A module of handlers for CpuDevice, as its threads import it. */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { GivenHandlers } from '../../cpu/handler.ts';
-import { DataError } from '../../engine/errors.ts';
+import type { GivenHandlers } from '../../../cpu/handler.ts';
+import { DataError } from '../../../engine/errors.ts';
 
 export const handlers: GivenHandlers = {
   sum: async ({ params, partition }) => {

@@ -1,8 +1,8 @@
-import { SOFTWARE_MARK } from '../../engine/plan/device-info.ts';
-import { CpuDevice } from '../../cpu/device.ts';
-import type { Device } from '../../engine/run/device.ts';
-import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts';
-import type { Task } from '../../engine/task.ts';
+import { SOFTWARE_MARK } from '../../../engine/plan/device-info.ts';
+import { CpuDevice } from '../../../cpu/device.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import type { KernelChoice, UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import type { Task } from '../../../engine/task.ts';
 
 /** A device that looks like a GPU to the operators, but computes on CPU threads of its own and so gives the CPU's results. */
 export function secondDevice({ before, place = 'gpu:0' }: { /** Called before every task; may throw. */ readonly before?: (task: Task) => void; readonly place?: string } = {}): Device & { readonly ran: readonly Task[] } {

@@ -1,5 +1,5 @@
-import { eliminate } from './reference-als.ts';
-import type { Triple } from './ratings.ts';
+import { eliminate } from './als.ts';
+import type { Triple } from '../ratings.ts';
 
 /** Both sides' factors by id, with biases [x, β + μ, 1] and [θ, 1, γ]. */
 export interface FactorsById {

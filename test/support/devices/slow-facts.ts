@@ -1,6 +1,6 @@
 /** The facts of a block in float64 in its order: the twin of the facts that tasks find. */
-import { type BlockMeans, DAMPING, type RatingFacts, type RatingShape, type SideFacts } from '../../operators/evaluation/rating-facts.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { type BlockMeans, DAMPING, type RatingFacts, type RatingShape, type SideFacts } from '../../../operators/evaluation/rating-facts.ts';
+import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 
 /**
  * Looks at a block in two passes. Damped means are the item's first, then the user's of what is left:

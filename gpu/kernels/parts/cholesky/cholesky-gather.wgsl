@@ -1,0 +1,47 @@
+// A and b of one row from their slots, less what eliminating the row's bias takes off.
+// The elements among four of a slot that belong to features, for the last row of tiles and for b.
+fn is_feature(at: u32) -> vec4<bool> {
+  let within = at - LAST_TILES;
+  let row = STRIDE - 16 + within % 64 / 4;
+  let of_matrix = vec4<bool>(row < RANK);
+  let of_bias = vec4u(4 * (at - BIAS_START)) + vec4u(0, 1, 2, 3) < vec4u(RANK);
+  return select(select(of_matrix, of_bias, at >= BIAS_START), vec4<bool>(true), at < LAST_TILES);
+}
+
+{% if biases %}
+fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
+  var sum = slots[base + at];
+  for (var slot = 1u; slot < slot_count; slot++) {
+    sum += slots[base + slot * SLOT_QUADS + at];
+  }
+  return sum;
+}
+
+// The part that eliminating the row's bias takes off the elements at `at`: s s^T / weight from A, s t / weight from b.
+fn of_bias(at: u32, scale: f32) -> vec4f {
+  if (at >= BIAS_START) {
+    return ones[at - BIAS_START] * (ones[QUADS].x * scale);
+  }
+  let tile = triangle_place(at / 64);
+  let within = at % 64;
+  let row = 16 * tile.x + within / 4;
+  return ones[4 * tile.y + within % 4] * (ones[row / 4][row % 4] * scale);
+}
+{% endif %}
+
+// Sums the slots in their order. Only rows beyond the rank are cleared: columns there are right of the diagonal, where no thread reads.
+fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
+  for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
+    var sum = slots[base + at];
+    for (var slot = 1u; slot < slot_count; slot++) {
+      sum += slots[base + slot * SLOT_QUADS + at];
+    }
+{% if biases %}
+    sum -= of_bias(at, scale);
+{% endif %}
+    sum = select(vec4f(), sum, is_feature(at));
+    let within = at % 64;
+    let kept = select(at, at - within % 4 + shuffled(within / 4, within % 4), at < BIAS_START);
+    keep_quad(base, kept, sum);
+  }
+}

@@ -1,0 +1,44 @@
+// A of one row in 16 x 16 tiles, in a copy in workgroup memory or in its first slot, and the places of its elements.
+{% if where == 'workgroup' %}
+var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;
+
+fn read_quad(base: u32, at: u32) -> vec4f {
+  return matrix[at];
+}
+
+fn keep_quad(base: u32, at: u32, content: vec4f) {
+  matrix[at] = content;
+}
+
+// Place of a group of four in a row of a tile, shuffled so that neighbouring threads, which read rows four apart, use different banks.
+fn shuffled(row: u32, quad: u32) -> u32 {
+  return quad ^ (row / 4);
+}
+{% else %}
+
+fn read_quad(base: u32, at: u32) -> vec4f {
+  return slots[base + at];
+}
+
+fn keep_quad(base: u32, at: u32, content: vec4f) {
+  slots[base + at] = content;
+}
+
+fn shuffled(row: u32, quad: u32) -> u32 {
+  return quad;
+}
+{% endif %}
+
+fn tile_start(down: u32, across: u32) -> u32 {
+  return (down * (down + 1) / 2 + across) * 64;
+}
+
+// Start of the 16 elements of a row in a tile; row F is b.
+fn row_start(row: u32, tile: u32) -> u32 {
+  return select(tile_start(row / 16, tile) + row % 16 * 4, BIAS_START + 4 * tile, row == STRIDE);
+}
+
+// The argument of `shuffled` for a row; b is not shuffled.
+fn row_in_tile(row: u32) -> u32 {
+  return select(row % 16, 0, row == STRIDE);
+}
