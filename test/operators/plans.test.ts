@@ -25,7 +25,7 @@ const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) => checkSgdPara
 
 
 const cpu: PlanDevices = { compute: [cpuInfo], host: cpuInfo };
-const on = (gpu: DeviceInfo): PlanDevices => ({ compute: [gpu], host: cpuInfo });
+const on = (...compute: DeviceInfo[]): PlanDevices => ({ compute, host: cpuInfo });
 const movielens = { users: 138_493, items: 27_278, ratings: 18_000_000, testRatings: 2_000_000, input: 'parquet-source > select-ratings' };
 const scheduleFor = (problem: ScheduleProblem, params: SgdParams, device = cpuInfo) => schedulesFor(problem, params, [device]).next().value as SgdSchedule;
 const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
@@ -49,6 +49,17 @@ describe('the plan of als', () => {
     const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 }, alsParams({ rank: 100, regParam: 0.05 }), on({ ...h200Info, description: 'a card; f16, subgroups, tensor' }), choices);
     await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden('netflix-rank-100-gpu'));
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
+  });
+
+  it('on two GPUs exchanges users in float16 where kernels read float16, or 8 bits, which are rounded from it', () => {
+    const choice = (precision: 'f32' | 'f16' | 'int8') => ({ variant: 'some', precision, ratingScale: 1, reason: '', deviceBytes: 0 });
+    const halves = (precision: 'f32' | 'f16' | 'int8') => {
+      const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112 }, alsParams({ rank: 200, biases: false }), on(h200Info, { ...h200Info, place: 'gpu:1' }), { users: choice(precision), items: choice(precision) });
+      return plan.datasets.filter(({ half }) => half === 'only').map(({ name }) => name);
+    };
+    expect(halves('f16')).toHaveLength(1);
+    expect(halves('int8')).toEqual(halves('f16'));
+    expect(halves('f32')).toEqual([]);
   });
 
   it('counts the data that are alive at once: both sides and the version of the larger that is written, and on a GPU ratings and scratch', () => {

@@ -3,5 +3,6 @@
  * function return 0 or trap: reads stay inside the memory.
  */
 
+export { readHeader } from './headers';
 export { readRuns32, readRuns64 } from './runs';
 export { unpackSnappy } from './snappy';

@@ -3,7 +3,7 @@ import { messageOf } from '../../files/file-problem.ts';
 import type { ColumnChunkInfo } from '../footer.ts';
 import { allPresent } from './all-present.ts';
 import type { FileWindow } from './file-window.ts';
-import { HEADER_BYTES, pageHeader, type PageHeader } from './page-header.ts';
+import { HEADER_BYTES, HeaderReader, type PageHeader } from './page-header.ts';
 import type { PageKernel } from './page-kernel.ts';
 import { PageProblem } from './page-problem.ts';
 import { pageCodecs, type UnpackPage, unpackSnappy } from './unpack-page.ts';
@@ -30,6 +30,7 @@ export class ColumnPages {
   readonly #width: number;
   readonly #optional: boolean;
   readonly #unpack: UnpackPage;
+  readonly #headers: HeaderReader;
   /** Place of the next page's header. */
   #at = 0;
   #dictionary: { readonly at: number; readonly size: number } | undefined;
@@ -44,12 +45,13 @@ export class ColumnPages {
     [this.#window, this.#column, this.#width, this.#optional, this.#kernel] = [window, column, width, optional, kernel];
     this.#unpack = codec === 'snappy' ? unpackSnappy(kernel) : pageCodecs[codec];
     this.#state = kernel.reserve(STATE_BYTES);
+    this.#headers = new HeaderReader(kernel);
   }
 
   /** Begins in the middle, behind the rows of a page that `skip` counts. `out` has room for `most` values. */
   async begin({ at, skip }: { readonly at: number; readonly skip: number }, out: number, most: number): Promise<void> {
     await this.#guard(async () => {
-      const header = pageHeader(await this.#window.read(0, Math.min(this.#window.size, HEADER_BYTES)));
+      const header = this.#headers.read(await this.#window.read(0, Math.min(this.#window.size, HEADER_BYTES)));
       if (header.kind === 'dictionary') await this.#nextPage();
       this.#at = at;
     });
@@ -94,7 +96,7 @@ export class ColumnPages {
   async #nextPage(): Promise<void> {
     const rest = this.#window.size - this.#at;
     if (rest <= 0) throw new Error('the pages end early');
-    const header = pageHeader(await this.#window.read(this.#at, Math.min(rest, HEADER_BYTES)));
+    const header = this.#headers.read(await this.#window.read(this.#at, Math.min(rest, HEADER_BYTES)));
     if (header.bytes + header.packed > rest) throw new Error('a page that ends behind its column');
     const packed = await this.#window.read(this.#at + header.bytes, header.packed);
     this.#at += header.bytes + header.packed;

@@ -2,7 +2,8 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { ColumnChunkInfo, RowGroupInfo } from '../footer.ts';
-import { HEADER_BYTES, pageHeader } from './page-header.ts';
+import { HEADER_BYTES, HeaderReader } from './page-header.ts';
+import { PageKernel } from './page-kernel.ts';
 
 /** Some rows of a row group, and the page of each column that has the first of them, as plain JSON. */
 export type RowRange = JsonObject & {
@@ -31,26 +32,29 @@ interface Page {
 export async function cutRowGroup(file: string, { rows, columns }: RowGroupInfo, names: readonly string[]): Promise<RowRange[] | undefined> {
   if (rows <= 2 * RANGE_ROWS || names.length === 0) return undefined;
   const handle = openSync(file, 'r');
+  const kernel = PageKernel.take();
   try {
+    const headers = new HeaderReader(kernel);
     const pages = new Map<string, readonly Page[]>();
-    for (const name of names) pages.set(name, await pagesOf(handle, columns.find(({ column }) => column === name) as ColumnChunkInfo, rows));
+    for (const name of names) pages.set(name, await pagesOf(handle, headers, columns.find(({ column }) => column === name) as ColumnChunkInfo, rows));
     // The column with the fewest pages has the largest: cuts lie between them, so that they are unpacked once.
     const [fewest] = [...pages.values()].sort((left, right) => left.length - right.length);
     return rangesOf(fewest.map(({ firstRow }) => firstRow), rows).map((range) => ({ ...range, starts: Object.fromEntries([...pages].map(([name, all]) => [name, startOf(all, range.from)])) }));
   } catch {
     return undefined;
   } finally {
+    kernel.giveBack();
     closeSync(handle);
   }
 }
 
-async function pagesOf(handle: number, { start, bytes }: ColumnChunkInfo, rows: number): Promise<Page[]> {
+async function pagesOf(handle: number, reader: HeaderReader, { start, bytes }: ColumnChunkInfo, rows: number): Promise<Page[]> {
   const pages: Page[] = [];
   const buffer = new Uint8Array(HEADER_BYTES);
   let firstRow = 0;
   for (let [at, headers] = [0, 1]; at < bytes && firstRow < rows; headers++) {
     const read = readSync(handle, buffer, 0, Math.min(HEADER_BYTES, bytes - at), start + at);
-    const header = pageHeader(buffer.subarray(0, read));
+    const header = reader.read(buffer.subarray(0, read));
     if (header.kind === 'values' && header.values > 0) {
       pages.push({ at, firstRow });
       firstRow += header.values;

@@ -1,6 +1,4 @@
-import { parquetHeader } from 'hyparquet/src/column.js';
-import { messageOf } from '../../files/file-problem.ts';
-import { checkThriftShape } from '../thrift-shape.ts';
+import type { PageKernel } from './page-kernel.ts';
 
 /** A page of values, or of a dictionary, as its header describes it. */
 export interface PageHeader {
@@ -21,30 +19,52 @@ const PAGE_BYTES = 1 << 28;
 /** Most bytes of its header. */
 export const HEADER_BYTES = 1 << 12;
 
-/** The header at the beginning of some bytes; throws an Error for one that is damaged or of another kind. */
-export function pageHeader(bytes: Uint8Array): PageHeader {
-  const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: 0 };
-  checkThriftShape(bytes);
-  const { type, compressed_page_size, uncompressed_page_size, data_page_header: first, data_page_header_v2: second, dictionary_page_header: dictionary } = parse(reader);
-  const sizes = { bytes: reader.offset, packed: size(compressed_page_size), unpacked: size(uncompressed_page_size) };
-  if (type === 'DICTIONARY_PAGE' && dictionary) return { ...sizes, kind: 'dictionary', values: size(dictionary.num_values), encoding: String(dictionary.encoding) };
-  if (type === 'DATA_PAGE' && first) return { ...sizes, kind: 'values', values: size(first.num_values), encoding: String(first.encoding) };
-  if (type !== 'DATA_PAGE_V2' || !second) throw new Error(`a page of the kind ${String(type)}`);
-  if (second.num_nulls !== 0 || second.num_rows !== second.num_values || second.repetition_levels_byte_length !== 0) throw new Error('a page with nulls or lists');
-  const levels = size(second.definition_levels_byte_length);
-  if (levels > Math.min(sizes.packed, sizes.unpacked)) throw new Error(`${levels} bytes of levels in a page of ${sizes.packed}`);
-  return { ...sizes, kind: 'values', values: size(second.num_values), encoding: String(second.encoding), second: { levels, isPacked: second.is_compressed !== false } };
-}
+/** Kinds of pages and encodings by their numbers (parquet.thrift). */
+const [VALUES, , DICTIONARY, SECOND_VALUES] = [0, 1, 2, 3];
+const encodings = ['PLAIN', 'GROUP_VAR_INT', 'PLAIN_DICTIONARY', 'RLE', 'BIT_PACKED', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY', 'DELTA_BYTE_ARRAY', 'RLE_DICTIONARY', 'BYTE_STREAM_SPLIT'];
 
-function parse(reader: Parameters<typeof parquetHeader>[0]): ReturnType<typeof parquetHeader> {
-  try {
-    return parquetHeader(reader);
-  } catch (error) {
-    throw new Error(`a header that makes no sense: ${messageOf(error)}`, { cause: error });
+/** Fields of a struct, and structs, as ../assembly/headers.ts has them, and a cursor behind. */
+const FIELDS = 16;
+const [FALSE, STRUCT] = [-4, -5];
+const OUT_BYTES = 4 * 4 * FIELDS;
+
+/** Reads headers by the kernel, one of whose readers it is. */
+export class HeaderReader {
+  readonly #kernel: PageKernel;
+  readonly #at: number;
+
+  constructor(kernel: PageKernel) {
+    this.#kernel = kernel;
+    this.#at = kernel.reserve(OUT_BYTES + 4 + HEADER_BYTES);
+  }
+
+  /** The header at the beginning of some bytes; throws an Error for one that is damaged or of another kind. */
+  read(bytes: Uint8Array): PageHeader {
+    const from = this.#at + OUT_BYTES + 4;
+    const some = bytes.length > HEADER_BYTES ? bytes.subarray(0, HEADER_BYTES) : bytes;
+    this.#kernel.bytes.set(some, from);
+    const length = this.#kernel.functions.readHeader(from, some.length, this.#at, this.#at + OUT_BYTES);
+    if (length === 0) throw new Error('a header that makes no sense');
+    return pageHeader(length, new Int32Array(this.#kernel.buffer, this.#at, OUT_BYTES / 4));
   }
 }
 
-function size(number: unknown): number {
-  if (typeof number === 'number' && Number.isInteger(number) && number >= 0 && number <= PAGE_BYTES) return number;
-  throw new Error(`a size of ${String(number)}`);
+function pageHeader(bytes: number, fields: Int32Array): PageHeader {
+  const of = (struct: number) => fields.subarray(FIELDS * struct, FIELDS * (struct + 1));
+  const [header, first, dictionary, second] = [0, 1, 2, 3].map(of);
+  const type = header[1];
+  const sizes = { bytes, packed: size(header[3]), unpacked: size(header[2]) };
+  if (type === DICTIONARY && header[7] === STRUCT) return { ...sizes, kind: 'dictionary', values: size(dictionary[1]), encoding: String(encodings[dictionary[2]]) };
+  if (type === VALUES && header[5] === STRUCT) return { ...sizes, kind: 'values', values: size(first[1]), encoding: String(encodings[first[2]]) };
+  if (type !== SECOND_VALUES || header[8] !== STRUCT) throw new Error(`a page of the kind ${type}`);
+  const [, values, nulls, rows, encoding, definitions, repetitions, isPacked] = second;
+  if (nulls !== 0 || rows !== values || repetitions !== 0) throw new Error('a page with nulls or lists');
+  const levels = size(definitions);
+  if (levels > Math.min(sizes.packed, sizes.unpacked)) throw new Error(`${levels} bytes of levels in a page of ${sizes.packed}`);
+  return { ...sizes, kind: 'values', values: size(values), encoding: String(encodings[encoding]), second: { levels, isPacked: isPacked !== FALSE } };
+}
+
+function size(number: number): number {
+  if (number >= 0 && number <= PAGE_BYTES) return number;
+  throw new Error(number === -1 ? 'a size that is missing' : 'a size that no page has');
 }

@@ -2,6 +2,7 @@ import { pages } from '../generated/pages-wasm.ts';
 
 /** The functions of connectors/parquet/assembly, which describes their layouts. */
 interface PageFunctions {
+  readHeader(from: number, bytes: number, out: number, cursor: number): number;
   readRuns32(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
   readRuns64(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
   unpackSnappy(from: number, bytes: number, out: number, size: number): 0 | 1;

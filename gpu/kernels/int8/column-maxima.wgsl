@@ -1,11 +1,11 @@
-// The largest |x| of each column of a matrix, as the bits of a float32: those of numbers >= 0 are ordered like them. A workgroup has ROWS rows,
+// The largest |x| of each column of a half mirror, as the bits of a float32: those of numbers >= 0 are ordered like them. A workgroup has ROWS rows,
 // and a thread four columns of every TEAMS-th.
 struct Params {
   rows: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> factors: array<vec4f>;
+@group(0) @binding(1) var<storage, read> half: array<vec2u>;
 @group(0) @binding(2) var<storage, read_write> maxima: array<atomic<u32>>;
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
@@ -18,12 +18,13 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
   workgroupBarrier();
   let quad = thread % QUADS;
-  var found = vec4u();
+  var found = vec4f();
   for (var row = first + thread / QUADS; row < min(first + ROWS, params.rows); row += TEAMS) {
-    found = max(found, bitcast<vec4u>(factors[row * QUADS + quad]) & vec4u(0x7fffffff));
+    let packed = half[row * QUADS + quad];
+    found = max(found, abs(vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y))));
   }
   for (var i = 0u; i < 4; i++) {
-    atomicMax(&largest[4 * quad + i], found[i]);
+    atomicMax(&largest[4 * quad + i], bitcast<u32>(found[i]));
   }
   workgroupBarrier();
   for (var column = thread; column < 4 * QUADS; column += THREADS) {

@@ -1,6 +1,7 @@
 /** Checks of kernels in 8 bits, on factors that 8 bits hold exactly. */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../checking/check.ts';
+import { halfMirror, roundToHalf } from '../checking/float16.ts';
 import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT } from '../checking/limits.ts';
 import { randomNumbers } from '../checking/numbers.ts';
 import { lengthsAround, LONGEST, ratedProblem } from '../checking/rated-problem.ts';
@@ -79,15 +80,15 @@ async function checkRounding(gpu: Gpu, rank: number, rows: number) {
   const stride = paddedRank(rank);
   const random = randomNumbers(rank);
   // The second column is 0 and has no scale, the others differ in size.
-  const values = Float32Array.from({ length: rows * stride }, (_, at) => (at % stride >= rank || at % stride === 1 ? 0 : (random() - 0.5) * 4 ** ((at % stride) % 5)));
-  const factors = await gpu.bufferOf(values, 'factors');
+  const values = Float32Array.from({ length: rows * stride }, (_, at) => (at % stride >= rank || at % stride === 1 ? 0 : roundToHalf((random() - 0.5) * 4 ** ((at % stride) % 5))));
+  const half = await gpu.bufferOf(halfMirror(values, stride), 'half');
   const pass = gpu.pass('check to-int8');
-  const { rounded, scales } = await addInt8(gpu, pass, { rows, columns: rank, stride, values: factors });
+  const { rounded, scales } = await addInt8(gpu, pass, { rows, columns: rank, half });
   await pass.submit();
   const [bytes, found] = [new Int8Array(int8Bytes(rows, rank)), new Float32Array(stride)];
   await gpu.download(rounded, bytes);
   await gpu.download(scales, found);
-  factors.destroy();
+  half.destroy();
   const pitch = bytes.length / (rows + 1);
   let error = bytes.subarray(rows * pitch).every((value) => value === 0) ? 0 : Infinity;
   for (let k = 0; k < stride; k++) {

@@ -78,9 +78,9 @@ export function overRatings({ grid }: AlsProblem, side: Side, ratings: string, t
   return { kind: 'blocks', tasks, order: 'rows', seed: 0, grid: { rows: grid[side].q, columns: verticalParts(grid, side), of: ratings } };
 }
 
-/** True where all rows of a side are gathered for kernels that read them in float16. Errors, which read those of items, are in float32. */
+/** True where all rows of a side are gathered for kernels that read them in float16, or in 8 bits, which are rounded from it. Errors, which read those of items, are in float32. */
 export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
-  return side === 'users' && places.length > 1 && choices?.[otherSide[side]].precision === 'f16';
+  return side === 'users' && places.length > 1 && choices !== undefined && choices[otherSide[side]].precision !== 'f32';
 }
 
 /** The use of the other side beside the ratings by a side's rows: whole, or the part of the block. */

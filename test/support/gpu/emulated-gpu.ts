@@ -108,13 +108,13 @@ const emulations: Readonly<Record<string, Emulation>> = {
     const [values, fixedBias, centred] = [buffers.values, buffers.fixed_bias, buffers.centred].map(({ bytes }) => new Float32Array(bytes));
     for (let k = 4 * first; k < Math.min(4 * (first + fours), indices.length); k++) centred[k] = fround(values[k] - fround(mean + fixedBias[indices[k]]));
   },
-  'column-maxima': ({ rank }, { factors, maxima }, { rows }) => {
-    const [values, found] = [factors, maxima].map(({ bytes }) => new Float32Array(bytes));
+  'column-maxima': ({ rank }, { half, maxima }, { rows }) => {
+    const [values, found] = [Float32Array.from(new Uint16Array(half.bytes), halfValue), new Float32Array(maxima.bytes)];
     const stride = tilesOf(rank) * TILE;
     for (let at = 0; at < rows * stride; at++) found[at % stride] = Math.max(found[at % stride], Math.abs(values[at]));
   },
-  'to-int8': ({ rank }, { factors, maxima, rounded, scales }, { rows }) => {
-    const [values, found] = [factors, maxima].map(({ bytes }) => new Float32Array(bytes));
+  'to-int8': ({ rank }, { half, maxima, rounded, scales }, { rows }) => {
+    const [values, found] = [Float32Array.from(new Uint16Array(half.bytes), halfValue), new Float32Array(maxima.bytes)];
     const [stride, pitch, target] = [tilesOf(rank) * TILE, 16 * int8Pieces(rank), new Int8Array(rounded.bytes)];
     for (let at = 0; at < rows * stride; at++) target[Math.floor(at / stride) * pitch + (at % stride)] = Math.round((127 * values[at]) / Math.max(found[at % stride], 1e-30));
     new Float32Array(scales.bytes).set(found.map((value) => value / 127).subarray(0, stride));
