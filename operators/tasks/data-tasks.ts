@@ -69,14 +69,14 @@ export interface DataTasks {
   };
 
   /**
-   * Cuts the ratings of a chunk by parts, which are runs of rows: those of part p have rows counted from its first.
-   * Inputs: `parts` (layout row-parts), `codes.0`, `values.0`, and `rowMap.0`, `columnMap.0` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
+   * Cuts the ratings of `chunks` chunks by parts, which are runs of rows: those of part p have rows counted from its first.
+   * Inputs: `parts` (layout row-parts), and of each chunk c `codes.c`, `values.c`, and `rowMap.c`, `columnMap.c` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
    * codes are such rows (as `users`) and positions of columns.
    */
   'split-pairs': {
     inputs: { parts: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
     outputs: Numbered<'partCodes' | 'partValues'>;
-    params: { readonly by: 'users' | 'items' };
+    params: { readonly by: 'users' | 'items'; readonly chunks: number };
     values: SplitRatings;
   };
 

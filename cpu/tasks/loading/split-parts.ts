@@ -4,22 +4,22 @@ import { keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
 
 /** See `split-pairs` of KernelTasks. */
 export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
-  const { rowCodes, columnCodes, rowMap, columnMap } = pairsOf(scope, 0);
-  const { values, timestamps } = valuesOf(scope, 0);
   const { partOf, firstRow } = partsOf(scope);
-  const rowAt = (k: number) => (rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]]);
+  const chunks = Array.from({ length: scope.params.chunks }, (_, chunk) => ({ ...pairsOf(scope, chunk), ...valuesOf(scope, chunk) }));
   const counts = new Int32Array(firstRow.length - 1);
-  for (let k = 0; k < rowCodes.length; k++) counts[partOf[rowAt(k)]]++;
-  const parts = Array.from(counts, (count) => roomFor(count, timestamps !== undefined));
-  for (let k = 0; k < rowCodes.length; k++) {
-    const row = rowAt(k);
-    const part = parts[partOf[row]];
-    part.users[part.filled] = row - firstRow[partOf[row]];
-    part.items[part.filled] = columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]];
-    if (part.timestamps && timestamps) part.timestamps[part.filled] = timestamps[k];
-    part.values[part.filled++] = values[k];
+  for (const { rowCodes, rowMap } of chunks) for (let k = 0; k < rowCodes.length; k++) counts[partOf[rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]]]]++;
+  const parts = Array.from(counts, (count) => roomFor(count, chunks.some(({ timestamps }) => timestamps !== undefined)));
+  for (const { rowCodes, columnCodes, rowMap, columnMap, values, timestamps } of chunks) {
+    for (let k = 0; k < rowCodes.length; k++) {
+      const row = rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]];
+      const part = parts[partOf[row]];
+      part.users[part.filled] = row - firstRow[partOf[row]];
+      part.items[part.filled] = columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]];
+      if (part.timestamps && timestamps) part.timestamps[part.filled] = timestamps[k];
+      part.values[part.filled++] = values[k];
+    }
   }
-  return { rows: rowCodes.length, values: { ratings: [...counts] }, partitions: partitionsOf(parts) };
+  return { rows: chunks.reduce((sum, { rowCodes }) => sum + rowCodes.length, 0), values: { ratings: [...counts] }, partitions: partitionsOf(parts) };
 };
 
 /** See `split-block` of KernelTasks. */

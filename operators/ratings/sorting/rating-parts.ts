@@ -21,6 +21,15 @@ const STAGE = 'rating-parts';
 /** Ratings of a part by default. */
 const PART_RATINGS = 1 << 22;
 
+/**
+ * A chunk is cut into so many parts, where parts are in memory; for more, several are cut together. Pieces of a megabyte have pages of their own, which go back to the system
+ * as soon as a part is sorted; of smaller ones the allocator of the process keeps the memory (see pagedArray).
+ */
+const PARTS_OF_A_CHUNK = 4;
+
+/** Most chunks that one task cuts: as many are in the memory of each thread. */
+const MOST_TOGETHER = 16;
+
 /** The rows [from, from + block.rows) of one side, numbered from 0. */
 export interface RatingPart {
   readonly from: number;
@@ -150,11 +159,13 @@ export class RatingParts {
   #splitChunks(ranges: readonly RowRange[]): Promise<CodedChunk[][]> {
     const { chunks, userCounts, swapped } = this.#indexed;
     const by = swapped ? 'items' : 'users';
-    const tasks = chunks.map((chunk): SplitTask => ({
-      task: { kernel: 'split-pairs', inputs: inputsOf([chunk], by, ['codes', 'values', 'rowMap', 'columnMap']), params: { by } },
-      frees: partitionsOf(chunk),
+    const together = this.#options.spills ? 1 : Math.min(MOST_TOGETHER, Math.ceil(ranges.length / PARTS_OF_A_CHUNK));
+    const groups = Array.from({ length: Math.ceil(chunks.length / together) }, (_, g) => chunks.slice(g * together, (g + 1) * together));
+    const tasks = groups.map((group): SplitTask => ({
+      task: { kernel: 'split-pairs', inputs: inputsOf(group, by, ['codes', 'values', 'rowMap', 'columnMap']), params: { by, chunks: group.length } },
+      frees: group.flatMap(partitionsOf),
     }));
-    return this.#split(tasks, ranges, userCounts.length);
+    return this.#split(tasks, ranges, userCounts.length, together);
   }
 
   /** Adds the ratings of a part by user to the chunks of the parts by item. */
@@ -166,9 +177,9 @@ export class RatingParts {
   }
 
   /** Splits ratings into the parts of rows `ranges`. A task begins once what those far before it gave and read is spilled and freed. */
-  async #split(tasks: readonly SplitTask[], ranges: readonly RowRange[], rows: number): Promise<CodedChunk[][]> {
+  async #split(tasks: readonly SplitTask[], ranges: readonly RowRange[], rows: number, together = 1): Promise<CodedChunk[][]> {
     const { place, parallelism } = hostDevice(this.#ctx.executor).info;
-    const ahead = 2 * parallelism;
+    const ahead = Math.ceil(parallelism * (1 + 1 / together));
     const name = dataSetName('parts');
     const parts: PartitionRef = { name: `${name}/rows`, partition: 0, version: 0 };
     const refs = tasks.map((_, partition) => ranges.map((_, p) => (['codes', 'values'] as const).map((part): PartitionRef => ({ name: `${name}/${part}.${p}`, partition, version: 0 }))));

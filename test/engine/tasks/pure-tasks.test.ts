@@ -95,7 +95,7 @@ const cases: Readonly<Record<string, Case>> = {
   'keep-known': { params: {}, inputs: { codes, values: { layout: 'values', rows: 30, columns: { values: Float32Array.from({ length: 30 }, (_, i) => i) } }, userMap: map([3, UNKNOWN_KEY, 1, 0, 2, 4, UNKNOWN_KEY, 7, 8, 9, 5]), itemMap: map([0, 1, 2, 3, UNKNOWN_KEY, 5, 6, 7, 8, 9, 10]) }, outputs: { known: undefined, ratings: undefined } },
   'compose-maps': { params: {}, inputs: { first: map([2, 0, 1, 1]), second: map([7, 9, 3]) }, outputs: { map: undefined } },
   'count-pairs': { params: { groups: [1], bands: 2, rowBits: 4, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
-  'split-pairs': { params: { by: 'users' }, inputs: { parts: bands, 'codes.0': codes, 'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } } }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
+  'split-pairs': { params: { by: 'users', chunks: 1 }, inputs: { parts: bands, 'codes.0': codes, 'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } } }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
   'split-block': { params: { ...whole, firstRow: 5 }, inputs: { parts: bands, block }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
   'count-columns': { params: { starts: [0, 5, ROWS], bands: 2, rowBits: 4 }, inputs: { bands, block }, outputs: { counts: undefined } },
   'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined, repeated: undefined } },
