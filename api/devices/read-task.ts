@@ -138,8 +138,8 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
     partitions[`users.${at}`] = users.keys;
     partitions[`items.${at}`] = items.keys;
     chunks.push({ rows, users: users.summary, items: items.summary });
-    if (place) room?.take(rows);
-    else lastChunk = new WeakRef(chunk);
+    room?.take(place ? rows : 0);
+    keepChunk(chunk);
   };
   let chunk = begin();
   let rows = 0;
@@ -155,6 +155,7 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
     }
   }
   if (chunk.rows > 0) finish(chunk);
+  else keepChunk(chunk);
   return { rows, partitions, spans: source.spans, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
 }
 
@@ -187,6 +188,10 @@ class RoomPart {
   take(rows: number): void {
     this.#next += rows;
   }
+}
+
+function keepChunk(chunk: RatingChunk): void {
+  if (chunk.place === undefined) lastChunk = new WeakRef(chunk);
 }
 
 /** A chunk to fill: that of the task before, unless it has other columns or its memory was collected. */
