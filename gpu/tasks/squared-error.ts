@@ -16,27 +16,24 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   const kernel = await gpu.compile(squaredErrorKernel, { stride: rowFactors.stride, biased, half: columnFactors.half !== undefined });
   const origin = first - (first % 4);
   const groups = Math.ceil((last - origin) / ERROR_RATINGS);
-  const sums = await gpu.buffer(8 * groups, 'error sums');
-  try {
-    const bindings = {
-      row_pointers: block.rowPointers,
-      indices: block.indices,
-      values: block.values,
-      row_factors: rowFactors.values,
-      column_factors: columnFactors.half ?? columnFactors.values,
-      row_bias: rowBias,
-      column_bias: columnBias,
-      sums,
-    };
-    const uniforms = { from_row: from, to_row: to, first, last, origin, base: mean };
-    const { bytes } = await gpu.pass('squared-error').dispatch(kernel, bindings, uniforms, groups).submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
-    const pairs = new Float32Array(bytes);
-    for (let k = 0; k < pairs.length; k += 2) {
-      values.squared += pairs[k];
-      values.absolute += pairs[k + 1];
-    }
-  } finally {
-    sums.destroy();
+  // A new buffer each time would wait for the thread's next turn, while the GPU waits for the pass.
+  const sums = await gpu.scratch('error sums', 8 * groups);
+  const bindings = {
+    row_pointers: block.rowPointers,
+    indices: block.indices,
+    values: block.values,
+    row_factors: rowFactors.values,
+    column_factors: columnFactors.half ?? columnFactors.values,
+    row_bias: rowBias,
+    column_bias: columnBias,
+    sums,
+  };
+  const uniforms = { from_row: from, to_row: to, first, last, origin, base: mean };
+  const { bytes } = await gpu.pass('squared-error').dispatch(kernel, bindings, uniforms, groups).submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
+  const pairs = new Float32Array(bytes);
+  for (let k = 0; k < pairs.length; k += 2) {
+    values.squared += pairs[k];
+    values.absolute += pairs[k + 1];
   }
   return { rows: to - from, bytesDown: 8 * groups, values };
 };

@@ -30,16 +30,12 @@ export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
   const size = biasAt + 16 * biasGroups;
   const kernels = [gpu.compile(weightedNormKernel, {}), ...(biased ? [gpu.compile(biasSumsKernel, {})] : [])];
   const [ofFactors, ofBiases] = await Promise.all(kernels);
-  const sums = await gpu.buffer(size, 'weighted norms');
-  try {
-    const pass = gpu.pass('weighted-norm').dispatch(ofFactors, { offsets, factors, sums: { buffer: sums, size: 8 * groups } }, { from_row: from, to_row: to, stride, exponent, first, second, others }, groups);
-    if (biased) {
-      const bias = scope.vector('bias');
-      pass.dispatch(ofBiases, { offsets, bias, totals: scope.has('totals') ? scope.vector('totals') : bias, sums: { buffer: sums, offset: biasAt, size: 16 * biasGroups } }, { from_row: from, to_row: to }, biasGroups);
-    }
-    const { bytes } = await pass.submit({ read: { buffer: sums, bytes: size }, submitted: scope.submitted });
-    return { rows: to - from, bytesDown: size, values: valuesOf(new Float32Array(bytes, 0, 2 * groups), new Float32Array(bytes, biasAt, 4 * biasGroups)) };
-  } finally {
-    sums.destroy();
+  const sums = await gpu.scratch('weighted norms', size);
+  const pass = gpu.pass('weighted-norm').dispatch(ofFactors, { offsets, factors, sums: { buffer: sums, size: 8 * groups } }, { from_row: from, to_row: to, stride, exponent, first, second, others }, groups);
+  if (biased) {
+    const bias = scope.vector('bias');
+    pass.dispatch(ofBiases, { offsets, bias, totals: scope.has('totals') ? scope.vector('totals') : bias, sums: { buffer: sums, offset: biasAt, size: 16 * biasGroups } }, { from_row: from, to_row: to }, biasGroups);
   }
+  const { bytes } = await pass.submit({ read: { buffer: sums, bytes: size }, submitted: scope.submitted });
+  return { rows: to - from, bytesDown: size, values: valuesOf(new Float32Array(bytes, 0, 2 * groups), new Float32Array(bytes, biasAt, 4 * biasGroups)) };
 };

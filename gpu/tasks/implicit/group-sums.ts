@@ -6,11 +6,7 @@ export async function groupSums<Params extends KernelParams>(scope: Pick<GpuTask
   if (groups === 0) return 0;
   const { gpu } = scope;
   const compiled = await gpu.compile(kernel, params);
-  const sums = await gpu.buffer(4 * groups, `${kernel.name} sums`);
-  try {
-    const { bytes } = await gpu.pass(kernel.name).dispatch(compiled, { ...bindings, sums }, uniforms, groups).submit({ read: { buffer: sums, bytes: 4 * groups }, submitted: scope.submitted });
-    return new Float32Array(bytes).reduce((sum, part) => sum + part, 0);
-  } finally {
-    sums.destroy();
-  }
+  const sums = await gpu.scratch(`${kernel.name} sums`, 4 * groups);
+  const { bytes } = await gpu.pass(kernel.name).dispatch(compiled, { ...bindings, sums }, uniforms, groups).submit({ read: { buffer: sums, bytes: 4 * groups }, submitted: scope.submitted });
+  return new Float32Array(bytes).reduce((sum, part) => sum + part, 0);
 }
