@@ -19,9 +19,6 @@ const LARGEST_HALF_RATING = 10_000;
 /** Ratings are scaled to at most this before they are rounded to float16. */
 const LARGEST_SCALED = 2048;
 
-/** The largest rank for which the rule takes 8 bits with biases: beyond it they were not measured. */
-const INT8_WITH_BIASES = 128;
-
 /** The variant that was measured fastest, and how: see the tuner. */
 export interface TunedVariant {
   readonly variant: string;
@@ -62,7 +59,7 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
 function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | undefined {
   const admitted = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
   const [first] = admitted;
-  if (first?.sum.kernel !== 'tensor' || first.fused === undefined || (problem.biases && problem.rank > INT8_WITH_BIASES)) return first;
+  if (first?.sum.kernel !== 'tensor' || first.fused === undefined) return first;
   return admitted.find(({ precision, fused, short }) => precision === 'int8' && fused !== undefined && short === first.short) ?? first;
 }
 

@@ -77,11 +77,11 @@ describe('variants', () => {
     expect(fused(136, 'int8-fused16-short64', true)).toBeUndefined();
   });
 
-  it('are in 8 bits by rule where the adapter multiplies so and data are explicit, with biases to rank 128', () => {
+  it('are in 8 bits by rule where the adapter multiplies so and data are explicit', () => {
     const byRule = (change: Partial<UpdateProblem>, info = tensorGpu) => chooseUpdate(info, { ...problem, ...change });
     expect(byRule({})).toMatchObject({ variant: 'int8-fused-short64', precision: 'int8', reason: expect.stringContaining('multiplies in 8 bits') });
     expect([40, 64, 128, 136, 152, 256].map((rank) => byRule({ rank, biases: false }).variant)).toEqual(['int8-fused-short32', 'int8-fused-short32', 'int8-fused-short64', 'int8-fused16-short64', 'int8-fused-short64', 'int8-fused-short64']);
-    expect([32, 64, 128, 136].map((rank) => byRule({ rank, biases: true }).variant)).toEqual(['tensor-fused-short32', 'int8-fused-short32', 'int8-fused-short64', 'tensor-fused-short64']);
+    expect([32, 64, 128, 136, 256].map((rank) => byRule({ rank, biases: true }).variant)).toEqual(['tensor-fused-short32', 'int8-fused-short32', 'int8-fused-short64', 'int8-fused-short64', 'int8-fused-short64']);
     const float16 = [{ precision: 'f16' as const }, { implicit: true }, { solver: 'cholesky' as const }, { solver: 'cholesky' as const, nonnegative: true }];
     expect(float16.map((change) => byRule(change).precision)).toEqual(float16.map(() => 'f16'));
     expect(byRule({ largestRating: 20_000 }).precision).toBe('f32');
