@@ -52,6 +52,7 @@ describe('ratings by bands', () => {
     { ratings: 0, rows: 3, columns: 4, rowsOfBand: 2 },
     { ratings: 1, rows: 1, columns: 1, rowsOfBand: 1 },
     { ratings: 3, rows: 2, columns: 1, rowsOfBand: 2 },
+    { ratings: 11, rows: 3, columns: 1, rowsOfBand: 1 },
     { ratings: 5, rows: 40, columns: 7, rowsOfBand: 3 },
     { ratings: 900, rows: 30, columns: 1000, rowsOfBand: 1 },
     { ratings: 32_769, rows: 500, columns: 3000, rowsOfBand: 70 },
