@@ -35,7 +35,7 @@ class HeldDevice<Held extends Device = Device> implements Device {
     this.hold(ref);
   }
 
-  /** What is sent behind a task may free its outputs before the task's end is told. */
+  /** Holds the outputs from the beginning: steps that are sent behind a task may free them before its end is told. */
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     for (const name in task.outputs) this.hold(task.outputs[name]);
     try {

@@ -14,7 +14,7 @@ import { addVectorSteps } from './vector-steps.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
-  /** θ, with its half mirror when the variant gathers float16. */
+  /** θ, with its half mirror when the variant gathers float16, or 8 bits, which are rounded from it. */
   readonly fixed: DeviceMatrix;
   /** x of the last iteration. */
   readonly previous: DeviceMatrix;

@@ -44,8 +44,8 @@ const FUSED16_TILES = 9;
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
 
 /**
- * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then CG by vectors, then
- * register tiles in float32, then in float16.
+ * The variants that an adapter admits for a problem's rank and solver, in the rule's order: tensor cores with float16, then with 8 bits (which
+ * `chooseUpdate` takes in place of float16 where they serve), CG by vectors, register tiles in float32, then in float16.
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...tensorVariants(info, shape), ...int8Variants(info, shape), ...vectorVariants(info, shape), ...tiledVariants(info, shape)];

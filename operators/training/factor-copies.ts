@@ -45,7 +45,7 @@ export class FactorCopies<Factors> {
     this.last = options.checkpoints?.resume();
   }
 
-  /** Before the first copy of factors that may be lost. */
+  /** Estimates the time of the first copy, and with it the wait, where factors may be lost. */
   expect({ bound }: Training<Factors>): void {
     if (isLosable(bound) && this.#options.copySeconds === undefined) this.#wait = Math.max(this.#wait, handedBytes(bound.phases.end, bound.datasets) / COPY_RATE / COPY_SHARE);
   }

@@ -3,7 +3,7 @@ export interface TrainingIteration {
   /** From 1. */
   readonly iteration: number;
   /**
-   * Time without evaluation, from the sending of its steps to their end. Of one that was sent while the device had the one before or its evaluation, from the end of those: no moment counts twice.
+   * Time without evaluation, from the moment at which its steps are sent to their end. An iteration that is sent early begins at the end of the one before and of its evaluation, so that no moment counts twice.
    */
   readonly seconds: number;
   /** J, see TrainingErrors. */

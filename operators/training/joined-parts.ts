@@ -6,11 +6,6 @@ export function partsOf(results: StepResults, name: string): Float32Array[] {
   return results.partitions(name).map(({ columns }) => columns.values as Float32Array);
 }
 
-/** The same of all parts as one. */
-export function joinedParts(results: StepResults, name: string): Float32Array {
-  return joined(partsOf(results, name));
-}
-
 /** Arrays as one, in shared memory; a single one is given as it is. */
 export function joined(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];

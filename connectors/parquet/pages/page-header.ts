@@ -20,7 +20,7 @@ const PAGE_BYTES = 1 << 28;
 export const HEADER_BYTES = 1 << 12;
 
 /** Kinds of pages and encodings by their numbers (parquet.thrift). */
-const [VALUES, , DICTIONARY, SECOND_VALUES] = [0, 1, 2, 3];
+const [VALUES, DICTIONARY, SECOND_VALUES] = [0, 2, 3];
 const encodings = ['PLAIN', 'GROUP_VAR_INT', 'PLAIN_DICTIONARY', 'RLE', 'BIT_PACKED', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY', 'DELTA_BYTE_ARRAY', 'RLE_DICTIONARY', 'BYTE_STREAM_SPLIT'];
 
 /** Fields of a struct, and structs, as ../assembly/headers.ts has them, and a cursor behind. */
@@ -28,7 +28,7 @@ const FIELDS = 16;
 const [FALSE, STRUCT] = [-4, -5];
 const OUT_BYTES = 4 * 4 * FIELDS;
 
-/** Reads headers by the kernel, one of whose readers it is. */
+/** Reads headers by a kernel, in whose memory it has a place until that is cleared. */
 export class HeaderReader {
   readonly #kernel: PageKernel;
   readonly #at: number;

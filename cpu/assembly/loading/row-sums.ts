@@ -59,7 +59,7 @@ export function sumApart(values: usize, means: usize, offsets: usize, rows: u32,
   }
 }
 
-/** Sums over the rows' ratings and `damping`, as float32. */
+/** Divides each sum by the row's number of ratings and `damping` together, as float32. */
 export function dampSums(sums: usize, offsets: usize, rows: u32, damping: f64, means: usize): void {
   for (let row: usize = 0; row < <usize>rows; row++) {
     const count = <f64>(load<u32>(offsets + (row << 2), 4) - load<u32>(offsets + (row << 2)));

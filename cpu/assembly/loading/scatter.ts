@@ -6,7 +6,7 @@ export function lookUp(numbers: usize, count: u32, table: usize): void {
   for (let at = numbers; at < end; at += 4) store<u32>(at, load<u32>(table + (<usize>load<u32>(at) << 2)));
 }
 
-/** The row of each rating from `from` to `to`, where `offsets` has the first rating of `row` and of the rows behind it. Gives the row of the last. */
+/** Writes the row of each rating from `from` to `to`, where `offsets` has the first rating of `row` and of the rows behind it. Gives the row of the last. */
 export function numberRows(offsets: usize, row: u32, from: u32, to: u32, out: usize): u32 {
   let k = from;
   while (true) {
@@ -31,7 +31,7 @@ export function countBands(places: usize, count: u32, rowBits: u32, counts: usiz
   }
 }
 
-/** Sums of the counts before each. */
+/** Replaces each count by the sum of those before it. */
 export function startsOf(counts: usize, count: u32): void {
   let sum: u32 = 0;
   const end = counts + (<usize>count << 2);

@@ -38,7 +38,7 @@ export class LoadingMemory {
     this.kernels = new WebAssembly.Instance(module, { env: { memory: this.#memory } }).exports as unknown as LoadingKernels;
   }
 
-  /** That of this thread. A task uses it alone, until it ends. */
+  /** The memory of this thread, which a task has alone until it ends. */
   static own(): LoadingMemory {
     return (kept ??= new LoadingMemory());
   }

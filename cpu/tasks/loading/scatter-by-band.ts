@@ -20,7 +20,7 @@ export function tableWords({ codes, maps }: Coded): number {
   return words <= 2 * codes.length ? words : 0;
 }
 
-/** `tableAt`: room for `tableWords`. */
+/** Makes the table from codes to numbers at `tableAt`, which has room for `tableWords`, and gives the function that goes by it. */
 export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): WriteNumbers {
   const { codes, maps } = coded;
   if (maps.length > 0 && tableWords(coded) === 0) return (from, to, address) => gather(codes.subarray(from, to), maps, memory.words(address, to - from));

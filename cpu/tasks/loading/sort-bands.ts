@@ -44,7 +44,7 @@ function bitsBelow(end: number): number {
   return 32 - Math.clz32(Math.max(0, end - 1));
 }
 
-/** Digits of the bits from `low` to `high`, the last of the order first. Without bits all keys are the same. */
+/** Digits of the bits from `low` to `high`, the lowest first: each sort keeps the order of those before it. Without bits all keys are the same. */
 function digitsOf(low: number, high: number): readonly { readonly shift: number; readonly width: number }[] {
   const count = Math.ceil((high - low) / DIGIT_BITS);
   const width = Math.ceil((high - low) / count);

@@ -14,11 +14,7 @@ var<workgroup> partial: array<vec4f, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
-  let number = group.y * groups.x + group.x;
-  let first = params.from_row + number * ROWS;
-  if (first >= params.to_row) {
-    return;
-  }
+  {% render 'parts/share-of-rows' %}
   var sum = vec4f();
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
     let count = offsets[row + 1] - offsets[row];

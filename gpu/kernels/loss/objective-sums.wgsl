@@ -12,11 +12,7 @@ var<workgroup> partial: array<f32, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
-  let number = group.y * groups.x + group.x;
-  let first = params.from_row + number * ROWS;
-  if (first >= params.to_row) {
-    return;
-  }
+  {% render 'parts/share-of-rows' %}
   var sum = 0.0;
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
     sum += bitcast<f32>(status[TOLD + row]);

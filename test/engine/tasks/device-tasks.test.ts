@@ -1,6 +1,5 @@
 /** The tasks that every kind of device has: each against its float64 twin, and with the layouts of operators/tasks/tasks.ts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CpuDevice } from '../../../cpu/device.ts';
 import { biasSums, errors, predictPair, weightedNorm, type Block } from '../../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
@@ -11,12 +10,11 @@ import { updateRow } from '../../../cpu/reference/update.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
 import type { Task } from '../../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../../cpu/scope.ts';
+import { deviceKinds } from '../../support/devices/device-kinds.ts';
 import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
 const COLUMNS = 120;
@@ -36,10 +34,7 @@ function vector(layout: string, length: number, seed: number): Partition {
   return { layout, rows: length, columns: { values } };
 }
 
-describe.each([
-  { kind: 'CPU', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'GPU', open: () => GpuDevice.open(), skip: noGpu },
-])('a $kind device', ({ open, skip }) => {
+describe.each(deviceKinds)('a $kind device', ({ open, skip }) => {
   let device: Device;
   beforeAll(async () => {
     if (skip === undefined) device = await open();

@@ -1,16 +1,14 @@
 /** The tasks of data-parallel ALS on every kind of device: sums over vertical parts give the solutions of `update` on the same device. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CpuDevice } from '../../../cpu/device.ts';
 import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { Device } from '../../../engine/run/device.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
 import { equationColumns } from '../../../operators/tasks/equation-tasks.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { ratingBlock, relativeDistance } from '../../cpu/scope.ts';
+import { deviceKinds } from '../../support/devices/device-kinds.ts';
 import { DeviceParts, numbers, ref, slice } from '../../support/devices/device-parts.ts';
-import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
 const [ROWS, COLUMNS, RANK] = [lengths.length, 120, 12];
@@ -22,10 +20,7 @@ const [theta, previous] = [numbers('factors', COLUMNS, RANK, 1), numbers('factor
 const fixedBias = numbers('bias', COLUMNS, 1, 5);
 const shifts: Partition = { layout: 'row-shifts', rows: ROWS, columns: { values: sharedArray(Float32Array, ROWS).fill(0.7) } };
 
-describe.each([
-  { kind: 'CPU', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'GPU', open: () => GpuDevice.open(), skip: noGpu },
-])('a $kind device', ({ open, skip }) => {
+describe.each(deviceKinds)('a $kind device', ({ open, skip }) => {
   let device: Device;
   let parts: DeviceParts;
   beforeAll(async () => {

@@ -1,16 +1,14 @@
 /** The tasks of ALS that exchanges vectors, on every kind of device: steps with sums over vertical parts give the solutions of `update` on the same device. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CpuDevice } from '../../../cpu/device.ts';
 import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { Device } from '../../../engine/run/device.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
 import type { KernelName, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { gradientColumns, gradientLayout } from '../../../operators/tasks/vector-tasks.ts';
 import { ratingBlock, relativeDistance } from '../../cpu/scope.ts';
+import { deviceKinds } from '../../support/devices/device-kinds.ts';
 import { DeviceParts, numbers, ref, slice } from '../../support/devices/device-parts.ts';
-import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9, 2500];
 const [ROWS, COLUMNS] = [lengths.length, 120];
@@ -21,10 +19,7 @@ const block = ratingBlock(lengths, COLUMNS, 2);
 const fixedBias = numbers('bias', COLUMNS, 1, 5);
 const shifts: Partition = { layout: 'row-shifts', rows: ROWS, columns: { values: sharedArray(Float32Array, ROWS).fill(0.7) } };
 
-describe.each([
-  { kind: 'CPU', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'GPU', open: () => GpuDevice.open(), skip: noGpu },
-])('a $kind device', ({ open, skip }) => {
+describe.each(deviceKinds)('a $kind device', ({ open, skip }) => {
   let device: Device;
   let parts: DeviceParts;
   beforeAll(async () => {

@@ -1,0 +1,6 @@
+{%- comment -%} The `number` of the workgroup, and the `first` of the ROWS rows of [from_row, to_row) that it sums. {%- endcomment %}
+  let number = group.y * groups.x + group.x;
+  let first = params.from_row + number * ROWS;
+  if (first >= params.to_row) {
+    return;
+  }
