@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import type { Asked } from '../als/partitions.ts';
 import { type AlsGrid, otherSide, type Side, type SideGrid, sides, suits, sumsOf, verticalParts } from '../als/plan/grid.ts';
 import { ALL_ROWS } from '../als/solver-choice.ts';
@@ -79,10 +80,10 @@ function needOf(problem: AlsProblem, grid: AlsGrid): number {
   return Math.max(deviceBytes({ ...problem, grid }) / (HEADROOM * capacity), bindingShare({ ...problem, grid }));
 }
 
-/** "X in 10 parts at the host, Θ whole; ratings staged" */
+/** "X in 10 parts at the host; Θ whole, solved in 1 part; ratings staged from the host" */
 export function describeGrid({ users, items }: AlsGrid): string {
   const byVectors = sides.filter((side) => sumsOf({ users, items }, side) === 'vectors');
-  const side = (name: string, { q, fixed, factors, common }: SideGrid) => `${name} ${fixed === 'whole' ? `whole, solved in ${q}` : `in ${q}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
+  const side = (name: string, { q, fixed, factors, common }: SideGrid) => `${name} ${fixed === 'whole' ? `whole, solved in ${counted(q, 'part')}` : `in ${counted(q, 'part')}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
   const ratings = { device: 'ratings resident', host: 'ratings staged from the host', spill: 'ratings staged from files' }[users.ratings];
   return `${side('X', users)}; ${side('Θ', items)}; ${ratings}${byVectors.length === 0 ? '' : `; ${byVectors.join(' and ')} by matrix-free CG that exchanges vectors`}`;
 }

@@ -146,7 +146,7 @@ function startReason({ biases }: SgdParams, start: string | undefined): string {
 function shrinkReason(params: SgdParams): string[] {
   const { users, items } = shrinkOf(params);
   const parts = [users.offset === 0 ? [] : [`factors by 1 + ${users.offset} γ`], users.damping === 0 && items.damping === 0 ? [] : [`biases of users and items by 1 + ${users.damping} γ and 1 + ${items.damping} γ`]].flat();
-  return parts.length === 0 ? [] : [`in front of an epoch of rate γ divides ${parts.join(', ')}: what o in λ n + o and the damping of biases take in an epoch, for any number of ratings of a row`];
+  return parts.length === 0 ? [] : [`an epoch of rate γ first divides ${parts.join(', ')}: what the offset o of λ n + o and the damping of biases take in an epoch, for any number of ratings of a row`];
 }
 
 function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {

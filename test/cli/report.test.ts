@@ -75,7 +75,7 @@ describe('--report of other commands', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('Physical plan');
     const text = readFileSync(path('plan.html'), 'utf8');
-    expect(text.match(/<g class="stage /g)).toHaveLength(13);
+    expect(text.match(/<g class="stage /g)).toHaveLength(12);
     expect(text.match(/class="edge back"/g)?.length).toBeGreaterThan(0);
   });
 

@@ -108,6 +108,14 @@ describe('on a Node that is too old', () => {
     expect(await ended(process.execPath, '--import', older, '--input-type=module', '-e', "import 'factorflow'")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
     expect(await ended(process.execPath, '--import', older, '--input-type=commonjs', '-e', "require('factorflow')")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
   });
+
+  it('the command loads nothing but the check before it has looked', () => {
+    const programs = join(installed, 'dist/programs/cli');
+    const importsOf = (file: string) => [...readFileSync(file, 'utf8').matchAll(/\bfrom ?"([^"]+)"/g)].map(([, path]) => path);
+    const before = importsOf(join(programs, 'main.js'));
+    expect(before).toEqual([expect.stringMatching(/^\.\.\/chunks\/node-version-/), 'node:os']);
+    expect(importsOf(join(programs, before[0]))).toEqual([]);
+  });
 });
 
 describe('a bundle', () => {

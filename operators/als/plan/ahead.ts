@@ -14,7 +14,7 @@ type PlanWithoutMemory = Omit<PhysicalPlan, 'memory'>;
 export function aheadWhereItFits(plan: PlanWithoutMemory, { compute, device, grid, params }: AlsProblem): PlanWithoutMemory {
   const inOne = sides.every((side) => grid[side].q === 1 && grid[side].ratings === 'device');
   if (compute.length > 1 || !device.inOrder || !inOne || params.maxIter < 2 || !StoppingRule.isForeseen(params) || plan.datasets.some(({ derived }) => derived)) return plan;
-  const ahead: PlanWithoutMemory = { ...plan, keep: { ...plan.keep, ahead: true }, reasons: [...plan.reasons, 'an iteration is sent to the device before the errors of the one before are known, whose factors stay until then'] };
+  const ahead: PlanWithoutMemory = { ...plan, keep: { ...plan.keep, ahead: true }, reasons: [...plan.reasons, 'an iteration is sent to the device before the errors of the one before are known; the factors of that one stay until then'] };
   const peak = peakOf(unbound(ahead), contracts, ahead.keep)[device.place] ?? 0;
   return peak <= (device.capacityBytes ?? Number.POSITIVE_INFINITY) ? ahead : plan;
 }

@@ -44,7 +44,7 @@ export function planReasons(problem: AlsProblem): string[] {
 
 function gridReason({ grid, places }: AlsProblem): string {
   const where = places.length === 1 ? 'the device' : `each of ${places.length} devices`;
-  if (sides.every((side) => grid[side].fixed === 'whole')) return `p = 1: Θ whole on ${where}, eq. 8 without the f² terms: A is solved in place`;
+  if (sides.every((side) => grid[side].fixed === 'whole')) return `p = 1: the fixed side lies whole on ${where}; the equations of a row are solved where they are formed, so that memory holds few A at a time (eq. 8 without the f² terms)`;
   return sides.map((side) => (isInBlocks(grid, side) ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ${sumsOf(grid, side) === 'vectors' ? 'conjugate gradients on vectors' : 'equations'} that live until their rows are solved` : `${side} are solved from all rows of the fixed side, whole on ${where}`)).join('; ');
 }
 

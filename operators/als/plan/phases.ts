@@ -28,7 +28,7 @@ export function startStages(problem: AlsProblem): Stage[] {
       kernel: 'initialize',
       tasks: Math.min(rows.users, taskCount(profile.ratings)),
       bytesWritten: factorBytes(rows.users, params.rank),
-      reasons: [`items are solved first, from unit-norm ${absolute ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`],
+      reasons: [`items are solved first, from user factors that are ${absolute ? 'absolute values of ' : ''}Gaussian numbers, scaled to length 1 and drawn by seed and external id`],
     },
     { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
     ...fixStages(problem, 'users'),

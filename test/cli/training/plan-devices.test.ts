@@ -70,7 +70,7 @@ describe('plan --devices', () => {
   });
 
   it.each<[string, readonly string[], number, RegExp]>([
-    ['parts that do not fit', ['--devices', '12GB', '--partition-users', '1,1'], 4, /no grid fits: needs about 88\.\d GiB at gpu:0, which has 11\.2 GiB; with other parts a device needs \d\.\d GiB \(\d+ bytes\), with X in 16 at the host.*Leave the partitions to the planner/],
+    ['parts that do not fit', ['--devices', '12GB', '--partition-users', '1,1'], 4, /no grid fits: needs about 88\.\d GiB at gpu:0, which has 11\.2 GiB; with other parts a device needs \d\.\d GiB \(\d+ bytes\), with X in 16 parts at the host.*Leave the partitions to the planner/],
     ['more parts than rows', ['--devices', '141GB', '--partition-items', '1,100000'], 2, /--partition-items 1,100000 has 100,000 parts of 39,780 items/],
     ['more vertical parts than items', ['--devices', '141GB', '--partition-users', '50000,2'], 2, /--partition-users 50000,2 has 50,000 vertical parts of 39,780 items/],
     ['vectors with exact solves', ['--devices', '2x141GB', '--partition-sums', 'vectors', '--solver', 'cholesky'], 2, /--partition-sums vectors cannot act with exact solves, which need A/],
