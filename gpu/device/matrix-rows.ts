@@ -1,6 +1,6 @@
-import { sharedArray } from '../../engine/partition.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { STAGING_BYTES } from '../webgpu/staging.ts';
+import { FreshMemory } from '../exchange/fresh-memory.ts';
 import type { DeviceMatrix } from './resources.ts';
 
 /** Rows whose copy takes tens of milliseconds: the first iteration follows that of a start. */
@@ -26,16 +26,16 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
 /** The rows of a matrix without padding, in shared memory. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
 export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
   const { rows, columns, stride, values } = matrix;
-  const target = sharedArray(Float32Array, rows * columns);
+  const memory = new FreshMemory(rows * columns);
+  const target = memory.values;
   if (target.length === 0) return target;
-  if (stride === columns) {
-    await gpu.download(values, target, 0, submitted);
-    return target;
-  }
-  await gpu.downloadPieces(values, { offset: 0, bytes: 4 * rows * stride, unit: 4 * stride }, (piece, at) => {
+  const take = async (piece: ArrayBuffer, at: number) => {
     const padded = new Float32Array(piece);
-    const first = at / (4 * stride);
-    for (let row = 0; row * stride < padded.length; row++) target.set(padded.subarray(row * stride, row * stride + columns), (first + row) * columns);
-  }, submitted);
+    const [first, count] = [at / (4 * stride), padded.length / stride];
+    await memory.ready(first * columns, (first + count) * columns);
+    if (stride === columns) target.set(padded, first * columns);
+    else for (let row = 0; row < count; row++) target.set(padded.subarray(row * stride, row * stride + columns), (first + row) * columns);
+  };
+  await gpu.downloadPieces(values, { offset: 0, bytes: 4 * rows * stride, unit: 4 * stride }, take, submitted);
   return target;
 }

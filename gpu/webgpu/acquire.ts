@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { AcquireOptions, GpuFeature, GpuInfo } from './gpu-info.ts';
+import { pacePolls } from './polls.ts';
 
 /**
  * Objects that must stay referenced while the device is in use: when the garbage collector takes the instance,
@@ -31,6 +32,7 @@ export async function acquireGpu({ robust = false, without = [] }: AcquireOption
   const device = await adapter.requestDevice({ label: 'factorflow', requiredFeatures, requiredLimits: requiredLimits(adapter.limits) });
   const acquired = { instance, adapter, device, info: describe(adapter, device, without) };
   alive.push(acquired);
+  pacePolls(acquired.info.software);
   return acquired;
 }
 

@@ -10,8 +10,9 @@ import { Journal } from './journal.ts';
 import type { AcquireOptions, GpuInfo } from './gpu-info.ts';
 import { type CompiledKernel, Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
+import { hurryPolls } from './polls.ts';
 import type { WireRows } from '../device/resources.ts';
-import { type DownloadRange, EXCHANGE, type HostBytes, Staging } from './staging.ts';
+import { type DownloadRange, EXCHANGE, type HostBytes, Staging, type TakePiece } from './staging.ts';
 import { KernelClock, TimedPass } from './timed-pass.ts';
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
@@ -63,6 +64,7 @@ export class Gpu {
     }
     this.device.pushErrorScope('out-of-memory');
     const buffer = this.device.createBuffer({ label, size, usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+    hurryPolls();
     const error = await this.device.popErrorScope();
     this.requireDevice(label);
     if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
@@ -132,7 +134,7 @@ export class Gpu {
   }
 
   /** See Staging.downloadPieces. */
-  async downloadPieces(source: GPUBuffer, range: DownloadRange, take: (piece: ArrayBuffer, at: number) => void, submitted?: () => void): Promise<void> {
+  async downloadPieces(source: GPUBuffer, range: DownloadRange, take: TakePiece, submitted?: () => void): Promise<void> {
     const moved = this.#guard(`readback of ${source.label}`, this.#staging.downloadPieces(source, range, take, submitted));
     await this.journal.during('readbacks', source.label, moved, range.bytes);
   }
@@ -172,6 +174,7 @@ export class Gpu {
     const module = this.device.createShaderModule({ label, code });
     // Scopes are a stack: this one ends before another can begin.
     const scope = this.device.popErrorScope();
+    hurryPolls(2);
     const { messages } = await module.getCompilationInfo();
     const error = await scope;
     this.requireDevice(label);

@@ -2,6 +2,7 @@ import type { FileMemory } from '../../engine/partition.ts';
 import { PIECE_BYTES } from '../exchange/memory-files.ts';
 import { readPiece, writePiece } from '../exchange/copy-files.ts';
 import type { TransferCounters } from './counters.ts';
+import { hurryPolls } from './polls.ts';
 
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
 export const STAGING_BYTES = 16 << 20;
@@ -12,14 +13,20 @@ export interface StagingSize {
   readonly buffers: number;
 }
 
-/** For data that come and go as a whole. */
-export const BULK: StagingSize = { bytes: STAGING_BYTES, buffers: 4 };
+/** The buffers of both directions. */
+export interface StagingSizes {
+  readonly up: StagingSize;
+  readonly down: StagingSize;
+}
+
+/** For data that come and go as a whole. Those for reading are small, since making one (4 ms for 16 MiB) and copying what has come occupy the thread, which has answers to give meanwhile. */
+export const BULK: StagingSizes = { up: { bytes: STAGING_BYTES, buffers: 4 }, down: { bytes: 4 << 20, buffers: 8 } };
 
 /**
  * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many, since a copy waits in the queue behind the kernels that were
  * submitted before it, and keeps its buffer as long.
  */
-export const EXCHANGE: StagingSize = { bytes: PIECE_BYTES, buffers: 96 };
+export const EXCHANGE: StagingSizes = { up: { bytes: PIECE_BYTES, buffers: 96 }, down: { bytes: PIECE_BYTES, buffers: 96 } };
 
 /** Pieces that an upload reads from files at once. */
 const READS = 16;
@@ -31,6 +38,9 @@ export interface DownloadRange {
   readonly unit: number;
 }
 
+/** Uses the bytes of a piece, which begins at byte `at` of the range. */
+export type TakePiece = (piece: ArrayBuffer, at: number) => void | Promise<void>;
+
 /** Any view of host memory, shared or not. */
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
 
@@ -41,24 +51,24 @@ export type HostBytes = ArrayBufferView<ArrayBufferLike>;
 export class Staging {
   readonly #device: GPUDevice;
   readonly #counters: TransferCounters;
-  readonly #bytes: number;
+  readonly #sizes: StagingSizes;
   readonly #up: StagingPool;
   readonly #down: StagingPool;
-  /** The last download's end, or what stands for it while there was none. */
-  #copied: Promise<void> = Promise.resolve();
+  /** Resolves when the last piece so far has been taken. */
+  #taken: Promise<void> = Promise.resolve();
 
-  constructor(device: GPUDevice, counters: TransferCounters, size = BULK) {
+  constructor(device: GPUDevice, counters: TransferCounters, sizes = BULK) {
     this.#device = device;
     this.#counters = counters;
-    this.#bytes = size.bytes;
-    this.#up = new StagingPool(device, GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC, 'upload', size);
-    this.#down = new StagingPool(device, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, 'readback', size);
+    this.#sizes = sizes;
+    this.#up = new StagingPool(device, GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC, 'upload', sizes.up);
+    this.#down = new StagingPool(device, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, 'readback', sizes.down);
   }
 
   /** Copies `source` to `target` from byte `offset` on. Work submitted later sees the bytes, though the copy may still be running. */
   async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
-    for (let at = 0; at < source.byteLength; at += this.#bytes) {
-      const bytes = Math.min(this.#bytes, source.byteLength - at);
+    for (let at = 0; at < source.byteLength; at += this.#sizes.up.bytes) {
+      const bytes = Math.min(this.#sizes.up.bytes, source.byteLength - at);
       await this.uploadFilled(target, offset + at, bytes, (staged) => new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)));
     }
   }
@@ -67,12 +77,12 @@ export class Staging {
   async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
     const staging = await this.#up.take();
     // The mapped range may be longer than the copy: buffers need whole words.
-    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes);
-    fill(staging.getMappedRange(0, this.#bytes));
+    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes);
+    fill(staging.getMappedRange(0, this.#sizes.up.bytes));
     staging.unmap();
     this.#copy(staging, 0, target, offset, bytes);
     this.#counters.up(bytes);
-    this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes));
+    this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes));
   }
 
   /** Fills `target` with the bytes of `source` from `offset` on; see downloadPieces. */
@@ -82,33 +92,35 @@ export class Staging {
   }
 
   /**
-   * Hands the bytes of `source` from `offset` on to `take`, in pieces of whole units, each with its place; a piece is gone when `take` returns. Calls `submitted` when the copies are submitted, resolves when
-   * they have ended. Downloads end one behind the other, and the thread turns to other work between: copies of many that the GPU tells of at once would hold up the first of them.
+   * Hands the bytes of `source` from `offset` on to `take`, in pieces of whole units, each with its place; a piece is gone when `take` has ended. Calls `submitted` when the copies are submitted, resolves when
+   * they have ended.
    */
-  async downloadPieces(source: GPUBuffer, { offset, bytes, unit }: DownloadRange, take: (piece: ArrayBuffer, at: number) => void, submitted?: () => void): Promise<void> {
+  async downloadPieces(source: GPUBuffer, { offset, bytes, unit }: DownloadRange, take: TakePiece, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
-    const before = this.#copied;
-    const end = Promise.withResolvers<void>();
-    this.#copied = end.promise;
-    const step = Math.floor(this.#bytes / unit) * unit;
-    try {
-      for (let at = 0; at < bytes; at += step) {
-        const length = Math.min(step, bytes - at);
-        const staging = await this.#down.take();
-        this.#copy(source, offset + at, staging, 0, length);
-        this.#counters.down(length);
-        const part = staging.mapAsync(GPUMapMode.READ, 0, length).then(() => before).then(() => {
-          take(staging.getMappedRange(0, length), at);
+    const step = Math.floor(this.#sizes.down.bytes / unit) * unit;
+    for (let at = 0; at < bytes; at += step) {
+      const length = Math.min(step, bytes - at);
+      const staging = await this.#down.take();
+      this.#copy(source, offset + at, staging, 0, length);
+      this.#counters.down(length);
+      const part = staging.mapAsync(GPUMapMode.READ, 0, length).then(() =>
+        this.#inTurn(async () => {
+          await take(staging.getMappedRange(0, length), at);
           staging.unmap();
-        });
-        this.#down.give(staging, part);
-        parts.push(part);
-      }
-      submitted?.();
-      await Promise.all(parts);
-    } finally {
-      setImmediate(end.resolve);
+        }),
+      );
+      this.#down.give(staging, part);
+      parts.push(part);
     }
+    submitted?.();
+    await Promise.all(parts);
+  }
+
+  /** Takes a piece in a turn of the event loop of its own, behind the pieces that came before it: tasks whose end the GPU tells with it answer first. */
+  #inTurn(take: () => Promise<void>): Promise<void> {
+    const taken = this.#taken.then(nextTurn).then(take);
+    this.#taken = taken.catch(() => undefined);
+    return taken;
   }
 
   /** Copies so many bytes to files in memory. Threads of the system write the pieces, so that several of them, and of several downloads, go at once. */
@@ -139,15 +151,15 @@ export class Staging {
       const staging = await this.#up.take();
       const part = this.#fillFrom(source, staging, at, length).then(() => this.#copy(staging, 0, target, offset + at, length));
       this.#counters.up(length);
-      this.#up.give(staging, part.then(() => staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes)));
+      this.#up.give(staging, part.then(() => staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes)));
       parts.push(part);
     }
     await allEnded(parts);
   }
 
   async #fillFrom(source: FileMemory, staging: GPUBuffer, at: number, length: number): Promise<void> {
-    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes);
-    await readPiece(source, new Uint8Array(staging.getMappedRange(0, this.#bytes), 0, length), at);
+    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes);
+    await readPiece(source, new Uint8Array(staging.getMappedRange(0, this.#sizes.up.bytes), 0, length), at);
     staging.unmap();
   }
 
@@ -161,6 +173,11 @@ export class Staging {
     encoder.copyBufferToBuffer(from, fromOffset, to, toOffset, bytes);
     this.#device.queue.submit([encoder.finish()]);
   }
+}
+
+function nextTurn(): Promise<void> {
+  hurryPolls();
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Resolves when all have ended; throws the first failure then. */
@@ -184,7 +201,7 @@ class StagingPool {
     this.#label = label;
   }
 
-  /** A buffer that is free; while there may be more, a new one rather than one to wait for. */
+  /** A buffer that is free; while there may be more, a new one rather than one to wait for. A new one takes a millisecond or more, so the thread turns to answers behind it. */
   async take(): Promise<GPUBuffer> {
     const free = this.#ready.findIndex(({ done }) => done);
     const [next] = free < 0 && this.#all.length < this.#size.buffers ? [] : this.#ready.splice(Math.max(0, free), 1);
@@ -195,6 +212,7 @@ class StagingPool {
     if (this.#all.length >= this.#size.buffers) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
     const buffer = this.#device.createBuffer({ label: this.#label, size: this.#size.bytes, usage: this.#usage, mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0 });
     this.#all.push(buffer);
+    await nextTurn();
     return buffer;
   }
 
