@@ -118,10 +118,7 @@ export class GpuDevice implements Device {
     for (const [name, key] of Object.entries(inputs)) {
       if (this.#held.get(key) === undefined) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.info.place}`);
     }
-    for (const key of Object.values(outputs)) {
-      const stored = this.#held.get(key);
-      if (stored !== undefined) stored.changed = true;
-    }
+    for (const key of Object.values(outputs)) this.#held.written(key);
     const { outcome, start, milliseconds } = await this.#request({ type: 'task', kernel, params, inputs, outputs }, signal);
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];

@@ -9,11 +9,13 @@ export interface HeldPartition {
   /** Of a partition that was put, or that a task gave. */
   readonly host?: Partition;
   /** A task may have written it on the device since. */
-  changed: boolean;
+  readonly changed: boolean;
   /** Bytes of the device's memory. */
   readonly bytes: number;
   /** Of a matrix that is kept in float16 alone, those of its rows. */
   readonly halfBytes?: number;
+  /** Of a matrix that left its host form behind and was not written since: the memory that it came from, for as long as others keep that. */
+  readonly source?: WeakRef<ArrayBufferLike>;
 }
 
 /** The bounds of a device's memory, in bytes. */
@@ -62,9 +64,9 @@ export class HeldPartitions {
 
   /** The partition is on the device alone from now on. Gives the bytes of its host form, which this device no longer holds. */
   leaveHost(key: string): number {
-    const { host, bytes } = this.#held.get(key) ?? {};
+    const { host, bytes, changed } = this.#held.get(key) ?? {};
     if (host === undefined || bytes === undefined) return 0;
-    this.#held.set(key, { changed: true, bytes });
+    this.#held.set(key, { changed: true, bytes, ...(isMatrixOfItsOwn(host) && !changed && { source: new WeakRef(host.columns.values.buffer) }) });
     hostMeter.drop(host);
     return partitionBytes(host);
   }
@@ -72,9 +74,18 @@ export class HeldPartitions {
   /** Ratings and factors that were put before need not go again: the same memory, which no task has written. */
   hasSame(key: string, partition: Partition): boolean {
     const held = this.#held.get(key);
+    if (held?.source !== undefined) return isMatrixOfItsOwn(partition) && held.source.deref() === partition.columns.values.buffer;
     if (held?.host === undefined || held.changed) return false;
     const [known, given] = [held.host.columns, Object.entries(partition.columns)];
     return (partition.layout === 'rating-block' || partition.layout === 'factors') && given.length === Object.keys(known).length && given.every(([name, column]) => isSame(known[name], column));
+  }
+
+  /** A task writes it on the device. */
+  written(key: string): void {
+    const held = this.#held.get(key);
+    if (held === undefined) return;
+    const { source: _, ...rest } = held;
+    this.#held.set(key, { ...rest, changed: true });
   }
 
   /** Throws CapacityError where the device has no room for so many `bytes`, or binds no buffer of the `largest` array. */
@@ -92,6 +103,11 @@ export class HeldPartitions {
     if (bytes <= have) return;
     throw new CapacityError(`the memory given to the GPU is full: need ${bytes} bytes, have ${have}`, { phase: 'gpu', device: place, advice: 'Use a smaller rank, give it more, or use device cpu' });
   }
+}
+
+/** True for factors that have their memory to themselves. */
+function isMatrixOfItsOwn({ layout, columns }: Partition): boolean {
+  return layout === 'factors' && columns.values.byteLength === columns.values.buffer.byteLength;
 }
 
 function isSame(one: SharedColumn | undefined, other: SharedColumn): boolean {

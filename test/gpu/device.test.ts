@@ -45,6 +45,40 @@ describe.skipIf(noGpu)('a GPU device', () => {
     device.release(ref('a'));
   });
 
+  it('keeps a matrix that was sent ahead, when the same memory is put again', async () => {
+    const start = factors(2, 5);
+    const bytes = 4 * 2 * 16;
+    const upload = { kernel: 'upload', inputs: { data: ref('ahead') }, outputs: {}, params: {} } satisfies Task;
+    device.put(ref('ahead'), start);
+    expect((await device.run(upload)).metrics.bytesUp).toBe(bytes);
+    device.put(ref('ahead'), start);
+    const { metrics, values } = await device.run(norm('ahead'));
+    expect(metrics.bytesUp).toBe(0);
+    // Other memory goes up, whatever it holds.
+    device.put(ref('ahead'), factors(2, 5));
+    const again = await device.run(norm('ahead'));
+    expect(again.metrics.bytesUp).toBe(bytes);
+    expect(again.values).toEqual(values);
+    device.release(ref('ahead'));
+    // Another partition may have the name later.
+    device.put(ref('ahead'), start);
+    expect((await device.run(norm('ahead'))).metrics.bytesUp).toBe(bytes);
+    device.release(ref('ahead'));
+  });
+
+  it('sends a matrix again that a task has written', async () => {
+    const [start, other] = [factors(2, 5), factors(2, 5)];
+    (other.columns.values as Float32Array).fill(2);
+    device.put(ref('written'), start);
+    await device.run({ kernel: 'upload', inputs: { data: ref('written') }, outputs: {}, params: {} });
+    const before = (await device.run(norm('written'))).values.sum;
+    device.put(ref('other'), other);
+    await device.run({ kernel: 'copy-rows', inputs: { source: ref('other') }, outputs: { target: ref('written') }, params: { from: 0, to: 2 } });
+    device.put(ref('written'), start);
+    expect((await device.run(norm('written'))).values.sum).toBe(before);
+    for (const name of ['written', 'other']) device.release(ref(name));
+  });
+
   it('gives a partition that was put again under the same name', async () => {
     const [small, large] = [factors(2, 5), factors(2, 5)];
     (large.columns.values as Float32Array).fill(1);
