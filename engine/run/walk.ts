@@ -2,7 +2,7 @@ import { partitionKey, type PartitionRef } from '../partition.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import { expand, expandFree } from './expand.ts';
 import type { Step, TaskContracts } from './step.ts';
-import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
+import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef, type Versions } from '../plan/bound-plan.ts';
 import type { DataSet, Stage } from '../plan/stages.ts';
 
 /** Blocks of each row of a grid that a walk visits, unless columns pass from device to device. Of staged blocks two are at a place at a time, so further ones add nothing to its peak. */
@@ -152,13 +152,17 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
   let [good, best] = [start.versions, start.versions];
+  // Of rounds that are sent ahead and may be run again, the version before them stays until the next one is under way.
+  const overlaps = keep.start && keep.ahead === true;
+  let left: readonly Versions[] = [];
   for (let number = 1; number <= 3; number++) {
     const kept = keptOf({ ...keep, start: keep.start || keep.ahead === true }, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
     walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions, { number }).steps).beside(bound.measureBytes);
     // The most is needed where the first round stays the best.
     const next = older && keep.best && number > 1 ? best : round.versions;
-    for (const old of kept) walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next]));
+    for (const old of overlaps ? left : kept) walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next, ...(overlaps ? kept : [])]));
+    left = kept;
     [good, best] = [round.versions, next];
   }
   walk.add(expand(bound, contracts, 'end', best).steps);

@@ -11,6 +11,7 @@ import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, spilledLoadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
+import { aheadWhereItFits } from '../training/plan-ahead.ts';
 import { rankingBytes } from '../training/planned-measures.ts';
 import { layoutOf } from './bytes.ts';
 import { bandsLeave, devicesOf, staysOnDevice } from './schedules/blocks-schedule.ts';
@@ -40,7 +41,7 @@ export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>
 
 /**
  * The physical plan of SGD: a pure function of profile, parameters and devices. Of the schedules that suit them the first that fits
- * is taken. An epoch steps a copy of the factors, so two versions of both sides stand side by side, three with an early stop. Throws
+ * is taken. An epoch steps a copy of the factors, so two versions of both sides stand side by side, three with an early stop, or where an epoch is sent ahead and there is room. Throws
  * CapacityError when none fits.
  */
 export function planSgd(profile: RatingsProfile, params: SgdParams, { compute, host }: PlanDevices, details: SgdPlanDetails = {}): PhysicalPlan {
@@ -97,7 +98,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
   const epochReasons = [...schedule.reasons, rateReason(params), convergence.text, ...[convergence.warning, dominantItem({ ratings: nz, itemCounts })].flatMap((warning) => (warning === undefined ? [] : [`WARNING: ${warning}`]))];
   const stages: SgdStages = sgdStages(profile, params, schedule, { compute, host }, { epoch: epochReasons, start: startReason(params, start) });
   const versionBytes = datasets.filter(({ columns, derived }) => columns !== undefined && !derived).reduce((sum, set) => sum + set.parts.reduce((all, { rows }) => all + 4 * rows * strideOf(set, device.strideStep), 0), 0);
-  const plan: Omit<PhysicalPlan, 'memory'> = {
+  const usual: Omit<PhysicalPlan, 'memory'> = {
     planVersion: PLAN_VERSION,
     algorithm: 'sgd',
     problem: describeProblem(profile, params),
@@ -123,6 +124,8 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
   };
   // Two versions of the factors that do not fit alone need no walk of the steps, of which a large grid has millions.
   const hopeless = schedule.deviceBlocks === undefined && device.capacityBytes !== null && VERSIONS * versionBytes > device.capacityBytes;
+  // A bold driver's rates follow from the losses.
+  const plan = hopeless ? usual : aheadWhereItFits(usual, { called: 'epoch', params, compute, foreseen: schedule.tile !== undefined && schedule.deviceBlocks === undefined && !schedule.inBands && params.rate !== 'bold' });
   const peak: Readonly<Record<string, number>> = hopeless ? { [device.place]: VERSIONS * versionBytes } : peakOf(unbound(plan), contracts, plan.keep);
   // Copies of a device's factors: the start or the last one, and the result. Those that lie in host memory are no copies until a later epoch replaces them.
   const copies = device.ownMemory ? (staysOnDevice(schedule).rows ? 2 : 1) * 4 * sgdFeatures(params) * (m + n) : 0;

@@ -108,7 +108,7 @@ class Loop<Factors> {
     let expanded: RoundAhead | undefined;
     let next: SentRound | undefined;
     for (let number = first + 1; number <= maxIter; ) {
-      const kept = next === undefined ? keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions) : [];
+      const kept = next === undefined ? keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions) : keep.start ? [good.versions] : [];
       this.#keptOlder ||= keep.best && 'versions' in best && best.number !== good.number;
       const round: SentRound = next ?? rounds.send(good.versions, number, kept, { expanded, fetches: this.#fetches(number) });
       const { versions, params } = round;
@@ -121,8 +121,8 @@ class Loop<Factors> {
       if (measured === undefined) {
         best = good = { number, versions };
         for (const old of kept) await rounds.free(old, [versions]);
-        if (next !== undefined) await rounds.free(versions, [next.versions]);
-        else if (losable && copies.isDue()) await copies.renew(rounds, good, best, this.#iterations);
+        if (next !== undefined && !keep.start) await rounds.free(versions, [next.versions]);
+        else if (next === undefined && losable && copies.isDue()) await copies.renew(rounds, good, best, this.#iterations);
         number++;
         continue;
       }
@@ -133,6 +133,8 @@ class Loop<Factors> {
       if (!losable) copies.drop();
       if (goodLoss !== undefined ? training.diverged(errors.loss, goodLoss) : !Number.isFinite(errors.loss)) {
         if (training.slower === undefined || ++restarts > MOST_RESTARTS) throw training.divergence(number, errors.loss, goodLoss ?? errors.loss);
+        if (next !== undefined) await rounds.discard(next, [versions, ...kept]);
+        next = undefined;
         await rounds.free(versions, kept);
         const rate = training.slower(number);
         this.#ctx.events({ type: 'warning', text: `${called} ${number} diverged: the loss is ${errors.loss}, after ${goodLoss}; it is run again from the ${called} before with half the learning rate, ${rate}` });
@@ -156,13 +158,13 @@ class Loop<Factors> {
       for (const old of kept) await rounds.free(old, [good.versions, ...('versions' in best ? [best.versions] : [])]);
       if (verdict.stop !== undefined) this.#ctx.events({ type: 'note', text: verdict.stop });
       if (ends && round.fetched !== undefined) return this.#result(await copies.taken(training, round.fetched, true), number);
-      if (next !== undefined) await rounds.free(versions, [next.versions]);
-      else if (checkpoints !== undefined && (ends || number % checkpoints.interval === 0)) {
+      if (next !== undefined && !keep.start) await rounds.free(versions, [next.versions]);
+      else if (next === undefined && checkpoints !== undefined && (ends || number % checkpoints.interval === 0)) {
         const copy = await copies.make(rounds, good, best, this.#iterations);
         checkpoints.write(copy);
         if (ends) return this.#endOf(copy);
         if (losable) copies.last = copy;
-      } else if (losable && !ends && copies.isDue()) await copies.renew(rounds, good, best, this.#iterations);
+      } else if (next === undefined && losable && !ends && copies.isDue()) await copies.renew(rounds, good, best, this.#iterations);
       if (ends) break;
       number++;
     }
@@ -175,12 +177,12 @@ class Loop<Factors> {
 
   /**
    * True where the next round is sent before the errors of this one are known. The plan has room for the version that this one makes, which then stays until its errors are known; nothing but a failure
-   * ends the run here, runs the round again or changes its parameters; and no copy of its factors is due.
+   * ends the run here or changes the parameters of the next round; and no copy of its factors is due. What was sent behind a round that is run again is thrown away.
    */
   #goesAhead(training: Training<Factors>, { number, inOrder }: SentRound): boolean {
     const { maxIter, rule, checkpoints, measure } = this.#options;
     if (number >= maxIter || !training.keep.ahead || !inOrder || !isWhole(training)) return false;
-    if (!rule.isForeseen || training.slower !== undefined || measure !== undefined || this.#copies.isDue()) return false;
+    if (!rule.isForeseen || measure !== undefined || this.#copies.isDue()) return false;
     // A checkpoint is written while one round runs, not two.
     return checkpoints === undefined || number % checkpoints.interval > 1;
   }

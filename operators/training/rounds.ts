@@ -78,6 +78,12 @@ export class Rounds<Factors> {
     await runSteps(expandFree(this.training.bound, contracts, 'train', versions, kept), this.#ctx);
   }
 
+  /** Frees what a round made that was sent behind one which is run again, but for the versions `kept`, as soon as it has ended. */
+  async discard({ versions, ran, errors, fetched }: SentRound, kept: readonly Versions[]): Promise<void> {
+    await Promise.allSettled([ran, errors, fetched]);
+    await this.free(versions, kept);
+  }
+
   /** The factors of a version; `behind`: the round that makes it, whose time is not that of the fetch. */
   async toHost({ number, versions }: Trained, behind?: Promise<unknown>): Promise<StepResults> {
     const fetching = this.#follow(runSteps(expand(this.training.bound, contracts, 'end', versions, { number }).steps, this.#ctx));

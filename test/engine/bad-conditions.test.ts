@@ -17,6 +17,7 @@ const cases: Record<string, { readonly compute: RunProblem['compute']; readonly 
   'als that exchanges vectors on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], every: 23, make: (one) => recordAls(one, { rank: 2, maxIter: 2, solver: 'cg', cgSteps: 2, partitionUsers: '2,2', partitionItems: '2,2', partitionSums: 'vectors' }, { held: true }) },
   'sgd on the CPU': { compute: [cpuInfo], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'sgd on a GPU': { compute: [gpuInfo(0)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
+  'sgd on a GPU that is sent epochs ahead': { compute: [gpuInfo(0)], make: (one) => recordSgd(one, { rank: 2, maxIter: 4, schedule: 'tile' }, { held: true, copySeconds: 1000 }) },
   'sgd on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
   'sgd by turns on three GPUs': { compute: [gpuInfo(0), gpuInfo(1), gpuInfo(2)], every: 13, make: (one) => recordSgd(one, { rank: 2, maxIter: 2, schedule: 'blocks' }, { held: true }) },
 };

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Task } from '../../engine/task.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
-import { recordAls } from '../support/steps/recorded-runs.ts';
+import type { SgdParams } from '../../operators/sgd/params.ts';
+import { recordAls, recordSgd } from '../support/steps/recorded-runs.ts';
 import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
 import { RandomTurns } from '../support/steps/turns.ts';
 
@@ -104,5 +105,70 @@ describe('rounds ahead', () => {
     const { recording } = await runOf();
     const log = recording.log.filter(({ at }) => at === 'gpu:0').map(({ verb, text }) => `${verb} ${text}`);
     expect(log.findIndex((line) => line.startsWith('fetch'))).toBeLessThan(log.findLastIndex((line) => line.startsWith('run squared-error')));
+  });
+});
+
+interface AskedSgd {
+  readonly params?: Partial<SgdParams>;
+  readonly copySeconds?: number;
+  readonly gpu?: ReturnType<typeof gpuInfo>;
+  /** Epochs whose loss rises, each as often as it stands here. */
+  readonly diverging?: readonly number[];
+}
+
+/** The same by SGD. */
+async function sgdOf({ params = {}, copySeconds = NEVER, gpu = gpuInfo(0), diverging = [] }: AskedSgd = {}) {
+  const left = [...diverging];
+  const values = (task: Task): JsonObject => {
+    if (task.kernel === 'weighted-norm') return { sum: ratings, plain: 1 };
+    if (task.kernel !== 'squared-error' || Object.values(task.inputs).some(({ name }) => name.includes('tests'))) return {};
+    const at = left.indexOf(versionOf(task.inputs, 'rows'));
+    if (at >= 0) left.splice(at, 1);
+    return { squared: at >= 0 ? 1e9 : 1 };
+  };
+  const turns = new RandomTurns(3);
+  const made = await recordSgd({ rows, columns: 6, test: true, compute: [gpu], options: () => ({ turns, values }) }, { ...base, schedule: 'tile', ...params }, { held: true, copySeconds });
+  const { recording, plan } = made;
+  const [sent, told]: [number[], string[]] = [[], []];
+  const push = recording.events.push.bind(recording.events);
+  recording.events.push = (...events) => {
+    for (const event of events) {
+      if (event.type === 'iteration') sent.push(recording.log.filter(({ verb, text }) => verb === 'run' && text.startsWith('sgd-tiles')).length);
+      if (event.type === 'warning') told.push(event.text);
+    }
+    return push(...events);
+  };
+  const outcome = await made.train().then(({ iterations }) => ({ iterations: iterations.map(({ iteration, rate, loss }) => ({ iteration, rate, loss })) }), (error: Error) => ({ error }));
+  expect([recording.running, recording.held]).toEqual([0, []]);
+  return { plan, sent, told, outcome, peak: recording.devices.find(({ info }) => info.place === gpu.place)?.peak };
+}
+
+describe('epochs of SGD ahead', () => {
+  it('are on the device when the errors of the epoch before come', async () => {
+    const [ahead, usual] = [await sgdOf(), await sgdOf({ copySeconds: 0 })];
+    expect(ahead.sent).toEqual([2, 3, 4, 5, 5]);
+    expect(usual.sent).toEqual([1, 2, 3, 4, 5]);
+    expect(ahead.outcome).toEqual(usual.outcome);
+    expect(ahead.plan.keep).toEqual({ start: true, best: false, ahead: true });
+    expect(ahead.peak).toBeLessThanOrEqual(ahead.plan.memory['gpu:0']);
+  });
+
+  it.each([[[2]], [[3, 3]], [[5]], [[1, 4]], [[2, 2, 2, 2]], [[5, 5, 5, 5]]])('are thrown away behind epochs that are run again: %j', async (diverging) => {
+    const [ahead, usual] = [await sgdOf({ diverging }), await sgdOf({ diverging, copySeconds: 0 })];
+    expect(ahead.told).toEqual(usual.told);
+    expect(ahead.told).toHaveLength(Math.min(3, diverging.length));
+    expect(ahead.outcome).toEqual(usual.outcome);
+    expect('error' in ahead.outcome).toBe(diverging.length > 3);
+    expect(ahead.peak).toBeLessThanOrEqual(ahead.plan.memory['gpu:0']);
+  });
+
+  it('are not sent where the device has no room for three versions, or where rates follow from losses', async () => {
+    const { plan } = await sgdOf();
+    const tight = await sgdOf({ gpu: { ...gpuInfo(0), capacityBytes: plan.memory['gpu:0'] - 1 } });
+    expect(tight.plan.memory['gpu:0']).toBeLessThan(plan.memory['gpu:0']);
+    for (const { plan: other, sent } of [tight, await sgdOf({ params: { rate: 'bold' } }), await sgdOf({ params: { earlyStop: 5 } })]) {
+      expect(other.keep.ahead).toBeUndefined();
+      expect(sent).toEqual([1, 2, 3, 4, 5]);
+    }
   });
 });

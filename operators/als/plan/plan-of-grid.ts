@@ -8,10 +8,10 @@ import { loadStages } from '../../planner/load-stages.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { blockBytes, blockLimit, loadingBytes as ratingLoadingBytes, partLoadingBytes, requireBindings, requireDeviceFit, spilledLoadingBytes } from '../../planner/sizes.ts';
 import { contracts } from '../../tasks/tasks.ts';
+import { aheadWhereItFits } from '../../training/plan-ahead.ts';
 import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
-import { aheadWhereItFits } from './ahead.ts';
 import { alsDataSets } from './data-sets.ts';
 import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
@@ -50,7 +50,7 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
     keep: { start: false, best: params.earlyStop !== undefined },
     ...(params.implicitPrefs ? {} : rankingBytes(params, { ...rows, ratings: nz, testRatings }, device)),
     reasons: planReasons(problem),
-  }, problem);
+  }, { called: 'iteration', params, compute, foreseen: sides.every((side) => grid[side].q === 1 && grid[side].ratings === 'device') });
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)))) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const inFiles = sides.every((side) => grid[side].ratings === 'spill');

@@ -82,11 +82,13 @@ describe('the plan of sgd on a GPU', () => {
     await expect(`${explain(plan(params))}\n`).toMatchFileSnapshot(golden(name));
   });
 
-  it('counts what lies there: two versions with their mirrors, the ratings as they come and as they are stepped', () => {
+  it('counts what lies there: three versions with their mirrors where epochs are sent ahead, else two, the ratings as they come and as they are stepped', () => {
     const version = 4 * 128 * (480_189 + 17_770);
     const ratings = 4 * (480_189 + 1) + 8 * netflix.ratings;
     const counts = 4 * (17_770 + 1);
-    expect(plan({}).memory['gpu:0']).toBe(1.5 * 2 * version + ratings + counts + 8 * netflix.ratings);
+    expect(plan({}).memory['gpu:0']).toBe(1.5 * 3 * version + ratings + counts + 8 * netflix.ratings);
+    expect(plan({ earlyStop: 1 }).memory['gpu:0']).toBe(1.5 * 3 * version + ratings + counts + 8 * netflix.ratings);
+    expect(plan({ maxIter: 1 }).memory['gpu:0']).toBe(1.5 * 2 * version + ratings + counts + 8 * netflix.ratings);
     expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory['gpu:0']).toBe(2 * version + ratings + counts + 12 * netflix.ratings + 4 * 256 * 512);
     // A sum of AdaGrad is a row of a matrix.
     expect(plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory['gpu:0']).toBe(3 * (version + 64 * (480_189 + 17_770)) + ratings + counts + 12 * netflix.ratings + 4 * Math.ceil(netflix.ratings / 256));

@@ -69,7 +69,8 @@ export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, 
   return { recording, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
 
-export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, { held = false, schedule = (one: SgdSchedule) => one } = {}) {
+/** The same by SGD. */
+export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, { held = false, copySeconds = 0, schedule = (one: SgdSchedule) => one } = {}) {
   const recording = new Recording(problem);
   const params = checkSgdParams({ biases: false, ...given });
   const data = sgdProblem(problem.rows, problem.columns);
@@ -83,7 +84,7 @@ export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, 
     // As loading leaves them: at the CPU.
     const cpu = ctx.executor.devices.find(({ info }) => info.place === recording.host.place);
     for (const block of [data.ratings, ...(test ? [test] : [])]) cpu?.put(block.ref, hostForm(block));
-    return trainSgd({ data, test }, params, { devices: problem.compute, plan, copySeconds: 0 }, ctx);
+    return trainSgd({ data, test }, params, { devices: problem.compute, plan, copySeconds }, ctx);
   };
   return { recording, data, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
