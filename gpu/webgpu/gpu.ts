@@ -182,12 +182,18 @@ export class Gpu {
     const compiling = this.device.createComputePipelineAsync({ label, layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }), compute: { module, entryPoint: 'main' } });
     compiling.catch(() => undefined);
     hurryPolls(2);
-    const { messages } = await module.getCompilationInfo();
-    const error = await scope;
-    this.requireDevice(label);
-    const wrong = messages.find(({ type }) => type === 'error');
-    if (wrong !== undefined) throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`);
-    if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
+    try {
+      const { messages } = await module.getCompilationInfo();
+      const error = await scope;
+      this.requireDevice(label);
+      const wrong = messages.find(({ type }) => type === 'error');
+      if (wrong !== undefined) throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`);
+      if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
+    } catch (error) {
+      // close waits for this promise, not for Dawn's.
+      await Promise.allSettled([compiling]);
+      throw error;
+    }
     try {
       return { kernel, params, label, pipeline: await compiling, layout };
     } catch (cause) {

@@ -3,7 +3,10 @@ import type { KernelCheck } from '../checking/check.ts';
 import { randomNumbers } from '../checking/numbers.ts';
 import { transposedValuesKernel, transposedValuesWorkgroups } from './transposed-values.ts';
 
-/** Blocks of so many rows and columns, some of them empty, with pairs that are there up to three times. */
+/** Ratings of one pair of each block. */
+const REPEATED = 500;
+
+/** Blocks of so many rows and columns, some of them empty, with pairs that are there up to three times, and one that is there many times. */
 export const transposedValuesChecks: readonly KernelCheck[] = [[1, 1], [40, 7], [300, 211]].map(([rows, columns]) => ({ name: transposedValuesKernel.name, variant: `${rows} x ${columns}`, run: (gpu) => check(gpu, rows, columns) }));
 
 interface Rating {
@@ -19,7 +22,8 @@ async function check(gpu: Gpu, rows: number, columns: number): Promise<{ error: 
     const share = row % 5 === 3 ? 0 : random();
     for (let column = 0; column < columns; column++) {
       const times = rows > 1 && (column % 7 === 2 || random() > share) ? 0 : 1 + Math.floor(2.2 * random() ** 4 + (random() < 0.05 ? 1 : 0));
-      for (let k = 0; k < times; k++) ratings.push({ row, column, value: random() });
+      const repeated = row === Math.floor(rows / 2) && column === Math.floor(columns / 2) ? REPEATED : times;
+      for (let k = 0; k < repeated; k++) ratings.push({ row, column, value: random() });
     }
   }
   // Stable, as blocks are sorted.

@@ -29,11 +29,20 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       beyond = middle;
     }
   }
-  // A pair may be there several times: both blocks have its ratings in the same order.
+  // A pair may be there several times, even many: both blocks have its ratings in the same order. The first of them is searched, since columns ascend.
   let column = indices[at];
-  var earlier = 0u;
-  while (at - earlier > row_pointers[row] && indices[at - earlier - 1u] == column) {
-    earlier++;
+  var of_pair = at;
+  if (at > row_pointers[row] && indices[at - 1u] == column) {
+    var least = row_pointers[row];
+    of_pair--;
+    while (least < of_pair) {
+      let middle = least + (of_pair - least) / 2u;
+      if (indices[middle] < column) {
+        least = middle + 1u;
+      } else {
+        of_pair = middle;
+      }
+    }
   }
   // The first rating of that row in the other block's row.
   var first = other_pointers[column];
@@ -46,5 +55,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       end = middle;
     }
   }
-  values[at] = other_values[first + earlier];
+  values[at] = other_values[first + at - of_pair];
 }
