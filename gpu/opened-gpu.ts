@@ -104,6 +104,7 @@ async function runTask({ kernel, params, inputs, outputs }: Extract<Command, { r
   for (const [name, key] of Object.entries(inputs)) {
     if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on this GPU`);
   }
+  if (inputs.transposeOf !== undefined) await store.prepareTransposed(inputs.data, inputs.transposeOf);
   for (const key of Object.values(keys)) if (store.has(key)) await store.prepare(key);
   const named = <T>(kind: string, name: string, found: T | undefined): T => {
     if (found === undefined) throw new Error(`task ${kernel}: no ${kind} named ${name}`);

@@ -2,6 +2,7 @@ import type { MatrixShape, Partition } from '../engine/partition.ts';
 import { BufferPool } from './device/buffer-pool.ts';
 import type { Gpu } from './webgpu/gpu.ts';
 import { downloadRows, uploadRows } from './device/matrix-rows.ts';
+import { transposedValues } from './device/transposed-values.ts';
 import { addHalf } from './kernels/copies/to-half.ts';
 import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts, type WireRows } from './device/resources.ts';
 
@@ -133,16 +134,26 @@ export class GpuStore {
     return matrix;
   }
 
-  async #uploadBlock(key: string, { rows, columns }: Partition): Promise<DeviceBlock> {
+  /** Prepares a block which is the transpose of another one: its values are taken from there, on the device. */
+  async prepareTransposed(key: string, of: string): Promise<void> {
+    const entry = this.get(key);
+    const { block } = await this.prepare(of);
+    if (entry.partition?.layout === 'rating-block') entry.block ??= await this.#uploadBlock(key, entry.partition, block);
+  }
+
+  /** `other`: the block whose transpose it is, where that is there. */
+  async #uploadBlock(key: string, { rows, columns }: Partition, other?: DeviceBlock): Promise<DeviceBlock> {
     const offsets = columns.offsets as Int32Array;
+    const ratings = columns.indices.length;
+    const [rowPointers, indices] = [await this.#gpu.bufferOf(offsets, `${key} offsets`), await this.#gpu.bufferOf(columns.indices, `${key} indices`)];
     return {
       rows,
-      ratings: columns.indices.length,
+      ratings,
       offsets,
       columns: columns.indices as Uint32Array,
-      rowPointers: await this.#gpu.bufferOf(offsets, `${key} offsets`),
-      indices: await this.#gpu.bufferOf(columns.indices, `${key} indices`),
-      values: await this.#gpu.bufferOf(columns.values, `${key} values`),
+      rowPointers,
+      indices,
+      ...(other?.ratings === ratings ? await transposedValues(this.#gpu, { rows, ratings, rowPointers, indices }, other, `${key} values`) : { values: await this.#gpu.bufferOf(columns.values, `${key} values`) }),
       prepared: new Map(),
     };
   }

@@ -23,7 +23,6 @@ import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorte
 import type { ReadPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { evenRanges } from '../../operators/ratings/row-ranges.ts';
 import { type BlocksInParts, buildRatingBlocks, buildRatingParts, buildUserBlock, type SeeSorted, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
@@ -119,7 +118,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const [{ ownMemory, place }, ...others] = devices.compute;
   const placesAhead = inParts && !params.implicitPrefs && ownMemory && (home.kind === 'memory' ? staysAt(home.plan, place, 'whole') : home.kind === 'parts' && others.length === 0 && !isInBlocks(home.grid, 'users') && staysAt(home.plan, place, 'in parts'));
   const probable = placesAhead ? await choosing : undefined;
-  const sorted = (block: RatingBlock, side: 'users' | 'items', columns: number) => placesAhead && placeAhead(block, probable && rowsTaskOf(home.plan.round, side, columns, probable[side]), ctx);
+  const sorted: SeeSorted = (block, side, columns, of) => placesAhead && placeAhead(block, probable && rowsTaskOf(home.plan.round, side, columns, probable[side]), of, ctx);
   // Ratings in parts leave host memory when training begins.
   const goesAhead = placesAhead && home.kind === 'memory';
   const sort = async () => (home.kind === 'memory' ? loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted)) : sortInParts(indexed, input.onDuplicates, home, ctx, sorted));

@@ -61,6 +61,8 @@ export interface DeviceBlock {
   readonly indices: GPUBuffer;
   /** f32[ratings] */
   readonly values: GPUBuffer;
+  /** Of values that a kernel fills: settles when they are there. */
+  readonly filled?: Promise<unknown>;
   /** Data that kernels prepare once and keep with the block, such as lists of its rows in solving order. */
   readonly prepared: Map<string, unknown>;
 }

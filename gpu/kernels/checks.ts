@@ -3,6 +3,7 @@ import type { KernelCheck } from './checking/check.ts';
 import { fromHalfChecks } from './copies/from-half.check.ts';
 import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
 import { toHalfChecks } from './copies/to-half.check.ts';
+import { transposedValuesChecks } from './copies/transposed-values.check.ts';
 import { implicitChecks } from './implicit/half-iteration.check.ts';
 import { implicitLossChecks } from './implicit/implicit-error.check.ts';
 import { int8Checks, toInt8Checks } from './int8/int8.check.ts';
@@ -31,7 +32,7 @@ import { updateTensorChecks } from './update/update-tensor.check.ts';
 import { vectorChecks } from './vectors/vectors.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...exchangedVectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks];
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...exchangedVectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks, ...transposedValuesChecks];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
 export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks, ...int8Checks];

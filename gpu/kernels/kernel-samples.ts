@@ -1,6 +1,7 @@
 import { fromHalfKernel } from './copies/from-half.ts';
 import { spinKernel } from './copies/spin.ts';
 import { subtractBiasKernel } from './copies/subtract-bias.ts';
+import { transposedValuesKernel } from './copies/transposed-values.ts';
 import { toHalfKernel } from './copies/to-half.ts';
 import { addMatrixKernel } from './equations/add-matrix.ts';
 import { addSlotsKernel } from './equations/add-slots.ts';
@@ -93,6 +94,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(toInt8Kernel, [{ rank: 100 }]),
   sample(toHalfKernel, [{}]),
   sample(subtractBiasKernel, [{}]),
+  sample(transposedValuesKernel, [{}]),
   sample(addSlotsKernel, [{ rank: 40, biases: false }, { rank: 64, biases: true }]),
   sample(fillSlotsKernel, [{ rank: 40, biases: false }, { rank: 64, biases: true }]),
   sample(addMatrixKernel, [{}]),

@@ -7,7 +7,7 @@ const [CACHE, FOLDER] = ['__GL_SHADER_DISK_CACHE', '__GL_SHADER_DISK_CACHE_PATH'
 
 /**
  * Gives NVIDIA's driver on Linux a folder for the kernels that it has compiled, among this program's caches: where a home folder does not serve, as for root, it keeps none, and each run
- * compiles again (0.5 s for a kernel of rank 64, 4 s for one of rank 200, beside busy threads). The driver itself limits the folder's size. A variable that the user has set stays as it is, and
+ * compiles again (up to 0.5 s a kernel of rank 64, 1.8 s of rank 200, beside busy threads). The driver itself limits the folder's size. A variable that the user has set stays as it is, and
  * without a folder the driver goes its own way. Acts on drivers that this process loads later, from its main thread alone: a worker has a copy of the environment.
  */
 export function keepDriverCache(env: Record<string, string | undefined> = process.env, devices: readonly string[] = namesIn('/dev'), folder = join(cacheFolder(), 'driver')): void {

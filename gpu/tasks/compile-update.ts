@@ -1,5 +1,6 @@
 import { strideOf } from '../device/resources.ts';
 import type { GpuTaskHandler } from '../handler.ts';
+import { transposedValuesKernel } from '../kernels/copies/transposed-values.ts';
 import { biasSumsKernel } from '../kernels/loss/bias-sums.ts';
 import { squaredErrorKernel } from '../kernels/loss/squared-error.ts';
 import { weightedNormKernel } from '../kernels/loss/weighted-norm.ts';
@@ -12,8 +13,11 @@ export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, par
   const settings = { rank, biases, nonnegative, ...(implicit ? { implicit } : {}), solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const) };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
+  // Ratings want theirs while they go up; measures come behind rows.
+  const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
+  const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
   const measures = implicit ? [] : [gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases, half }), gpu.compile(weightedNormKernel, {}), ...(biases ? [gpu.compile(biasSumsKernel, {})] : [])];
   // The task that wants a kernel tells what is wrong with it.
-  for (const compiling of [...chosen.map((variant) => compileEvery(gpu, { ...settings, variant })), ...measures]) compiling.catch(() => undefined);
+  for (const compiling of [...ratings, ...rows, ...measures]) compiling.catch(() => undefined);
   return { rows: 0 };
 };

@@ -11,6 +11,10 @@ import type { Gpu } from '../webgpu/gpu.ts';
 export const upload: GpuTaskHandler<'upload'> = async (scope) => {
   const { rows } = scope.params;
   if (rows !== undefined) await prepareFor(scope.gpu, scope.block('data'), rows);
+  if (scope.has('transposeOf')) {
+    scope.submitted();
+    await scope.block('data').filled;
+  }
   return { rows: 0 };
 };
 

@@ -30,33 +30,36 @@ interface NeededKernels {
   readonly short: readonly number[];
 }
 
-/** The kernels that the lists need, compiled side by side. */
+/**
+ * The kernels that the lists need. Dawn compiles two at a time, in the order in which they are asked for: those that take the driver's compiler longest come first
+ * (docs/measured/performance.md, The driver's compiled kernels).
+ */
 export async function compileUpdate(gpu: Gpu, settings: KernelSettings, { free: hasFree, fused: hasFused, batches, short: lengths }: NeededKernels) {
   const { variant, rank, biases } = settings;
   const implicit = settings.implicit !== undefined;
-  const [free, sum, solve, fused, short, gram] = await Promise.all([
-    hasFree ? compileFree(gpu, settings) : undefined,
+  const [fused, sum, solve, short, free, gram] = await Promise.all([
+    hasFused && variant.fused ? compileFused(gpu, settings, variant.fused) : undefined,
     batches ? compileSum(gpu, settings, biases) : undefined,
     batches ? compileSolve(gpu, settings, biases) : undefined,
-    hasFused && variant.fused ? compileFused(gpu, settings, variant.fused) : undefined,
     Promise.all(lengths.map((longest) => gpu.compile(updateShortKernel, { rank, longest, biases, centre: biases && !needsCentred(variant, rank, biases) }))),
+    hasFree ? compileFree(gpu, settings) : undefined,
     batches && implicit ? gpu.compile(addGramKernel, { rank }) : undefined,
   ]);
   return { free, sum, solve, fused, short, gram };
 }
 
-/** Compiles all kernels of a half-iteration that rows of a length may need. */
+/** Compiles all kernels of a half-iteration that rows of a length may need, the small ones last. */
 export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<void> {
   const { variant, rank, biases, solver } = settings;
   const { sum, short, fused, free } = variant;
+  const lengths = SHORT_LENGTHS.filter((longest) => longest <= short).toReversed();
+  const rows = sum.kernel === 'vectors' ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' }) : compileUpdate(gpu, settings, { free: free && solver !== 'cholesky', fused: fused !== undefined, batches: true, short: lengths });
   const mirrors = [
     gpu.compile(objectiveSumsKernel, {}),
     ...(variant.precision === 'f32' ? [] : [gpu.compile(toHalfKernel, {})]),
     ...(sum.kernel === 'int8' ? [gpu.compile(columnMaximaKernel, { rank }), gpu.compile(toInt8Kernel, { rank })] : []),
     ...(needsCentred(variant, rank, biases) ? [gpu.compile(subtractBiasKernel, {})] : []),
   ];
-  const lengths = SHORT_LENGTHS.filter((longest) => longest <= short);
-  const rows = sum.kernel === 'vectors' ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' }) : compileUpdate(gpu, settings, { free: free && solver !== 'cholesky', fused: fused !== undefined, batches: true, short: lengths });
   await Promise.all([rows, ...mirrors]);
 }
 

@@ -30,6 +30,9 @@ export class Gpu {
   readonly #scratch = new Map<string, GPUBuffer>();
   readonly #memory = new MemoryMeter();
   readonly #memoryBytes: number;
+  /** Work of the host that goes on, and what the GPU computes meanwhile; see keepAwake. */
+  #awaited = 0;
+  #spinning: Promise<void> | undefined;
   #lost: string | undefined;
   #closing = false;
 
@@ -174,6 +177,10 @@ export class Gpu {
     const module = this.device.createShaderModule({ label, code });
     // Scopes are a stack: this one ends before another can begin.
     const scope = this.device.popErrorScope();
+    const layout = this.#layout(kernel, label);
+    // The driver begins before this thread turns to the next kernel's text; a wrong text fails here too, and is told of below.
+    const compiling = this.device.createComputePipelineAsync({ label, layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }), compute: { module, entryPoint: 'main' } });
+    compiling.catch(() => undefined);
     hurryPolls(2);
     const { messages } = await module.getCompilationInfo();
     const error = await scope;
@@ -182,18 +189,35 @@ export class Gpu {
     if (wrong !== undefined) throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`);
     if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
     try {
-      const layout = this.#layout(kernel, label);
-      const pipeline = await this.device.createComputePipelineAsync({ label, layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }), compute: { module, entryPoint: 'main' } });
-      return { kernel, params, label, pipeline, layout };
+      return { kernel, params, label, pipeline: await compiling, layout };
     } catch (cause) {
       this.requireDevice(label);
       throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
   }
 
-  /** Waits for `work` in which the GPU computes nothing; see keepBusy. */
+  /**
+   * Gives `work` of the host, such as compiling kernels or sending the rows of a start, and the GPU something to compute meanwhile: an idle card clocks down to a fifth and
+   * takes tenths of a second to come back, which would slow the first iterations. Nothing waits for that.
+   */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
-    return this.info.software ? work : keepBusy(work, () => this.#spin());
+    if (this.info.software) return work;
+    this.#awaited++;
+    const ended = () => void this.#awaited--;
+    work.then(ended, ended);
+    this.#spinning ??= this.#spinWhileAwaited();
+    return work;
+  }
+
+  async #spinWhileAwaited(): Promise<void> {
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      while (this.#awaited > 0) await this.#spin();
+    } catch {
+      // Who needs the device gets its error.
+    } finally {
+      this.#spinning = undefined;
+    }
   }
 
   /** Gives the GPU some milliseconds of work, on a large one. */
@@ -225,6 +249,7 @@ export class Gpu {
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.allSettled(this.#kernels.values());
+    await this.#spinning;
     this.#staging.destroy();
     this.#exchange.destroy();
     this.passBuffers.destroy();
@@ -241,20 +266,4 @@ export class Gpu {
     }
     this.requireDevice(doing);
   }
-}
-
-/**
- * Waits for `work` of the host, such as compiling kernels or sending the rows of a start, and calls `spin` meanwhile: an idle card clocks down to a fifth and
- * takes tenths of a second to come back, which would slow the first iterations.
- */
-async function keepBusy<Result>(work: Promise<Result>, spin: () => Promise<void>): Promise<Result> {
-  const state = { waiting: true };
-  const done = work.finally(() => {
-    state.waiting = false;
-  });
-  // The failure of `work` reaches the caller.
-  done.catch(() => undefined);
-  await Promise.race([done, new Promise((resolve) => setTimeout(resolve, 5))]);
-  while (state.waiting) await spin();
-  return done;
 }

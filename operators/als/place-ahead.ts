@@ -16,12 +16,12 @@ import { rowsTaskOf } from './plan/rows-task.ts';
 
 /**
  * Sends a sorted block to the first device while others are sorted, and has its rows dealt to the kernels of its task. The steps that place it there find
- * it; see freeTimed. Nothing waits for it, and where it fails the steps send it again.
+ * it; see freeTimed. Nothing waits for it, and where it fails the steps send it again. `of`: the block that it was transposed from, which was sent before.
  */
-export function placeAhead(block: RatingBlock, rows: RowsTask | undefined, ctx: ExecutionContext): void {
+export function placeAhead(block: RatingBlock, rows: RowsTask | undefined, of: RatingBlock | undefined, ctx: ExecutionContext): void {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);
-  steps.task('place-ratings', info.place, { kernel: 'upload', inputs: { data: block.ref }, outputs: {}, params: rows === undefined ? {} : { rows } });
+  steps.task('place-ratings', info.place, { kernel: 'upload', inputs: { data: block.ref, ...(of && { transposeOf: of.ref }) }, outputs: {}, params: rows === undefined ? {} : { rows } });
   runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block), info.place]] }).catch(() => undefined);
 }
 

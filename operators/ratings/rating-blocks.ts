@@ -25,8 +25,8 @@ export interface RatingBlocks {
   readonly duplicates: number;
 }
 
-/** Gets the block of a side as soon as it is sorted, or each of its blocks, with the number of columns. */
-export type SeeSorted = (block: RatingBlock, side: 'users' | 'items', columns: number) => void;
+/** Gets the block of a side as soon as it is sorted, or each of its blocks, with the number of columns, and the block that it was transposed from. */
+export type SeeSorted = (block: RatingBlock, side: 'users' | 'items', columns: number, of?: RatingBlock) => void;
 
 /**
  * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend): cuMF's R and Rᵀ.
@@ -47,7 +47,7 @@ async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy
   sorted(byUser, 'users', keyCount(indexed.items));
   const byItem = await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx, room?.columns);
   if (room) await leaveRoom(room, true, ctx);
-  sorted(byItem, 'items', keyCount(indexed.users));
+  sorted(byItem, 'items', keyCount(indexed.users), byUser);
   return { byUser, byItem, duplicates: repeated.extra };
 }
 
@@ -89,7 +89,7 @@ export async function buildRatingParts(indexed: IndexedRatings, duplicates: Dupl
     byUser.push(partOfBlocks(from, [{ firstColumn: 0, block }]));
     sorted(block, 'users', keyCount(indexed.items));
     if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, keyCount(indexed.items), ctx), ctx));
-    if (inBlocks && items === 1) sorted(transposed[transposed.length - 1], 'items', block.rows);
+    if (inBlocks && items === 1) sorted(transposed[transposed.length - 1], 'items', block.rows, block);
     await leaveThreads([block, ...transposed.slice(-1)], ctx);
     phase.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
     // The garbage of a part is of its own size.

@@ -91,10 +91,11 @@ export type RowsTask = { [K in RowsKernel]: { readonly kernel: K; readonly param
 export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks, VectorTasks {
   /**
    * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
-   * to the kernels of a later task as well, which finds that done, and of normal-equations begins to compile them.
+   * to the kernels of a later task as well, which finds that done, and of normal-equations begins to compile them. `transposeOf`: a block whose transpose the data are; a device that has it
+   * takes the values from there.
    */
   upload: {
-    inputs: { data: PartitionRef };
+    inputs: { data: PartitionRef; transposeOf?: PartitionRef };
     outputs: None;
     params: { readonly rows?: RowsTask };
     values: None;
@@ -232,7 +233,7 @@ type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & 
 
 /** The use of every input and output of every kernel. */
 export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How } } = {
-  upload: { data: 'read' },
+  upload: { data: 'read', transposeOf: 'read' },
   update: { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', factors: 'write', bias: 'write' },
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
   'weighted-norm': { block: 'read', factors: 'read', bias: 'read', totals: 'read' },

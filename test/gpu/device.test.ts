@@ -66,6 +66,28 @@ describe.skipIf(noGpu)('a GPU device', () => {
     device.release(ref('ahead'));
   });
 
+  it('takes the values of a transposed block from the block that it was made of', async () => {
+    // The values that are put are not looked at.
+    const transposed: Partition = { layout: 'rating-block', rows: 3, columns: { offsets: Int32Array.of(0, 1, 2, 3), indices: Uint32Array.of(0, 1, 0), values: Float32Array.of(99, 99, 99) } };
+    device.put(ref('of'), block);
+    await device.run({ kernel: 'upload', inputs: { data: ref('of') }, outputs: {}, params: {} });
+    device.put(ref('transposed'), transposed);
+    const { metrics } = await device.run({ kernel: 'upload', inputs: { data: ref('transposed'), transposeOf: ref('of') }, outputs: {}, params: {} });
+    expect(metrics.bytesUp).toBe(4 * (4 + 3));
+    device.put(ref('zeros of rows'), { layout: 'factors', rows: 3, columns: { values: sharedArray(Float32Array, 15) } });
+    device.put(ref('zeros of columns'), { layout: 'factors', rows: 2, columns: { values: sharedArray(Float32Array, 10) } });
+    const task: Task = { kernel: 'squared-error', inputs: { block: ref('transposed'), rowFactors: ref('zeros of rows'), columnFactors: ref('zeros of columns') }, outputs: {}, params: { from: 0, to: 3, rank: 5 } };
+    expect((await device.run(task)).values).toEqual({ squared: 1 + 4 + 9, absolute: 1 + 2 + 3, count: 3 });
+    // Its second row alone.
+    expect((await device.run({ ...task, params: { ...task.params, from: 1, to: 2 } })).values).toEqual({ squared: 9, absolute: 3, count: 1 });
+    // Of a block of another number of ratings nothing is taken.
+    device.put(ref('of'), { ...block, rows: 1, columns: { offsets: Int32Array.of(0, 1), indices: Uint32Array.of(0), values: Float32Array.of(7) } });
+    device.put(ref('other'), transposed);
+    await device.run({ kernel: 'upload', inputs: { data: ref('other'), transposeOf: ref('of') }, outputs: {}, params: {} });
+    expect((await device.run({ ...task, inputs: { ...task.inputs, block: ref('other') } })).values.absolute).toBe(3 * 99);
+    for (const name of ['of', 'transposed', 'other', 'zeros of rows', 'zeros of columns']) device.release(ref(name));
+  });
+
   it('sends a matrix again that a task has written', async () => {
     const [start, other] = [factors(2, 5), factors(2, 5)];
     (other.columns.values as Float32Array).fill(2);

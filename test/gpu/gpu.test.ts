@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { spinKernel } from '../../gpu/kernels/copies/spin.ts';
 import { NORM_ROWS, weightedNormKernel } from '../../gpu/kernels/loss/weighted-norm.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
@@ -25,5 +26,10 @@ describe.skipIf(noGpu)('a GPU', () => {
     const squares = factors.reduce((a, b) => a + b * b);
     expect(of(0)).toBeCloseTo(2 * squares, 2);
     expect(of(1)).toBeCloseTo(squares, 2);
+  });
+
+  it('refuses a kernel whose text is wrong, with the line, and goes on', async () => {
+    await expect(gpu.compile({ ...spinKernel, values: () => ({}) }, {})).rejects.toThrow(/^kernel spin \{\}: line \d+: unresolved value 'THREADS'\n@compute @workgroup_size\(THREADS\)$/);
+    await expect(gpu.compile(weightedNormKernel, {})).resolves.toMatchObject({ label: 'weighted-norm {}' });
   });
 });

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Task } from '../../engine/task.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
-import { recordAls, recordSgd } from '../support/steps/recorded-runs.ts';
+import { recordAls, recordSgd, type Recording } from '../support/steps/recorded-runs.ts';
 import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
 import { RandomTurns } from '../support/steps/turns.ts';
 
@@ -16,6 +16,20 @@ const base = { rank: 2, maxIter: 5 } as const;
 /** The version that a task reads or writes of a side. */
 function versionOf(refs: Task['inputs'], side: string): number {
   return Object.values(refs).find(({ name }) => name.endsWith(`/${side}`))?.version ?? 0;
+}
+
+/** How many rounds' tasks of that text had been sent when each round was reported, and the warnings. */
+function watched({ events, log }: Recording, place: string, text: RegExp): { readonly sent: number[]; readonly told: string[] } {
+  const seen = { sent: [] as number[], told: [] as string[] };
+  const push = events.push.bind(events);
+  events.push = (...more) => {
+    for (const event of more) {
+      if (event.type === 'iteration') seen.sent.push(log.filter((one) => one.at === place && one.verb === 'run' && text.test(one.text)).length);
+      if (event.type === 'warning') seen.told.push(event.text);
+    }
+    return push(...more);
+  };
+  return seen;
 }
 
 interface Asked {
@@ -32,12 +46,7 @@ async function runOf({ params = {}, copySeconds = NEVER, gpu = gpuInfo(0), value
   const sums = (task: Task): JsonObject => ({ ...(task.kernel === 'weighted-norm' ? { sum: ratings, plain: 1 } : {}), ...values(task) });
   const made = await recordAls({ rows, columns: 6, test: true, compute: [gpu], options: () => ({ turns, values: sums }) }, { ...base, ...params }, { held: true, copySeconds });
   const { recording, plan } = made;
-  const sent: number[] = [];
-  const push = recording.events.push.bind(recording.events);
-  recording.events.push = (...events) => {
-    for (const { type } of events) if (type === 'iteration') sent.push(recording.log.filter(({ at, verb, text }) => at === gpu.place && verb === 'run' && /^update.* > users\.0@/.test(text)).length);
-    return push(...events);
-  };
+  const { sent } = watched(recording, gpu.place, /^update.* > users\.0@/);
   const outcome = await made.train().then(({ iterations, bestIteration }) => ({ result: { iterations, bestIteration } }), (error: Error) => ({ error }));
   expect([recording.running, recording.held]).toEqual([0, []]);
   return { recording, plan, sent, outcome, peak: recording.devices.find(({ info }) => info.place === gpu.place)?.peak };
@@ -129,15 +138,7 @@ async function sgdOf({ params = {}, copySeconds = NEVER, gpu = gpuInfo(0), diver
   const turns = new RandomTurns(3);
   const made = await recordSgd({ rows, columns: 6, test: true, compute: [gpu], options: () => ({ turns, values }) }, { ...base, schedule: 'tile', ...params }, { held: true, copySeconds });
   const { recording, plan } = made;
-  const [sent, told]: [number[], string[]] = [[], []];
-  const push = recording.events.push.bind(recording.events);
-  recording.events.push = (...events) => {
-    for (const event of events) {
-      if (event.type === 'iteration') sent.push(recording.log.filter(({ verb, text }) => verb === 'run' && text.startsWith('sgd-tiles')).length);
-      if (event.type === 'warning') told.push(event.text);
-    }
-    return push(...events);
-  };
+  const { sent, told } = watched(recording, gpu.place, /^sgd-tiles/);
   const outcome = await made.train().then(({ iterations }) => ({ iterations: iterations.map(({ iteration, rate, loss }) => ({ iteration, rate, loss })) }), (error: Error) => ({ error }));
   expect([recording.running, recording.held]).toEqual([0, []]);
   return { plan, sent, told, outcome, peak: recording.devices.find(({ info }) => info.place === gpu.place)?.peak };

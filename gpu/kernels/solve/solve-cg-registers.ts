@@ -28,7 +28,7 @@ export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)
 /** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 144. */
 export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
   name: 'solve-cg-registers',
-  bindings: [...reads('work', 'slots', 'previous'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [...reads('work'), ...writes('slots'), ...reads('previous'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     ...regularizationUniforms,

@@ -1,5 +1,5 @@
-// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in order, tile row by tile
-// row, through workgroup memory.
+// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in order, in the first of them: a loop for each number of a thread took the driver's
+// compiler four times as long.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
@@ -15,7 +15,7 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> slots: array<vec4f>;
+@group(0) @binding(2) var<storage, read_write> slots: array<vec4f>;
 @group(0) @binding(3) var<storage, read> previous: array<f32>;
 @group(0) @binding(4) var<storage, read_write> factors: array<f32>;
 @group(0) @binding(5) var<storage, read_write> half: array<u32>;
@@ -27,15 +27,6 @@ struct Params {
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
-
-// Four columns of A from all slots of the row, added up in their order.
-fn added(slot: u32, slot_count: u32, at: u32) -> vec4f {
-  var sum = slots[slot * SLOT_VECTORS + at];
-  for (var other = 1u; other < slot_count; other++) {
-    sum += slots[(slot + other) * SLOT_VECTORS + at];
-  }
-  return sum;
-}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -51,9 +42,21 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let inverse = 1.0 / max(f32(row.z), 1.0);
   let shift = shift_of(row.z){% if HALF_A %} * inverse{% endif %};
   var x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
+  let slot = row.y * SLOT_VECTORS;
+  if (row.w > 1u) {
+    for (var at = slot + thread; at < slot + SLOT_VECTORS; at += THREADS) {
+      var sum = slots[at];
+      for (var other = 1u; other < row.w; other++) {
+        sum += slots[at + other * SLOT_VECTORS];
+      }
+      slots[at] = sum;
+    }
+    storageBarrier();
+    workgroupBarrier();
+  }
   var b = 0.0;
   if (thread < PADDED && row.w > 0u) {
-    b = added(row.y, row.w, LOWER_TILES * 64u + thread / 4u)[thread & 3u];
+    b = slots[slot + LOWER_TILES * 64u + thread / 4u][thread & 3u];
   }
 {%- if HALF_A %}
   b *= inverse;
@@ -63,10 +66,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var s = 0.0;
   var t_part = 0.0;
   if (is_feature && row.w > 0u) {
-    s = added(row.y, row.w, LOWER_TILES * 64u + TILES * 4u + thread / 4u)[thread & 3u]{% if HALF_A %} * inverse{% endif %};
+    s = slots[slot + LOWER_TILES * 64u + TILES * 4u + thread / 4u][thread & 3u]{% if HALF_A %} * inverse{% endif %};
   }
   if (thread == 0u && row.w > 0u) {
-    t_part = added(row.y, row.w, LOWER_TILES * 64u + TILES * 8u).x{% if HALF_A %} * inverse{% endif %};
+    t_part = slots[slot + LOWER_TILES * 64u + TILES * 8u].x{% if HALF_A %} * inverse{% endif %};
   }
 {%- endif %}
 {%- for m in tile_numbers %}
@@ -75,16 +78,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   if (row.w > 0u) {
     if ({{ m }}u <= tile_row) {
-      let origin = (tile_row * (tile_row + 1u) / 2u + {{ m }}u) * 64u + quad_row * 16u + quad_lane;
+      let origin = slot + (tile_row * (tile_row + 1u) / 2u + {{ m }}u) * 64u + quad_row * 16u + quad_lane;
 {%- for q in (0..3) %}
-      a_{{ m }}_{{ q }} = keep(added(row.y, row.w, origin + {{ q }}u * 4u), inverse);
+      a_{{ m }}_{{ q }} = keep(slots[origin + {{ q }}u * 4u], inverse);
 {%- endfor %}
     } else {
-      let origin = ({{ m }}u * ({{ m }}u + 1u) / 2u + tile_row) * 64u + quad_lane * 16u + quad_row;
-      let e0 = added(row.y, row.w, origin);
-      let e1 = added(row.y, row.w, origin + 4u);
-      let e2 = added(row.y, row.w, origin + 8u);
-      let e3 = added(row.y, row.w, origin + 12u);
+      let origin = slot + ({{ m }}u * ({{ m }}u + 1u) / 2u + tile_row) * 64u + quad_lane * 16u + quad_row;
+      let e0 = slots[origin];
+      let e1 = slots[origin + 4u];
+      let e2 = slots[origin + 8u];
+      let e3 = slots[origin + 12u];
       a_{{ m }}_0 = keep(vec4f(e0.x, e1.x, e2.x, e3.x), inverse);
       a_{{ m }}_1 = keep(vec4f(e0.y, e1.y, e2.y, e3.y), inverse);
       a_{{ m }}_2 = keep(vec4f(e0.z, e1.z, e2.z, e3.z), inverse);

@@ -23,8 +23,10 @@ export interface HalfPhase {
   readonly count: number;
   readonly converted: boolean;
   readonly stores: readonly { readonly subgroup: number; readonly tiles: readonly { readonly place: number; readonly accumulator: number }[] }[];
-  /** Tiles that hold b, with biases s. */
-  readonly rated: readonly { readonly column: number; readonly place: number }[];
+  /** Tiles that hold b, with biases s: of a thread's number `element` the one at `place` for the lower half of a subgroup and that behind it for the upper, or for one half, `side`, alone. */
+  readonly rated: readonly { readonly element: number; readonly place: number; readonly both: boolean; readonly side: number }[];
+  /** The place of the last of them, of all columns; -1 in other phases. */
+  readonly last_rated: number;
   /** The first tiles of the rows in the phase; `column` may be beyond 0 in the first of them. */
   readonly lines: readonly Place[];
   readonly loads: readonly { readonly subgroup: number; readonly tiles: readonly { readonly name: string; readonly place: number; readonly transposed: boolean }[] }[];
@@ -42,16 +44,26 @@ function halfPhases({ tiles, ratingRow, deals, subgroups }: TensorPlan, room: nu
       { subgroup: row % subgroups, name: `${Math.floor(row / subgroups)}_${column}`, place, transposed: false },
       ...(column < row ? [{ subgroup: column % subgroups, name: `${Math.floor(column / subgroups)}_${row}`, place, transposed: true }] : []),
     ]);
+    const ownRated = converted === apart ? [] : places.filter(({ row }) => row === ratedRow);
     return {
       count: chunk.length,
       converted,
       stores: deals.map(({ subgroup, tiles: own }) => ({ subgroup, tiles: own.flatMap(({ row, column, accumulator }) => places.filter((one) => one.row === row && one.column === column).map(({ place }) => ({ place, accumulator }))) })).filter(({ tiles: own }) => own.length > 0),
-      rated: converted === apart ? [] : places.filter(({ row }) => row === ratedRow),
+      rated: ratedParts(ownRated),
+      last_rated: ownRated.find(({ column }) => column === tiles - 1)?.place ?? -1,
       lines: places.filter(({ row, place }) => place === 0 || places[place - 1].row < row),
       loads: converted ? range(subgroups).map((subgroup) => ({ subgroup, tiles: operands.filter((one) => one.subgroup === subgroup) })).filter(({ tiles: own }) => own.length > 0) : [],
     };
   };
   return [...chunks(rated, room).map((chunk) => phase(chunk, false)), ...chunks(triangle, room).map((chunk) => phase(chunk, true))];
+}
+
+/** Columns follow each other. */
+function ratedParts(places: readonly Place[]): HalfPhase['rated'] {
+  return range(Math.ceil(((places.at(-1)?.column ?? -1) + 1) / 2)).flatMap((element) => {
+    const [first, ...others] = places.filter(({ column }) => Math.floor(column / 2) === element);
+    return first === undefined ? [] : [{ element, place: first.place, both: others.length > 0, side: first.column % 2 }];
+  });
 }
 
 function chunks<T>(all: readonly T[], size: number): T[][] {

@@ -1,6 +1,7 @@
 {%- comment -%}
 Conjugate gradients with A / n in float16 on tensor cores (cuMF_ALS, Algorithm 1 and section 4.2), as parts/register-cg computes them. Every subgroup holds the vectors, numbers e * 32 + lane, so
 that sums need no barrier; a vector that is multiplied is scaled to the range of float16. Where A is S A S of the A that was summed, `own_scale_e` is its number of S.
+The product of the start is the first turn of the loop: one text for all products takes the driver's compiler less time than two.
 {%- endcomment %}
 {%- if INT8 %}{% assign x_factor = '16.0' %}{% assign x_inverse = '0.0625' %}{% assign p_factor = '2048.0' %}{% else %}{% assign x_factor = '1.0' %}{% assign x_inverse = '1.0' %}{% assign p_factor = '1024.0' %}{% endif %}
 {%- for e in elements %}
@@ -11,55 +12,61 @@ that sums need no barrier; a vector that is multiplied is scaled to the range of
     s_{{ e }} = select(0.0, s_{{ e }}{{ scaled }}, is_{{ e }});
 {%- endif %}
     var x_{{ e }} = select(0.0, start_{{ e }}, is_{{ e }});
+    var p_{{ e }} = x_{{ e }};
     var product_{{ e }} = 0.0;
-    {% if forloop.first %}var put = x_0{{ scaled }};{% else %}if (subgroup == {{ e }}u) { put = x_{{ e }}{{ scaled }}; }{% endif %}
 {%- endfor %}
 {%- if BIASES %}
     t *= params.unscale * inverse;
-{%- for e in elements %}
-    b_{{ e }} = fma(-t / weight, s_{{ e }}, b_{{ e }});
-{%- endfor %}
 {%- endif %}
-    put_vector(thread, put * {{ x_factor }});
-    {{ loads }}
-    {% render 'parts/tensor-product', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements %}
 {%- for e in elements %}
-{%- if INT8 %}{% capture scaled %} * own_scale_{{ e }}{% endcapture %}{% else %}{% assign scaled = '' %}{% endif %}
-    var r_{{ e }} = select(0.0, b_{{ e }} - fma(shift, x_{{ e }}, product_{{ e }}{{ scaled }} * {{ x_inverse }}), is_{{ e }});
-    var p_{{ e }} = r_{{ e }};
+    // b, and from the first product on the residual.
+    var r_{{ e }} = {% if BIASES %}fma(-t / weight, s_{{ e }}, b_{{ e }}){% else %}b_{{ e }}{% endif %};
 {%- endfor %}
-    let begin = subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}r_{{ e }} * r_{{ e }}{% endfor %});
-    // x^T A x - 2 b^T x, with the bias: each step lowers it by alpha |r|^2.
-    var objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}x_{{ e }} * (b_{{ e }} + r_{{ e }}){% endfor %});
-    // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
-    let enough = max(begin * RESIDUAL_TOLERANCE, 1e-30);
-    var factor = {{ p_factor }} * inverseSqrt(max(begin, 1e-30));
-    {{ between }}
-    for (var step = 0u; step < params.steps; step++) {
+    var factor = {{ x_factor }};
+    var objective = 0.0;
+    var enough = 0.0;
+    {{ loads }}
+    for (var turn = 0u; turn <= params.steps; turn++) {
 {%- for e in elements %}
 {%- if INT8 %}{% capture scaled %} * own_scale_{{ e }}{% endcapture %}{% else %}{% assign scaled = '' %}{% endif %}
-      {% if forloop.first %}put = p_0{{ scaled }};{% else %}if (subgroup == {{ e }}u) { put = p_{{ e }}{{ scaled }}; }{% endif %}
+      {% if forloop.first %}var put = p_0{{ scaled }};{% else %}if (subgroup == {{ e }}u) { put = p_{{ e }}{{ scaled }}; }{% endif %}
 {%- endfor %}
       put_vector(thread, put * factor);
       {% render 'parts/tensor-product', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements %}
-      let unfactor = 1.0 / factor;
+      if (turn == 0u) {
 {%- for e in elements %}
 {%- if INT8 %}{% capture scaled %} * own_scale_{{ e }}{% endcapture %}{% else %}{% assign scaled = '' %}{% endif %}
-      let ap_{{ e }} = select(0.0, fma(shift, p_{{ e }}, product_{{ e }}{{ scaled }} * unfactor), is_{{ e }});
+        let first_{{ e }} = r_{{ e }};
+        r_{{ e }} = select(0.0, r_{{ e }} - fma(shift, x_{{ e }}, product_{{ e }}{{ scaled }} * {{ x_inverse }}), is_{{ e }});
+        p_{{ e }} = r_{{ e }};
 {%- endfor %}
-      let part = one_of_three(thread, {% for e in elements %}{% unless forloop.first %} + {% endunless %}vec3f(r_{{ e }} * r_{{ e }}, p_{{ e }} * ap_{{ e }}, ap_{{ e }} * ap_{{ e }}){% endfor %});
-      let total = vec3f(subgroupShuffle(part, 0u), subgroupShuffle(part, 2u), subgroupShuffle(part, 1u));
-      let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
-      let left = max(alpha * alpha * total.z - total.x, 0.0);
-      let beta = select(0.0, left / total.x, total.x > enough);
-      // Of a residual that all but vanishes rounding leaves more than is computed.
-      factor = {{ p_factor }} * inverseSqrt(max(max(left, total.x * 1e-3), 1e-30));
-      objective = fma(-alpha, total.x, objective);
+        let begin = subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}r_{{ e }} * r_{{ e }}{% endfor %});
+        // x^T A x - 2 b^T x, with the bias: each step lowers it by alpha |r|^2.
+        objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}x_{{ e }} * (first_{{ e }} + r_{{ e }}){% endfor %});
+        // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
+        enough = max(begin * RESIDUAL_TOLERANCE, 1e-30);
+        factor = {{ p_factor }} * inverseSqrt(max(begin, 1e-30));
+        {{ between }}
+      } else {
+        let unfactor = 1.0 / factor;
 {%- for e in elements %}
-      x_{{ e }} = fma(alpha, p_{{ e }}, x_{{ e }});
-      r_{{ e }} = fma(-alpha, ap_{{ e }}, r_{{ e }});
-      p_{{ e }} = fma(beta, p_{{ e }}, r_{{ e }});
+{%- if INT8 %}{% capture scaled %} * own_scale_{{ e }}{% endcapture %}{% else %}{% assign scaled = '' %}{% endif %}
+        let ap_{{ e }} = select(0.0, fma(shift, p_{{ e }}, product_{{ e }}{{ scaled }} * unfactor), is_{{ e }});
 {%- endfor %}
+        let part = one_of_three(thread, {% for e in elements %}{% unless forloop.first %} + {% endunless %}vec3f(r_{{ e }} * r_{{ e }}, p_{{ e }} * ap_{{ e }}, ap_{{ e }} * ap_{{ e }}){% endfor %});
+        let total = vec3f(subgroupShuffle(part, 0u), subgroupShuffle(part, 2u), subgroupShuffle(part, 1u));
+        let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
+        let left = max(alpha * alpha * total.z - total.x, 0.0);
+        let beta = select(0.0, left / total.x, total.x > enough);
+        // Of a residual that all but vanishes rounding leaves more than is computed.
+        factor = {{ p_factor }} * inverseSqrt(max(max(left, total.x * 1e-3), 1e-30));
+        objective = fma(-alpha, total.x, objective);
+{%- for e in elements %}
+        x_{{ e }} = fma(alpha, p_{{ e }}, x_{{ e }});
+        r_{{ e }} = fma(-alpha, ap_{{ e }}, r_{{ e }});
+        p_{{ e }} = fma(beta, p_{{ e }}, r_{{ e }});
+{%- endfor %}
+      }
     }
 {%- if BIASES %}
     let s_x = subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}s_{{ e }} * x_{{ e }}{% endfor %});

@@ -58,3 +58,8 @@ fn weighted(content: vec4<u32>, rated: u32) -> vec4<u32> {
 fn number_of(content: vec4<u32>) -> vec4f {
   return bitcast<vec4f>(content);
 }
+
+// One of them.
+fn one_number_of(at: u32, number: u32) -> f32 {
+  return bitcast<f32>(staged[at][number]);
+}

@@ -28,24 +28,23 @@ Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the le
     }
 {%- endfor %}
     workgroupBarrier();
-{%- for tile in phase.rated %}
-{%- assign e = tile.column | divided_by: 2 | floor %}
-{%- assign side = tile.column | modulo: 2 %}
-    if (lane / 16u == {{ side }}u) {
-      let source = {{ tile.place }}u * 80u + {{ b_line | times: 5 }}u + (lane & 15u) / 4u;
+{%- for part in phase.rated %}
+    {% unless part.both %}if (lane / 16u == {{ part.side }}u) {% endunless %}{
+      let source = ({{ part.place }}u{% if part.both %} + lane / 16u{% endif %}) * 80u + {{ b_line | times: 5 }}u + (lane & 15u) / 4u;
 {%- if INT8 %}
-      b_{{ e }} = fma(256.0, number_of(staged[source])[lane & 3u], number_of(staged[source + 5u])[lane & 3u]);
+      b_{{ part.element }} = fma(256.0, one_number_of(source, lane & 3u), one_number_of(source + 5u, lane & 3u));
 {%- if BIASES %}
-      s_{{ e }} = number_of(staged[source + 10u])[lane & 3u] * inverse;
+      s_{{ part.element }} = one_number_of(source + 10u, lane & 3u) * inverse;
 {%- endif %}
 {%- else %}
-      b_{{ e }} = number_of(staged[source])[lane & 3u];
+      b_{{ part.element }} = one_number_of(source, lane & 3u);
 {%- if BIASES %}
-      s_{{ e }} = number_of(staged[source + 5u])[lane & 3u] * inverse;
+      s_{{ part.element }} = one_number_of(source + 5u, lane & 3u) * inverse;
 {%- endif %}
 {%- endif %}
     }
-{%- if BIASES and tile.column == last %}
+{%- endfor %}
+{%- if BIASES and phase.last_rated >= 0 %}
 {%- if RATING_ROW %}
     t = sums[0];
 {%- for other in other_subgroups %}
@@ -54,16 +53,15 @@ Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the le
 {%- else %}
     // The products of ratings and ones are t.
 {%- if INT8 %}
-    t = fma(256.0, number_of(staged[{{ tile.place }}u * 80u + 42u]).z, number_of(staged[{{ tile.place }}u * 80u + 47u]).z);
+    t = fma(256.0, one_number_of({{ phase.last_rated }}u * 80u + 42u, 2u), one_number_of({{ phase.last_rated }}u * 80u + 47u, 2u));
 {%- else %}
-    t = number_of(staged[{{ tile.place }}u * 80u + 47u]).x;
+    t = one_number_of({{ phase.last_rated }}u * 80u + 47u, 0u);
 {%- endif %}
 {%- endif %}
 {%- for e in elements %}
     if (subgroup == {{ e }}u && thread < PADDED) { ones[thread / 4u][thread & 3u] = s_{{ e }}; }
 {%- endfor %}
 {%- endif %}
-{%- endfor %}
 {%- if phase.converted %}
     for (var place = subgroup; place < {{ phase.count }}u; place += SUBGROUPS) {
       let own_line = lane / 2u;

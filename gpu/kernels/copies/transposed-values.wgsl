@@ -1,0 +1,50 @@
+// The values of a block whose columns are the rows of another one: a thread finds its rating's row and column, and searches the row of the other block for them, in which columns ascend.
+struct Params {
+  count: u32,
+  rows: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> row_pointers: array<u32>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> other_pointers: array<u32>;
+@group(0) @binding(4) var<storage, read> other_indices: array<u32>;
+@group(0) @binding(5) var<storage, read> other_values: array<f32>;
+@group(0) @binding(6) var<storage, read_write> values: array<f32>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let at = (group.y * groups.x + group.x) * THREADS + thread;
+  if (at >= params.count) {
+    return;
+  }
+  // The last row that begins at the rating or before it: empty rows begin where the next one does.
+  var row = 0u;
+  var beyond = params.rows;
+  while (beyond - row > 1u) {
+    let middle = (row + beyond) / 2u;
+    if (row_pointers[middle] <= at) {
+      row = middle;
+    } else {
+      beyond = middle;
+    }
+  }
+  // A pair may be there several times: both blocks have its ratings in the same order.
+  let column = indices[at];
+  var earlier = 0u;
+  while (at - earlier > row_pointers[row] && indices[at - earlier - 1u] == column) {
+    earlier++;
+  }
+  // The first rating of that row in the other block's row.
+  var first = other_pointers[column];
+  var end = other_pointers[column + 1u];
+  while (first < end) {
+    let middle = first + (end - first) / 2u;
+    if (other_indices[middle] < row) {
+      first = middle + 1u;
+    } else {
+      end = middle;
+    }
+  }
+  values[at] = other_values[first + earlier];
+}
