@@ -29,13 +29,13 @@ export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix, submitted?: (
   const memory = new FreshMemory(rows * columns);
   const target = memory.values;
   if (target.length === 0) return target;
-  const take = async (piece: ArrayBuffer, at: number) => {
+  const ready = (at: number, bytes: number) => memory.ready((at / (4 * stride)) * columns, ((at + bytes) / (4 * stride)) * columns);
+  const take = (piece: ArrayBuffer, at: number) => {
     const padded = new Float32Array(piece);
     const [first, count] = [at / (4 * stride), padded.length / stride];
-    await memory.ready(first * columns, (first + count) * columns);
     if (stride === columns) target.set(padded, first * columns);
     else for (let row = 0; row < count; row++) target.set(padded.subarray(row * stride, row * stride + columns), (first + row) * columns);
   };
-  await gpu.downloadPieces(values, { offset: 0, bytes: 4 * rows * stride, unit: 4 * stride }, take, submitted);
+  await gpu.downloadPieces(values, { offset: 0, bytes: 4 * rows * stride, unit: 4 * stride }, { ready, take }, submitted);
   return target;
 }
