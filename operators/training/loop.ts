@@ -1,4 +1,4 @@
-import { DeviceLostError } from '../../engine/errors.ts';
+import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import { keptOf, type Versions } from '../../engine/plan/bound-plan.ts';
@@ -36,6 +36,8 @@ class Loop<Factors> {
   #iterations: TrainingIteration[] = [];
   readonly #copies: FactorCopies<Factors>;
   #keptOlder = false;
+  /** False once a round that was sent ahead found no room on its device. */
+  #hasRoomAhead = true;
 
   constructor(options: LoopOptions<Factors>, ctx: ExecutionContext) {
     this.#options = options;
@@ -110,9 +112,17 @@ class Loop<Factors> {
     for (let number = first + 1; number <= maxIter; ) {
       const kept = next === undefined ? keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions) : keep.start ? [good.versions] : [];
       this.#keptOlder ||= keep.best && 'versions' in best && best.number !== good.number;
+      const wasAhead = next !== undefined;
       const round: SentRound = next ?? rounds.send(good.versions, number, kept, { expanded, fetches: this.#fetches(number) });
       const { versions, params } = round;
       next = this.#goesAhead(training, round) ? rounds.send(versions, number + 1, [versions], { fetches: this.#fetches(number + 1) }) : undefined;
+      if (wasAhead && keep.start && (await lacksRoom(round.ran))) {
+        for (const one of [next, round]) if (one !== undefined) await rounds.discard(one, [good.versions]);
+        next = undefined;
+        this.#hasRoomAhead = false;
+        this.#ctx.events({ type: 'note', text: `${called} ${number} found no room on the device beside the two before it; from here on each ${called} waits for the errors of the one before` });
+        continue;
+      }
       const seconds = await round.ran;
       // Expands the next round while the devices measure; most rounds take the expected course.
       expanded = next === undefined && number < maxIter ? expandAhead(training, versions, number + 1) : undefined;
@@ -181,7 +191,7 @@ class Loop<Factors> {
    */
   #goesAhead(training: Training<Factors>, { number, inOrder }: SentRound): boolean {
     const { maxIter, rule, checkpoints, measure } = this.#options;
-    if (number >= maxIter || !training.keep.ahead || !inOrder || !isWhole(training)) return false;
+    if (number >= maxIter || !training.keep.ahead || !this.#hasRoomAhead || !inOrder || !isWhole(training)) return false;
     if (!rule.isForeseen || measure !== undefined || this.#copies.isDue()) return false;
     // A checkpoint is written while one round runs, not two.
     return checkpoints === undefined || number % checkpoints.interval > 1;
@@ -212,6 +222,14 @@ class Loop<Factors> {
     await together(() => runSteps(steps, this.#ctx, { given: training.given.splice(0) }), async () => training.starting?.(this.#ctx));
     return versions;
   }
+}
+
+/** True where a round ended for want of memory: plans know that of a device where it is given. */
+function lacksRoom(ran: Promise<unknown>): Promise<boolean> {
+  return ran.then(
+    () => false,
+    (error) => error instanceof CapacityError,
+  );
 }
 
 /** True where a version can be measured as long as it is kept: nothing is derived from it that goes with the next one's. */

@@ -1,12 +1,16 @@
 /** Rounds that a device which works in order is sent before the errors of those before are known. */
 import { describe, expect, it } from 'vitest';
+import { CapacityError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Task } from '../../engine/task.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
-import type { SgdParams } from '../../operators/sgd/params.ts';
+import { LearningRate } from '../../operators/sgd/learning-rate.ts';
+import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { recordAls, recordSgd, type Recording } from '../support/steps/recorded-runs.ts';
+import type { RecordingOptions } from '../support/steps/recording-device.ts';
 import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
 import { RandomTurns } from '../support/steps/turns.ts';
+import { testRandom } from '../support/ratings.ts';
 
 const NEVER = 1000;
 const rows = mostly(8, 6);
@@ -18,14 +22,15 @@ function versionOf(refs: Task['inputs'], side: string): number {
   return Object.values(refs).find(({ name }) => name.endsWith(`/${side}`))?.version ?? 0;
 }
 
-/** How many rounds' tasks of that text had been sent when each round was reported, and the warnings. */
-function watched({ events, log }: Recording, place: string, text: RegExp): { readonly sent: number[]; readonly told: string[] } {
-  const seen = { sent: [] as number[], told: [] as string[] };
+/** How many rounds' tasks of that text had been sent when each round was reported, the warnings, and notes of rounds ahead. */
+function watched({ events, log }: Recording, place: string, text: RegExp): { readonly sent: number[]; readonly told: string[]; readonly notes: string[] } {
+  const seen = { sent: [] as number[], told: [] as string[], notes: [] as string[] };
   const push = events.push.bind(events);
   events.push = (...more) => {
     for (const event of more) {
       if (event.type === 'iteration') seen.sent.push(log.filter((one) => one.at === place && one.verb === 'run' && text.test(one.text)).length);
       if (event.type === 'warning') seen.told.push(event.text);
+      if (event.type === 'note' && /room on the device/.test(event.text)) seen.notes.push(event.text);
     }
     return push(...more);
   };
@@ -121,27 +126,40 @@ interface AskedSgd {
   readonly params?: Partial<SgdParams>;
   readonly copySeconds?: number;
   readonly gpu?: ReturnType<typeof gpuInfo>;
-  /** Epochs whose loss rises, each as often as it stands here. */
+  /** Epochs whose loss rises until their rate, and that of later ones, has been halved, each as often as it stands here. */
   readonly diverging?: readonly number[];
+  readonly users?: number;
+  readonly items?: number;
+  /** Versions of the rows for which the device has memory. */
+  readonly room?: number;
 }
 
 /** The same by SGD. */
-async function sgdOf({ params = {}, copySeconds = NEVER, gpu = gpuInfo(0), diverging = [] }: AskedSgd = {}) {
-  const left = [...diverging];
+async function sgdOf({ params = {}, copySeconds = NEVER, gpu = gpuInfo(0), diverging = [], users = 8, items = 6, room = NEVER }: AskedSgd = {}) {
+  const rated = mostly(users, items);
+  const count = rated.flat().length;
+  const rate = new LearningRate(checkSgdParams({ ...base, ...params }));
+  const stepped = new Map<number, number>();
   const values = (task: Task): JsonObject => {
-    if (task.kernel === 'weighted-norm') return { sum: ratings, plain: 1 };
+    if (task.kernel === 'sgd-tiles') stepped.set(versionOf(task.outputs, 'rows'), Number(task.params.rate));
+    if (task.kernel === 'weighted-norm') return { sum: count, plain: 1 };
     if (task.kernel !== 'squared-error' || Object.values(task.inputs).some(({ name }) => name.includes('tests'))) return {};
-    const at = left.indexOf(versionOf(task.inputs, 'rows'));
-    if (at >= 0) left.splice(at, 1);
-    return { squared: at >= 0 ? 1e9 : 1 };
+    const epoch = versionOf(task.inputs, 'rows');
+    const halvings = diverging.filter((one) => one <= epoch).length;
+    return { squared: halvings > 0 && (stepped.get(epoch) ?? 0) > 1.01 * rate.of(epoch) * 0.5 ** halvings ? 1e9 : 1 };
   };
   const turns = new RandomTurns(3);
-  const made = await recordSgd({ rows, columns: 6, test: true, compute: [gpu], options: () => ({ turns, values }) }, { ...base, schedule: 'tile', ...params }, { held: true, copySeconds });
+  // As a GPU does whose memory nobody knows.
+  const before: RecordingOptions['before'] = (_, verb, task) => {
+    const there = recording.log.reduce((sum, { at, verb: done, text }) => sum + (at !== gpu.place || !text.startsWith('rows.') ? 0 : done === 'release' ? -1 : done === 'put' || done === 'allocate' ? 1 : 0), 0);
+    if (verb === 'run' && task?.kernel === 'sgd-tiles' && there > room) throw new CapacityError('the GPU does not have so much free');
+  };
+  const made = await recordSgd({ rows: rated, columns: items, test: true, compute: [gpu], options: (place) => ({ turns, values, ...(place === gpu.place ? { before } : {}) }) }, { ...base, schedule: 'tile', ...params }, { held: true, copySeconds });
   const { recording, plan } = made;
-  const { sent, told } = watched(recording, gpu.place, /^sgd-tiles/);
+  const { sent, told, notes } = watched(recording, gpu.place, /^sgd-tiles/);
   const outcome = await made.train().then(({ iterations }) => ({ iterations: iterations.map(({ iteration, rate, loss }) => ({ iteration, rate, loss })) }), (error: Error) => ({ error }));
   expect([recording.running, recording.held]).toEqual([0, []]);
-  return { plan, sent, told, outcome, peak: recording.devices.find(({ info }) => info.place === gpu.place)?.peak };
+  return { plan, sent, told, notes, outcome, peak: recording.devices.find(({ info }) => info.place === gpu.place)?.peak };
 }
 
 describe('epochs of SGD ahead', () => {
@@ -161,6 +179,33 @@ describe('epochs of SGD ahead', () => {
     expect(ahead.outcome).toEqual(usual.outcome);
     expect('error' in ahead.outcome).toBe(diverging.length > 3);
     expect(ahead.peak).toBeLessThanOrEqual(ahead.plan.memory['gpu:0']);
+  });
+
+  it.each([[[]], [[2]], [[5]]])('wait for each other once one finds no room on a device whose memory is not known: %j', async (diverging) => {
+    const [ahead, usual] = [await sgdOf({ room: 2, diverging }), await sgdOf({ diverging, copySeconds: 0 })];
+    expect(ahead.plan.keep.ahead).toBe(true);
+    expect(ahead.outcome).toEqual(usual.outcome);
+    expect(ahead.told).toEqual(usual.told);
+    expect(ahead.notes).toEqual(['epoch 2 found no room on the device beside the two before it; from here on each epoch waits for the errors of the one before']);
+    // Not even two.
+    expect(await sgdOf({ room: 1 })).toMatchObject({ outcome: { error: expect.any(CapacityError) } });
+  });
+
+  it.each(Array.from({ length: 12 }, (_, seed) => seed))('give the course of epochs that wait, in the memory that the plan counts: random problem %i', async (seed) => {
+    const random = testRandom(7919 * (seed + 1));
+    const below = (bound: number) => Math.floor(bound * random());
+    for (let turn = 0; turn < 8; turn++) random();
+    const maxIter = 2 + below(6);
+    const adaptive = below(3) === 0;
+    const asked = { users: 6 + below(30), items: 3 + below(4), diverging: Array.from({ length: below(5) }, () => 1 + below(maxIter)), params: { rank: 1 + below(9), maxIter, biases: !adaptive && below(2) === 0, rate: adaptive ? 'adagrad' : (['paper', 'constant'] as const)[below(2)], ...(below(2) === 0 ? { regOffset: 1 } : {}) } } as const;
+    const [free, usual] = [await sgdOf(asked), await sgdOf({ ...asked, copySeconds: 0 })];
+    const tight = await sgdOf({ ...asked, gpu: { ...gpuInfo(0), capacityBytes: free.plan.memory['gpu:0'] } });
+    for (const ahead of [free, tight]) {
+      expect(ahead.plan.keep.ahead).toBe(true);
+      expect(ahead.outcome).toEqual(usual.outcome);
+      expect(ahead.told).toEqual(usual.told);
+      expect(ahead.peak).toBeLessThanOrEqual(ahead.plan.memory['gpu:0']);
+    }
   });
 
   it('are not sent where the device has no room for three versions, or where rates follow from losses', async () => {
