@@ -14,8 +14,19 @@ export interface HeldPartition {
   readonly bytes: number;
   /** Of a matrix that is kept in float16 alone, those of its rows. */
   readonly halfBytes?: number;
-  /** Of a matrix that left its host form behind and was not written since: the memory that it came from, for as long as others keep that. */
-  readonly source?: WeakRef<ArrayBufferLike>;
+  /** Of a matrix that left its host form behind and was not written since. */
+  readonly source?: MatrixSource;
+}
+
+/** Where a matrix came from: its memory, for as long as others keep that, and its shape there. */
+interface MatrixSource extends RowShape {
+  readonly memory: WeakRef<ArrayBufferLike>;
+}
+
+interface RowShape {
+  readonly rows: number;
+  /** Columns of a matrix without padding, of other layouts 0. */
+  readonly width: number;
 }
 
 /** The bounds of a device's memory, in bytes. */
@@ -66,18 +77,18 @@ export class HeldPartitions {
   leaveHost(key: string): number {
     const { host, bytes, changed } = this.#held.get(key) ?? {};
     if (host === undefined || bytes === undefined) return 0;
-    this.#held.set(key, { changed: true, bytes, ...(isMatrixOfItsOwn(host) && !changed && { source: new WeakRef(host.columns.values.buffer) }) });
+    this.#held.set(key, { changed: true, bytes, ...(isMatrixOfItsOwn(host) && !changed && { source: { memory: new WeakRef(host.columns.values.buffer), ...shapeOf(host) } }) });
     hostMeter.drop(host);
     return partitionBytes(host);
   }
 
-  /** Ratings and factors that were put before need not go again: the same memory, which no task has written. */
+  /** Ratings and factors that were put before need not go again: the same memory, in the same shape, which no task has written. */
   hasSame(key: string, partition: Partition): boolean {
-    const held = this.#held.get(key);
-    if (held?.source !== undefined) return isMatrixOfItsOwn(partition) && held.source.deref() === partition.columns.values.buffer;
-    if (held?.host === undefined || held.changed) return false;
-    const [known, given] = [held.host.columns, Object.entries(partition.columns)];
-    return (partition.layout === 'rating-block' || partition.layout === 'factors') && given.length === Object.keys(known).length && given.every(([name, column]) => isSame(known[name], column));
+    const { source, host, changed } = this.#held.get(key) ?? {};
+    if (source !== undefined) return isMatrixOfItsOwn(partition) && isSameShape(shapeOf(partition), source) && source.memory.deref() === partition.columns.values.buffer;
+    if (host === undefined || changed) return false;
+    const [known, given] = [host.columns, Object.entries(partition.columns)];
+    return (partition.layout === 'rating-block' || partition.layout === 'factors') && partition.layout === host.layout && isSameShape(shapeOf(partition), shapeOf(host)) && given.length === Object.keys(known).length && given.every(([name, column]) => isSame(known[name], column));
   }
 
   /** A task writes it on the device. */
@@ -108,6 +119,14 @@ export class HeldPartitions {
 /** True for factors that have their memory to themselves. */
 function isMatrixOfItsOwn({ layout, columns }: Partition): boolean {
   return layout === 'factors' && columns.values.byteLength === columns.values.buffer.byteLength;
+}
+
+function shapeOf({ layout, rows, columns, width }: Partition): RowShape {
+  return { rows, width: layout !== 'factors' || rows === 0 ? 0 : (width ?? columns.values.length / rows) };
+}
+
+function isSameShape(one: RowShape, other: RowShape): boolean {
+  return one.rows === other.rows && one.width === other.width;
 }
 
 function isSame(one: SharedColumn | undefined, other: SharedColumn): boolean {

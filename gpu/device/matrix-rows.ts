@@ -1,5 +1,5 @@
 import type { Gpu } from '../webgpu/gpu.ts';
-import { PIECE_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
+import { PIECE_BYTES, type PieceTaker, STAGING_BYTES } from '../webgpu/staging.ts';
 import { FreshMemory } from '../exchange/fresh-memory.ts';
 import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from '../kernels/copies/unpadded-rows.ts';
 import type { DeviceMatrix } from './resources.ts';
@@ -30,12 +30,9 @@ export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: 
   const target = memory.values;
   const bytes = target.byteLength;
   if (bytes === 0) return target;
-  const take = async (piece: ArrayBuffer, at: number) => {
-    await memory.ready(at / 4, (at + piece.byteLength) / 4);
-    target.set(new Float32Array(piece), at / 4);
-  };
+  const taker: PieceTaker = { ready: (at, length) => memory.ready(at / 4, (at + length) / 4), take: (piece, at) => target.set(new Float32Array(piece), at / 4) };
   if (stride === columns) {
-    await gpu.downloadPieces(values, { offset: 0, bytes, unit: 4 }, take, submitted);
+    await gpu.downloadPieces(values, { offset: 0, bytes, unit: 4 }, taker, submitted);
     return target;
   }
   const kernel = await gpu.compile(unpaddedRowsKernel, {});
@@ -47,7 +44,7 @@ export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: 
     pass.catch(() => undefined);
     passes.push(pass);
   };
-  await gpu.downloadPieces(piece, { offset: 0, bytes, unit: 4, fill }, take, submitted);
+  await gpu.downloadPieces(piece, { offset: 0, bytes, unit: 4, fill }, taker, submitted);
   await Promise.all(passes);
   return target;
 }

@@ -2,6 +2,8 @@ import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { admits } from '../kernels/kernel.ts';
 import { tilesOf } from '../kernels/normal-equations/slots.ts';
+import { hasRatingRow } from '../kernels/normal-equations/tensor-plan.ts';
+import { INT8_EVEN_LANES } from '../kernels/int8/int8-plan.ts';
 import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
@@ -21,15 +23,23 @@ export interface SolvingForm {
 }
 
 /**
- * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and without biases with eight, and with nine in float16. A multiprocessor of an H200 holds as many workgroups as 48 KiB of
- * their memory and its registers allow: room is what leaves the workgroups that the registers allow. Measured there with Netflix's shape (docs/measured/performance.md, A on tensor cores).
+ * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and without biases with eight, and in float16 with nine, with biases where the ratings have no tile row of their own.
+ * Measured on an H200 with Netflix's shape (docs/measured/performance.md, Workgroups by memory and registers).
  */
 export function solvingForm(info: GpuInfo, { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>, precision: 'f16' | 'int8'): SolvingForm {
   const tiles = tilesOf(rank);
-  const halfA = !implicit && (precision === 'f16' ? rank > FULL_REGISTERS || (tiles === 9 && !biases) : rank > INT8_FULL_REGISTERS || tiles === 7 || (tiles === 8 && !biases));
-  const room = !halfA ? undefined : precision === 'f16' ? (tiles >= 11 ? 21 : tiles === 9 ? 13 : undefined) : tiles >= 9 ? 26 : tiles === 8 ? 8 : tiles === 7 ? 6 : undefined;
+  const halfA = !implicit && (precision === 'f16' ? rank > FULL_REGISTERS || (tiles === 9 && !(biases && hasRatingRow(rank))) : rank > INT8_FULL_REGISTERS || tiles === 7 || (tiles === 8 && !biases));
+  const room = halfA ? roomOf(precision, rank, biases) : undefined;
   const admitted = room !== undefined && (precision === 'int8' ? admits(info, updateInt8Kernel, { rank, biases, halfA, room }) : admits(info, updateTensorKernel, { rank, bin: LEAST_BIN, biases, halfA, room }));
   return admitted ? { halfA, room } : { halfA };
+}
+
+/** Room by rule: a multiprocessor of an H200 holds as many workgroups as 48 KiB of their memory and its registers allow, and this leaves as many as the registers allow. */
+function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
+  const tiles = tilesOf(rank);
+  if (precision === 'f16') return tiles >= 11 ? 21 : tiles === 9 ? (biases ? 12 : 13) : undefined;
+  if (tiles >= 9) return rank <= INT8_EVEN_LANES.ofRows ? 13 : 26;
+  return tiles === 8 ? 8 : tiles === 7 ? 6 : undefined;
 }
 
 /** The largest rank where the Gram matrix of implicit data is added. */

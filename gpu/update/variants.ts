@@ -38,7 +38,7 @@ const VECTOR_PART = 2048;
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
 
-/** Tiles of a row of A up to which rows in place gain from float16 where sums are in 8 bits: 10.4 beside 13.4 ms at rank 136 (nine tiles), 15.6 beside 14.3 at 152. */
+/** Tiles of a row of A up to which rows in place gain from float16 where sums are in 8 bits: 10.4 beside 13.4 ms at rank 136 (nine tiles), 15.6 beside 14.3 at 152, when workgroups in 8 bits had eight subgroups there. Without biases alone. */
 const FUSED16_TILES = 9;
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;

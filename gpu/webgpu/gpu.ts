@@ -12,7 +12,7 @@ import { type CompiledKernel, Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
 import { hurryPolls } from './polls.ts';
 import type { WireRows } from '../device/resources.ts';
-import { type DownloadRange, EXCHANGE, type HostBytes, Staging, type TakePiece } from './staging.ts';
+import { type DownloadRange, EXCHANGE, type HostBytes, type PieceTaker, Staging } from './staging.ts';
 import { KernelClock, TimedPass } from './timed-pass.ts';
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
@@ -137,8 +137,8 @@ export class Gpu {
   }
 
   /** See Staging.downloadPieces. */
-  async downloadPieces(source: GPUBuffer, range: DownloadRange, take: TakePiece, submitted?: () => void): Promise<void> {
-    const moved = this.#guard(`readback of ${source.label}`, this.#staging.downloadPieces(source, range, take, submitted));
+  async downloadPieces(source: GPUBuffer, range: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
+    const moved = this.#guard(`readback of ${source.label}`, this.#staging.downloadPieces(source, range, to, submitted));
     await this.journal.during('readbacks', source.label, moved, range.bytes);
   }
 

@@ -18,7 +18,7 @@ export function pacePolls(software: boolean): void {
   if (paced) return;
   paced = true;
   globalThis.setImmediate = new Proxy(setImmediate, {
-    apply: (target, self, [callback, ...rest]: Parameters<typeof setImmediate>) => Reflect.apply(target, self, isNative(callback) ? [pacedPoll(callback)] : [callback, ...rest]) as NodeJS.Immediate,
+    apply: (target, self, given: unknown[]) => Reflect.apply(target, self, isPoll(given) ? [pacedPoll(given[0])] : given) as NodeJS.Immediate,
   });
 }
 
@@ -35,7 +35,8 @@ function pacedPoll(poll: () => void): () => void {
   };
 }
 
-/** True for functions of Dawn's binding: others of this project are JavaScript, or resolve a promise, and take a value then. */
-function isNative(callback: (...args: never[]) => void): callback is () => void {
-  return callback.length === 0 && Function.prototype.toString.call(callback).endsWith('{ [native code] }');
+/** True for what Dawn's binding passes: a native function without name and parameters, and nothing else. Bound functions are native too, and have names; those that resolve a promise have a parameter. */
+function isPoll(given: unknown[]): given is [() => void] {
+  const [callback] = given;
+  return given.length === 1 && typeof callback === 'function' && callback.length === 0 && callback.name === '' && Function.prototype.toString.call(callback).endsWith('{ [native code] }');
 }

@@ -43,8 +43,13 @@ export interface DownloadRange {
   readonly fill?: (at: number, bytes: number) => void;
 }
 
-/** Uses the bytes of a piece, which begins at byte `at` of the range. */
-export type TakePiece = (piece: ArrayBuffer, at: number) => void | Promise<void>;
+/** Takes the pieces of a download, one at a time. */
+export interface PieceTaker {
+  /** Resolves when the `bytes` from byte `at` of the range on can be taken. They are mapped behind it alone: what is mapped goes when the device is lost, at any turn of the event loop. */
+  ready?(at: number, bytes: number): Promise<void>;
+  /** Uses the bytes of a piece, which begins at byte `at` of the range. */
+  take(piece: ArrayBuffer, at: number): void;
+}
 
 /** Any view of host memory, shared or not. */
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
@@ -93,33 +98,44 @@ export class Staging {
   /** Fills `target` with the bytes of `source` from `offset` on; see downloadPieces. */
   download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const take = (piece: ArrayBuffer, at: number) => new Uint8Array(target.buffer, target.byteOffset + at, piece.byteLength).set(new Uint8Array(piece));
-    return this.downloadPieces(source, { offset, bytes: target.byteLength, unit: 4 }, take, submitted);
+    return this.downloadPieces(source, { offset, bytes: target.byteLength, unit: 4 }, { take }, submitted);
   }
 
   /**
-   * Hands the bytes of `source` from `offset` on to `take`, in pieces of whole units, each with its place; a piece is gone when `take` has ended. Calls `submitted` when the copies are submitted, resolves when
-   * they have ended.
+   * Hands the bytes of `source` from `offset` on to `to`, in pieces of whole units, each with its place; a piece is gone when it has been taken. Calls `submitted` when the copies are submitted, resolves when
+   * they have ended. Throws the first failure once no piece is on its way any more.
    */
-  async downloadPieces(source: GPUBuffer, { offset, bytes, unit, fill }: DownloadRange, take: TakePiece, submitted?: () => void): Promise<void> {
+  async downloadPieces(source: GPUBuffer, { offset, bytes, unit, fill }: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
     const step = Math.floor(this.#sizes.down.bytes / unit) * unit;
-    for (let at = 0; at < bytes; at += step) {
-      const length = Math.min(step, bytes - at);
-      const staging = await this.#down.take();
-      fill?.(at, length);
-      this.#copy(source, fill ? 0 : offset + at, staging, 0, length);
-      this.#counters.down(length);
-      const part = staging.mapAsync(GPUMapMode.READ, 0, length).then(() =>
-        this.#inTurn(async () => {
-          await take(staging.getMappedRange(0, length), at);
-          staging.unmap();
-        }),
-      );
-      this.#down.give(staging, part);
-      parts.push(part);
+    try {
+      for (let at = 0; at < bytes; at += step) {
+        const length = Math.min(step, bytes - at);
+        const staging = await this.#down.take();
+        fill?.(at, length);
+        this.#copy(source, fill ? 0 : offset + at, staging, 0, length);
+        this.#counters.down(length);
+        const taken = () =>
+          this.#inTurn(async () => {
+            await to.ready?.(at, length);
+            to.take(staging.getMappedRange(0, length), at);
+          });
+        parts.push(this.#mapped(staging, length, taken));
+      }
+      submitted?.();
+    } finally {
+      await allEnded(parts);
     }
-    submitted?.();
-    await Promise.all(parts);
+  }
+
+  /** Reads a buffer when the copy to it has ended, and gives it back behind that. */
+  #mapped(staging: GPUBuffer, length: number, read: () => Promise<void>): Promise<void> {
+    const part = staging
+      .mapAsync(GPUMapMode.READ, 0, length)
+      .then(read)
+      .finally(() => staging.unmap());
+    this.#down.give(staging, part);
+    return part;
   }
 
   /** Takes a piece in a turn of the event loop of its own, behind the pieces that came before it: tasks whose end the GPU tells with it answer first. */
@@ -137,12 +153,7 @@ export class Staging {
       const staging = await this.#down.take();
       this.#copy(source, at, staging, 0, length);
       this.#counters.down(length);
-      const part = staging.mapAsync(GPUMapMode.READ, 0, length).then(async () => {
-        await writePiece(target, new Uint8Array(staging.getMappedRange(0, length)), at);
-        staging.unmap();
-      });
-      this.#down.give(staging, part);
-      parts.push(part);
+      parts.push(this.#mapped(staging, length, () => writePiece(target, new Uint8Array(staging.getMappedRange(0, length)), at)));
     }
     submitted?.();
     await allEnded(parts);
@@ -198,7 +209,7 @@ class StagingPool {
   readonly #label: string;
   readonly #size: StagingSize;
   readonly #all: GPUBuffer[] = [];
-  readonly #ready: { readonly buffer: GPUBuffer; readonly when: Promise<unknown>; done: boolean }[] = [];
+  readonly #ready: { readonly buffer: GPUBuffer; readonly when: Promise<void>; done: boolean }[] = [];
 
   constructor(device: GPUDevice, usage: number, label: string, size: StagingSize) {
     this.#size = size;
@@ -222,11 +233,9 @@ class StagingPool {
     return buffer;
   }
 
-  /** Gives a buffer back; it can be taken again once `when` has resolved. */
+  /** Gives a buffer back; it can be taken again once `when` has ended. A failure is that of its own transfer: the next taker maps the buffer again, which fails where the device is lost. */
   give(buffer: GPUBuffer, when: Promise<unknown>): void {
-    const ready = { buffer, when, done: false };
-    // The next taker sees the failure.
-    when.then(() => (ready.done = true)).catch(() => undefined);
+    const ready = { buffer, done: false, when: Promise.allSettled([when]).then(() => void (ready.done = true)) };
     this.#ready.push(ready);
   }
 

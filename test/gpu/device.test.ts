@@ -66,6 +66,20 @@ describe.skipIf(noGpu)('a GPU device', () => {
     device.release(ref('ahead'));
   });
 
+  it.each(['there', 'left'])('sends memory again that is given in another shape, when its host form is %s', async (form) => {
+    const start = factors(2, 8);
+    const shape = { from: 0, to: 2, rank: 4 };
+    device.put(ref('shaped'), start);
+    await device.run(form === 'left' ? { kernel: 'upload', inputs: { data: ref('shaped') }, outputs: {}, params: {} } : norm('shaped'));
+    // The first two of four rows.
+    device.put(ref('shaped'), { ...start, rows: 4 });
+    const values = start.columns.values as Float32Array;
+    const expected = [2, 1].reduce((sum, ratings, row) => sum + ratings * values.subarray(4 * row, 4 * row + 4).reduce((all, value) => all + value ** 2, 0), 0);
+    expect((await device.run({ ...norm('shaped'), params: shape })).values.sum).toBeCloseTo(expected, 5);
+    expect((await device.fetch(ref('shaped'))).rows).toBe(4);
+    device.release(ref('shaped'));
+  });
+
   it('takes the values of a transposed block from the block that it was made of', async () => {
     // The values that are put are not looked at.
     const transposed: Partition = { layout: 'rating-block', rows: 3, columns: { offsets: Int32Array.of(0, 1, 2, 3), indices: Uint32Array.of(0, 1, 0), values: Float32Array.of(99, 99, 99) } };

@@ -2,8 +2,8 @@ import { promisify } from 'node:util';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { hurryPolls, pacePolls } from '../../gpu/webgpu/polls.ts';
 
-/** A function that looks like one of Dawn's binding: bound functions are native ones too. */
-const native = (run: () => void) => run.bind(undefined);
+/** A function that looks like one of Dawn's binding: native, without a name. */
+const native = (run: () => void) => Object.defineProperty(run.bind(undefined), 'name', { value: '' });
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -36,5 +36,23 @@ describe('polls of a GPU', () => {
     expect(await promisify(setImmediate)('value')).toBe('value');
     expect(told).toEqual([1, 2]);
     expect(wait).not.toHaveBeenCalled();
+  });
+
+  it('leave native functions of others as they are, with their arguments', async () => {
+    const wait = vi.spyOn(Atomics, 'wait');
+    const told: unknown[] = [];
+    const tell = function (this: string, ...values: unknown[]) {
+      told.push(this, ...values);
+    };
+    setImmediate(tell.bind('bound'));
+    setImmediate(tell.bind('bound'), 1, 2);
+    setImmediate(Array.prototype.push.bind(told), 'pushed');
+    await nextTurn();
+    expect(told).toEqual(['bound', 'bound', 1, 2, 'pushed']);
+    expect(wait).not.toHaveBeenCalled();
+  });
+
+  it('leave the refusal of what is no function to Node', () => {
+    for (const other of [undefined, null, 'text', {}]) expect(() => setImmediate(other as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
   });
 });

@@ -36,20 +36,27 @@ export function int8Bytes(rows: number, rank: number): number {
 }
 
 /** Subgroups of a workgroup: a thread has 16 features of a row of θ, and sixteen rows are loaded at a time. */
-function int8Subgroups(rank: number): number {
-  return lanesOf(rank) / 2;
+function int8Subgroups(shape: Int8Shape): number {
+  return lanesOf(shape) / 2;
 }
 
+/**
+ * Largest ranks, from nine tiles on, where a row of θ is loaded by an even number of threads in place of a power of two: workgroups of five or six subgroups
+ * in place of eight, without threads that wait for the others. A subgroup then has more tiles of A, whose registers at larger ranks leave room for fewer workgroups (measured on an H200).
+ */
+export const INT8_EVEN_LANES = { ofSums: 168, ofRows: 152 } as const;
+
 /** Threads that load a row of θ. */
-function lanesOf(rank: number): number {
-  return 2 ** Math.ceil(Math.log2(tilesOf(rank)));
+function lanesOf({ rank, halfA = false }: Int8Shape): number {
+  const tiles = tilesOf(rank);
+  return tiles > 8 && rank <= (halfA ? INT8_EVEN_LANES.ofRows : INT8_EVEN_LANES.ofSums) ? 2 * Math.ceil(tiles / 2) : 2 ** Math.ceil(Math.log2(tiles));
 }
 
 const plans = new Map<string, TensorPlan>();
 
-function planOf(rank: number, room: number): TensorPlan {
-  const key = `${rank} ${room}`;
-  const plan = plans.get(key) ?? tensorPlan(rank, room, int8Subgroups(rank));
+function planOf(rank: number, room: number, subgroups: number): TensorPlan {
+  const key = `${rank} ${room} ${subgroups}`;
+  const plan = plans.get(key) ?? tensorPlan(rank, room, subgroups);
   plans.set(key, plan);
   return plan;
 }
@@ -89,9 +96,9 @@ export interface Int8Shape {
   readonly halfA?: boolean;
 }
 
-/** Bins whose rows of θ are on their way at a time: two hide more latency, where their registers do not cost a workgroup. Measured on an H200 at ranks 64, 100 and 128 with Netflix's shape. */
+/** Bins whose rows of θ are on their way at a time: two hide more latency, where their registers do not cost a workgroup. Measured on an H200 at ranks 64, 100, 128 and from 136 to 152 with Netflix's shape. */
 export const BINS_AHEAD = {
-  ofSums: (rank: number): 1 | 2 => (tilesOf(rank) <= 7 ? 2 : 1),
+  ofSums: (rank: number): 1 | 2 => (tilesOf(rank) <= 7 || (tilesOf(rank) === 10 && !hasRatingRow(rank)) ? 2 : 1),
   ofRows: ({ rank, biases }: Int8Shape): 1 | 2 => (biases && tilesOf(rank) >= 5 && tilesOf(rank) <= 7 ? 2 : 1),
 } as const;
 
@@ -99,13 +106,15 @@ export const BINS_AHEAD = {
  * The workgroup memory of these kernels, whose size decides how many rows a multiprocessor works on at a time, and the plan by which A leaves the tensor cores through it. Every line of a tile has 16 bytes beside its
  * numbers, which hold a ring where there are three tiles for it, behind those that CG's vectors take; else it lies behind the tiles, as where operands and products of CG take them all.
  */
-export function int8Plan({ rank, biases, halfA = false }: Int8Shape): Int8Plan {
+export function int8Plan(shape: Int8Shape): Int8Plan {
+  const { rank, biases, halfA = false } = shape;
   const tiles = tilesOf(rank);
-  const tileVectors = tileVectorsOf(lanesOf(rank));
+  const subgroups = int8Subgroups(shape);
+  const tileVectors = tileVectorsOf(lanesOf(shape));
   // Two digits, and with biases ones.
   const front = hasRatingRow(rank) ? (biases ? 3 : 2) * ROW_VECTORS : 0;
   let staged = front + (tiles - 1) * tileVectors + 16 * ROW_VECTORS;
-  let tile = halfA ? tiles : Math.ceil((8 * tiles + 2 * int8Subgroups(rank)) / tileVectors);
+  let tile = halfA ? tiles : Math.ceil((8 * tiles + 2 * subgroups) / tileVectors);
   const [columns, rated] = range(2).map((): Ring => {
     if (tile + RING_BINS <= tiles) {
       const first = front + tile * tileVectors + ROW_VECTORS - 1;
@@ -116,7 +125,7 @@ export function int8Plan({ rank, biases, halfA = false }: Int8Shape): Int8Plan {
     staged += RING_BINS * RING_VECTORS;
     return { first, bin: RING_VECTORS, four: 1 };
   });
-  return { staged, front, columns, rated, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
+  return { staged, front, columns, rated, plan: planOf(rank, Math.floor(staged / TILE_VECTORS), subgroups) };
 }
 
 /** Values of the parts that sum in 8 bits. */
@@ -124,7 +133,7 @@ export function int8Values(shape: Int8Shape): Readonly<Record<string, unknown>> 
   const { rank, biases } = shape;
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
-  const lanes = lanesOf(rank);
+  const lanes = lanesOf(shape);
   const tileVectors = tileVectorsOf(lanes);
   const { staged, front, columns, rated, plan } = int8Plan(shape);
   return {
@@ -161,5 +170,5 @@ export function int8Values(shape: Int8Shape): Readonly<Record<string, unknown>> 
 }
 
 export function int8Workgroup(params: Int8Shape): { readonly threads: number; readonly bytes: number } {
-  return { threads: int8Subgroups(params.rank) * 32, bytes: int8Values(params).STAGED * 16 };
+  return { threads: int8Subgroups(params) * 32, bytes: int8Values(params).STAGED * 16 };
 }

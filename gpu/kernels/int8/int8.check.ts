@@ -23,7 +23,7 @@ const SCALES = [64, 1024];
 /** Limit over the largest element of A or b: whole numbers are summed exactly and rounded to float32 once. */
 const SUM_LIMIT = 1e-6;
 
-const sums = [...[33, 40, 64, 100, 101, 144, 200, 256].map((rank) => ({ rank, biases: true })), ...[100, 128].map((rank) => ({ rank, biases: false }))];
+const sums = [...[33, 40, 64, 100, 101, 136, 144, 152, 168, 200, 256].map((rank) => ({ rank, biases: true })), ...[100, 128].map((rank) => ({ rank, biases: false }))];
 
 const sumChecks: readonly KernelCheck[] = sums.flatMap((params, at) =>
   [3, 1].map((cuts) => ({
@@ -46,8 +46,8 @@ const updates: readonly (UpdateInt8Params & { readonly steps: number })[] = [
   ...[40, 64, 100, 128].map((rank) => ({ rank, biases: true, steps: 6, halfA: false })),
   ...[33, 40, 64, 100, 128, 144, 200, 256].map((rank) => ({ rank, biases: rank === 144, steps: 3, halfA: true })),
   ...[40, 64, 100, 128].map((rank) => ({ rank, biases: true, steps: 6, halfA: true })),
-  ...([[100, 6], [128, 8], [136, 26]] as const).map(([rank, room]) => ({ rank, biases: false, steps: 3, halfA: true, room })),
-  { rank: 100, biases: true, steps: 6, halfA: true, room: 6 },
+  ...([[100, 6], [128, 8], [136, 13], [160, 26]] as const).map(([rank, room]) => ({ rank, biases: false, steps: 3, halfA: true, room })),
+  ...([[100, 6], [136, 13], [144, 13], [152, 13], [160, 26]] as const).map(([rank, room]) => ({ rank, biases: true, steps: 6, halfA: true, room })),
 ];
 
 const updateChecks: readonly KernelCheck[] = [

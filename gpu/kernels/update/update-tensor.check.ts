@@ -23,6 +23,7 @@ const updates: readonly { readonly params: UpdateTensorParams & { readonly steps
   { params: { ...common, rank: 100, bin: 16, biases: true } },
   { params: { ...common, rank: 100, steps: 1 } },
   { params: { ...common, rank: 136, halfA: true, room: 13 } },
+  { params: { ...common, rank: 136, biases: true, halfA: true, room: 12 } },
 ];
 
 export const updateTensorChecks: readonly KernelCheck[] = [

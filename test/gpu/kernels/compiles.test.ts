@@ -35,7 +35,7 @@ describe('the texts of kernels, also those for other hardware', () => {
     });
   }
 
-  for (const [rank, biases] of [[10, false], [64, true], [100, false], [200, true]] as const) {
+  for (const [rank, biases] of [[10, false], [64, true], [100, false], [136, true], [200, true]] as const) {
     it(`compile for every variant of a half-iteration of rank ${rank}`, async () => {
       const texts = new Map<string, string>();
       const add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));

@@ -72,8 +72,11 @@ describe('variants', () => {
     expect(fused(128, 'int8-fused-short64-cores', true)).toMatchObject({ halfA: true });
     expect(fused(100, 'int8-fused-short64-registers')).toMatchObject({ halfA: false, room: undefined });
     expect(fused(136, 'int8-fused16-short64')).toMatchObject({ gathers: 'f16', halfA: true, room: 13, bin: 32 });
-    expect(fused(136, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 26 });
+    for (const rank of [136, 152]) for (const biases of [false, true]) expect(fused(rank, 'int8-fused-short64', biases)).toMatchObject({ gathers: 'int8', halfA: true, room: 13 });
+    expect(fused(160, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 26 });
     expect(fused(136, 'tensor-fused-short64')).toMatchObject({ gathers: 'f16', halfA: true, room: 13, bin: 32 });
+    expect(fused(136, 'tensor-fused-short64', true)).toMatchObject({ gathers: 'f16', halfA: true, room: 12, bin: 32 });
+    expect(fused(144, 'tensor-fused-short64', true)).toMatchObject({ gathers: 'f16', halfA: false, bin: 64 });
     expect(fused(136, 'int8-fused16-short64', true)).toBeUndefined();
   });
 
