@@ -1,6 +1,7 @@
 import type { Gpu } from '../webgpu/gpu.ts';
-import { STAGING_BYTES } from '../webgpu/staging.ts';
+import { PIECE_BYTES, type PieceTaker, STAGING_BYTES } from '../webgpu/staging.ts';
 import { FreshMemory } from '../exchange/fresh-memory.ts';
+import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from '../kernels/copies/unpadded-rows.ts';
 import type { DeviceMatrix } from './resources.ts';
 
 /** Rows whose copy takes tens of milliseconds: the first iteration follows that of a start. */
@@ -23,19 +24,27 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
   }
 }
 
-/** The rows of a matrix without padding, in shared memory. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
-export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
-  const { rows, columns, stride, values } = matrix;
+/** The rows of a matrix without padding, which the GPU takes off, in shared memory. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
+export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
   const memory = new FreshMemory(rows * columns);
   const target = memory.values;
-  if (target.length === 0) return target;
-  const ready = (at: number, bytes: number) => memory.ready((at / (4 * stride)) * columns, ((at + bytes) / (4 * stride)) * columns);
-  const take = (piece: ArrayBuffer, at: number) => {
-    const padded = new Float32Array(piece);
-    const [first, count] = [at / (4 * stride), padded.length / stride];
-    if (stride === columns) target.set(padded, first * columns);
-    else for (let row = 0; row < count; row++) target.set(padded.subarray(row * stride, row * stride + columns), (first + row) * columns);
+  const bytes = target.byteLength;
+  if (bytes === 0) return target;
+  const taker: PieceTaker = { ready: (at, length) => memory.ready(at / 4, (at + length) / 4), take: (piece, at) => target.set(new Float32Array(piece), at / 4) };
+  if (stride === columns) {
+    await gpu.downloadPieces(values, { offset: 0, bytes, unit: 4 }, taker, submitted);
+    return target;
+  }
+  const kernel = await gpu.compile(unpaddedRowsKernel, {});
+  const piece = await gpu.scratch('unpadded rows', Math.min(bytes, PIECE_BYTES));
+  const passes: Promise<unknown>[] = [];
+  const fill = (at: number, length: number) => {
+    const count = length / 4;
+    const pass = gpu.pass('unpadded-rows').dispatch(kernel, { padded: values, rows: piece }, { first: at / 4, count, columns, stride }, unpaddedRowsWorkgroups(count)).submit();
+    pass.catch(() => undefined);
+    passes.push(pass);
   };
-  await gpu.downloadPieces(values, { offset: 0, bytes: 4 * rows * stride, unit: 4 * stride }, { ready, take }, submitted);
+  await gpu.downloadPieces(piece, { offset: 0, bytes, unit: 4, fill }, taker, submitted);
+  await Promise.all(passes);
   return target;
 }

@@ -4,6 +4,7 @@ import { fromHalfChecks } from './copies/from-half.check.ts';
 import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
 import { toHalfChecks } from './copies/to-half.check.ts';
 import { transposedValuesChecks } from './copies/transposed-values.check.ts';
+import { unpaddedRowsChecks } from './copies/unpadded-rows.check.ts';
 import { implicitChecks } from './implicit/half-iteration.check.ts';
 import { implicitLossChecks } from './implicit/implicit-error.check.ts';
 import { int8Checks, toInt8Checks } from './int8/int8.check.ts';
@@ -32,7 +33,7 @@ import { updateTensorChecks } from './update/update-tensor.check.ts';
 import { vectorChecks } from './vectors/vectors.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...exchangedVectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks, ...transposedValuesChecks];
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...exchangedVectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks, ...transposedValuesChecks, ...unpaddedRowsChecks];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
 export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks, ...int8Checks];

@@ -2,6 +2,7 @@ import { fromHalfKernel } from './copies/from-half.ts';
 import { spinKernel } from './copies/spin.ts';
 import { subtractBiasKernel } from './copies/subtract-bias.ts';
 import { transposedValuesKernel } from './copies/transposed-values.ts';
+import { unpaddedRowsKernel } from './copies/unpadded-rows.ts';
 import { toHalfKernel } from './copies/to-half.ts';
 import { addMatrixKernel } from './equations/add-matrix.ts';
 import { addSlotsKernel } from './equations/add-slots.ts';
@@ -95,6 +96,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(toHalfKernel, [{}]),
   sample(subtractBiasKernel, [{}]),
   sample(transposedValuesKernel, [{}]),
+  sample(unpaddedRowsKernel, [{}]),
   sample(addSlotsKernel, [{ rank: 40, biases: false }, { rank: 64, biases: true }]),
   sample(fillSlotsKernel, [{ rank: 40, biases: false }, { rank: 64, biases: true }]),
   sample(addMatrixKernel, [{}]),

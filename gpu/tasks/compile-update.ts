@@ -1,6 +1,7 @@
 import { strideOf } from '../device/resources.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { transposedValuesKernel } from '../kernels/copies/transposed-values.ts';
+import { unpaddedRowsKernel } from '../kernels/copies/unpadded-rows.ts';
 import { biasSumsKernel } from '../kernels/loss/bias-sums.ts';
 import { squaredErrorKernel } from '../kernels/loss/squared-error.ts';
 import { weightedNormKernel } from '../kernels/loss/weighted-norm.ts';
@@ -17,7 +18,8 @@ export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, par
   const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
   const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
   const measures = implicit ? [] : [gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases, half }), gpu.compile(weightedNormKernel, {}), ...(biases ? [gpu.compile(biasSumsKernel, {})] : [])];
+  const fetch = strideOf(rank) === rank ? [] : [gpu.compile(unpaddedRowsKernel, {})];
   // The task that wants a kernel tells what is wrong with it.
-  for (const compiling of [...ratings, ...rows, ...measures]) compiling.catch(() => undefined);
+  for (const compiling of [...ratings, ...rows, ...measures, ...fetch]) compiling.catch(() => undefined);
   return { rows: 0 };
 };

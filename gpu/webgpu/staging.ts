@@ -1,11 +1,14 @@
 import type { FileMemory } from '../../engine/partition.ts';
-import { PIECE_BYTES } from '../exchange/memory-files.ts';
+import { PIECE_BYTES as EXCHANGED_BYTES } from '../exchange/memory-files.ts';
 import { readPiece, writePiece } from '../exchange/copy-files.ts';
 import type { TransferCounters } from './counters.ts';
 import { hurryPolls } from './polls.ts';
 
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
 export const STAGING_BYTES = 16 << 20;
+
+/** Bytes that are read at once. */
+export const PIECE_BYTES = 4 << 20;
 
 /** The size of the buffers, and the number of them for each direction. */
 export interface StagingSize {
@@ -20,13 +23,13 @@ export interface StagingSizes {
 }
 
 /** For data that come and go as a whole. Those for reading are small, since making one (4 ms for 16 MiB) and copying what has come occupy the thread, which has answers to give meanwhile. */
-export const BULK: StagingSizes = { up: { bytes: STAGING_BYTES, buffers: 4 }, down: { bytes: 4 << 20, buffers: 8 } };
+export const BULK: StagingSizes = { up: { bytes: STAGING_BYTES, buffers: 4 }, down: { bytes: PIECE_BYTES, buffers: 8 } };
 
 /**
  * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many, since a copy waits in the queue behind the kernels that were
  * submitted before it, and keeps its buffer as long.
  */
-export const EXCHANGE: StagingSizes = { up: { bytes: PIECE_BYTES, buffers: 96 }, down: { bytes: PIECE_BYTES, buffers: 96 } };
+export const EXCHANGE: StagingSizes = { up: { bytes: EXCHANGED_BYTES, buffers: 96 }, down: { bytes: EXCHANGED_BYTES, buffers: 96 } };
 
 /** Pieces that an upload reads from files at once. */
 const READS = 16;
@@ -36,6 +39,8 @@ export interface DownloadRange {
   readonly offset: number;
   readonly bytes: number;
   readonly unit: number;
+  /** Submits work that writes the next piece, so many bytes from byte `at` of the range on, to the beginning of the buffer, which then has room for one piece. */
+  readonly fill?: (at: number, bytes: number) => void;
 }
 
 /** Takes the pieces of a download, one at a time. */
@@ -100,14 +105,15 @@ export class Staging {
    * Hands the bytes of `source` from `offset` on to `to`, in pieces of whole units, each with its place; a piece is gone when it has been taken. Calls `submitted` when the copies are submitted, resolves when
    * they have ended. Throws the first failure once no piece is on its way any more.
    */
-  async downloadPieces(source: GPUBuffer, { offset, bytes, unit }: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
+  async downloadPieces(source: GPUBuffer, { offset, bytes, unit, fill }: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
     const step = Math.floor(this.#sizes.down.bytes / unit) * unit;
     try {
       for (let at = 0; at < bytes; at += step) {
         const length = Math.min(step, bytes - at);
         const staging = await this.#down.take();
-        this.#copy(source, offset + at, staging, 0, length);
+        fill?.(at, length);
+        this.#copy(source, fill ? 0 : offset + at, staging, 0, length);
         this.#counters.down(length);
         const taken = () =>
           this.#inTurn(async () => {

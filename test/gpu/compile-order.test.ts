@@ -16,7 +16,7 @@ describe('kernels that are compiled ahead', () => {
     await compileAhead({ gpu: { info: tensorGpu, compile } as unknown as Gpu, params } as unknown as GpuScopeOf<'compile-update'>);
     const rows = ['update-int8', 'normal-equations-int8', 'solve-cg-registers', 'update-short 64', 'update-short 32'];
     const mirrors = ['objective-sums', 'to-half', 'column-maxima', 'to-int8'];
-    const measures = ['squared-error', 'weighted-norm', 'bias-sums'];
+    const measures = ['squared-error', 'weighted-norm', 'bias-sums', 'unpadded-rows'];
     expect(asked).toEqual(['transposed-values', ...rows, ...mirrors, ...measures]);
   });
 });

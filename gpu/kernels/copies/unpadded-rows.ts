@@ -1,0 +1,23 @@
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+
+const THREADS = 256;
+
+/** Workgroups that copy so many values. */
+export function unpaddedRowsWorkgroups(count: number): number {
+  return Math.ceil(count / THREADS);
+}
+
+/** Of rows of `columns` values each, that lie `stride` apart, `count` values from value `first` on, one row behind the other: as the host has them. */
+export const unpaddedRowsKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'unpadded-rows',
+  bindings: [...reads('padded'), ...writes('rows')],
+  uniforms: [
+    { name: 'first', type: 'u32' },
+    { name: 'count', type: 'u32' },
+    { name: 'columns', type: 'u32' },
+    { name: 'stride', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};
