@@ -36,7 +36,7 @@ export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: 
     return target;
   }
   const kernel = await gpu.compile(unpaddedRowsKernel, {});
-  const piece = await gpu.scratch('unpadded rows', Math.min(bytes, PIECE_BYTES));
+  const piece = await gpu.scratch('unpadded rows', Math.min(bytes, PIECE_BYTES), { passage: true });
   const passes: Promise<unknown>[] = [];
   const fill = (at: number, length: number) => {
     const count = length / 4;

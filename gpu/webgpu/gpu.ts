@@ -57,8 +57,8 @@ export class Gpu {
     return new Gpu(await acquireGpu(options), memoryBytes);
   }
 
-  /** A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its memory is too small. */
-  async buffer(bytes: number, label: string): Promise<GPUBuffer> {
+  /** A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its memory is too small. `passage`: data pass through it to the host, see takeMemory. */
+  async buffer(bytes: number, label: string, { passage = false } = {}): Promise<GPUBuffer> {
     const size = Math.max(16, Math.ceil(bytes / 16) * 16);
     const { bufferBytes, bindingBytes } = this.info.limits;
     const limit = Math.min(bufferBytes, bindingBytes);
@@ -71,17 +71,17 @@ export class Gpu {
     const error = await this.device.popErrorScope();
     this.requireDevice(label);
     if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
-    this.#meter(buffer);
+    if (!passage) this.#meter(buffer);
     return buffer;
   }
 
-  /** A buffer of at least `bytes` for use within a submission; a label has one buffer, which is replaced when it is too small. */
-  async scratch(label: string, bytes: number): Promise<GPUBuffer> {
+  /** A buffer of at least `bytes` for use within a submission; a label has one buffer, which is replaced when it is too small. `passage`: see buffer. */
+  async scratch(label: string, bytes: number, options?: { readonly passage: boolean }): Promise<GPUBuffer> {
     const known = this.#scratch.get(label);
     if (known !== undefined && known.size >= bytes) return known;
     known?.destroy();
     this.#scratch.delete(label);
-    const buffer = await this.buffer(bytes, label);
+    const buffer = await this.buffer(bytes, label, options);
     this.#scratch.set(label, buffer);
     return buffer;
   }

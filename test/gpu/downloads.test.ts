@@ -47,7 +47,10 @@ describe.skipIf(noGpu)('downloads', () => {
       const values = Float32Array.from({ length: rows * stride }, (_, i) => (i % stride < columns ? rows + i : 0));
       matrices.push({ values, matrix: { rows, columns, stride, values: await gpu.bufferOf(values, `${rows} x ${columns}`) } });
     }
+    const { now } = gpu.takeMemory();
     const fetched = await Promise.all(matrices.map(({ matrix }) => downloadRows(gpu, matrix)));
+    // Plans count no memory through which data pass to the host.
+    expect(gpu.takeMemory()).toEqual({ now, peak: now });
     for (const [k, { values, matrix: { columns, stride } }] of matrices.entries()) expect(fetched[k].every((value, i) => value === values[Math.floor(i / columns) * stride + (i % columns)])).toBe(true);
   });
 
