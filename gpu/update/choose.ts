@@ -109,7 +109,6 @@ function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant):
     ...(fused ? [`solved in place to ${formatCount(fused.longest)} ratings`] : []),
     ...(short > 0 ? [`dual systems to ${short} ratings`] : []),
     ...(free ? ['short rows without A'] : []),
-    ...(precision === 'int8' && fused?.gathers === 'f16' ? ['rows solved in place in float16'] : []),
     `θ in ${{ f32: 'float32', f16: 'float16', int8: '8 bits' }[precision]}`,
     ...(fused?.halfA ?? halfA ? ['A/n in float16'] : []),
   ].join(', ');

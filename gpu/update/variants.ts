@@ -10,7 +10,7 @@ import { vectorStepKernel } from '../kernels/vectors/vector-step.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
-import { paddedRank, tilesOf } from '../kernels/normal-equations/slots.ts';
+import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import { admitsFused, FULL_REGISTERS, type SolvingForm, solvingForm } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
@@ -37,9 +37,6 @@ const VECTOR_PART = 2048;
 
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
-
-/** Tiles of a row of A up to which rows in place gain from float16 where sums are in 8 bits: 10.4 beside 13.4 ms at rank 136 (nine tiles), 15.6 beside 14.3 at 152, when workgroups in 8 bits had eight subgroups there. Without biases alone. */
-const FUSED16_TILES = 9;
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
 
@@ -84,8 +81,7 @@ function fusedBins(rank: number, { halfA }: SolvingForm): readonly number[] {
 }
 
 /**
- * The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with dual systems as the rule has them for float16. Where A does not fit registers, the fused kernel may be that
- * which gathers float16, whose workgroups are smaller; the faster one comes first.
+ * The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with dual systems as the rule has them for float16.
  */
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
@@ -96,10 +92,7 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
     const { fused } = variant;
     if (fused === undefined) return [eighths];
     const { bin, longest, workgroups } = fused;
-    const own: UpdateVariant[] = admits(info, updateInt8Kernel, { rank, biases, ...form }) ? [{ ...eighths, fused: { bin, longest, workgroups, gathers: 'int8', ...form } }] : [];
-    if (!form.halfA || !fused.halfA || biases) return own;
-    const sixteen: UpdateVariant = { ...eighths, name: eighths.name.replace('fused', 'fused16') };
-    return tilesOf(rank) <= FUSED16_TILES ? [sixteen, ...own] : [...own, sixteen];
+    return admits(info, updateInt8Kernel, { rank, biases, ...form }) ? [{ ...eighths, fused: { bin, longest, workgroups, gathers: 'int8', ...form } }] : [];
   });
 }
 

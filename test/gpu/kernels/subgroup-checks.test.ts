@@ -46,13 +46,6 @@ describe('checks of kernels for subgroups and tensor cores', () => {
     }
   });
 
-  it('pass for half-iterations that sum in 8 bits and solve from float16', async () => {
-    const checks = halfIterationChecks(gpu.info, 100, [{ rank: 136, solver: 'cg', biases: false }]).filter(({ variant }) => variant.startsWith('int8-fused16-short64'));
-    expect(checks.length).toBe(1);
-    const { error, limit } = await checks[0].run(gpu);
-    expect(error).toBeLessThanOrEqual(limit);
-  });
-
   const faults: Readonly<Record<string, (outputs: Readonly<Record<string, { readonly bytes: ArrayBuffer }>>) => void>> = {
     'one sum is off': ({ slots, factors }) => {
       const values = new Float32Array((factors ?? slots).bytes);
