@@ -2,7 +2,8 @@ import { Liquid } from 'liquidjs';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 
-const engine = new Liquid({ templates: { ...kernelTexts }, strictVariables: true, strictFilters: true, ownPropertyOnly: true });
+// Without a locale, which no shader needs, the library asks for the system's: loading the tables of languages takes 20 ms and more.
+const engine = new Liquid({ locale: 'en-US', templates: { ...kernelTexts }, strictVariables: true, strictFilters: true, ownPropertyOnly: true });
 
 /** The WGSL text of a variant. */
 export function renderKernel<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): string {
