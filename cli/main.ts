@@ -11,8 +11,7 @@ if (problem === undefined) {
   const { quickAnswer } = await import('./quick-answer.ts');
   const answer = await quickAnswer(argv);
   if (answer === undefined) {
-    // The installed command keeps its code; sources that run as they are do not.
-    if (import.meta.url.endsWith('.js')) (await import('./keep-compiled.ts')).keepCompiled();
+    (await import('./prepare-process.ts')).prepareProcess(import.meta.url.endsWith('.js'));
     process.exitCode = await (await import('./run-cli.ts')).runCli(argv);
   } else process.stdout.on('error', () => {}).write(`${answer}\n`);
 } else {

@@ -29,7 +29,7 @@ const bundles: readonly Bundle[] = [
     files: {
       // Its file has no imports: a Node that is too old must be able to load it.
       'node-version': ['engine/node-version'],
-      'quick-answer': ['cli/quick-answer', 'cli/keep-compiled'],
+      'quick-answer': ['cli/quick-answer', 'cli/prepare-process'],
       begin: ['cli/run-cli', 'cli/commands/train', 'cli/progress/open-progress', 'cli/progress/lines', 'cli/output/check-collisions'],
       // A GPU is opened before the rest is loaded.
       ahead: ['api/devices/gpu-ahead'],

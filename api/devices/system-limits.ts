@@ -3,10 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { CapacityError } from '../../engine/errors.ts';
 import { counted, formatBytes } from '../../engine/format.ts';
-
-/** Files that a thread opens as it begins, with those that it reads at a time; and those of the calling thread. */
-const FILES_OF_THREAD = 6;
-const FILES_OF_CALLER = 8;
+import { FILES_OF_CALLER, FILES_OF_THREAD } from './file-table.ts';
 
 /** Addresses that Node reserves for a thread (590 MiB, measured with Node 24), the WebAssembly memory of a device, and what a small run takes beside them. */
 const ADDRESSES_OF_THREAD = 600 * 2 ** 20;
