@@ -286,7 +286,7 @@ export class Model {
     using _ = this.#session.beginPhase('save');
     const stored = storedParts({ users: this.#factors.users, items: this.#factors.items, rank: this.features, userFactors: this.#sides.user.rows, itemFactors: this.#sides.item.rows }, { columns: this.columns, coldStartStrategy: this.coldStartStrategy, metadata: this.metadata, itemCounts: this.itemCounts, means: this.#means });
     const { executor, metrics } = this.#session.context();
-    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics });
+    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics, underWay: () => this.#session.saving() });
   }
 
   /** True where the last two features are folded biases. */

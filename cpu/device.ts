@@ -67,6 +67,7 @@ export class CpuDevice implements Device {
   readonly #repeatable: (kernel: string) => boolean;
   readonly #collectBytes: number;
   /** Partitions that are left in each spill file. */
+  #leaves = false;
   readonly #files = new Map<string, number>();
   /** Bytes of the host partitions. */
   #hostBytes = 0;
@@ -160,7 +161,7 @@ export class CpuDevice implements Device {
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
     const { outcome, start, milliseconds, slot: thread } = await this.#runAgain(task.kernel, () => this.#pool.run((slot): CpuRequest => {
       // When the task begins, not when it is sent: what others have released since then is collected.
-      this.#collect();
+      if (!this.#leaves) this.#collect();
       return { kernel: task.kernel, params: task.params, partitions, matrices, spilled, scratch: this.#scratch[slot], collection: this.#collection };
     }, signal));
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
@@ -243,6 +244,7 @@ export class CpuDevice implements Device {
   async trim(): Promise<void> {
     if (this.#releasedBytes < this.#collectBytes && this.#collectBytes >= COLLECT_BYTES) return;
     this.#collect(0);
+    this.#leaves = false;
     const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, spilled: {}, collection: this.#collection };
     // One request for each thread: they are all taken at once, so each thread has one.
     await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));
@@ -250,6 +252,10 @@ export class CpuDevice implements Device {
 
   #collect(leastBytes = Math.max(this.#collectBytes, this.#collectBytes < COLLECT_BYTES ? 0 : Math.min(MOST_WAITING, this.#hostBytes / COLLECT_SHARE))): void {
     if (this.#releasedBytes < leastBytes) return;
+  leaveGarbage(): void {
+    this.#leaves = true;
+  }
+
     this.#releasedBytes = 0;
     this.#collection++;
     if (this.#collectsHere) collectGarbage();

@@ -185,6 +185,8 @@ export class GpuDevice implements Device {
 
   /** Shared memory that this thread, or soon the other, has no more use for; see collectGarbage. */
   #collect(bytes: number): void {
+    // The thread ends, and the process's own garbage can wait.
+    if (this.#closing) return;
     this.#collectable += bytes;
     if (this.#collectable < COLLECT_BYTES) return;
     this.#collectable = 0;

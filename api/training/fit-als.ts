@@ -170,13 +170,8 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (home.kind === 'spill' || indexed.rows > LARGE) await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: levelInUnit(facts, unit), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  const trained = async () => {
-    const result = await train();
-    session.trained();
-    return result;
-  };
-  const [result, { means, baselines }] = before === undefined ? await together(trained, judged) : [await trained(), before];
+  const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: levelInUnit(facts, unit), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, fetched: () => session.trained(), plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const [result, { means, baselines }] = before === undefined ? await together(train, judged) : [await train(), before];
   options.continued?.kept?.(result.raw());
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }

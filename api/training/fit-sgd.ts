@@ -155,8 +155,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
-  const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  session.trained();
+  const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, fetched: () => session.trained(), devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
   return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : new Uint32Array(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }

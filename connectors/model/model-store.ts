@@ -46,6 +46,8 @@ export interface SaveModelOptions {
   /** Its CPU device writes the part files side by side; without one this thread does. */
   readonly executor?: Executor;
   readonly metrics?: RunMetrics;
+  /** See SaveSidesOptions. */
+  readonly underWay?: (() => void) | undefined;
 }
 
 /** Most times that the model may be replaced while it is read. */

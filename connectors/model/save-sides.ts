@@ -24,10 +24,12 @@ export interface SaveSidesOptions {
   readonly signal?: AbortSignal;
   readonly executor?: Executor;
   readonly metrics?: RunMetrics;
+  /** Called when all parts are under way in threads. */
+  readonly underWay?: (() => void) | undefined;
 }
 
 /** Writes each side as <directory>/<folder>/part-00000.parquet, …: the threads of the CPU device share the parts of all sides out. */
-export async function saveSides(directory: string, sides: readonly SavedSide[], { signal = new AbortController().signal, executor, metrics = new RunMetrics() }: SaveSidesOptions): Promise<void> {
+export async function saveSides(directory: string, sides: readonly SavedSide[], { signal = new AbortController().signal, executor, metrics = new RunMetrics(), underWay }: SaveSidesOptions): Promise<void> {
   for (const { folder } of sides) await mkdir(join(directory, folder));
   const parts = sides.flatMap(({ folder, table }, side) => factorParts(idCount(table.ids), table.factors.columns).map(({ name, from, to }) => ({ side, part: { file: join(directory, folder, name), from, to } satisfies FactorPart })));
   const place = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info.place;
@@ -49,7 +51,11 @@ export async function saveSides(directory: string, sides: readonly SavedSide[], 
     const { parts: _arrays, order: _places, ...rows } = sides[side].table.factors;
     steps.task(STAGE, place, { kernel: 'write-factors', inputs: { ids: ref('ids', side), factors: ref('factors', side) }, outputs: {}, params: { ...part, ...rows } satisfies WrittenPart });
   }
-  await Holdings.within({ executor, metrics, signal, events: noEvents }, async (held) => void (await runSteps(steps.steps, held, { given })));
+  await Holdings.within({ executor, metrics, signal, events: noEvents }, async (held) => {
+    const written = runSteps(steps.steps, held, { given });
+    underWay?.();
+    await written;
+  });
 }
 
 /** About the bytes of the part files. */

@@ -33,6 +33,8 @@ export interface Device {
   spill?(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics>;
   /** Gives released memory back to the system, as far as the device can; costs a few milliseconds. */
   trim(): Promise<void>;
+  /** Leaves released memory to the next `trim`: collecting it stops threads for milliseconds, which others may wait for. */
+  leaveGarbage?(): void;
   close(): Promise<void>;
 }
 

@@ -61,6 +61,8 @@ export interface TrainAlsOptions {
   readonly measuresEnds?: boolean | undefined;
   /** See LoopOptions. */
   readonly checkpoints?: Checkpoints<Matrices> | undefined;
+  /** See LoopOptions. */
+  readonly fetched?: (() => void) | undefined;
 }
 
 /**
@@ -68,7 +70,7 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, measuresEnds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, measuresEnds, checkpoints, fetched }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
   const level = params.implicitPrefs ? { mean: 0, deviation: 0, columns: new Float32Array(0) } : (known ?? (await sortedRatingFacts(ratings, ctx)));
@@ -92,6 +94,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       rule: new StoppingRule(params, ratings.test),
       copySeconds,
       measuresEnds,
+      fetched,
       checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
       measure: rank && ((factors, held) => rank(joinedRows(sidesOf(factors)), held)),
       prepare: async (left, from) => {

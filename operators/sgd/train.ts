@@ -49,6 +49,8 @@ export interface TrainSgdOptions {
   readonly copySeconds?: number;
   /** See LoopOptions. */
   readonly checkpoints?: Checkpoints<Matrices> | undefined;
+  /** See LoopOptions. */
+  readonly fetched?: (() => void) | undefined;
 }
 
 /** An epoch has diverged when its loss is a tenth above the one before, and by a thousandth of σ² Nz; smaller rises are the noise of SGD. */
@@ -60,7 +62,7 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  * ratings, the loss sometimes rises by that much for any order of blocks. Throws DivergedError when the fourth attempt diverges too,
  * and DeviceLostError when the last device is lost before any factors were copied from it.
  */
-export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds, checkpoints }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
+export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds, checkpoints, fetched }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
   const rate = new LearningRate(params);
   const metric = rankingMetricOf(params);
   const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(await inMemory(data.ratings, ctx), data) }, ctx);
@@ -73,6 +75,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
       devices,
       rule: new StoppingRule(params, test),
       copySeconds,
+      fetched,
       checkpoints: checkpointsOf(checkpoints, toMatrices, (matrices) => fromMatrices(matrices, sgdFeatures(params))),
       measure: rank && ((factors, held) => rank(joinedRows(modelSides(factors, data, params)), held)),
       prepare: async (left, from) => {

@@ -62,7 +62,9 @@ class Loop<Factors> {
           this.#ctx = held;
           const rounds = new Rounds(training, this.#options, held, this.#phase);
           try {
-            return await this.#train(rounds);
+            const trained = await this.#train(rounds);
+            this.#options.fetched?.();
+            return trained;
           } finally {
             await rounds.stop();
             copies.drop();

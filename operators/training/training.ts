@@ -51,6 +51,8 @@ export interface LoopOptions<Factors> {
   readonly checkpoints?: Checkpoints<Factors> | undefined;
   /** True for a run that is measured after its first round and its last alone; nothing may end it early. Default false. */
   readonly measuresEnds?: boolean | undefined;
+  /** Called when the factors of the last round are in host memory and nothing more is asked of the devices, before what they hold is released. */
+  fetched?: (() => void) | undefined;
   /** Further measures of a version, from its factors in host memory. */
   measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;
   /** The training on these devices, from the start or from factors. */
