@@ -24,8 +24,8 @@ export interface SessionOptions {
   readonly background?: boolean;
   /** @internal True where nothing but saving follows on one training: GPUs are closed as soon as its factors are in host memory, and memory that is not bounded is left as it is. */
   readonly once?: boolean;
-  /** @internal With `background`: a GpuAhead. */
-  readonly ahead?: AsyncDisposable | undefined;
+  /** @internal With `background`: DevicesAhead. */
+  readonly ahead?: object | undefined;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
   readonly signal?: AbortSignal;
 }

@@ -27,8 +27,7 @@ import type { Model } from './model.ts';
 import { MemoryFiles } from '../gpu/exchange/memory-files.ts';
 import { checkDevice } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
-import { GpuAhead } from './devices/gpu-ahead.ts';
-import { beginDevices, machineAhead, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
+import { beginDevices, type DevicesAhead, machineAhead, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
 import { Profile } from './reports/profile.ts';
 import type { SessionOptions } from './session-options.ts';
 import { parseSize } from './sizes.ts';
@@ -107,7 +106,7 @@ export class Session implements AsyncDisposable {
     try {
       if (background && fakeDevices === undefined) {
         const ending = new AbortController();
-        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) }, ahead instanceof GpuAhead ? machineAhead(ahead) : undefined);
+        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) }, ahead && machineAhead(ahead as DevicesAhead));
         const executor = new LocalExecutor([cpu], new SpillMemory(spill), () => new MemoryFiles());
         const found = all.then(({ devices, device: chosen }) => {
           executor.add(devices.slice(1));

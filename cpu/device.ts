@@ -46,6 +46,7 @@ interface CpuDeviceOptions {
   readonly collectsHere?: boolean;
   readonly handlers?: URL;
   readonly repeatable?: (kernel: string) => boolean;
+  readonly loads?: string;
   /** Shared memory that may be released before the threads are told to collect it. */
   readonly collectBytes?: number;
 }
@@ -66,8 +67,8 @@ export class CpuDevice implements Device {
   readonly #collectsHere: boolean;
   readonly #repeatable: (kernel: string) => boolean;
   readonly #collectBytes: number;
-  /** Partitions that are left in each spill file. */
   #leaves = false;
+  /** Partitions that are left in each spill file. */
   readonly #files = new Map<string, number>();
   /** Bytes of the host partitions. */
   #hostBytes = 0;
@@ -78,9 +79,10 @@ export class CpuDevice implements Device {
   /**
    * `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. `collectsHere`: false
    * leaves the garbage of the calling thread alone, whose event loop may not stop for it. `handlers`: a module with those of further
-   * tasks (`GivenHandlers`). `repeatable`: true for tasks that step nothing in place, which another thread runs again where one ended by itself.
+   * tasks (`GivenHandlers`). `repeatable`: true for tasks that step nothing in place, which another thread runs again where one ended by itself. `loads`: the
+   * task of `handlers` whose modules threads load as they begin.
    */
-  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers, repeatable = () => false, collectBytes = COLLECT_BYTES }: CpuDeviceOptions = {}) {
+  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers, repeatable = () => false, loads, collectBytes = COLLECT_BYTES }: CpuDeviceOptions = {}) {
     checkThreads(threads);
     this.#repeatable = repeatable;
     this.#collectsHere = collectsHere;
@@ -102,7 +104,7 @@ export class CpuDevice implements Device {
       strideStep: STRIDE_STEP,
       description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
-    const workerData: CpuWorkerData = { memory, compiled: compileKernels(build), handlers: handlers?.href };
+    const workerData: CpuWorkerData = { memory, compiled: compileKernels(build), handlers: handlers?.href, loads };
     this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData }, { crashed: threadEnded });
   }
 
@@ -242,20 +244,20 @@ export class CpuDevice implements Device {
   }
 
   async trim(): Promise<void> {
+    this.#leaves = false;
     if (this.#releasedBytes < this.#collectBytes && this.#collectBytes >= COLLECT_BYTES) return;
     this.#collect(0);
-    this.#leaves = false;
     const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, spilled: {}, collection: this.#collection };
     // One request for each thread: they are all taken at once, so each thread has one.
     await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));
   }
 
-  #collect(leastBytes = Math.max(this.#collectBytes, this.#collectBytes < COLLECT_BYTES ? 0 : Math.min(MOST_WAITING, this.#hostBytes / COLLECT_SHARE))): void {
-    if (this.#releasedBytes < leastBytes) return;
   leaveGarbage(): void {
     this.#leaves = true;
   }
 
+  #collect(leastBytes = Math.max(this.#collectBytes, this.#collectBytes < COLLECT_BYTES ? 0 : Math.min(MOST_WAITING, this.#hostBytes / COLLECT_SHARE))): void {
+    if (this.#releasedBytes < leastBytes) return;
     this.#releasedBytes = 0;
     this.#collection++;
     if (this.#collectsHere) collectGarbage();
@@ -274,7 +276,7 @@ function checkThreads(threads: number): void {
 }
 
 /** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for one device. */
-export function openCpus(count: number, threads = availableParallelism(), given: Pick<CpuDeviceOptions, 'handlers' | 'repeatable' | 'collectBytes'> = {}): CpuDevice[] {
+export function openCpus(count: number, threads = availableParallelism(), given: Pick<CpuDeviceOptions, 'handlers' | 'repeatable' | 'loads' | 'collectBytes'> = {}): CpuDevice[] {
   checkThreads(threads);
   return Array.from({ length: count }, (_, number) => {
     const share = Math.floor(threads / count) + (number < threads % count ? 1 : 0);

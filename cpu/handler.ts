@@ -57,3 +57,10 @@ export type TaskHandler<K extends keyof CpuTasks> = (scope: ScopeOf<K>) => Outco
  * exports them as `handlers`; its URL is given to the device, and a thread imports it at the first task that needs it.
  */
 export type GivenHandlers = Readonly<Record<string, (scope: TaskScope) => TaskOutcome | Promise<TaskOutcome>>>;
+
+/** A module with the handlers of further tasks. */
+export interface GivenTasks {
+  readonly handlers: GivenHandlers;
+  /** Loads the modules of a task before it is asked for. */
+  load?(kernel: string): Promise<unknown>;
+}

@@ -8,7 +8,7 @@ import { receivedPartition, type SentPartition } from '../engine/threads/wide-vi
 import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
-import type { GivenHandlers, MatrixView, TaskScope } from './handler.ts';
+import type { GivenHandlers, GivenTasks, MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';
 import { handlerOf } from './registry.ts';
 
@@ -17,6 +17,8 @@ export interface CpuWorkerData {
   readonly compiled: WebAssembly.Module;
   /** The URL of a module with further handlers. */
   readonly handlers?: string;
+  /** The task of these whose modules are loaded before the first task comes. */
+  readonly loads?: string | undefined;
 }
 
 export interface CpuRequest {
@@ -31,8 +33,9 @@ export interface CpuRequest {
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
-const { memory, compiled, handlers, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
+const { memory, compiled, handlers, loads, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
 const kernels = loadKernels(memory, compiled);
+if (loads !== undefined) await (await given())?.load?.(loads);
 
 let collection = 0;
 
@@ -52,9 +55,13 @@ export default async function runTask({ slot, request }: { slot: number; request
 }
 
 async function givenHandler(kernel: string): Promise<GivenHandlers[string]> {
-  const given = handlers === undefined ? {} : ((await import(handlers)) as { readonly handlers: GivenHandlers }).handlers;
-  if (given[kernel] === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
-  return given[kernel];
+  const handler = (await given())?.handlers[kernel];
+  if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
+  return handler;
+}
+
+async function given(): Promise<GivenTasks | undefined> {
+  return handlers === undefined ? undefined : ((await import(handlers)) as GivenTasks);
 }
 
 function scopeOf(request: CpuRequest, slot: number): TaskScope {

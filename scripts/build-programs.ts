@@ -31,8 +31,8 @@ const bundles: readonly Bundle[] = [
       'node-version': ['engine/node-version'],
       'quick-answer': ['cli/quick-answer', 'cli/prepare-process'],
       begin: ['cli/run-cli', 'cli/commands/train', 'cli/progress/open-progress', 'cli/progress/lines', 'cli/output/check-collisions'],
-      // A GPU is opened before the rest is loaded.
-      ahead: ['api/devices/gpu-ahead'],
+      // A GPU is opened, and threads begin, before the rest is loaded.
+      ahead: ['api/devices/gpu-ahead', 'api/devices/cpu-ahead'],
       train: [
         'cli/sessions/run-training', 'api/training/als', 'api/session', 'api/devices/open-devices', 'operators/ratings/rows/select-ratings', 'connectors/model/model-store',
         'connectors/parquet/parquet-source', 'connectors/parquet/parquet-wasm/parquet-wasm-backend',

@@ -1,14 +1,14 @@
-import { availableParallelism } from 'node:os';
 import { openCpus } from '../../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
-import { workerFile } from '../../engine/threads/worker-file.ts';
 import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirst } from './open-gpus.ts';
+import type { CpuAhead } from './cpu-ahead.ts';
+import { cpuThreads, fileTasks } from './cpu-threads.ts';
 import type { GpuAhead } from './gpu-ahead.ts';
 import { isRepeatable } from './repeatable.ts';
 import { requireLimits } from './system-limits.ts';
@@ -49,14 +49,15 @@ export interface OpenDevicesOptions {
 export interface Machine extends GpuMachine {
   /** True where a GPU is being opened already. */
   readonly ahead?: boolean;
+  /** Gives a CPU whose threads have begun already, once. */
+  readonly cpu?: (isRepeatable: (kernel: string) => boolean) => Device | undefined;
   readonly hasGraphicsDevice: () => boolean;
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
   /** Told the adapter that a probe found, once it has opened. */
   readonly opened?: (adapter: Adapter) => Promise<void>;
 }
 
-/** The module whose tasks read and write files. */
-const ofCpus = { handlers: workerFile(new URL('./file-tasks.js', import.meta.url)), repeatable: isRepeatable };
+const ofCpus = { handlers: fileTasks, repeatable: isRepeatable };
 
 const thisMachine: Machine = {
   ...gpusOfThisMachine,
@@ -65,13 +66,22 @@ const thisMachine: Machine = {
   opened: (adapter) => new KnownDrivers().keep(adapter),
 };
 
-/** This machine, for a session that takes a GPU which is being opened already. */
-export function machineAhead(ahead: GpuAhead): Machine {
+/** What a command has begun to open before the rest of it was loaded. */
+export interface DevicesAhead {
+  readonly gpu?: GpuAhead | undefined;
+  readonly cpu?: CpuAhead | undefined;
+}
+
+/** This machine, for a session that takes devices which are being opened already. */
+export function machineAhead({ gpu, cpu }: DevicesAhead): Machine {
   return {
     ...thisMachine,
-    ahead: true,
-    probe: async (signal) => (ahead.adapter === undefined ? thisMachine.probe(signal) : { adapter: ahead.adapter, messages: '', known: true }),
-    open: (options) => thisMachine.open({ ...options, thread: ahead.take() }),
+    ...(cpu && { cpu: (repeatable) => cpu.take(repeatable) }),
+    ...(gpu && {
+      ahead: true,
+      probe: async (signal) => (gpu.adapter === undefined ? thisMachine.probe(signal) : { adapter: gpu.adapter, messages: '', known: true }),
+      open: (options) => thisMachine.open({ ...options, thread: gpu.take() }),
+    }),
   };
 }
 
@@ -106,10 +116,11 @@ export async function openDevices(options: OpenDevicesOptions, machine: Machine 
  * when a GPU was asked for and there is none; CancelledError.
  */
 export function beginDevices({ device: requested, workers: asked, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): OpeningDevices {
-  const workers = asked ?? threadsBeside(requested !== 'cpu' && (requested !== 'auto' || machine.ahead === true));
-  requireLimits(workers, requested === 'cpu' ? fakeDevices : 1);
+  const workers = cpuThreads(requested, asked, machine.ahead === true);
+  const begun = machine.cpu?.(isRepeatable);
+  if (begun === undefined) requireLimits(workers, requested === 'cpu' ? fakeDevices : 1);
   const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
-  const open = (count: number) => openCpus(count, workers, onCpus);
+  const open = (count: number): readonly Device[] => (begun === undefined || count > 1 ? openCpus(count, workers, onCpus) : [begun]);
   const onCpu = (devices: readonly Device[], reason?: string): OpenedDevices => ({ devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } });
   if (requested === 'cpu') {
     const devices = open(fakeDevices);
@@ -150,15 +161,6 @@ export function beginDevices({ device: requested, workers: asked, memoryBytes, c
     }
   };
   return { cpu, all: onGpu() };
-}
-
-/**
- * Threads of the CPU: one a core. Beside a GPU they load and sort, for which three quarters of the cores are as fast, while a thread that begins costs a quarter of a second of a processor; the
- * others are for the GPU's thread and its compilers.
- */
-function threadsBeside(gpu: boolean): number {
-  const cores = availableParallelism();
-  return gpu ? cores - Math.floor(cores / 4) : cores;
 }
 
 /** "NVIDIA H200; f16, subgroups, tensor", of several devices "gpu:0 (..), gpu:1 (..)". */

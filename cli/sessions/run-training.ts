@@ -1,4 +1,4 @@
-import type { GpuAhead } from '../../api/devices/gpu-ahead.ts';
+import type { DevicesAhead } from '../../api/devices/open-devices.ts';
 import type { Model } from '../../api/model.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -20,7 +20,7 @@ export interface TrainingRun {
   readonly plan?: JsonObject | undefined;
   /** Paths of the ratings. */
   readonly ratings: readonly string[];
-  readonly ahead: GpuAhead | undefined;
+  readonly ahead: DevicesAhead;
 }
 
 /** Checks files and folders, trains, and saves the model. */
