@@ -1,5 +1,5 @@
 import type { Gpu } from '../webgpu/gpu.ts';
-import { PIECE_BYTES, type PieceTaker, STAGING_BYTES } from '../webgpu/staging.ts';
+import { type PieceTaker, READBACK_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
 import { FreshMemory } from '../exchange/fresh-memory.ts';
 import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from '../kernels/copies/unpadded-rows.ts';
 import type { DeviceMatrix } from './resources.ts';
@@ -24,7 +24,7 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
   }
 }
 
-/** The rows of a matrix without padding, which the GPU takes off, in shared memory. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
+/** The rows of a matrix in shared memory, without their padding: the GPU takes it off. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
 export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
   const memory = new FreshMemory(rows * columns);
   const target = memory.values;
@@ -32,11 +32,11 @@ export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: 
   if (bytes === 0) return target;
   const taker: PieceTaker = { ready: (at, length) => memory.ready(at / 4, (at + length) / 4), take: (piece, at) => target.set(new Float32Array(piece), at / 4) };
   if (stride === columns) {
-    await gpu.downloadPieces(values, { offset: 0, bytes, unit: 4 }, taker, submitted);
+    await gpu.downloadPieces(values, { offset: 0, bytes }, taker, submitted);
     return target;
   }
   const kernel = await gpu.compile(unpaddedRowsKernel, {});
-  const piece = await gpu.scratch('unpadded rows', Math.min(bytes, PIECE_BYTES), { passage: true });
+  const piece = await gpu.scratch('unpadded rows', Math.min(bytes, READBACK_BYTES), { passage: true });
   const passes: Promise<unknown>[] = [];
   const fill = (at: number, length: number) => {
     const count = length / 4;
@@ -44,7 +44,7 @@ export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: 
     pass.catch(() => undefined);
     passes.push(pass);
   };
-  await gpu.downloadPieces(piece, { offset: 0, bytes, unit: 4, fill }, taker, submitted);
+  await gpu.downloadPieces(piece, { offset: 0, bytes, fill }, taker, submitted);
   await Promise.all(passes);
   return target;
 }

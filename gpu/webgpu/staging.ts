@@ -1,5 +1,5 @@
 import type { FileMemory } from '../../engine/partition.ts';
-import { PIECE_BYTES as EXCHANGED_BYTES } from '../exchange/memory-files.ts';
+import { PIECE_BYTES } from '../exchange/memory-files.ts';
 import { readPiece, writePiece } from '../exchange/copy-files.ts';
 import type { TransferCounters } from './counters.ts';
 import { hurryPolls } from './polls.ts';
@@ -7,8 +7,8 @@ import { hurryPolls } from './polls.ts';
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
 export const STAGING_BYTES = 16 << 20;
 
-/** Bytes that are read at once. */
-export const PIECE_BYTES = 4 << 20;
+/** Bytes that are read back at once. */
+export const READBACK_BYTES = 4 << 20;
 
 /** The size of the buffers, and the number of them for each direction. */
 export interface StagingSize {
@@ -22,14 +22,14 @@ export interface StagingSizes {
   readonly down: StagingSize;
 }
 
-/** For data that come and go as a whole. Those for reading are small, since making one (4 ms for 16 MiB) and copying what has come occupy the thread, which has answers to give meanwhile. */
-export const BULK: StagingSizes = { up: { bytes: STAGING_BYTES, buffers: 4 }, down: { bytes: PIECE_BYTES, buffers: 8 } };
+/** For data that come and go as a whole. Readback buffers are small: making one takes the thread 4 ms for 16 MiB, and copying from it more, while answers to tasks wait. */
+export const BULK: StagingSizes = { up: { bytes: STAGING_BYTES, buffers: 4 }, down: { bytes: READBACK_BYTES, buffers: 8 } };
 
 /**
  * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many, since a copy waits in the queue behind the kernels that were
  * submitted before it, and keeps its buffer as long.
  */
-export const EXCHANGE: StagingSizes = { up: { bytes: EXCHANGED_BYTES, buffers: 96 }, down: { bytes: EXCHANGED_BYTES, buffers: 96 } };
+export const EXCHANGE: StagingSizes = { up: { bytes: PIECE_BYTES, buffers: 96 }, down: { bytes: PIECE_BYTES, buffers: 96 } };
 
 /** Pieces that an upload reads from files at once. */
 const READS = 16;
@@ -38,14 +38,13 @@ const READS = 16;
 export interface DownloadRange {
   readonly offset: number;
   readonly bytes: number;
-  readonly unit: number;
   /** Submits work that writes the next piece, so many bytes from byte `at` of the range on, to the beginning of the buffer, which then has room for one piece. */
   readonly fill?: (at: number, bytes: number) => void;
 }
 
 /** Takes the pieces of a download, one at a time. */
 export interface PieceTaker {
-  /** Resolves when the `bytes` from byte `at` of the range on can be taken. They are mapped behind it alone: what is mapped goes when the device is lost, at any turn of the event loop. */
+  /** Resolves when the `bytes` from byte `at` of the range on can be taken. The mapped memory is asked for after that, since a device that is lost meanwhile takes it away. */
   ready?(at: number, bytes: number): Promise<void>;
   /** Uses the bytes of a piece, which begins at byte `at` of the range. */
   take(piece: ArrayBuffer, at: number): void;
@@ -98,16 +97,16 @@ export class Staging {
   /** Fills `target` with the bytes of `source` from `offset` on; see downloadPieces. */
   download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const take = (piece: ArrayBuffer, at: number) => new Uint8Array(target.buffer, target.byteOffset + at, piece.byteLength).set(new Uint8Array(piece));
-    return this.downloadPieces(source, { offset, bytes: target.byteLength, unit: 4 }, { take }, submitted);
+    return this.downloadPieces(source, { offset, bytes: target.byteLength }, { take }, submitted);
   }
 
   /**
-   * Hands the bytes of `source` from `offset` on to `to`, in pieces of whole units, each with its place; a piece is gone when it has been taken. Calls `submitted` when the copies are submitted, resolves when
+   * Hands the bytes of `source` from `offset` on to `to`, piece by piece, each with its place. A piece is gone when it has been taken. Calls `submitted` when the copies are submitted, resolves when
    * they have ended. Throws the first failure once no piece is on its way any more.
    */
-  async downloadPieces(source: GPUBuffer, { offset, bytes, unit, fill }: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
+  async downloadPieces(source: GPUBuffer, { offset, bytes, fill }: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
-    const step = Math.floor(this.#sizes.down.bytes / unit) * unit;
+    const step = this.#sizes.down.bytes;
     try {
       for (let at = 0; at < bytes; at += step) {
         const length = Math.min(step, bytes - at);

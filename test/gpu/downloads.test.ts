@@ -8,7 +8,7 @@ import { BULK } from '../../gpu/webgpu/staging.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 
 const PIECES = 3;
-const range = { offset: 0, bytes: PIECES * BULK.down.bytes, unit: 4 };
+const range = { offset: 0, bytes: PIECES * BULK.down.bytes };
 
 describe.skipIf(noGpu)('downloads', () => {
   let gpu: Gpu;
