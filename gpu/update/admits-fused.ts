@@ -34,7 +34,7 @@ export function solvingForm(info: GpuInfo, { rank, biases, implicit = false }: P
   return admitted ? { halfA, room } : { halfA };
 }
 
-/** Room by rule: a multiprocessor of an H200 holds as many workgroups as 48 KiB of their memory and its registers allow, and this leaves as many as the registers allow. */
+/** Room by rule. Registers and 48 KiB of memory bound the workgroups of a multiprocessor of an H200; so much room leaves as many as the registers allow. */
 function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
   const tiles = tilesOf(rank);
   if (precision === 'f16') return tiles >= 11 ? 21 : tiles === 9 ? (biases ? 12 : 13) : undefined;
@@ -51,12 +51,12 @@ export function admitsFused(info: GpuInfo, { rank, biases, implicit = false }: P
   return admits(info, updateTensorKernel, { rank, bin, biases, implicit, halfA, room });
 }
 
-/** The same for a fused kernel by what it gathers. */
-export function admitsGathered(info: GpuInfo, { rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>, { gathers, bin, halfA, room }: NonNullable<UpdateVariant['fused']>): boolean {
-  return gathers === 'int8' ? admits(info, updateInt8Kernel, { rank, biases, halfA, room }) : admitsFused(info, { rank, biases }, bin, { halfA, room });
+/** The same for the kernel that sums in 8 bits. */
+export function admitsInt8(info: GpuInfo, { rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>, { halfA, room }: SolvingForm): boolean {
+  return admits(info, updateInt8Kernel, { rank, biases, halfA, room });
 }
 
 /** The largest rank whose A fits registers. */
-export function fullRegisters(gathers: 'f16' | 'int8'): number {
-  return gathers === 'int8' ? INT8_FULL_REGISTERS : FULL_REGISTERS;
+export function fullRegisters(sum: UpdateVariant['sum']): number {
+  return sum.kernel === 'int8' ? INT8_FULL_REGISTERS : FULL_REGISTERS;
 }

@@ -86,7 +86,7 @@ class UpdateKernels {
     }
     for (const [i, { entries, count }] of rows.short.entries()) add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
     if (rows.fused !== undefined && kernels.fused !== undefined) {
-      add(kernels.fused, { ...(variant.fused?.gathers === 'int8' ? gathered : {}), work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
+      add(kernels.fused, { ...(variant.sum.kernel === 'int8' ? gathered : {}), work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
     }
     // The kernel without A does not write the mirror; one pass over all rows is cheap beside the rest.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);

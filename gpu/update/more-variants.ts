@@ -5,7 +5,7 @@ import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import type { UpdateVariant } from './variant.ts';
-import { admitsFused, admitsGathered, fullRegisters } from './admits-fused.ts';
+import { admitsFused, admitsInt8, fullRegisters } from './admits-fused.ts';
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
 
@@ -20,7 +20,7 @@ const changes: readonly (readonly Change[])[] = [
   [1024, 8192].map((longest) => ({ part: `to${longest}`, apply: (variant) => variant.fused && { ...variant, fused: { ...variant.fused, longest } } })),
   [
     { part: 'cores', apply: (variant, { implicit = false }) => (variant.fused === undefined || variant.fused.halfA || implicit ? undefined : { ...variant, fused: { ...variant.fused, halfA: true } }) },
-    { part: 'registers', apply: (variant, { rank }) => (variant.fused?.halfA === true && rank <= fullRegisters(variant.fused.gathers) ? { ...variant, fused: { ...variant.fused, halfA: false, room: undefined } } : undefined) },
+    { part: 'registers', apply: (variant, { rank }) => (variant.fused?.halfA === true && rank <= fullRegisters(variant.sum) ? { ...variant, fused: { ...variant.fused, halfA: false, room: undefined } } : undefined) },
   ],
   [{ part: 'strided', apply: (variant) => tiled(variant, () => ({ staging: 'strided' })) }],
   [{ part: 'scalar', apply: (variant) => tiled(variant, () => ({ vectorized: false })) }],
@@ -77,7 +77,7 @@ function runs(info: GpuInfo, { precision, sum, fused }: UpdateVariant, { rank, b
     return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases, implicit });
   }
   if (sum.kernel === 'vectors') return true;
-  if (sum.kernel === 'int8' || precision === 'int8') return fused === undefined || admitsGathered(info, { rank, biases }, fused);
+  if (sum.kernel === 'int8' || precision === 'int8') return fused === undefined || admitsInt8(info, { rank, biases }, fused);
   const { kernel: _kernel, ...tiles } = sum;
   return admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...tiles });
 }

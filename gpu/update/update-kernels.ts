@@ -63,10 +63,10 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   await Promise.all([rows, ...mirrors]);
 }
 
-async function compileFused(gpu: Gpu, { rank, biases, implicit }: KernelSettings, { bin, gathers, halfA, room }: NonNullable<UpdateSettings['variant']['fused']>): Promise<CompiledKernel> {
+async function compileFused(gpu: Gpu, { rank, biases, implicit, variant }: KernelSettings, { bin, halfA, room }: NonNullable<UpdateSettings['variant']['fused']>): Promise<CompiledKernel> {
   if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin });
   const form = { halfA, ...(room === undefined ? {} : { room }) };
-  if (gathers === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, ...form });
+  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, ...form });
   return gpu.compile(updateTensorKernel, { rank, bin, biases, ...form });
 }
 

@@ -17,9 +17,9 @@ export interface UpdateVariant {
   /**
    * Rows of up to `longest` ratings are solved by CG in the kernel that sums them on tensor cores; `workgroups` walk the list. `halfA`: CG multiplies A/n in float16 there as
    * well (cuMF_ALS, section 4.2), else A stays in registers in float32. `room`: tiles of A/n that pass
-   * through workgroup memory together. `gathers`: precision in which it gathers θ.
+   * through workgroup memory together.
    */
-  readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number; readonly gathers: 'f16' | 'int8'; readonly halfA: boolean; readonly room?: number };
+  readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number; readonly halfA: boolean; readonly room?: number };
   /** Longest row that is solved by its dual system on tensor cores (32 or 64); 0 for none. */
   readonly short: number;
   /** Rows short enough for workgroup memory are solved by CG without A. */

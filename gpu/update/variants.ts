@@ -70,7 +70,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false,
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
   const fusedBin = solver === 'cholesky' ? undefined : fusedBins(rank, form).find((bin) => admitsFused(info, { rank, biases, implicit }, bin, form));
   if (fusedBin === undefined) return variants;
-  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, gathers: 'f16', ...form } as const;
+  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, ...form } as const;
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
 }
 
@@ -92,7 +92,7 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
     const { fused } = variant;
     if (fused === undefined) return [eighths];
     const { bin, longest, workgroups } = fused;
-    return admits(info, updateInt8Kernel, { rank, biases, ...form }) ? [{ ...eighths, fused: { bin, longest, workgroups, gathers: 'int8', ...form } }] : [];
+    return admits(info, updateInt8Kernel, { rank, biases, ...form }) ? [{ ...eighths, fused: { bin, longest, workgroups, ...form } }] : [];
   });
 }
 

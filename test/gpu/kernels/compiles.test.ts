@@ -53,7 +53,7 @@ function addKernels(add: Add, { sum, fused, short, precision }: UpdateVariant, r
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
   else if (sum.kernel === 'int8' || precision === 'int8') {
     add(normalEquationsInt8Kernel, { rank, biases });
-    if (fused?.gathers === 'int8') return add(updateInt8Kernel, { rank, biases, halfA: fused.halfA, room: fused.room });
+    if (fused !== undefined) return add(updateInt8Kernel, { rank, biases, halfA: fused.halfA, room: fused.room });
   } else if (sum.kernel === 'vectors') {
     for (const first of [true, false]) add(vectorProductsKernel, { rank, precision, biases, first, threads: sum.threads, lanes: sum.lanes, width: sum.width });
   } else {

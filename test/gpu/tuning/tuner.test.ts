@@ -65,17 +65,17 @@ describe('variants', () => {
 
   it('solve on tensor cores in place of registers where that was measured to be faster', () => {
     const fused = (rank: number, name: string, biases = false) => everyVariant(tensorGpu, { ...problem, rank, biases }).find((variant) => variant.name === name)?.fused;
-    expect(fused(64, 'int8-fused-short32')).toMatchObject({ gathers: 'int8', halfA: false });
-    expect(fused(100, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 6 });
-    expect(fused(100, 'int8-fused-short64', true)).toMatchObject({ gathers: 'int8', halfA: true, room: 6 });
-    expect(fused(128, 'int8-fused-short64', true)).toMatchObject({ gathers: 'int8', halfA: false });
+    expect(fused(64, 'int8-fused-short32')).toMatchObject({ halfA: false });
+    expect(fused(100, 'int8-fused-short64')).toMatchObject({ halfA: true, room: 6 });
+    expect(fused(100, 'int8-fused-short64', true)).toMatchObject({ halfA: true, room: 6 });
+    expect(fused(128, 'int8-fused-short64', true)).toMatchObject({ halfA: false });
     expect(fused(128, 'int8-fused-short64-cores', true)).toMatchObject({ halfA: true });
     expect(fused(100, 'int8-fused-short64-registers')).toMatchObject({ halfA: false, room: undefined });
-    for (const rank of [136, 152]) for (const biases of [false, true]) expect(fused(rank, 'int8-fused-short64', biases)).toMatchObject({ gathers: 'int8', halfA: true, room: 13 });
-    expect(fused(160, 'int8-fused-short64')).toMatchObject({ gathers: 'int8', halfA: true, room: 26 });
-    expect(fused(136, 'tensor-fused-short64')).toMatchObject({ gathers: 'f16', halfA: true, room: 13, bin: 32 });
-    expect(fused(136, 'tensor-fused-short64', true)).toMatchObject({ gathers: 'f16', halfA: true, room: 12, bin: 32 });
-    expect(fused(144, 'tensor-fused-short64', true)).toMatchObject({ gathers: 'f16', halfA: false, bin: 64 });
+    for (const rank of [136, 152]) for (const biases of [false, true]) expect(fused(rank, 'int8-fused-short64', biases)).toMatchObject({ halfA: true, room: 13 });
+    expect(fused(160, 'int8-fused-short64')).toMatchObject({ halfA: true, room: 26 });
+    expect(fused(136, 'tensor-fused-short64')).toMatchObject({ halfA: true, room: 13, bin: 32 });
+    expect(fused(136, 'tensor-fused-short64', true)).toMatchObject({ halfA: true, room: 12, bin: 32 });
+    expect(fused(144, 'tensor-fused-short64', true)).toMatchObject({ halfA: false, bin: 64 });
   });
 
   it('are in 8 bits by rule where the adapter multiplies so and data are explicit', () => {
