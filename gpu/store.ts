@@ -141,7 +141,7 @@ export class GpuStore {
     if (entry.partition?.layout === 'rating-block') entry.block ??= await this.#uploadBlock(key, entry.partition, block);
   }
 
-  /** `other`: the block whose transpose it is, where that is there. */
+  /** `other`: the block of which this one is the transpose, if the device has it. */
   async #uploadBlock(key: string, { rows, columns }: Partition, other?: DeviceBlock): Promise<DeviceBlock> {
     const offsets = columns.offsets as Int32Array;
     const ratings = columns.indices.length;

@@ -152,7 +152,7 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
   let [good, best] = [start.versions, start.versions];
-  // Of rounds that are sent ahead and may be run again, the version before them stays until the next one is under way.
+  // A round that was sent ahead may be run again: the version it began from stays until the next round is under way.
   const overlaps = keep.start && keep.ahead === true;
   let left: readonly Versions[] = [];
   for (let number = 1; number <= 3; number++) {

@@ -14,7 +14,7 @@ export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, par
   const settings = { rank, biases, nonnegative, ...(implicit ? { implicit } : {}), solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const) };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
-  // Ratings want theirs while they go up; measures come behind rows.
+  // The kernel of ratings is wanted first, while they go up; those of measures after those of rows.
   const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
   const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
   const measures = implicit ? [] : [gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases, half }), gpu.compile(weightedNormKernel, {}), ...(biases ? [gpu.compile(biasSumsKernel, {})] : [])];

@@ -203,7 +203,7 @@ export class Gpu {
   }
 
   /**
-   * Gives `work` of the host, such as compiling kernels or sending the rows of a start, and the GPU something to compute meanwhile: an idle card clocks down to a fifth and
+   * Returns `work` of the host, such as compiling kernels or sending the rows of a start, and gives the GPU something to compute meanwhile. An idle card clocks down to a fifth and
    * takes tenths of a second to come back, which would slow the first iterations. Nothing waits for that.
    */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
@@ -220,7 +220,7 @@ export class Gpu {
       await new Promise((resolve) => setTimeout(resolve, 5));
       while (this.#awaited > 0) await this.#spin();
     } catch {
-      // Who needs the device gets its error.
+      // A device that is lost fails the task that uses it.
     } finally {
       this.#spinning = undefined;
     }

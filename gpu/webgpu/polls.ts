@@ -1,7 +1,7 @@
 /** Milliseconds between two polls of a graphics card, whose work takes milliseconds, and of a driver that computes on the processor, whose threads want it. */
 const PAUSES = { card: 0.05, software: 1 } as const;
 
-/** No notice comes to it: waits for it end with their time. */
+/** Polls wait on it for their pause: nothing notifies it. */
 const quiet = new Int32Array(new SharedArrayBuffer(4));
 
 let pause = 0;

@@ -226,7 +226,7 @@ class Loop<Factors> {
   }
 }
 
-/** True where a round ended for want of memory: plans know that of a device where it is given. */
+/** True where a round failed for want of memory, as it may on a device whose memory the plan does not know. */
 function lacksRoom(ran: Promise<unknown>): Promise<boolean> {
   return ran.then(
     () => false,

@@ -78,7 +78,7 @@ export class Rounds<Factors> {
     await runSteps(expandFree(this.training.bound, contracts, 'train', versions, kept), this.#ctx);
   }
 
-  /** Frees what a round made that was sent behind one which is run again, but for the versions `kept`, as soon as it has ended. */
+  /** Waits for the end of a round that was sent behind one which is run again, and frees what it made, except the versions `kept`. */
   async discard({ versions, ran, errors, fetched }: SentRound, kept: readonly Versions[]): Promise<void> {
     await Promise.allSettled([ran, errors, fetched]);
     await this.free(versions, kept);

@@ -7,7 +7,7 @@ export function unpaddedRowsWorkgroups(count: number): number {
   return Math.ceil(count / THREADS);
 }
 
-/** Of rows of `columns` values each, that lie `stride` apart, `count` values from value `first` on, one row behind the other: as the host has them. */
+/** Copies rows of `columns` values, which lie `stride` values apart, one behind the other: `count` values of the result from value `first` on. */
 export const unpaddedRowsKernel: KernelDescriptor<Record<string, never>> = {
   name: 'unpadded-rows',
   bindings: [...reads('padded'), ...writes('rows')],

@@ -58,7 +58,7 @@ function halfPhases({ tiles, ratingRow, deals, subgroups }: TensorPlan, room: nu
   return [...chunks(rated, room).map((chunk) => phase(chunk, false)), ...chunks(triangle, room).map((chunk) => phase(chunk, true))];
 }
 
-/** Columns follow each other. */
+/** The tiles with b, two at most for each number of a thread; `places` are of columns that follow each other. */
 function ratedParts(places: readonly Place[]): HalfPhase['rated'] {
   return range(Math.ceil(((places.at(-1)?.column ?? -1) + 1) / 2)).flatMap((element) => {
     const [first, ...others] = places.filter(({ column }) => Math.floor(column / 2) === element);

@@ -72,7 +72,7 @@ fn number_of(content: vec4<u32>) -> vec4f {
   return vec4f(bitcast<vec4<i32>>(content));
 }
 
-// One of them.
+// One number of the four that are staged at `at`.
 fn one_number_of(at: u32, number: u32) -> f32 {
   return f32(bitcast<i32>(staged[at][number]));
 }

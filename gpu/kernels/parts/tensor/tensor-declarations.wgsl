@@ -59,7 +59,7 @@ fn number_of(content: vec4<u32>) -> vec4f {
   return bitcast<vec4f>(content);
 }
 
-// One of them.
+// One number of the four that are staged at `at`.
 fn one_number_of(at: u32, number: u32) -> f32 {
   return bitcast<f32>(staged[at][number]);
 }
