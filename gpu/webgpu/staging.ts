@@ -34,7 +34,7 @@ export const EXCHANGE: StagingSizes = { up: { bytes: PIECE_BYTES, buffers: 96 },
 /** Pieces that an upload reads from files at once. */
 const READS = 16;
 
-/** Bytes of a buffer, read in whole units of no more than a staging buffer. */
+/** Bytes of a buffer, read in pieces of the size of a readback buffer; `offset` and `bytes` are multiples of 4. */
 export interface DownloadRange {
   readonly offset: number;
   readonly bytes: number;
