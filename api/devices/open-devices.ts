@@ -66,7 +66,7 @@ const thisMachine: Machine = {
   opened: (adapter) => new KnownDrivers().keep(adapter),
 };
 
-/** What a command has begun to open before the rest of it was loaded. */
+/** Devices that a command has begun to open before the rest of it was loaded. */
 export interface DevicesAhead {
   readonly gpu?: GpuAhead | undefined;
   readonly cpu?: CpuAhead | undefined;

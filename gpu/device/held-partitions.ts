@@ -18,7 +18,7 @@ export interface HeldPartition {
   readonly source?: MatrixSource;
 }
 
-/** Where a matrix came from: its memory, for as long as others keep that, and its shape there. */
+/** The origin of a matrix: its memory, for as long as others keep that, and its shape there. */
 interface MatrixSource extends RowShape {
   readonly memory: WeakRef<ArrayBufferLike>;
 }

@@ -6,7 +6,7 @@ import { StoppingRule } from './stopping-rule.ts';
 
 type PlanWithoutMemory = Omit<PhysicalPlan, 'memory'>;
 
-/** What decides beside the plan whether rounds are sent ahead. */
+/** The facts beside the plan that decide on rounds sent ahead. */
 export interface AheadProblem {
   readonly called: 'iteration' | 'epoch';
   readonly params: ConstructorParameters<typeof StoppingRule>[0] & { readonly maxIter: number };

@@ -54,7 +54,7 @@ describe.skipIf(noGpu)('a GPU device', () => {
     device.put(ref('ahead'), start);
     const { metrics, values } = await device.run(norm('ahead'));
     expect(metrics.bytesUp).toBe(0);
-    // Other memory goes up, whatever it holds.
+    // Other memory goes up, though it holds the same values.
     device.put(ref('ahead'), factors(2, 5));
     const again = await device.run(norm('ahead'));
     expect(again.metrics.bytesUp).toBe(bytes);

@@ -22,7 +22,7 @@ function versionOf(refs: Task['inputs'], side: string): number {
   return Object.values(refs).find(({ name }) => name.endsWith(`/${side}`))?.version ?? 0;
 }
 
-/** How many rounds' tasks of that text had been sent when each round was reported, the warnings, and notes of rounds ahead. */
+/** The number of tasks of that text that had been sent when each round was reported, the warnings, and notes of rounds ahead. */
 function watched({ events, log }: Recording, place: string, text: RegExp): { readonly sent: number[]; readonly told: string[]; readonly notes: string[] } {
   const seen = { sent: [] as number[], told: [] as string[], notes: [] as string[] };
   const push = events.push.bind(events);
@@ -149,7 +149,7 @@ async function sgdOf({ params = {}, copySeconds = NEVER, gpu = gpuInfo(0), diver
     return { squared: halvings > 0 && (stepped.get(epoch) ?? 0) > 1.01 * rate.of(epoch) * 0.5 ** halvings ? 1e9 : 1 };
   };
   const turns = new RandomTurns(3);
-  // As a GPU does whose memory nobody knows.
+  // As a GPU does whose memory is not known.
   const before: RecordingOptions['before'] = (_, verb, task) => {
     const there = recording.log.reduce((sum, { at, verb: done, text }) => sum + (at !== gpu.place || !text.startsWith('rows.') ? 0 : done === 'release' ? -1 : done === 'put' || done === 'allocate' ? 1 : 0), 0);
     if (verb === 'run' && task?.kernel === 'sgd-tiles' && there > room) throw new CapacityError('the GPU does not have so much free');
