@@ -14,10 +14,11 @@ import { PANEL, PANEL_STEP } from './panels';
 /** Bytes of four columns of a packed panel. */
 const STEP: usize = PANEL_STEP / 2;
 
-/** The words for `upper` and `lower`, both rounded to the nearest. `half`: words of 0x8000. */
+/** The words for `upper` and `lower`, both rounded to the nearest. `half`: words of 0x8000. An upper 0 becomes 2^-126, since the lower half of its word would be taken from nothing. */
 @inline
 function packed(upper: v128, lower: v128, half: v128): v128 {
   const low = i32x4.shr_u(i32x4.add(lower, half), 16);
+  upper = f32x4.add(upper, i32x4.shl(half, 8));
   return v128.shuffle<i16>(low, i32x4.add(i32x4.sub(upper, low), half), 0, 9, 2, 11, 4, 13, 6, 15);
 }
 

@@ -1,15 +1,15 @@
 /** The non-negative update against its float64 twin, and by the conditions of a solution (Karush, Kuhn and Tucker). */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MatrixView } from '../../cpu/handler.ts';
-import { solveNonnegative } from '../../cpu/reference/nonnegative.ts';
-import { normalEquations, type NormalEquations } from '../../cpu/reference/normal-equations.ts';
-import { initialize } from '../../cpu/tasks/initialize.ts';
-import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
-import { update } from '../../cpu/tasks/update.ts';
-import type { Partition } from '../../engine/partition.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import { builds, norm, ratingBlock, relativeDistance, rowOf, TestMemory } from './scope.ts';
+import type { MatrixView } from '../../../cpu/handler.ts';
+import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
+import { normalEquations, type NormalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { initialize } from '../../../cpu/tasks/initialize.ts';
+import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
+import { update } from '../../../cpu/tasks/update.ts';
+import type { Partition } from '../../../engine/partition.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { builds, norm, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
 
 type Fixed = 'mixed' | 'absolute' | 'sparse' | 'collinear';
 

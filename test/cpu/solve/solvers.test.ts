@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { availableBuild, compileKernels } from '../../cpu/compile-kernels.ts';
-import { loadKernels } from '../../cpu/kernels.ts';
-import { relaxedSimd, simd } from '../../cpu/generated/kernels-wasm.ts';
-import { solveCholesky } from '../../cpu/reference/cholesky.ts';
-import { conjugateGradient } from '../../cpu/reference/conjugate-gradient.ts';
-import { normalEquations } from '../../cpu/reference/normal-equations.ts';
-import { TestMemory, builds, ratingBlock, relativeDistance, residual, rowOf } from './scope.ts';
+import { availableBuild, compileKernels } from '../../../cpu/compile-kernels.ts';
+import { loadKernels } from '../../../cpu/kernels.ts';
+import { relaxedSimd, simd } from '../../../cpu/generated/kernels-wasm.ts';
+import { solveCholesky } from '../../../cpu/reference/cholesky.ts';
+import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
+import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { TestMemory, builds, ratingBlock, relativeDistance, residual, rowOf } from '../scope.ts';
 
 const ranks = [1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512];
 
@@ -104,7 +104,7 @@ describe.each(builds)('kernels with %s', (build) => {
     expectObjective();
     for (const kept of [8, 64]) {
       memory.floats(x, size / 4).fill(0).set(start);
-      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, 0, gathered, work, objective);
+      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, 0, gathered, work, objective, 1);
       expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
       expectObjective();
     }
@@ -115,7 +115,7 @@ describe.each(builds)('kernels with %s', (build) => {
     const { theta, size, indices, x, work, gathered } = problem(memory, 8, 3, 1);
     const zeros = memory.copyIn(new Float32Array(8));
     memory.floats(x, 8).fill(0);
-    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, 0, gathered, work, memory.allocate(8));
+    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, 0, gathered, work, memory.allocate(8), 1);
     expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
   });
 

@@ -1,14 +1,14 @@
 /** Long rows, whose directions of conjugate gradients are made of panels in 16 bits, against float64. */
 import { describe, expect, it } from 'vitest';
-import { conjugateGradient } from '../../cpu/reference/conjugate-gradient.ts';
-import { gramMatrix, implicitEquations } from '../../cpu/reference/implicit.ts';
-import { normalEquations } from '../../cpu/reference/normal-equations.ts';
-import { updateBiasedRow, updateRow } from '../../cpu/reference/update.ts';
-import { gram } from '../../cpu/tasks/implicit/gram.ts';
-import { updateImplicit } from '../../cpu/tasks/implicit/update-implicit.ts';
-import { update } from '../../cpu/tasks/update.ts';
-import { type Partition, sharedArray } from '../../engine/partition.ts';
-import { builds, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from './scope.ts';
+import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
+import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
+import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
+import { gram } from '../../../cpu/tasks/implicit/gram.ts';
+import { updateImplicit } from '../../../cpu/tasks/implicit/update-implicit.ts';
+import { update } from '../../../cpu/tasks/update.ts';
+import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import { builds, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from '../scope.ts';
 
 const rank = 128;
 /** Around the 1,024 ratings from which on rank 128 is packed. */
@@ -35,6 +35,17 @@ describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
     update(memory.scope({ ...params(steps), lambda: 0.05 }, { block }, { fixed: theta, previous: factors, factors }));
     lengths.forEach((_, row) => {
       expect(relativeDistance(solved(row), updateRow(memory.values(theta), rank, rank, rowOf(block, row), 0.05, false, starts[row], steps)!)).toBeLessThan(ROUNDING);
+    });
+  });
+
+  it('take steps where elements of θ are 0', () => {
+    const { memory, theta, factors, starts, solved, block } = problem(build);
+    const values = memory.values(theta);
+    for (let k = 0; k < values.length; k += 3) values[k] = k % 2 === 0 ? 0 : -0;
+    values.fill(0, 0, 400 * rank);
+    update(memory.scope({ ...params(3), lambda: 0.05 }, { block }, { fixed: theta, previous: factors, factors }));
+    lengths.forEach((_, row) => {
+      expect(relativeDistance(solved(row), updateRow(values, rank, rank, rowOf(block, row), 0.05, false, starts[row], 3)!)).toBeLessThan(ROUNDING);
     });
   });
 
@@ -76,7 +87,7 @@ describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
     const [at, ratings] = [memory.copyIn(new Uint32Array(indices)), memory.copyIn(new Float32Array(values))];
     const [panels, work] = [memory.allocate(1200 * rank * 4), memory.allocate(12 * rank + 128)];
     const size = 4 * rank;
-    memory.kernels.solveMatrixFree(theta.pointer, size, at, ratings, indices.length, kept, 0.05 * indices.length, 0, 0, 0, factors.pointer + 3 * size, 3, 0, panels, work, memory.allocate(8));
+    memory.kernels.solveMatrixFree(theta.pointer, size, at, ratings, indices.length, kept, 0.05 * indices.length, 0, 0, 0, factors.pointer + 3 * size, 3, 0, panels, work, memory.allocate(8), 1);
     expect(relativeDistance(solved(3), updateRow(memory.values(theta), rank, rank, { indices, values }, 0.05, false, starts[3], 3)!)).toBeLessThan(ROUNDING);
   });
 });
