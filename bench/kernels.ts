@@ -122,7 +122,7 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   print(`dual, ${short} ratings`, `${(dual * 1e3).toFixed(1)} us/row`, '');
   const free = time(() => {
     start.fill(0);
-    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, 0, 0, 0, x, 6, 0, work, vectors, objective);
+    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, 0, 0, 0, x, 6, 0, work, vectors, objective, 1);
   });
   print('cg, 6 steps', `${((free / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(7 * 4 * rank * count, free));
 }

@@ -1,6 +1,7 @@
 import type { ListKernels } from './list-kernels.ts';
 import type { NumberingKernels } from './numbering-kernels.ts';
 import type { SearchKernels } from './search-kernels.ts';
+import type { TiledKernels } from './tiled-kernels.ts';
 import type { VectorKernels } from './vector-kernels.ts';
 
 /**
@@ -10,7 +11,7 @@ import type { VectorKernels } from './vector-kernels.ts';
  * row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against the number of rows. A
  * kernel keeps no state, and its result depends on its arguments alone.
  */
-export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, VectorKernels {
+export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, TiledKernels, VectorKernels {
   /** A (upper triangle, stride x stride), b and, where `sums` is not 0, Σ θ of `count` > 0 ratings; added when `accumulate` is 1. work: 34 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,
@@ -72,10 +73,11 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, V
     panels: number,
     work: number,
     objective: number,
+    far: 0 | 1,
   ): 0 | 1;
   /**
    * Half an iteration over `rows` rows with their ratings in memory. Gives the first row without a finite solution, or -1. `shifts`:
-   * Float32[rows]; `ownShifts` and `biases`: Float32[rows] for biases, or 0. `objective`: a float64 that the rows' objectives are added to, see the task `update`.
+   * Float32[rows]; `ownShifts` and `biases`: Float32[rows] for biases, or 0. `objective`: a float64 that the rows' objectives are added to, see the task `update`. `far`: 1 where Θ is larger than the caches, so that its rows are requested ahead; it changes no bits.
    */
   updateRows(
     theta: number,
@@ -96,6 +98,7 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, V
     workspace: number,
     workspaceBytes: number,
     objective: number,
+    far: 0 | 1,
   ): number;
   /**
    * The rows of the task `initialize`: of `rank` normal numbers with length `norm`, plus `shift`, as functions of keys (low, high: Uint32[rows]), which the seed's halves are mixed into.
@@ -193,6 +196,7 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, V
     workspace: number,
     workspaceBytes: number,
     objective: number,
+    far: 0 | 1,
   ): number;
   /** accumulateRow with targets and weights. */
   accumulateImplicit(theta: number, size: number, indices: number, targets: number, weights: number, count: number, accumulate: 0 | 1, workspace: number): void;

@@ -5,6 +5,7 @@ export { solveCholesky } from './solve/cholesky';
 export { solveDual } from './solve/dual';
 export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 export { addVectorProducts, beginVectors, endVectors, stepVectors } from './solve/exchanged-vectors';
+export { beginTiledRow, endTiledRow, passTiles, placeRatings, startTiledRow, stepTiledRow } from './solve/tiled/rows';
 export { accumulateRow, objectiveOf, solveAccumulated, updateRows } from './update';
 export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';

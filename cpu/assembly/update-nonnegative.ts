@@ -7,7 +7,7 @@
  * that of update.ts; the solver's part lies in what the tiles of A no longer need.
  */
 import { addDiagonal } from './solve/diagonal';
-import { lower } from './solve/conjugate-gradient';
+import { lower } from './solve/steps';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { solveNonnegative } from './solve/nonnegative';
 import { accumulateRow, gatheredOf, objectiveOf, sumsOf, vectorsOf } from './update';

@@ -22,11 +22,12 @@
  */
 import { addNormalEquations } from './normal-equations';
 import { solveCholesky } from './solve/cholesky';
-import { behindPanels, lower, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { behindPanels, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from './solve/diagonal';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { PANEL } from './solve/panels';
+import { lower } from './solve/steps';
 import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
@@ -150,6 +151,7 @@ function updateRow(
   settles: bool,
   workspace: usize,
   workspaceBytes: usize,
+  far: bool,
 ): bool {
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
@@ -168,7 +170,7 @@ function updateRow(
     if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
       const sums: usize = bias ? sumsOf(workspace, size) : 0;
-      const settled = solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, settles, gathered, vectors, objective);
+      const settled = solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, settles, gathered, vectors, objective, far);
       if (settled || !settles) {
         if (bias) {
           store<f32>(bias, biasOf(size, sums, weight, total, output));
@@ -186,7 +188,7 @@ function updateRow(
  * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings
  * from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the rows' biases, or 0. `output` and
  * `previous`: the first row's factors. `settles`: rows by CG whose steps leave more of a residual than exact solves do are solved exactly.
- * `objective`: a float64 that the rows' objectives are added to, in their order. Gives the first row without a finite solution, or -1.
+ * `objective`: a float64 that the rows' objectives are added to, in their order. `far`: see gatherAndMultiply. Gives the first row without a finite solution, or -1.
  */
 export function updateRows(
   theta: usize,
@@ -207,6 +209,7 @@ export function updateRows(
   workspace: usize,
   workspaceBytes: usize,
   objective: usize,
+  far: bool,
 ): i32 {
   let badRow = -1;
   let sum = load<f64>(objective);
@@ -236,6 +239,7 @@ export function updateRows(
         settles,
         workspace,
         workspaceBytes,
+        far,
       );
       if (!solved && badRow < 0) badRow = row;
       sum += load<f64>(objectiveOf(workspace, size));

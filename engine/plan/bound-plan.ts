@@ -2,7 +2,7 @@ import type { JsonObject } from '../json.ts';
 import type { DeviceInfo } from './device-info.ts';
 import type { PartitionRef } from '../partition.ts';
 import { HOST, type Place } from './place.ts';
-import type { DataSet, PhaseName, RowRange, Stage } from './stages.ts';
+import type { DataSet, PhaseName, RowRange, Slice, Stage } from './stages.ts';
 
 /** A plan bound to its data, from which `expand` makes steps. Plain data. */
 export interface BoundPlan {
@@ -14,7 +14,7 @@ export interface BoundPlan {
   /** The partitions of the data sets that exist before the first step, by data set and part. */
   readonly given: Readonly<Record<string, readonly PartitionRef[]>>;
   /** Slices of a stage's parts; default: one without parameters. */
-  readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
+  readonly slices: Readonly<Record<string, readonly (readonly Slice[])[]>>;
   /** Bytes at places that a measure outside the steps takes for as long as it lasts. */
   readonly measureBytes?: Readonly<Record<Place, number>>;
   /** The grid's bands of rows and of columns. */

@@ -7,6 +7,11 @@ export interface RowRange {
   readonly to: number;
 }
 
+/** Rows of a part that one task takes, and parameters of that task alone. */
+export interface Slice extends RowRange {
+  readonly params?: JsonObject;
+}
+
 /** The parameters of the order `turns`: see turnsOf. */
 export interface Turns {
   readonly seed: number;

@@ -13,14 +13,16 @@ export const MOST_CANCELLED = 100;
 
 /** The objective of all rows of the users: Σ over them of xᵀA x - 2 bᵀx, with A's penalty. NaN where a task did not tell it. */
 export function solvedObjective(round: StepResults): number {
-  let [sum, tasks] = [0, 0];
+  // Groups of long rows apart: each part has its own in front of its other rows, and the order shall not depend on the parts.
+  let [inGroups, others, tasks] = [0, 0, 0];
   for (const kernel of ['update', 'update-implicit', 'solve-equations']) {
-    for (const values of round.byPart('update-users', kernel, 'factors')) for (const { objective = NaN } of values) {
-      sum += objective as number;
+    for (const values of round.byPart('update-users', kernel, 'factors')) for (const { objective = NaN, objectives } of values) {
+      if (objectives === undefined) others += objective as number;
+      else for (const one of objectives as readonly number[]) inGroups += one;
       tasks++;
     }
   }
-  return tasks === 0 ? NaN : sum;
+  return tasks === 0 ? NaN : inGroups + others;
 }
 
 /** T_v = Σ (r - μ) of each item, from the damped means T_v / (n_v + 25), in shared memory. */

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { RowRange } from '../../engine/plan/stages.ts';
+import type { Slice } from '../../engine/plan/stages.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
@@ -22,7 +22,7 @@ export type RangeKernel = { [K in KernelName]: KernelTasks[K]['params'] extends 
 /** A task without the range of rows, which its slices have. */
 export type WholeTask<K extends RangeKernel> = Omit<TaskOf<K>, 'params'> & { readonly params: Omit<TaskOf<K>['params'], 'from' | 'to'> };
 
-/** Adds a task that runs once for each range of rows, all at the same time. */
-export function addSliced<K extends RangeKernel>(steps: StepList, stage: string, at: Place, task: WholeTask<K>, ranges: readonly RowRange[]): number {
-  return steps.task(stage, at, task as Task, { slices: ranges.map(({ from, to }) => ({ from, to })) });
+/** Adds a task that runs once for each slice of rows, all at the same time. */
+export function addSliced<K extends RangeKernel>(steps: StepList, stage: string, at: Place, task: WholeTask<K>, slices: readonly Slice[]): number {
+  return steps.task(stage, at, task as Task, { slices: slices.map(({ from, to, params }) => ({ from, to, ...params })) });
 }

@@ -69,6 +69,9 @@ export type RowRegularization = {
   readonly biasLambda?: number;
 };
 
+/** Rows with `from` to `to` ratings, which are solved by conjugate gradients tile by tile, `tileRows` rows of the fixed side at a time. */
+export type Tiling = { readonly from: number; readonly to: number; readonly tileRows: number };
+
 export type SolverChoice = {
   /** Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky always. */
   readonly cgBelow: number;
@@ -79,7 +82,7 @@ export type SolverChoice = {
 };
 
 /** The values of a task that solves rows: see `update`. */
-export type SolvedValues = { readonly badRow: number; readonly objective?: number };
+export type SolvedValues = { readonly badRow: number; readonly objective?: number; readonly objectives?: readonly number[] };
 
 /** The tasks that take a block row by row. */
 type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
@@ -126,6 +129,12 @@ export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, Im
         readonly mean?: number;
         readonly nonnegative?: boolean;
         readonly measured?: boolean;
+        /** The rows that are solved tile by tile, on a CPU. */
+        readonly tiled?: Tiling;
+        /** Solves only those rows, or only the others. */
+        readonly only?: 'tiled' | 'others';
+        /** The first rows of further runs of rows. The value `objectives` then has the objective of each run. */
+        readonly runs?: readonly number[];
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
         readonly variant?: string;
         readonly precision?: 'f32' | 'f16' | 'int8';

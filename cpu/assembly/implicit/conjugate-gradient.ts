@@ -7,10 +7,11 @@
  *
  * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
  */
-import { advance, behindPanels, enoughOf, isSettled, lower, packs, turn } from '../solve/conjugate-gradient';
+import { behindPanels, packs } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
 import { NO_PANELS, PACKED_PANELS, PANELS } from '../solve/gather-panels';
 import { multiplyPackedPanels } from '../solve/packed-panels';
+import { advance, enoughOf, isSettled, lower, turn } from '../solve/steps';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
 import { addMultiple, clear, copy, dot } from '../vectors';
 import { multiplyGram } from './multiply-gram';
@@ -24,7 +25,7 @@ export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): v
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
 }
 
-/** Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. `objective` as there. */
+/** Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. `objective` and `far` as there. */
 export function solveImplicit(
   theta: usize,
   size: usize,
@@ -42,6 +43,7 @@ export function solveImplicit(
   panels: usize,
   work: usize,
   objective: usize,
+  far: bool,
 ): bool {
   const r = work;
   const p = r + size;
@@ -58,8 +60,8 @@ export function solveImplicit(
     multiplyGram(gram, size, x, r);
     addShift(r, -1, shift, x, size);
   }
-  gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, r, factors);
-  if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, 0, NO_PANELS, spare, x, r, factors);
+  gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, r, factors, far);
+  if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, 0, NO_PANELS, spare, x, r, factors, far);
   const along = sumLanes(v128.load(products));
   store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
   const squares = dot(x, x, size);
@@ -76,7 +78,7 @@ export function solveImplicit(
     const backward = (step & 1) == 0;
     if (packed) multiplyPackedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
     else multiplyWeightedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
-    if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, 0, NO_PANELS, spare, p, q, factors);
+    if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, 0, NO_PANELS, spare, p, q, factors, far);
     const curvature = dot(p, q, size);
     const next = advance(rho / curvature, p, q, x, r, size);
     lower(objective, rho, curvature);

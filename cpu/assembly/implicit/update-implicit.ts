@@ -75,7 +75,7 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 
 /**
  * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`:
- * stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. `objective` as there. Gives the first row without a finite solution, or -1.
+ * stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. `objective` and `far` as there. Gives the first row without a finite solution, or -1.
  */
 export function updateRowsImplicit(
   theta: usize,
@@ -98,6 +98,7 @@ export function updateRowsImplicit(
   workspace: usize,
   workspaceBytes: usize,
   objective: usize,
+  far: bool,
 ): i32 {
   let badRow = -1;
   let sum = load<f64>(objective);
@@ -119,7 +120,7 @@ export function updateRowsImplicit(
     } else {
       if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
         if (output != previous) copy(output, previous, size);
-        settled = solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, settles, gathered, vectors, objectiveOf(workspace, size)) || !settles;
+        settled = solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, settles, gathered, vectors, objectiveOf(workspace, size), far) || !settles;
       }
       if (settled) {
         solved = allFinite(output, size);

@@ -47,7 +47,7 @@ export function multiplyWeightedPanels(panels: usize, size: usize, weights: usiz
 }
 
 /**
- * The same for ratings that are gathered on the way; `left`, `panels` and `spare` as in gatherAndMultiply. With `targets`,
+ * The same for ratings that are gathered on the way; `left`, `panels`, `spare` and `far` as in gatherAndMultiply. With `targets`,
  * y += Σ (t - w θᵀp) θ instead, and the four lanes at factors + 32 get Σ t θᵀp added. `factors`: 96 bytes.
  */
 export function gatherAndMultiplyWeighted(
@@ -63,6 +63,7 @@ export function gatherAndMultiplyWeighted(
   p: usize,
   y: usize,
   factors: usize,
+  far: bool,
 ): void {
   const half = halfWords(factors + 80);
   const step: usize = left == PANELS ? size << 3 : left == PACKED_PANELS ? size << 2 : 0;
@@ -78,7 +79,7 @@ export function gatherAndMultiplyWeighted(
     }
     weights += STEP;
     indices += 32;
-    if (count >= 2 * PANEL) touched += touchRows(theta, size, indices);
+    if (far && count >= 2 * PANEL) touched += touchRows(theta, size, indices);
     if (left == PACKED_PANELS) addAndPack(panel, size, factors, y, panels, half);
     else addPanel(panel, size, factors, y);
     panels += step;

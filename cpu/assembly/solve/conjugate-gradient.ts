@@ -18,19 +18,13 @@
  * A is applied either matrix-free through the row's panels (panels.ts, packed-panels.ts), or as a formed
  * matrix whose upper triangle is valid.
  */
-import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
-import { addMultiple, clear, copy, dot, scale } from '../vectors';
+import { VECTOR, multiplyAdd, sumLanes } from '../simd';
+import { clear, dot, scale } from '../vectors';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from './curvature';
-import { projectOut, turnBeside } from './eliminate-bias';
 import { NO_PANELS, PACKED_PANELS, PANELS, gatherAndMultiply } from './gather-panels';
 import { multiplyPackedPanels } from './packed-panels';
 import { multiplyPanels } from './panels';
-
-/** Limits of ρ over ‖b‖², and over the first ρ. */
-const BIAS_TOLERANCE: f32 = 1e-10;
-const RESIDUAL_TOLERANCE: f32 = 1e-12;
-/** Limit of ρ, below which its products underflow. */
-const SMALLEST: f32 = 1e-30;
+import { beginSteps, endResidual, isEnough, isSettled, takeLastStep, takeStep } from './steps';
 
 /** y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and used twice. */
 export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize): void {
@@ -90,47 +84,6 @@ export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize
   }
 }
 
-/** x += α p; r -= α q; gives the new rᵀr. */
-@inline
-export function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize): f32 {
-  const step = f32x4.splat(alpha);
-  let sum = f32x4.splat(0);
-  for (let j: usize = 0; j < size; j += VECTOR) {
-    v128.store(x + j, multiplyAdd(step, v128.load(p + j), v128.load(x + j)));
-    const rest = multiplySubtract(step, v128.load(q + j), v128.load(r + j));
-    v128.store(r + j, rest);
-    sum = multiplyAdd(rest, rest, sum);
-  }
-  return sumLanes(sum);
-}
-
-/** p = r + β p */
-@inline
-export function turn(beta: f32, p: usize, r: usize, size: usize): void {
-  const factor = f32x4.splat(beta);
-  for (let j: usize = 0; j < size; j += VECTOR) v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
-}
-
-/** The objective of the next x: α ρ less, with α = ρ / pᵀq. */
-@inline
-export function lower(objective: usize, rho: f32, curvature: f32): void {
-  store<f64>(objective, load<f64>(objective) - (<f64>rho * <f64>rho) / <f64>curvature);
-}
-
-/** True where ‖r‖ is at most 1e-5 of ‖b‖, as exact solves leave it. */
-@inline
-export function isSettled(rho: f32, biasSquares: f32): bool {
-  return rho <= biasSquares * BIAS_TOLERANCE;
-}
-
-/** The ρ at which the steps end, from the first ρ and ‖b‖² or less. */
-@inline
-export function enoughOf(rho: f32, biasSquares: f32): f32 {
-  const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
-  // Numbers beyond float32 are not small: the steps go on, and the solution shows them.
-  return enough < Infinity ? enough : 0;
-}
-
 /** Bytes of a row's panels from which on they are packed: half a second-level cache, whose other half holds rows of Θ. */
 const PACKED_FROM: usize = 1 << 19;
 
@@ -182,11 +135,9 @@ function iterate(
   const factors = q + size;
   const packed = packs(indices, size, count, steps, settles);
   const spare = behindPanels(panels, size, kept, packed);
-  let rho = dot(r, r, size);
-  const enough = enoughOf(rho, biasSquares);
-  if (rho <= enough) return isSettled(rho, biasSquares);
-  copy(p, r, size);
-  let beside: f32 = sums ? dot(sums, p, size) : 0;
+  const numbers = factors + 96;
+  let rho = beginSteps(size, sums, biasSquares, r, p, numbers);
+  if (isEnough(rho, numbers)) return isSettled(rho, biasSquares);
   const full = settles ? steps : steps - 1;
   for (let step = 0; step < full; step++) {
     if (matrix) {
@@ -196,17 +147,11 @@ function iterate(
       const backward = (step & 1) == 0;
       if (packed) multiplyPackedPanels(panels, size, 0, min(kept, count), backward, p, q, factors);
       else multiplyPanels(panels, size, min(kept, count), backward, p, q, factors);
-      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, 0, NO_PANELS, spare, p, q, factors, 0);
+      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, 0, NO_PANELS, spare, p, q, factors, 0, true);
     }
-    const curvature: f32 = sums ? projectOut(beside / weight, sums, p, q, size) : dot(p, q, size);
-    // Rounding can leave none where A is all but singular: x is then as good as float32 makes it.
-    if (curvature <= 0) return false;
-    const next = advance(rho / curvature, p, q, x, r, size);
-    lower(objective, rho, curvature);
-    if (next <= enough) return isSettled(next, biasSquares);
-    if (sums) beside = turnBeside(next / rho, sums, p, r, size);
-    else turn(next / rho, p, r, size);
-    rho = next;
+    rho = takeStep(size, sums, weight, x, r, p, q, numbers, objective);
+    if (rho < 0) return false;
+    if (isEnough(rho, numbers)) return isSettled(rho, biasSquares);
   }
   if (settles || steps == 0) return false;
   let curvature: f32;
@@ -219,11 +164,7 @@ function iterate(
     if (kept < count) addGatheredCurvature(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, p, factors, sum);
     curvature = sumLanes(v128.load(sum)) + shift * dot(p, p, size);
   }
-  if (sums) curvature -= (beside / weight) * beside;
-  if (curvature > 0) {
-    addMultiple(x, rho / curvature, p, size);
-    lower(objective, rho, curvature);
-  }
+  takeLastStep(size, sums, weight, curvature, x, p, numbers, objective);
   return false;
 }
 
@@ -242,6 +183,7 @@ export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, step
  * `work`: 3 * size + 128 bytes.
  * `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t. `settles`: gives true where the steps have settled
  * the residual, which needs an x near 0 or near the solution. `objective`: where the float64 xᵀA x - 2 bᵀx goes, with a bias that of the system it is eliminated from.
+ * `far`: see gatherAndMultiply.
  */
 export function solveMatrixFree(
   theta: usize,
@@ -260,6 +202,7 @@ export function solveMatrixFree(
   panels: usize,
   work: usize,
   objective: usize,
+  far: bool,
 ): bool {
   const factors = work + 3 * size;
   const products = factors + 32;
@@ -268,20 +211,11 @@ export function solveMatrixFree(
   if (sums) clear(sums, size);
   const packed = packs(indices, size, count, steps, settles);
   const spare = behindPanels(panels, size, kept, packed);
-  gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, work, factors, sums);
+  gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, work, factors, sums, far);
   if (kept < count) {
     const at = <usize>kept << 2;
-    gatherAndMultiply(theta, size, indices + at, values + at, count - kept, 0, NO_PANELS, spare, x, work, factors, sums);
+    gatherAndMultiply(theta, size, indices + at, values + at, count - kept, 0, NO_PANELS, spare, x, work, factors, sums, far);
   }
-  let along = sumLanes(v128.load(products));
-  if (sums) {
-    const sum = dot(sums, x, size);
-    addMultiple(work, (sum - total) / weight, sums, size);
-    along -= (total / weight) * sum;
-  }
-  store<f64>(objective, -(<f64>along + <f64>dot(work, x, size)));
-  const squares = dot(x, x, size);
-  // The residual of x = 0 is b.
-  const biasSquares: f32 = squares > 0 ? (along * along) / squares : dot(work, work, size);
+  const biasSquares = endResidual(size, sums, weight, total, sumLanes(v128.load(products)), x, work, objective);
   return iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, settles, biasSquares, panels, work, objective);
 }

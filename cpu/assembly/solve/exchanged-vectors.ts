@@ -7,9 +7,10 @@ import { multiplyGram } from '../implicit/multiply-gram';
 import { gatherAndMultiplyWeighted } from '../implicit/weighted-panels';
 import { sumLanes } from '../simd';
 import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
-import { advance, enoughOf, turn } from './conjugate-gradient';
+
 import { biasOf, projectOut } from './eliminate-bias';
 import { NO_PANELS, gatherAndMultiply } from './gather-panels';
+import { advance, enoughOf, turn } from './steps';
 
 /** Bytes of a row's numbers from n on. */
 const TOTAL: usize = 4;
@@ -24,8 +25,8 @@ const ENOUGH: usize = 16;
 export function addVectorProducts(theta: usize, size: usize, indices: usize, values: usize, weights: usize, count: i32, p: usize, y: usize, sums: usize, work: usize): f32 {
   const products = work + 32;
   v128.store(products, f32x4.splat(0));
-  if (weights) gatherAndMultiplyWeighted(theta, size, indices, values, weights, count, 0, NO_PANELS, work + 96, p, y, work);
-  else gatherAndMultiply(theta, size, indices, values, count, 0, NO_PANELS, work + 96, p, y, work, sums);
+  if (weights) gatherAndMultiplyWeighted(theta, size, indices, values, weights, count, 0, NO_PANELS, work + 96, p, y, work, true);
+  else gatherAndMultiply(theta, size, indices, values, count, 0, NO_PANELS, work + 96, p, y, work, sums, true);
   return sumLanes(v128.load(products));
 }
 

@@ -150,7 +150,7 @@ function subtractFromRatings(values: usize, count: i32, factors: usize, products
  * multiplyPanels for `count` > 0 ratings that are gathered on the way. `left`: the panels that then stay at `panels`; for packed ones and for
  * none `spare` has room for a panel. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
  * get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as well. `factors`: 96 bytes.
- * The rows of the next panel are requested before the sum over this one, which runs while they arrive.
+ * With `far` Θ is larger than the caches: the rows of the next panel are then requested before the sum over this one, which runs while they arrive.
  */
 export function gatherAndMultiply(
   theta: usize,
@@ -165,6 +165,7 @@ export function gatherAndMultiply(
   y: usize,
   factors: usize,
   sums: usize,
+  far: bool,
 ): void {
   const half = halfWords(factors + 80);
   const step: usize = left == PANELS ? size << 3 : left == PACKED_PANELS ? size << 2 : 0;
@@ -177,7 +178,7 @@ export function gatherAndMultiply(
       values += 32;
     }
     indices += 32;
-    if (count >= 2 * PANEL) touched += touchRows(theta, size, indices);
+    if (far && count >= 2 * PANEL) touched += touchRows(theta, size, indices);
     if (left == PACKED_PANELS) {
       if (sums) addSumAndPack(panel, size, factors, y, sums, panels, half);
       else addAndPack(panel, size, factors, y, panels, half);

@@ -1,5 +1,5 @@
 import type { TaskHandler } from '../../handler.ts';
-import { lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
+import { isFar, lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
 
 /** See `update-implicit` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
@@ -8,7 +8,8 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const anchor = anchored ? 1 : 0;
   const block = scope.partition('block');
   const shifts = scope.partition('shifts').columns.values as Float32Array;
-  const [theta, gram] = [scope.matrix('fixed').pointer, scope.matrix('gram').pointer];
+  const [fixed, gram] = [scope.matrix('fixed'), scope.matrix('gram').pointer];
+  const [theta, far] = [fixed.pointer, isFar(fixed)];
   const [output, previous] = [scope.matrix('factors'), scope.matrix('previous')];
   const { kernels } = scope;
   const workspace = workspaceOf(scope);
@@ -26,7 +27,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
     bytesUp += 8 * count + 8 * rows;
     let bad = -1;
     if (chunk.starts && chunk.ends) {
-      bad = kernels.updateRowsImplicit(theta, size, rank, gram, chunk.offsets, indices, targets, weights, rows, shiftsAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, nonnegative ? 1 : 0, anchor, workspace, WORKSPACE_BYTES, objective.address);
+      bad = kernels.updateRowsImplicit(theta, size, rank, gram, chunk.offsets, indices, targets, weights, rows, shiftsAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, nonnegative ? 1 : 0, anchor, workspace, WORKSPACE_BYTES, objective.address, far);
     } else {
       length = chunk.starts ? count : length + count;
       kernels.accumulateImplicit(theta, size, indices, targets, weights, count, chunk.starts ? 0 : 1, workspace);

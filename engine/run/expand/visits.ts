@@ -2,7 +2,7 @@ import type { JsonObject } from '../../json.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
 import { columnPart, partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
 import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
-import type { BlockGrid, DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
+import type { BlockGrid, DataSet, Slice, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import { passRows } from '../exchanges/pass.ts';
@@ -175,7 +175,7 @@ export class Visits {
   }
 
   /** One task, with its inputs copied to its place. Gives its step, which must have ended before the copies are freed. */
-  #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, waves: Waves): number {
+  #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly Slice[] | undefined, waves: Waves): number {
     const [inputs, outputs, bands, how]: [Record<string, PartitionRef>, Record<string, PartitionRef>, Record<string, number>, Record<string, How>] = [{}, {}, {}, {}];
     for (const [name, text] of Object.entries(plan.uses)) {
       const use = this.#use(plan.kernel, name, text);
@@ -188,7 +188,7 @@ export class Visits {
     }
     const taken = Object.fromEntries(Object.entries(plan.takes ?? {}).map(([param, field]) => [param, visit.fields[field]]));
     const params = { ...plan.params, ...plan.perPart?.[visit.row], ...taken };
-    const id = this.#list.task(plan.stage ?? stage.name, place, { kernel: plan.kernel, inputs, outputs, params }, { slices: slices?.map(({ from, to }) => ({ from, to })), bands, how });
+    const id = this.#list.task(plan.stage ?? stage.name, place, { kernel: plan.kernel, inputs, outputs, params }, { slices: slices?.map(({ from, to, params: own }) => ({ from, to, ...own })), bands, how });
     for (const ref of Object.values(outputs)) this.#givenBy.set(partitionKey(ref), id);
     return id;
   }

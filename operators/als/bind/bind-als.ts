@@ -4,14 +4,14 @@ import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
-import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
+import type { RowRange, Slice, Stage } from '../../../engine/plan/stages.ts';
 import type { Given } from '../../../engine/run/run-steps.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
 import { lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
 import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
-import { contracts } from '../../tasks/tasks.ts';
+import { contracts, type Tiling } from '../../tasks/tasks.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { gridOf, isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid, sides } from '../plan/grid.ts';
 import { vectorNames } from '../plan/vectors.ts';
@@ -85,8 +85,8 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
   giveRows('users-keys', 'users', 'key-hashes', 8, ({ from, to }) => ({ low: low.subarray(from, to), high: high.subarray(from, to) }), 'keys');
   const computing = stageNamed(planned, 'place-ratings').at;
-  const whole = planned.devices.find(({ place }) => place === computing[0])?.wholePasses ?? false;
-  const slices = alsSlices(ratings, tests, { grid, devices: computing.length, rank: Number(planned.params.rank), implicit: data.shifts !== undefined, whole });
+  const { wholePasses: whole, parallelism } = planned.devices.find(({ place }) => place === computing[0])!;
+  const slices = alsSlices(ratings, tests, { grid, devices: computing.length, rank: Number(planned.params.rank), implicit: data.shifts !== undefined, whole, tilings: { users: { tiling: tilingIn(planned, 'users'), fixedRows: data.byItem.rows, parallelism }, items: { tiling: tilingIn(planned, 'items'), fixedRows: data.byUser.rows, parallelism } } });
   const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage, params), slices));
   const plan: PhysicalPlan = { ...planned, datasets: sets.datasets, start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
@@ -109,7 +109,13 @@ function cutOf(ratings: SortedRatings, grid: SideGrid): RowRange[] {
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
 
-function counted(stage: Stage, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Stage {
+/** The tiling of the tasks that solve a side's rows. */
+function tilingIn({ round }: PhysicalPlan, side: Side): Tiling | undefined {
+  const work = round.find(({ name }) => name === `update-${side}`)?.work;
+  return work?.kind === 'tasks' ? (work.tasks.map(({ params }) => params?.tiled).find((tiled) => tiled !== undefined) as Tiling | undefined) : undefined;
+}
+
+function counted(stage: Stage, slices: Readonly<Record<string, readonly (readonly Slice[])[]>>): Stage {
   const own = slices[stage.name];
   return own === undefined ? stage : { ...stage, tasks: Math.max(...own.map((ranges) => ranges.length)) };
 }

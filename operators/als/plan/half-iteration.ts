@@ -8,6 +8,7 @@ import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { AlsParams } from '../params.ts';
 import { takesFewer } from '../solver-choice.ts';
+import { tiledReason, tilingOf } from '../tiles.ts';
 import { hasGramOfParts, isPipelined, otherSide, sharesOfParts, type Side, type SideGrid, sumsOf } from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
@@ -27,8 +28,9 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),
   };
   const task = params.implicitPrefs ? 'update-implicit' : 'update';
+  const tiled = tilingOf(params, solver, rows[otherSide[side]], device);
   const weights = params.implicitPrefs ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) } : regularizationOf(params, side);
-  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...measuredOf(problem, side), ...kernelOf(choice) };
+  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...measuredOf(problem, side), ...kernelOf(choice), ...(tiled ? { tiled } : {}) };
   return {
     name: `update-${side}`,
     at: partPlaces(problem, side),
@@ -43,7 +45,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
     ...heldBy(choice, listsHeld(problem, side), largestShare(grid[side])),
     // Items are solved first.
-    reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason]), ...commonReason(grid[side], side)],
+    reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason]), ...(tiled ? [tiledReason(tiled)] : []), ...commonReason(grid[side], side)],
   };
 }
 

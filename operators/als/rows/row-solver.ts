@@ -19,6 +19,7 @@ import { chooseKernels } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { inUnit } from '../rating-unit.ts';
 import { chooseSolver } from '../solver-choice.ts';
+import { tiledSlices, tilingOf } from '../tiles.ts';
 
 const STAGE = 'solve-rows';
 
@@ -27,8 +28,8 @@ export type RowsLoss = { readonly squared: number; readonly absolute: number; re
 
 /**
  * A block of rows of R, some users with all their ratings or some items with theirs, whose factors are solved from those of the other
- * side, which is held fixed: the half-iteration of ALS for a part of the rows, by the tasks of training and with the same bits. The ratings, one version of the rows and the fixed
- * side stay on the device. Holds no biases. Matrices are row-major without padding, in the ratings' own unit.
+ * side, which is held fixed: the half-iteration of ALS for a part of the rows, by the tasks of training and with the same bits. Long rows that a CPU solves tile by tile
+ * (see tilingOf) have those bits where `columns` are all rows of that side. The ratings, one version of the rows and the fixed side stay on the device. Holds no biases. Matrices are row-major without padding, in the ratings' own unit.
  */
 export class RowSolver {
   /** Ids of the rows, ascending. */
@@ -90,7 +91,7 @@ export class RowSolver {
    */
   async solve(version: number, { fromZeros, gram }: { readonly fromZeros: boolean; readonly gram?: Float64Array }): Promise<Float32Array> {
     if (this.#isEmpty) return this.#nothing(version);
-    const { place, strideStep, choosesKernels, kind } = this.#device.info;
+    const { place, strideStep, choosesKernels, kind, parallelism } = this.#device.info;
     const params = this.#params;
     const { rank, implicitPrefs, nonnegative } = params;
     const shape = { rows: this.block.rows, columns: rank, stride: factorStride(rank, strideStep) };
@@ -115,8 +116,9 @@ export class RowSolver {
       extra.push(all, shifts);
       addSliced(steps, STAGE, place, { kernel: 'update-implicit', inputs: { ...inputs, gram: all, shifts }, outputs: { factors }, params: { ...solved, ...implicitWeights(params) } }, this.#slices());
     } else {
+      const tiled = tilingOf(params, { cgBelow, cgSteps }, this.columns, this.#device.info);
       const exponent = params.regExponent === 1 ? {} : { exponent: params.regExponent };
-      addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs: { factors }, params: { ...solved, lambda: params.regParam / this.#unit, ...exponent } }, this.#slices());
+      addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs: { factors }, params: { ...solved, lambda: params.regParam / this.#unit, ...exponent, ...(tiled ? { tiled } : {}) } }, tiledSlices(this.block.offsets, this.#slices(), { tiling: tiled, fixedRows: this.columns, parallelism }));
     }
     steps.handOut(STAGE, factors, place);
     steps.free(STAGE, place, [...held, ...zeros, ...extra]);

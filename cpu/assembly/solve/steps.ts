@@ -1,0 +1,121 @@
+/**
+ * The steps of conjugate gradients along directions whose products with the ratings are formed elsewhere: by one row's panels (conjugate-gradient.ts), or tile by
+ * tile for many rows (tiled/). Between them a row's numbers lie in memory.
+ */
+import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
+import { addMultiple, copy, dot } from '../vectors';
+import { projectOut, turnBeside } from './eliminate-bias';
+
+/** Limits of ρ over ‖b‖², and over the first ρ. */
+const BIAS_TOLERANCE: f32 = 1e-10;
+const RESIDUAL_TOLERANCE: f32 = 1e-12;
+/** Limit of ρ, below which its products underflow. */
+const SMALLEST: f32 = 1e-30;
+
+/** Places in a row's numbers, 16 bytes: ρ, the ρ at which the steps end, and sᵀp. */
+const ENOUGH: usize = 4;
+const BESIDE: usize = 8;
+
+/** x += α p; r -= α q; gives the new rᵀr. */
+@inline
+export function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize): f32 {
+  const step = f32x4.splat(alpha);
+  let sum = f32x4.splat(0);
+  for (let j: usize = 0; j < size; j += VECTOR) {
+    v128.store(x + j, multiplyAdd(step, v128.load(p + j), v128.load(x + j)));
+    const rest = multiplySubtract(step, v128.load(q + j), v128.load(r + j));
+    v128.store(r + j, rest);
+    sum = multiplyAdd(rest, rest, sum);
+  }
+  return sumLanes(sum);
+}
+
+/** p = r + β p */
+@inline
+export function turn(beta: f32, p: usize, r: usize, size: usize): void {
+  const factor = f32x4.splat(beta);
+  for (let j: usize = 0; j < size; j += VECTOR) v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
+}
+
+/** The objective of the next x: α ρ less, with α = ρ / pᵀq. */
+@inline
+export function lower(objective: usize, rho: f32, curvature: f32): void {
+  store<f64>(objective, load<f64>(objective) - (<f64>rho * <f64>rho) / <f64>curvature);
+}
+
+/** True where ‖r‖ is at most 1e-5 of ‖b‖, as exact solves leave it. */
+@inline
+export function isSettled(rho: f32, biasSquares: f32): bool {
+  return rho <= biasSquares * BIAS_TOLERANCE;
+}
+
+/** The ρ at which the steps end, from the first ρ and ‖b‖² or less. */
+@inline
+export function enoughOf(rho: f32, biasSquares: f32): f32 {
+  const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
+  // Numbers beyond float32 are not small: the steps go on, and the solution shows them.
+  return enough < Infinity ? enough : 0;
+}
+
+/**
+ * Makes r the residual of x, from Σ (r_uv - θ_vᵀx) θ_v - shift x, and tells the objective xᵀA x - 2 bᵀx; gives ‖b‖² or less. `along`: Σ r_uv θ_vᵀx. `sums`: 0, or s of a bias,
+ * with `weight` its c and `total` its t.
+ */
+@inline
+export function endResidual(size: usize, sums: usize, weight: f32, total: f32, along: f32, x: usize, r: usize, objective: usize): f32 {
+  if (sums) {
+    const sum = dot(sums, x, size);
+    addMultiple(r, (sum - total) / weight, sums, size);
+    along -= (total / weight) * sum;
+  }
+  store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
+  const squares = dot(x, x, size);
+  // The residual of x = 0 is b.
+  return squares > 0 ? (along * along) / squares : dot(r, r, size);
+}
+
+/** The first direction p = r, and the row's numbers; gives ρ. No step is taken where ρ is at most enoughOf. */
+@inline
+export function beginSteps(size: usize, sums: usize, biasSquares: f32, r: usize, p: usize, numbers: usize): f32 {
+  const rho = dot(r, r, size);
+  store<f32>(numbers, rho);
+  store<f32>(numbers, enoughOf(rho, biasSquares), ENOUGH);
+  copy(p, r, size);
+  store<f32>(numbers, sums ? dot(sums, p, size) : 0, BESIDE);
+  return rho;
+}
+
+/** True where ρ leaves nothing to be done. */
+@inline
+export function isEnough(rho: f32, numbers: usize): bool {
+  return rho <= load<f32>(numbers, ENOUGH);
+}
+
+/**
+ * A step along p, from q = A p without the bias's part; gives the new ρ, and the next direction where it is not enough yet. -1, and no step, where rounding leaves no
+ * curvature, since A is all but singular: x is then as good as float32 makes it.
+ */
+@inline
+export function takeStep(size: usize, sums: usize, weight: f32, x: usize, r: usize, p: usize, q: usize, numbers: usize, objective: usize): f32 {
+  const rho = load<f32>(numbers);
+  const curvature: f32 = sums ? projectOut(load<f32>(numbers, BESIDE) / weight, sums, p, q, size) : dot(p, q, size);
+  if (curvature <= 0) return -1;
+  const next = advance(rho / curvature, p, q, x, r, size);
+  lower(objective, rho, curvature);
+  if (isEnough(next, numbers)) return next;
+  if (sums) store<f32>(numbers, turnBeside(next / rho, sums, p, r, size), BESIDE);
+  else turn(next / rho, p, r, size);
+  store<f32>(numbers, next);
+  return next;
+}
+
+/** The last step, which leaves no residual: it needs only `curvature` = pᵀA p without the bias's part. */
+@inline
+export function takeLastStep(size: usize, sums: usize, weight: f32, curvature: f32, x: usize, p: usize, numbers: usize, objective: usize): void {
+  const rho = load<f32>(numbers);
+  const beside = load<f32>(numbers, BESIDE);
+  if (sums) curvature -= (beside / weight) * beside;
+  if (curvature <= 0) return;
+  addMultiple(x, rho / curvature, p, size);
+  lower(objective, rho, curvature);
+}

@@ -1,0 +1,272 @@
+/**
+ * Products of some ratings of a row with the rows of a tile of Θ, from where they lie. Of LISTED ratings at a time, whose rows stay in the first-level cache, the products are
+ * formed four at a time, and then added column by column: the sums stay in registers, and nothing is stored between the ratings. A list's sums begin at 0 and are then added to
+ * those of the row, so that a row of a million ratings has no chain of a million roundings.
+ */
+import { VECTOR, multiplyAdd, sumLanesOfFour } from '../../simd';
+
+/** Ratings of a list: addresses of their rows, and behind these their factors. */
+const LISTED: i32 = 32;
+const FACTORS: usize = 128;
+
+/** Bytes of a list, behind which lies a row of zeros. */
+const LIST: usize = 256;
+
+/** Address of a row of the tile, whose number in it takes 16 bits. */
+@inline
+function rowAt(tile: usize, size: usize, local: usize): usize {
+  return tile + <usize>load<u16>(local) * size;
+}
+
+/** [θ_0ᵀp, .. θ_3ᵀp]. Even and odd columns have chains of sums of their own. */
+@inline
+function productsOfFour(row0: usize, row1: usize, row2: usize, row3: usize, p: usize, size: usize): v128 {
+  let even0 = f32x4.splat(0);
+  let even1 = even0;
+  let even2 = even0;
+  let even3 = even0;
+  let odd0 = even0;
+  let odd1 = even0;
+  let odd2 = even0;
+  let odd3 = even0;
+  for (const end = p + size; p < end; p += 2 * VECTOR) {
+    let factor = v128.load(p);
+    even0 = multiplyAdd(v128.load(row0), factor, even0);
+    even1 = multiplyAdd(v128.load(row1), factor, even1);
+    even2 = multiplyAdd(v128.load(row2), factor, even2);
+    even3 = multiplyAdd(v128.load(row3), factor, even3);
+    factor = v128.load(p, 16);
+    odd0 = multiplyAdd(v128.load(row0, 16), factor, odd0);
+    odd1 = multiplyAdd(v128.load(row1, 16), factor, odd1);
+    odd2 = multiplyAdd(v128.load(row2, 16), factor, odd2);
+    odd3 = multiplyAdd(v128.load(row3, 16), factor, odd3);
+    row0 += 2 * VECTOR;
+    row1 += 2 * VECTOR;
+    row2 += 2 * VECTOR;
+    row3 += 2 * VECTOR;
+  }
+  return sumLanesOfFour(f32x4.add(even0, odd0), f32x4.add(even1, odd1), f32x4.add(even2, odd2), f32x4.add(even3, odd3));
+}
+
+/** Adds four sums to those at `y` + `offset`. */
+@inline
+function addTo(y: usize, sum: v128, offset: usize = 0): void {
+  v128.store(y + offset, f32x4.add(v128.load(y + offset), sum));
+}
+
+/** y += Σ factors[k] θ_k over the rows listed up to `end`, for eight vectors of columns, which have room in registers. */
+function addEightColumns(listed: usize, end: usize, column: usize, y: usize): void {
+  let sum0 = f32x4.splat(0);
+  let sum1 = sum0;
+  let sum2 = sum0;
+  let sum3 = sum0;
+  let sum4 = sum0;
+  let sum5 = sum0;
+  let sum6 = sum0;
+  let sum7 = sum0;
+  for (; listed < end; listed += 4) {
+    const row = <usize>load<u32>(listed) + column;
+    const factor = v128.load32_splat(listed, FACTORS);
+    sum0 = multiplyAdd(v128.load(row), factor, sum0);
+    sum1 = multiplyAdd(v128.load(row, 16), factor, sum1);
+    sum2 = multiplyAdd(v128.load(row, 32), factor, sum2);
+    sum3 = multiplyAdd(v128.load(row, 48), factor, sum3);
+    sum4 = multiplyAdd(v128.load(row, 64), factor, sum4);
+    sum5 = multiplyAdd(v128.load(row, 80), factor, sum5);
+    sum6 = multiplyAdd(v128.load(row, 96), factor, sum6);
+    sum7 = multiplyAdd(v128.load(row, 112), factor, sum7);
+  }
+  addTo(y, sum0);
+  addTo(y, sum1, 16);
+  addTo(y, sum2, 32);
+  addTo(y, sum3, 48);
+  addTo(y, sum4, 64);
+  addTo(y, sum5, 80);
+  addTo(y, sum6, 96);
+  addTo(y, sum7, 112);
+}
+
+function addFourColumns(listed: usize, end: usize, column: usize, y: usize): void {
+  let sum0 = f32x4.splat(0);
+  let sum1 = sum0;
+  let sum2 = sum0;
+  let sum3 = sum0;
+  for (; listed < end; listed += 4) {
+    const row = <usize>load<u32>(listed) + column;
+    const factor = v128.load32_splat(listed, FACTORS);
+    sum0 = multiplyAdd(v128.load(row), factor, sum0);
+    sum1 = multiplyAdd(v128.load(row, 16), factor, sum1);
+    sum2 = multiplyAdd(v128.load(row, 32), factor, sum2);
+    sum3 = multiplyAdd(v128.load(row, 48), factor, sum3);
+  }
+  addTo(y, sum0);
+  addTo(y, sum1, 16);
+  addTo(y, sum2, 32);
+  addTo(y, sum3, 48);
+}
+
+function addTwoColumns(listed: usize, end: usize, column: usize, y: usize): void {
+  let sum0 = f32x4.splat(0);
+  let sum1 = sum0;
+  for (; listed < end; listed += 4) {
+    const row = <usize>load<u32>(listed) + column;
+    const factor = v128.load32_splat(listed, FACTORS);
+    sum0 = multiplyAdd(v128.load(row), factor, sum0);
+    sum1 = multiplyAdd(v128.load(row, 16), factor, sum1);
+  }
+  addTo(y, sum0);
+  addTo(y, sum1, 16);
+}
+
+/** The same, and sums += Σ θ_k. */
+function addFourColumnsAndSums(listed: usize, end: usize, column: usize, y: usize, sums: usize): void {
+  let sum0 = f32x4.splat(0);
+  let plain0 = sum0;
+  let sum1 = sum0;
+  let plain1 = sum0;
+  let sum2 = sum0;
+  let plain2 = sum0;
+  let sum3 = sum0;
+  let plain3 = sum0;
+  for (; listed < end; listed += 4) {
+    const row = <usize>load<u32>(listed) + column;
+    const factor = v128.load32_splat(listed, FACTORS);
+    const theta0 = v128.load(row);
+    sum0 = multiplyAdd(theta0, factor, sum0);
+    plain0 = f32x4.add(theta0, plain0);
+    const theta1 = v128.load(row, 16);
+    sum1 = multiplyAdd(theta1, factor, sum1);
+    plain1 = f32x4.add(theta1, plain1);
+    const theta2 = v128.load(row, 32);
+    sum2 = multiplyAdd(theta2, factor, sum2);
+    plain2 = f32x4.add(theta2, plain2);
+    const theta3 = v128.load(row, 48);
+    sum3 = multiplyAdd(theta3, factor, sum3);
+    plain3 = f32x4.add(theta3, plain3);
+  }
+  addTo(y, sum0);
+  addTo(sums, plain0);
+  addTo(y, sum1, 16);
+  addTo(sums, plain1, 16);
+  addTo(y, sum2, 32);
+  addTo(sums, plain2, 32);
+  addTo(y, sum3, 48);
+  addTo(sums, plain3, 48);
+}
+
+function addTwoColumnsAndSums(listed: usize, end: usize, column: usize, y: usize, sums: usize): void {
+  let sum0 = f32x4.splat(0);
+  let plain0 = sum0;
+  let sum1 = sum0;
+  let plain1 = sum0;
+  for (; listed < end; listed += 4) {
+    const row = <usize>load<u32>(listed) + column;
+    const factor = v128.load32_splat(listed, FACTORS);
+    const theta0 = v128.load(row);
+    sum0 = multiplyAdd(theta0, factor, sum0);
+    plain0 = f32x4.add(theta0, plain0);
+    const theta1 = v128.load(row, 16);
+    sum1 = multiplyAdd(theta1, factor, sum1);
+    plain1 = f32x4.add(theta1, plain1);
+  }
+  addTo(y, sum0);
+  addTo(sums, plain0);
+  addTo(y, sum1, 16);
+  addTo(sums, plain1, 16);
+}
+
+/** y += Σ factors[k] θ_k over the first `count` listed rows, and with `sums` sums += Σ θ_k. */
+function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize): void {
+  const end = list + (<usize>count << 2);
+  let column: usize = 0;
+  if (sums) {
+    for (; column + 4 * VECTOR <= size; column += 4 * VECTOR) addFourColumnsAndSums(list, end, column, y + column, sums + column);
+    if (column < size) addTwoColumnsAndSums(list, end, column, y + column, sums + column);
+    return;
+  }
+  for (; column + 8 * VECTOR <= size; column += 8 * VECTOR) addEightColumns(list, end, column, y + column);
+  if (column + 4 * VECTOR <= size) {
+    addFourColumns(list, end, column, y + column);
+    column += 4 * VECTOR;
+  }
+  if (column < size) addTwoColumns(list, end, column, y + column);
+}
+
+/**
+ * The work of the functions below, in which `residual` and `added` are constants. Gives four lanes whose sum is Σ r t of residuals, or Σ t² where nothing is added, beside that
+ * of `along`.
+ */
+@inline
+function pass(tile: usize, size: usize, locals: usize, values: usize, count: i32, p: usize, y: usize, sums: usize, work: usize, residual: bool, added: bool, along: v128): v128 {
+  const zeros = work + LIST;
+  while (count > 0) {
+    const listed = min(count, LISTED);
+    let list = work;
+    let left = listed;
+    for (; left >= 4; left -= 4) {
+      const row0 = rowAt(tile, size, locals);
+      const row1 = rowAt(tile, size, locals + 2);
+      const row2 = rowAt(tile, size, locals + 4);
+      const row3 = rowAt(tile, size, locals + 6);
+      let products = productsOfFour(row0, row1, row2, row3, p, size);
+      if (residual) {
+        const ratings = v128.load(values);
+        along = multiplyAdd(ratings, products, along);
+        products = f32x4.sub(ratings, products);
+        values += 16;
+      }
+      if (added) {
+        store<u32>(list, <u32>row0);
+        store<u32>(list, <u32>row1, 4);
+        store<u32>(list, <u32>row2, 8);
+        store<u32>(list, <u32>row3, 12);
+        v128.store(list, products, FACTORS);
+        list += 16;
+      } else {
+        along = multiplyAdd(products, products, along);
+      }
+      locals += 8;
+    }
+    if (left > 0) {
+      // Missing rows are zero, and so are their ratings.
+      const row0 = rowAt(tile, size, locals);
+      const row1 = left > 1 ? rowAt(tile, size, locals + 2) : zeros;
+      const row2 = left > 2 ? rowAt(tile, size, locals + 4) : zeros;
+      let products = productsOfFour(row0, row1, row2, zeros, p, size);
+      if (residual) {
+        const ratings = v128.and(v128.load(values), i32x4.lt_s(i32x4(0, 1, 2, 3), i32x4.splat(left)));
+        along = multiplyAdd(ratings, products, along);
+        products = f32x4.sub(ratings, products);
+      }
+      if (added) {
+        store<u32>(list, <u32>row0);
+        store<u32>(list, <u32>row1, 4);
+        store<u32>(list, <u32>row2, 8);
+        v128.store(list, products, FACTORS);
+      } else {
+        along = multiplyAdd(products, products, along);
+      }
+    }
+    if (added) addListed(work, listed, size, y, sums);
+    count -= listed;
+  }
+  return along;
+}
+
+/**
+ * y += Σ (r - θᵀp) θ over `count` > 0 ratings, whose θ are rows `locals` of the tile, and where `sums` is not 0 sums += Σ θ; gives `along` and Σ r θᵀp, in four lanes. `values`
+ * may be read up to 12 bytes beyond the last. work: 256 bytes, and a row of zeros behind them.
+ */
+export function addResiduals(tile: usize, size: usize, locals: usize, values: usize, count: i32, p: usize, y: usize, sums: usize, work: usize, along: v128): v128 {
+  return pass(tile, size, locals, values, count, p, y, sums, work, true, true, along);
+}
+
+/** y += Σ (θᵀp) θ */
+export function addProducts(tile: usize, size: usize, locals: usize, count: i32, p: usize, y: usize, work: usize): void {
+  pass(tile, size, locals, 0, count, p, y, 0, work, false, true, f32x4.splat(0));
+}
+
+/** `sum` and Σ (θᵀp)², in four lanes. */
+export function addSquares(tile: usize, size: usize, locals: usize, count: i32, p: usize, work: usize, sum: v128): v128 {
+  return pass(tile, size, locals, 0, count, p, 0, 0, work, false, false, sum);
+}
