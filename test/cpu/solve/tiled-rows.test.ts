@@ -1,26 +1,13 @@
 /** Long rows that conjugate gradients solve tile by tile, against float64. */
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MatrixView } from '../../../cpu/handler.ts';
 import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { type NormalEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
-import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import type { RowRegularization, Tiling } from '../../../operators/tasks/tasks.ts';
 import { builds, norm, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
-
-/** Of the tests' Θ: its last tile holds 40 rows. */
-const COLUMNS = 1000;
-const tiled: Tiling = { from: 1, to: 500_000, tileRows: 64 };
-const lambda = 0.05;
-const mean = 2.5;
-const gamma = Float32Array.from({ length: COLUMNS }, (_, k) => Math.sin(k));
-
-/** The columns `first`, `first + step`, .. of so many ratings. */
-const every = (count: number, first: number, step = 1) => Array.from({ length: count }, (_, k) => first + k * step);
+import { blockOf, COLUMNS, every, gamma, lambda, lifted, mean, ROUNDING, solve, tiled } from './tiled.ts';
 
 /** Ratings around the ends of groups of four and of lists of 32 in one tile, which is the fourth. */
 const ofOneTile = [1, 2, 3, 4, 5, 7, 31, 32, 33, 34, 63, 64].map((count) => every(count, 3 * tiled.tileRows));
@@ -43,78 +30,6 @@ const columnsOfRows: readonly (readonly number[])[] = [
   [1, 1, 1, ...every(9, 300, 0), 301, 301],
 ];
 
-/** A rating-block with these columns in its rows, ratings 0.5 .. 5. */
-function blockOf(columns: readonly (readonly number[])[]): Partition {
-  const block = ratingBlock(columns.map(({ length }) => length), COLUMNS, 2);
-  (block.columns.indices as Uint32Array).set(columns.flat());
-  return block;
-}
-
-const column = (values: Float32Array): Partition => ({ layout: 'bias', rows: values.length, columns: { values } });
-
-/** Levels far from 0 test the elimination of biases: s is then large. */
-function lifted(memory: TestMemory, rank: number): MatrixView {
-  const theta = memory.matrix(COLUMNS, rank, 1);
-  const values = memory.values(theta);
-  for (let row = 0; row < COLUMNS; row++) for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
-  return theta;
-}
-
-interface Given {
-  readonly memory: TestMemory;
-  readonly theta: MatrixView;
-  readonly block: Partition;
-  /** The rows that CG starts from; default: drawn ones. */
-  readonly previous?: MatrixView;
-}
-
-interface Asked extends Partial<RowRegularization> {
-  readonly cgSteps: number;
-  readonly tiled?: Tiling;
-  readonly biased?: boolean;
-}
-
-interface Call {
-  readonly from: number;
-  readonly to: number;
-  readonly only?: 'tiled' | 'others';
-}
-
-/** What calls of the task leave, and the tiled kernels that they ran. */
-function solve({ memory, theta, block, previous: given }: Given, { biased = false, ...asked }: Asked, calls: readonly Call[] = [{ from: 0, to: block.rows }], cancelled = () => false) {
-  const { rows } = block;
-  const [previous, factors] = [given ?? memory.matrix(rows, theta.columns, 3), memory.matrix(rows, theta.columns, 4)];
-  const before = memory.values(previous).slice();
-  const bias = new Float32Array(rows).fill(biased ? Number.NaN : 0);
-  const partitions = { block, ...(biased ? { fixedBias: column(gamma), bias: column(bias) } : {}) };
-  const ran = { rows: 0, groups: 0, passes: 0 };
-  const { kernels } = memory;
-  const counted = {
-    ...kernels,
-    startTiledRow: (...args: Parameters<typeof kernels.startTiledRow>) => (ran.rows++, kernels.startTiledRow(...args)),
-    passTiles: (...args: Parameters<typeof kernels.passTiles>) => {
-      ran.passes++;
-      const [, , , , from, , , , , , pass] = args;
-      if (pass === 0 && from === 0) ran.groups++;
-      kernels.passTiles(...args);
-    },
-  };
-  let [badRow, objective, solved] = [-1, 0, 0];
-  for (const call of calls) {
-    const params = { lambda, tiled, cgBelow: 2 ** 31 - 1, rank: theta.columns, mean, ...asked, ...call };
-    const outcome = update({ ...memory.scope(params, partitions, { fixed: theta, previous, factors }, cancelled), kernels: counted });
-    const bad = outcome.values!.badRow as number;
-    if (bad >= 0) badRow = badRow < 0 ? bad : Math.min(badRow, bad);
-    const { objective: sum, objectives = [sum] } = outcome.values!;
-    objective += (objectives as number[]).reduce((all, one) => all + one, 0);
-    solved += outcome.rows!;
-  }
-  expect(memory.values(previous)).toEqual(before);
-  const { stride } = factors;
-  const row = (values: Float32Array, at: number) => values.slice(at * stride, (at + 1) * stride);
-  return { badRow, objective, solved, bias, ran, factors: memory.values(factors).slice(), x: (at: number) => row(memory.values(factors), at), start: (at: number) => Float64Array.from(row(before, at).subarray(0, theta.columns)) };
-}
-
 /** A row's ratings without μ and γ. */
 function centred(block: Partition, row: number) {
   const { indices, values } = rowOf(block, row);
@@ -134,9 +49,6 @@ function objectiveOf({ matrix, bias }: NormalEquations, z: ArrayLike<number>): n
 }
 
 const squaresOf = (values: ArrayLike<number>) => norm(values) ** 2;
-
-/** The largest difference of a row of 1,000 ratings from its twin was 1e-5. */
-const ROUNDING = 5e-5;
 
 describe.each(builds)('rows solved tile by tile with %s', (build) => {
   it.each([8, 24, 64, 100, 128])('take the steps of conjugate gradients, rank %i', (rank) => {
@@ -180,37 +92,6 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
       });
       expect(Math.abs(objective - expected) / squares).toBeLessThan(1e-6);
     }
-  });
-
-  it('are those with as many ratings as the tiling names: the others have the bits of a call without one', () => {
-    const memory = new TestMemory(build);
-    const theta = memory.matrix(COLUMNS, 24, 1);
-    const block = ratingBlock([0, 39, 40, 41, 3, 0, 300, 301, 40, 250, 39, 700, 0], COLUMNS, 2);
-    const inTiling = [2, 3, 6, 8, 9];
-    for (const biased of [false, true]) {
-      const asked = { cgSteps: 3, biased };
-      const [mixed, plain] = [solve({ memory, theta, block }, { ...asked, tiled: { from: 40, to: 300, tileRows: 64 } }), solve({ memory, theta, block }, { ...asked, tiled: undefined })];
-      expect([mixed.ran.rows, mixed.solved, plain.ran.rows]).toEqual([inTiling.length, block.rows, 0]);
-      for (let row = 0; row < block.rows; row++) {
-        if (inTiling.includes(row)) expect(relativeDistance([...mixed.x(row), mixed.bias[row]], [...plain.x(row), plain.bias[row]]), `row ${row}`).toBeLessThan(ROUNDING);
-        else expect([...mixed.x(row), mixed.bias[row]], `row ${row}`).toEqual([...plain.x(row), plain.bias[row]]);
-      }
-      expect(mixed.objective / plain.objective).toBeCloseTo(1, 6);
-    }
-  });
-
-  it('have the same bits in groups that fill the scratch memory and alone', () => {
-    const memory = new TestMemory(build);
-    // Tiles of one row of Θ: the list of a row's tiles takes most of its room.
-    const [theta, block] = [memory.matrix(16_000, 24, 1), ratingBlock(Array.from({ length: 400 }, (_, row) => 20 + (row % 37)), 16_000, 2)];
-    const asked = { cgSteps: 2, tiled: { ...tiled, tileRows: 1 } };
-    const [together, alone] = [solve({ memory, theta, block }, asked), solve({ memory, theta, block }, asked, Array.from({ length: block.rows }, (_, row) => ({ from: row, to: row + 1 })))];
-    expect(together.ran.groups).toBeGreaterThan(1);
-    expect(together.ran.groups).toBeLessThan(5);
-    expect(alone.ran.groups).toBe(block.rows);
-    expect(together.factors).toEqual(alone.factors);
-    expect(together.objective / alone.objective).toBeCloseTo(1, 12);
-    for (const row of [0, 170, 399]) expect(relativeDistance(together.x(row), updateRow(memory.values(theta), theta.stride, 24, rowOf(block, row), lambda, false, together.start(row), 2)!)).toBeLessThan(ROUNDING);
   });
 
   it.each([false, true])('may come in pieces, with biases: %s', (biased) => {
@@ -264,63 +145,6 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
     columns.forEach((_, row) => expect(relativeDistance(x(row), updateRow(memory.values(theta), 8, 8, rowOf(block, row), lambda, false, start(row), 3)!)).toBeLessThan(ROUNDING));
   });
 
-  it('have the same bits for any cut of the rows into tasks, of theirs alone and of the others', () => {
-    const cuts = fc.array(fc.nat(12), { maxLength: 4 });
-    fc.assert(
-      fc.property(fc.array(fc.oneof(fc.nat(60), fc.nat(3000), fc.constant(0)), { minLength: 1, maxLength: 12 }), fc.constantFrom(3, 16, 40), fc.boolean(), cuts, cuts, fc.boolean(), (lengths, rank, biased, ofTiled, ofOthers, othersFirst) => {
-        const memory = new TestMemory(build, 16);
-        const [theta, block] = [memory.matrix(COLUMNS, rank, 1), ratingBlock(lengths, COLUMNS, 2)];
-        const asked = { cgSteps: 3, biased, tiled: { from: 30, to: 2000, tileRows: 64 } };
-        const calls = (only: 'tiled' | 'others', at: readonly number[]) => {
-          const edges = [0, ...at.filter((cut) => cut <= lengths.length).sort((a, b) => a - b), lengths.length];
-          return edges.slice(1).map((to, k) => ({ from: edges[k], to, only }));
-        };
-        const ordered = [calls('tiled', ofTiled), calls('others', ofOthers)];
-        const [whole, parts] = [solve({ memory, theta, block }, asked), solve({ memory, theta, block }, asked, (othersFirst ? ordered.toReversed() : ordered).flat())];
-        expect(new Uint32Array(parts.factors.buffer)).toEqual(new Uint32Array(whole.factors.buffer));
-        expect(parts.bias).toEqual(whole.bias);
-        expect([parts.solved, parts.ran.rows]).toEqual([block.rows, whole.ran.rows]);
-        expect(Math.abs(parts.objective - whole.objective)).toBeLessThanOrEqual(1e-12 * Math.abs(whole.objective));
-      }),
-      { numRuns: 25, seed: 1 },
-    );
-  });
-
-  it('report the first of them without a finite solution, and leave the others right', () => {
-    const memory = new TestMemory(build);
-    const lengths = [30, 2, 41, 35, 3, 42, 37];
-    // Columns of the sixth row and of the third alone: all rows have ratings in the same tiles.
-    const columns = lengths.map((length, row) => every(length, row, lengths.length));
-    const block = blockOf(columns);
-    const theta = memory.matrix(COLUMNS, 10, 1);
-    const asked = { cgSteps: 3, tiled: { ...tiled, from: 30 } };
-    const clean = solve({ memory, theta, block }, asked);
-    expect([clean.badRow, clean.ran.rows]).toEqual([-1, 5]);
-    const given = memory.values(theta);
-    const values = block.columns.values as Float32Array;
-    const { offsets } = block.columns as { offsets: Int32Array };
-    const spoil: Record<string, (row: number, bad: number) => void> = {
-      'a row of Θ': (row, bad) => (given[columns[row].at(-1)! * theta.stride + 3] = bad),
-      'a rating': (row, bad) => (values[offsets[row]] = bad),
-    };
-    const kept = [given.slice(), values.slice()];
-    for (const [where, put] of Object.entries(spoil)) {
-      for (const bad of [Number.NaN, Infinity]) {
-        for (const rows of [[2], [5, 2], [6, 4], [1, 5]]) {
-          for (const row of rows) put(row, bad);
-          const { badRow, x } = solve({ memory, theta, block }, asked);
-          expect({ where, bad, rows, badRow }).toEqual({ where, bad, rows, badRow: Math.min(...rows) });
-          for (let row = 0; row < lengths.length; row++) {
-            if (rows.includes(row)) expect(x(row).every(Number.isFinite)).toBe(false);
-            else expect(x(row)).toEqual(clean.x(row));
-          }
-          given.set(kept[0]);
-          values.set(kept[1]);
-        }
-      }
-    }
-  });
-
   it('stay at their solution, at zero too, while others take their steps', () => {
     const memory = new TestMemory(build);
     const rank = 16;
@@ -339,29 +163,5 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
     expect(relativeDistance(x(2), twin)).toBeLessThan(ROUNDING);
     const expected = [1, 2].reduce((sum, row) => sum + objectiveOf(normalEquations(memory.values(theta), rank, rank, rowOf(block, row), lambda), x(row)), 0);
     expect(objective / expected).toBeCloseTo(1, 6);
-  });
-
-  it('look at the cancel flag between groups, and several times in each pass over many ratings', () => {
-    const memory = new TestMemory(build);
-    const theta = memory.matrix(8000, 8, 1);
-    const looked = (lengths: readonly number[], asked: Asked) => {
-      const given = { memory, theta, block: ratingBlock(lengths, theta.rows, 2), previous: memory.matrix(lengths.length, 8, 3) };
-      let looks = 0;
-      const whole = solve(given, asked, undefined, () => ++looks < 0);
-      const all = looks;
-      const until = (limit: number) => {
-        looks = 0;
-        return solve(given, asked, undefined, () => ++looks > limit);
-      };
-      return { whole, all, until };
-    };
-    const groups = looked(Array.from({ length: 1200 }, () => 20), { cgSteps: 1, tiled: { ...tiled, tileRows: 1 } });
-    expect(groups.whole.ran.groups).toBe(3);
-    expect(groups.until(0)).toMatchObject({ solved: 0, ran: { rows: 0, passes: 0 } });
-    expect(groups.until(Math.floor(groups.all / 2)).solved).toBeLessThan(1200);
-    const long = looked([700_000], { cgSteps: 3, tiled: { from: 1, to: 1e6, tileRows: 64 } });
-    expect(long.whole.ran.passes).toBeGreaterThan(2 * 4);
-    // The last looks are those of the passes.
-    for (const fewer of [1, 2, 5, 8]) expect(long.until(long.all - fewer).ran.passes).toBe(long.whole.ran.passes - fewer);
   });
 });
