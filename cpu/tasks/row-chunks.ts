@@ -1,4 +1,5 @@
 import type { Partition } from '../../engine/partition.ts';
+import { CACHED_BYTES } from '../../engine/plan/device-info.ts';
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../handler.ts';
 
 /** Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the 1,024 that the kernels sum at a time. */
@@ -47,12 +48,9 @@ export function runningSum(scope: TaskScope): { readonly address: number; readon
   return { address, view: new Float64Array(scope.memory.buffer, address, 1).fill(0) };
 }
 
-/** Bytes of a matrix from which on its rows are requested ahead: the caches hold most of a smaller one, and the requests only cost time. */
-const FAR_BYTES = 16 << 20;
-
-/** 1 where rows of a matrix come from memory, for the kernels' `far`. */
+/** 1 where rows of a matrix come from memory, for the kernels' `far`: elsewhere requests ahead only cost time. */
 export function isFar({ rows, stride }: MatrixView): 0 | 1 {
-  return rows * stride * 4 >= FAR_BYTES ? 1 : 0;
+  return rows * stride * 4 >= CACHED_BYTES ? 1 : 0;
 }
 
 /** The objective of the row that was solved last in a workspace. */

@@ -3,6 +3,9 @@ import type { Place } from './place.ts';
 /** The end of the description of a GPU that is none. */
 export const SOFTWARE_MARK = 'computes on the processor';
 
+/** Bytes of a matrix that a CPU's third-level cache may hold: its rows are fast to gather in any order. Those of a larger one come from memory. */
+export const CACHED_BYTES = 16 << 20;
+
 /** Bounds of one workgroup of threads on a GPU. */
 export type DeviceLimits = {
   readonly workgroupBytes: number;

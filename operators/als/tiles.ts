@@ -1,5 +1,5 @@
 import { formatCount } from '../../engine/format.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { CACHED_BYTES, type DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { RowRange, Slice } from '../../engine/plan/stages.ts';
 import { factorStride } from '../planner/sizes.ts';
 import { balancedRanges, offsetsOf } from '../ratings/row-ranges.ts';
@@ -9,9 +9,6 @@ import { ALL_ROWS } from './solver-choice.ts';
 
 /** Bytes of a tile: half of a second-level cache of 512 KiB. The other half is for the rows' own vectors. */
 const TILE_BYTES = 256 << 10;
-
-/** Bytes of a fixed side that a third-level cache may hold: its rows are fast to gather in any order, and panels are faster than a second gathering. */
-const CACHED_BYTES = 16 << 20;
 
 /** Ratings that a row has in each tile, on average: the least for which the reading of its vectors costs less than panels do. */
 const RATINGS_IN_TILE = 4;
@@ -34,7 +31,7 @@ export interface Tiled {
 }
 
 /**
- * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long ones, by conjugate gradients, from a fixed side that no cache holds. It depends on parameters and
+ * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long ones, by conjugate gradients, from a fixed side that no cache holds: of a smaller one panels are faster than a second gathering. It depends on parameters and
  * sizes alone, so a row's bits do not depend on the number of threads or parts. Undefined where no row is solved so: with few features, forming A costs less than the steps.
  */
 export function tilingOf({ rank, implicitPrefs, nonnegative }: Pick<AlsParams, 'rank' | 'implicitPrefs' | 'nonnegative'>, { cgBelow, cgSteps }: SolverChoice, fixedRows: number, { kind, strideStep }: Pick<DeviceInfo, 'kind' | 'strideStep'>): Tiling | undefined {

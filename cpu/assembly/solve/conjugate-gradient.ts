@@ -109,7 +109,7 @@ export function behindPanels(panels: usize, size: usize, kept: i32, packed: bool
  * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over the row's ratings:
  * the first `kept` have their panels, the others are gathered in every pass, and with `sums` the bias is eliminated.
  * `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128 bytes more. True where the residual is settled; it is known behind the
- * last step only with `settles`. `objective`: a float64, that of the first x, which becomes that of the last.
+ * last step only with `settles`. `objective`: a float64, that of the first x, which becomes that of the last. `far`: see gatherAndMultiply.
  */
 function iterate(
   matrix: usize,
@@ -128,6 +128,7 @@ function iterate(
   panels: usize,
   work: usize,
   objective: usize,
+  far: bool,
 ): bool {
   const r = work;
   const p = r + size;
@@ -147,7 +148,7 @@ function iterate(
       const backward = (step & 1) == 0;
       if (packed) multiplyPackedPanels(panels, size, 0, min(kept, count), backward, p, q, factors);
       else multiplyPanels(panels, size, min(kept, count), backward, p, q, factors);
-      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, 0, NO_PANELS, spare, p, q, factors, 0, true);
+      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, 0, NO_PANELS, spare, p, q, factors, 0, far);
     }
     rho = takeStep(size, sums, weight, x, r, p, q, numbers, objective);
     if (rho < 0) return false;
@@ -173,7 +174,7 @@ export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, step
   multiplySymmetric(matrix, size, x, work);
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(work + j, f32x4.sub(v128.load(b + j), v128.load(work + j)));
   store<f64>(objective, -(<f64>dot(b, x, size) + <f64>dot(work, x, size)));
-  iterate(matrix, 0, size, 0, 0, 0, 0, 0, 0, x, steps, false, dot(b, b, size), 0, work, objective);
+  iterate(matrix, 0, size, 0, 0, 0, 0, 0, 0, x, steps, false, dot(b, b, size), 0, work, objective, false);
 }
 
 /**
@@ -217,5 +218,5 @@ export function solveMatrixFree(
     gatherAndMultiply(theta, size, indices + at, values + at, count - kept, 0, NO_PANELS, spare, x, work, factors, sums, far);
   }
   const biasSquares = endResidual(size, sums, weight, total, sumLanes(v128.load(products)), x, work, objective);
-  return iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, settles, biasSquares, panels, work, objective);
+  return iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, settles, biasSquares, panels, work, objective, far);
 }

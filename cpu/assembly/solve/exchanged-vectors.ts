@@ -7,7 +7,6 @@ import { multiplyGram } from '../implicit/multiply-gram';
 import { gatherAndMultiplyWeighted } from '../implicit/weighted-panels';
 import { sumLanes } from '../simd';
 import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
-
 import { biasOf, projectOut } from './eliminate-bias';
 import { NO_PANELS, gatherAndMultiply } from './gather-panels';
 import { advance, enoughOf, turn } from './steps';

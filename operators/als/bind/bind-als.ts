@@ -16,6 +16,7 @@ import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { gridOf, isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid, sides } from '../plan/grid.ts';
 import { vectorNames } from '../plan/vectors.ts';
 import { startNorm } from '../rating-unit.ts';
+import type { Tiled } from '../tiles.ts';
 import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
 import { BoundSets } from './bound-sets.ts';
 import { alsSlices, type SideBlocks } from './slices.ts';
@@ -86,7 +87,9 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   giveRows('users-keys', 'users', 'key-hashes', 8, ({ from, to }) => ({ low: low.subarray(from, to), high: high.subarray(from, to) }), 'keys');
   const computing = stageNamed(planned, 'place-ratings').at;
   const { wholePasses: whole, parallelism } = planned.devices.find(({ place }) => place === computing[0])!;
-  const slices = alsSlices(ratings, tests, { grid, devices: computing.length, rank: Number(planned.params.rank), implicit: data.shifts !== undefined, whole, tilings: { users: { tiling: tilingIn(planned, 'users'), fixedRows: data.byItem.rows, parallelism }, items: { tiling: tilingIn(planned, 'items'), fixedRows: data.byUser.rows, parallelism } } });
+  const tiled = (side: Side, { rows }: SortedRatings): Tiled => ({ tiling: tilingIn(planned, side), fixedRows: rows, parallelism });
+  const tilings = { users: tiled('users', data.byItem), items: tiled('items', data.byUser) };
+  const slices = alsSlices(ratings, tests, { grid, devices: computing.length, rank: Number(planned.params.rank), implicit: data.shifts !== undefined, whole, tilings });
   const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage, params), slices));
   const plan: PhysicalPlan = { ...planned, datasets: sets.datasets, start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };

@@ -54,8 +54,12 @@ function addTo(y: usize, sum: v128, offset: usize = 0): void {
   v128.store(y + offset, f32x4.add(v128.load(y + offset), sum));
 }
 
-/** y += Σ factors[k] θ_k over the rows listed up to `end`, for eight vectors of columns, which have room in registers. */
-function addEightColumns(listed: usize, end: usize, column: usize, y: usize): void {
+/**
+ * y += Σ factors[k] θ_k over the rows listed up to `end`, for 2, 4 or 8 vectors of columns, whose sums have room in registers, and if `summed`, of at most 4 vectors, sums += Σ θ_k.
+ * `vectors` and `summed` are constants.
+ */
+@inline
+function addColumns(listed: usize, end: usize, column: usize, y: usize, sums: usize, vectors: i32, summed: bool): void {
   let sum0 = f32x4.splat(0);
   let sum1 = sum0;
   let sum2 = sum0;
@@ -64,115 +68,53 @@ function addEightColumns(listed: usize, end: usize, column: usize, y: usize): vo
   let sum5 = sum0;
   let sum6 = sum0;
   let sum7 = sum0;
-  for (; listed < end; listed += 4) {
-    const row = <usize>load<u32>(listed) + column;
-    const factor = v128.load32_splat(listed, FACTORS);
-    sum0 = multiplyAdd(v128.load(row), factor, sum0);
-    sum1 = multiplyAdd(v128.load(row, 16), factor, sum1);
-    sum2 = multiplyAdd(v128.load(row, 32), factor, sum2);
-    sum3 = multiplyAdd(v128.load(row, 48), factor, sum3);
-    sum4 = multiplyAdd(v128.load(row, 64), factor, sum4);
-    sum5 = multiplyAdd(v128.load(row, 80), factor, sum5);
-    sum6 = multiplyAdd(v128.load(row, 96), factor, sum6);
-    sum7 = multiplyAdd(v128.load(row, 112), factor, sum7);
-  }
-  addTo(y, sum0);
-  addTo(y, sum1, 16);
-  addTo(y, sum2, 32);
-  addTo(y, sum3, 48);
-  addTo(y, sum4, 64);
-  addTo(y, sum5, 80);
-  addTo(y, sum6, 96);
-  addTo(y, sum7, 112);
-}
-
-function addFourColumns(listed: usize, end: usize, column: usize, y: usize): void {
-  let sum0 = f32x4.splat(0);
-  let sum1 = sum0;
-  let sum2 = sum0;
-  let sum3 = sum0;
-  for (; listed < end; listed += 4) {
-    const row = <usize>load<u32>(listed) + column;
-    const factor = v128.load32_splat(listed, FACTORS);
-    sum0 = multiplyAdd(v128.load(row), factor, sum0);
-    sum1 = multiplyAdd(v128.load(row, 16), factor, sum1);
-    sum2 = multiplyAdd(v128.load(row, 32), factor, sum2);
-    sum3 = multiplyAdd(v128.load(row, 48), factor, sum3);
-  }
-  addTo(y, sum0);
-  addTo(y, sum1, 16);
-  addTo(y, sum2, 32);
-  addTo(y, sum3, 48);
-}
-
-function addTwoColumns(listed: usize, end: usize, column: usize, y: usize): void {
-  let sum0 = f32x4.splat(0);
-  let sum1 = sum0;
-  for (; listed < end; listed += 4) {
-    const row = <usize>load<u32>(listed) + column;
-    const factor = v128.load32_splat(listed, FACTORS);
-    sum0 = multiplyAdd(v128.load(row), factor, sum0);
-    sum1 = multiplyAdd(v128.load(row, 16), factor, sum1);
-  }
-  addTo(y, sum0);
-  addTo(y, sum1, 16);
-}
-
-/** The same, and sums += Σ θ_k. */
-function addFourColumnsAndSums(listed: usize, end: usize, column: usize, y: usize, sums: usize): void {
-  let sum0 = f32x4.splat(0);
   let plain0 = sum0;
-  let sum1 = sum0;
   let plain1 = sum0;
-  let sum2 = sum0;
   let plain2 = sum0;
-  let sum3 = sum0;
   let plain3 = sum0;
   for (; listed < end; listed += 4) {
     const row = <usize>load<u32>(listed) + column;
     const factor = v128.load32_splat(listed, FACTORS);
     const theta0 = v128.load(row);
     sum0 = multiplyAdd(theta0, factor, sum0);
-    plain0 = f32x4.add(theta0, plain0);
+    if (summed) plain0 = f32x4.add(theta0, plain0);
     const theta1 = v128.load(row, 16);
     sum1 = multiplyAdd(theta1, factor, sum1);
-    plain1 = f32x4.add(theta1, plain1);
-    const theta2 = v128.load(row, 32);
-    sum2 = multiplyAdd(theta2, factor, sum2);
-    plain2 = f32x4.add(theta2, plain2);
-    const theta3 = v128.load(row, 48);
-    sum3 = multiplyAdd(theta3, factor, sum3);
-    plain3 = f32x4.add(theta3, plain3);
+    if (summed) plain1 = f32x4.add(theta1, plain1);
+    if (vectors > 2) {
+      const theta2 = v128.load(row, 32);
+      sum2 = multiplyAdd(theta2, factor, sum2);
+      if (summed) plain2 = f32x4.add(theta2, plain2);
+      const theta3 = v128.load(row, 48);
+      sum3 = multiplyAdd(theta3, factor, sum3);
+      if (summed) plain3 = f32x4.add(theta3, plain3);
+    }
+    if (vectors > 4) {
+      sum4 = multiplyAdd(v128.load(row, 64), factor, sum4);
+      sum5 = multiplyAdd(v128.load(row, 80), factor, sum5);
+      sum6 = multiplyAdd(v128.load(row, 96), factor, sum6);
+      sum7 = multiplyAdd(v128.load(row, 112), factor, sum7);
+    }
   }
   addTo(y, sum0);
-  addTo(sums, plain0);
   addTo(y, sum1, 16);
-  addTo(sums, plain1, 16);
-  addTo(y, sum2, 32);
-  addTo(sums, plain2, 32);
-  addTo(y, sum3, 48);
-  addTo(sums, plain3, 48);
-}
-
-function addTwoColumnsAndSums(listed: usize, end: usize, column: usize, y: usize, sums: usize): void {
-  let sum0 = f32x4.splat(0);
-  let plain0 = sum0;
-  let sum1 = sum0;
-  let plain1 = sum0;
-  for (; listed < end; listed += 4) {
-    const row = <usize>load<u32>(listed) + column;
-    const factor = v128.load32_splat(listed, FACTORS);
-    const theta0 = v128.load(row);
-    sum0 = multiplyAdd(theta0, factor, sum0);
-    plain0 = f32x4.add(theta0, plain0);
-    const theta1 = v128.load(row, 16);
-    sum1 = multiplyAdd(theta1, factor, sum1);
-    plain1 = f32x4.add(theta1, plain1);
+  if (vectors > 2) {
+    addTo(y, sum2, 32);
+    addTo(y, sum3, 48);
   }
-  addTo(y, sum0);
+  if (vectors > 4) {
+    addTo(y, sum4, 64);
+    addTo(y, sum5, 80);
+    addTo(y, sum6, 96);
+    addTo(y, sum7, 112);
+  }
+  if (!summed) return;
   addTo(sums, plain0);
-  addTo(y, sum1, 16);
   addTo(sums, plain1, 16);
+  if (vectors > 2) {
+    addTo(sums, plain2, 32);
+    addTo(sums, plain3, 48);
+  }
 }
 
 /** y += Σ factors[k] θ_k over the first `count` listed rows, and with `sums` sums += Σ θ_k. */
@@ -180,16 +122,16 @@ function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize):
   const end = list + (<usize>count << 2);
   let column: usize = 0;
   if (sums) {
-    for (; column + 4 * VECTOR <= size; column += 4 * VECTOR) addFourColumnsAndSums(list, end, column, y + column, sums + column);
-    if (column < size) addTwoColumnsAndSums(list, end, column, y + column, sums + column);
+    for (; column + 4 * VECTOR <= size; column += 4 * VECTOR) addColumns(list, end, column, y + column, sums + column, 4, true);
+    if (column < size) addColumns(list, end, column, y + column, sums + column, 2, true);
     return;
   }
-  for (; column + 8 * VECTOR <= size; column += 8 * VECTOR) addEightColumns(list, end, column, y + column);
+  for (; column + 8 * VECTOR <= size; column += 8 * VECTOR) addColumns(list, end, column, y + column, 0, 8, false);
   if (column + 4 * VECTOR <= size) {
-    addFourColumns(list, end, column, y + column);
+    addColumns(list, end, column, y + column, 0, 4, false);
     column += 4 * VECTOR;
   }
-  if (column < size) addTwoColumns(list, end, column, y + column);
+  if (column < size) addColumns(list, end, column, y + column, 0, 2, false);
 }
 
 /**
