@@ -28,6 +28,7 @@ export type { CheckpointOptions } from './api/training/checkpoints/checkpoint-op
 export type { ResumedFrom } from './api/training/checkpoints/run-checkpoints.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
 export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
+export type { ItemNamesOptions } from './api/serving/read-item-names.ts';
 export type { FactorArrays } from './api/serving/factor-arrays.ts';
 export type { ExportOptions } from './connectors/model/export-factors.ts';
 export type { FoldedUsers, FoldInOptions } from './api/serving/fold-in.ts';
@@ -100,6 +101,7 @@ export type { Interval } from './operators/evaluation/ranking/bootstrap.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
 export type { CalibrationBin, ErrorBin, ErrorBreakdown } from './operators/evaluation/error-bins.ts';
 export { Exclusions } from './operators/serving/exclusions.ts';
+export { ItemNames, type NameMatch } from './operators/serving/item-names.ts';
 export type { ItemLists } from './operators/serving/choose-items.ts';
 export type { MetricValues, RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
 export { type RankingMetric, rankingMetricNames } from './operators/evaluation/ranking/ranking-metrics.ts';

@@ -24,6 +24,8 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { checkFakeDevices, checkOptions, requireBatches, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
+import type { ItemNamesOptions } from './serving/read-item-names.ts';
+import type { ItemNames } from '../operators/serving/item-names.ts';
 import { MemoryFiles } from '../gpu/exchange/memory-files.ts';
 import { checkDevice } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
@@ -187,6 +189,18 @@ export class Session implements AsyncDisposable {
     using _ = this.beginPhase('load model');
     const { Model } = await import('./model.ts');
     return Model.load(this, directory);
+  }
+
+  /**
+   * Names of items for people to read, such as the titles of films, from a file of any format that is read: CSV, TSV, other text, NDJSON,
+   * Parquet or Arrow. Columns are found by their names unless `idCol` and `nameCol` are given. With `model` its items and the file's ids are
+   * compared. What is repeated, missing or unknown is counted in a note. Throws DataError that lists the columns where one is missing, and
+   * for a file without an id of the model.
+   */
+  async readItemNames(path: string, options: ItemNamesOptions = {}): Promise<ItemNames> {
+    if (this.#closed) throw sessionClosed();
+    const { readItemNames } = await import('./serving/read-item-names.ts');
+    return readItemNames(this, path, options);
   }
 
   /** The devices, and the reason for the choice. */

@@ -1,0 +1,89 @@
+import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
+import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
+import { openSource } from '../../connectors/open-source.ts';
+import { TextSource } from '../../connectors/text/text-source.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import { isNullAt, keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/arrow-keys.ts';
+import type { Id } from '../../engine/keys/find-id.ts';
+import { keyText } from '../../engine/keys/key-column.ts';
+import type { Source } from '../../engine/stream/operator.ts';
+import { ItemNames } from '../../operators/serving/item-names.ts';
+import { checkOptions, runOptionNames, shown } from '../check-options.ts';
+import type { Model } from '../model.ts';
+import type { RunOptions, Session } from '../session.ts';
+import { nameColumns, type NameColumns } from './name-columns.ts';
+import { noteNames, requireNamesOf } from './note-names.ts';
+
+export interface ItemNamesOptions extends RunOptions {
+  /** The column of ids. Default: the model's item column, else item, itemId, movieId and the like, or id. */
+  readonly idCol?: string;
+  /** The column of names. Default: name, title, item_name and the like. */
+  readonly nameCol?: string;
+  /** The model whose items are named: its ids are compared with the file's, and what differs is counted in a note. */
+  readonly model?: Pick<Model, 'columns' | 'itemArrays'>;
+  /** The name of the column of item ids in the ratings, where there is no model yet. Default: that of the model. */
+  readonly itemCol?: string;
+}
+
+/** See Session.readItemNames. */
+export async function readItemNames(session: Session, path: string, options: ItemNamesOptions): Promise<ItemNames> {
+  checkOptions('readItemNames', options, ['idCol', 'nameCol', 'itemCol', 'model', ...runOptionNames], "{ nameCol: 'title' }");
+  if (typeof path !== 'string') throw new UsageError(`readItemNames takes the path of a file, got ${shown(path)}`);
+  const { idCol, nameCol, model, itemCol = model?.columns.item, ...run } = options;
+  const found = await openSource(path);
+  const isText = found instanceof TextSource;
+  const columns = await inFile(path, async () => nameColumns(await found.schema(), { idCol, nameCol, itemCol }, isText));
+  const entries: [Id, string | undefined][] = [];
+  const source = await withTexts(path, found, columns);
+  requireTextNames(await source.schema(), columns.name, path);
+  let missing = 0;
+  for await (const batch of await session.source(source).stream({ ...run, columns: [columns.id, columns.name] })) {
+    for (const [id, name] of rowsOf(batch, columns)) {
+      if (id === undefined) missing++;
+      else entries.push([id, name]);
+    }
+  }
+  const names = new ItemNames(entries);
+  if (names.size === 0) throw new DataError('there are no ids of items', { phase: 'read item names', file: path, column: columns.id });
+  const ids = model?.itemArrays.ids;
+  if (ids !== undefined) requireNamesOf(names, ids, { file: path, column: columns.id });
+  noteNames(names, { path, columns, missing, ids }, run.onEvent);
+  return names;
+}
+
+function requireTextNames({ fields }: Schema, name: string, file: string): void {
+  const type = fields.find((field) => field.name === name)?.type;
+  if (DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isDictionary(type) || DataType.isInt(type)) return;
+  throw new DataError(`names must be text, but the type is ${String(type)}`, { phase: 'read item names', file, column: name, advice: 'Name another column with nameCol' });
+}
+
+/** Errors of the columns name the file. */
+async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
+  try {
+    return await find();
+  } catch (error) {
+    if (!(error instanceof DataError) || error.details.file !== undefined) throw error;
+    throw new DataError(error.summary, { ...error.details, file });
+  }
+}
+
+/** Ids and names of text stay as they are written: 007 is no 7, and the title 1984 no number. A pipe can be read only once. */
+async function withTexts(path: string, found: Source, { id, name }: NameColumns): Promise<Source> {
+  const isLines = found instanceof TextSource || found instanceof NdjsonSource;
+  return isLines && found.replayable ? openSource(path, { types: { [id]: 'utf8', [name]: 'utf8' } }) : found;
+}
+
+function* rowsOf(batch: RecordBatch, columns: NameColumns): Generator<readonly [id: string | undefined, name: string | undefined]> {
+  const id = textsOf(batch, columns.id);
+  const name = textsOf(batch, columns.name);
+  for (let row = 0; row < batch.numRows; row++) yield [id(row), name(row)];
+}
+
+/** The text of a column's values; undefined for nulls. */
+function textsOf(batch: RecordBatch, column: string): (row: number) => string | undefined {
+  const at = batch.schema.fields.findIndex(({ name }) => name === column);
+  const data: Data = batch.data.children[at];
+  const keys = keysFromData(data, keyTypeOf(data.type, column), refusedIn(batch, column));
+  const nullable = data.nullCount > 0 || data.dictionary !== undefined;
+  return (row) => (nullable && isNullAt(data, row) ? undefined : keyText(keys, row));
+}

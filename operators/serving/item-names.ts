@@ -1,0 +1,71 @@
+import type { Id } from '../../engine/keys/find-id.ts';
+
+/** Agreement of names with the items of a model. */
+export interface NameMatch {
+  /** Items of the model. */
+  readonly items: number;
+  /** Items of the model that have a name. */
+  readonly named: number;
+  /** Ids of the names that the model lacks. */
+  readonly unknown: number;
+}
+
+/** Names of items by id, for people to read. An item has at most one name: the first that is given. */
+export class ItemNames {
+  readonly #names = new Map<string, string | undefined>();
+  /** Whole numbers that are written with leading zeros, such as 0068646, by their usual digits. */
+  readonly #padded = new Map<string, string>();
+  /** Entries whose id an earlier entry has. */
+  readonly duplicates: number;
+  /** Ids without a name: null, undefined or blank. */
+  readonly unnamed: number;
+
+  /** Ids are texts, whole numbers or bigints: 5, 5n and '5' are the same id. */
+  constructor(entries: Iterable<readonly [id: Id, name: string | null | undefined]>) {
+    let duplicates = 0;
+    for (const [id, name] of entries) {
+      const key = String(id);
+      if (this.#names.has(key)) duplicates++;
+      this.#names.set(key, this.#names.get(key) ?? (name?.trim() || undefined));
+      if (/^0+\d/.test(key)) this.#padded.set(key.replace(/^0+(?=\d)/, ''), key);
+    }
+    this.duplicates = duplicates;
+    this.unnamed = [...this.#names.values()].filter((name) => name === undefined).length;
+  }
+
+  /** Number of ids. */
+  get size(): number {
+    return this.#names.size;
+  }
+
+  /** The name of an item; undefined without one. A number finds an id with leading zeros too. */
+  get(id: Id): string | undefined {
+    return this.#names.get(this.#keyOf(id));
+  }
+
+  /** True for an id that is given, with or without a name. */
+  has(id: Id): boolean {
+    return this.#names.has(this.#keyOf(id));
+  }
+
+  /** The first id; undefined without one. */
+  get firstId(): string | undefined {
+    return this.#names.keys().next().value;
+  }
+
+  /** Compares the ids with the items of a model. */
+  match(ids: Iterable<Id>): NameMatch {
+    let [items, named, known] = [0, 0, 0];
+    for (const id of ids) {
+      items++;
+      if (this.has(id)) known++;
+      if (this.get(id) !== undefined) named++;
+    }
+    return { items, named, unknown: this.#names.size - known };
+  }
+
+  #keyOf(id: Id): string {
+    const key = String(id);
+    return typeof id === 'string' || this.#names.has(key) ? key : (this.#padded.get(key) ?? key);
+  }
+}

@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ALS, ItemNames, type ItemNamesOptions, type Model, Session } from '../../index.ts';
+import { batchOf, randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'names-'));
+const rows = randomRatings(51, 40, 30, 600);
+const ids = [...new Set(rows.map(({ item }) => item))].sort((left, right) => left - right);
+let session: Session;
+let model: Model;
+beforeAll(async () => {
+  session = await Session.create({ workers: 1, device: 'cpu' });
+  model = await new ALS({ rank: 2, maxIter: 2, seed: 2 }).fit(session.from(ratingBatches(rows)));
+});
+afterAll(async () => {
+  await session.close();
+  rmSync(folder, { recursive: true });
+});
+
+function file(name: string, content: string | Buffer): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** The names of a file, and the notes that reading gave. */
+async function read(path: string, options: ItemNamesOptions = {}) {
+  const notes: string[] = [];
+  const names = await session.readItemNames(path, { ...options, onEvent: (event) => (event.type === 'note' ? notes.push(event.text) : 0) });
+  return { names, notes };
+}
+
+describe('item names', () => {
+  it('are found by numbers, bigints and texts; the first name of an id counts', () => {
+    const names = new ItemNames([[5, 'Five'], ['5', 'Again'], [6n, ' Six '], ['a', 'Letter'], [7, null], [8, ' ']]);
+    expect([names.get(5), names.get(5n), names.get('5'), names.get(6), names.get('a'), names.get(7), names.get(9)]).toEqual(['Five', 'Five', 'Five', 'Six', 'Letter', undefined, undefined]);
+    expect([names.size, names.duplicates, names.unnamed]).toEqual([5, 1, 2]);
+    expect(names.match([5, 7, 9])).toEqual({ items: 3, named: 1, unknown: 3 });
+  });
+
+  it('keep ids with leading zeros apart as texts, and give them to numbers', () => {
+    const names = new ItemNames([['007', 'Agent'], ['7', 'Seven'], ['0068646', 'The Godfather']]);
+    expect([names.get('007'), names.get('7'), names.get(7), names.get(68_646), names.get('68646')]).toEqual(['Agent', 'Seven', 'Seven', 'The Godfather', undefined]);
+  });
+
+  it.each<[string, string, ItemNamesOptions?]>([
+    ['csv', 'movieId,title,genres\n1,"American President, The (1995)",Drama\n2,1984,Drama\n'],
+    ['tsv', 'id\tname\n1\tAmerican President, The (1995)\n2\t1984\n'],
+    ['ndjson', '{"item_id":1,"tags":["a"],"Title":"American President, The (1995)"}\n{"item_id":2,"tags":[],"Title":"1984"}\n'],
+    ['dat', '1::American President, The (1995)::Drama\n2::1984::Drama\n3::Other::Drama\n'],
+    ['csv', '1,"American President, The (1995)"\n2,1984\n3,Other\n'],
+    ['csv', 'code,film\n1,"American President, The (1995)"\n2,1984\n', { idCol: 'code' }],
+    ['csv', 'film,x,label\n1,0,"American President, The (1995)"\n2,0,1984\n', { nameCol: 'label' }],
+  ])('are read from %s, whose columns are found', async (ending, content, options) => {
+    const { names } = await read(file(`names.${ending}`, content), options);
+    expect([names.get(1), names.get(2n), names.get(4)]).toEqual(['American President, The (1995)', '1984', undefined]);
+  });
+
+  it.each(['parquet', 'arrow'] as const)('are read from %s with ids of other widths', async (format) => {
+    const path = join(folder, `wide.${format}`);
+    const batch = batchOf({ item: { type: 'int64', values: [1n, 2n ** 40n] }, title: { type: 'utf8', values: ['One', null] } });
+    await session.from([batch]).write[format](path, { overwrite: true });
+    const { names } = await read(path);
+    expect([names.get(1), names.get(2 ** 40), names.unnamed]).toEqual(['One', undefined, 1]);
+  });
+
+  it('are taken by position without a header, which is noted', async () => {
+    const { names, notes } = await read(file('movies.dat', '0000001::One (1913)::Crime\n0000002::Two (1915)::Comedy\n'));
+    expect([names.get(1), names.get('0000002')]).toEqual(['One (1913)', 'Two (1915)']);
+    expect(notes.join()).toContain('there is no header, so the first column is taken as the ids and the second as the names');
+  });
+
+  it('are compared with the items of a model, and differences are counted in one note', async () => {
+    const all = ids.slice(2).map((id) => `${id},Title ${id}`);
+    const { names, notes } = await read(file('some.csv', ['item,name', ...all, '1,Unknown', `${ids[5]},Again`, `${ids[0]},`, ',None', ''].join('\n')), { model });
+    expect(names.get(ids[5])).toBe(`Title ${ids[5]}`);
+    expect(notes.length).toBe(1);
+    for (const part of ['1 row without an id is left out', '1 row repeats an id, of which the first name counts', '1 id has no name', '1 id is no item of the model', `2 of ${ids.length} items have no name and are shown as ids`]) expect(notes[0]).toContain(part);
+  });
+
+  it('of all items and no others need no note', async () => {
+    const { notes } = await read(file('all.csv', ['item,name', ...ids.map((id) => `${id},T`), ''].join('\n')), { model });
+    expect(notes).toEqual([]);
+  });
+
+  it('say what is wrong with a file', async () => {
+    await expect(read(file('bad.csv', 'label,year\nx,1999\n'))).rejects.toThrow(/there is no column of item ids; there are: label \(Utf8\), year \(Int32\).*bad\.csv.*Name it with idCol/s);
+    await expect(read(file('bad.csv', 'id,year,genre\n1,1999,Drama\n'))).rejects.toThrow(/there is no column of item names; there are: id .*genre.*Name it with nameCol/s);
+    await expect(read(file('bad.csv', 'id,title\n1,One\n'), { nameCol: 'titel' })).rejects.toThrow(/there is no column "titel".*Did you mean title\?/s);
+    await expect(read(file('bad.csv', 'id,title\n'))).rejects.toThrow('there are no ids of items');
+    await expect(read(file('bad.csv', 'id,title\ntt01,One\n'), { model })).rejects.toThrow(`no id of the names is an item of the model: the ids of the names are texts such as "tt01", the model's are numbers such as ${ids[0]}`);
+    await expect(read(file('bad.csv', Buffer.from('id,title\n1,Misérables\n', 'latin1')))).rejects.toThrow(/not UTF-8.*iconv/s);
+    await expect(read(join(folder, 'absent.csv'))).rejects.toThrow(/absent\.csv/);
+    await expect(read(file('bad.csv', 'id,title\n1,One\n'), { title: 'x' } as object)).rejects.toThrow('unknown option title of readItemNames');
+    const floats = batchOf({ id: { type: 'int32', values: [1] }, name: { type: 'float64', values: [1.5] } });
+    await session.from([floats]).write.parquet(join(folder, 'floats.parquet'));
+    await expect(read(join(folder, 'floats.parquet'))).rejects.toThrow(/names must be text, but the type is Float64/);
+  });
+});
