@@ -78,6 +78,7 @@ export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';
 export type { Id } from './engine/keys/find-id.ts';
+export type { IdForm } from './engine/keys/id-form.ts';
 export type { KeyColumn } from './engine/keys/key-column.ts';
 export type { RowParts } from './engine/row-parts.ts';
 export type { LogicalPlan } from './engine/stream/logical-plan.ts';

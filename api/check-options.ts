@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { type IdForm, idForms } from '../engine/keys/id-form.ts';
 import type { DeviceRequest } from './devices/device-request.ts';
 
 /** The names of RunOptions. */
@@ -25,6 +26,11 @@ export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'function') return 'a function';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
+/** Throws UsageError for a form of ids that there is not. */
+export function checkIdForm(ids: IdForm | undefined): void {
+  if (ids !== undefined && !idForms.includes(ids)) throw new UsageError(`ids must be one of ${idForms.join(', ')}, got ${shown(ids)}`);
 }
 
 /** Throws UsageError for a number of fake devices that is out of range, or beside cards by number. */

@@ -2,20 +2,24 @@ import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
+import { type IdForm, idValues } from '../engine/keys/id-form.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ModelParts } from './model-parts.ts';
 
-/** The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or wrong. */
-export async function loadedParts(directory: string): Promise<Omit<ModelParts, 'session'>> {
+/** The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or wrong, UsageError for ids that the form `ids` cannot hold. */
+export async function loadedParts(directory: string, ids: IdForm | undefined): Promise<Omit<ModelParts, 'session'>> {
   const stored = await loadInThread(directory);
   const { factorflow: metadata, rank, columns, coldStartStrategy, userFactors, itemFactors, itemCounts } = stored;
   if (hasBiases(metadata) && rank < 3) throw new DataError(`the metadata tell of biases, which are two features of ${rank}`, { phase: 'load', file: directory });
+  const [users, items] = [keysFromVector(stored.userIds, 'id'), keysFromVector(stored.itemIds, 'id')];
+  idValues(users, ids, 'user');
+  idValues(items, ids, 'item');
   return {
     rank,
-    users: keysFromVector(stored.userIds, 'id'),
-    items: keysFromVector(stored.itemIds, 'id'),
+    users,
+    items,
     userFactors,
     itemFactors,
     itemCounts,

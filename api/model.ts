@@ -4,6 +4,7 @@ import { saveModel } from '../connectors/model/model-store.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
+import type { IdForm } from '../engine/keys/id-form.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
@@ -29,7 +30,7 @@ import { type Explanation, explainItem } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import type { RatingsOfUser } from './serving/ratings-of-user.ts';
 import { Searches } from './serving/searches.ts';
-import { ruleOf, type ServedModel, sideSpace } from './serving/served-model.ts';
+import { idFormsOf, idsOf, ruleOf, type ServedModel, sideSpace } from './serving/served-model.ts';
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
 import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
@@ -77,7 +78,7 @@ export class Model {
   static async load(session: Session, directory: string): Promise<Model> {
     if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
     using _ = session.beginPhase('load model');
-    return new Model({ ...(await loadedParts(directory)), session });
+    return new Model({ ...(await loadedParts(directory, session.ids)), session });
   }
 
   get userCount(): number {
@@ -86,6 +87,11 @@ export class Model {
 
   get itemCount(): number {
     return keyCount(this.#factors.items);
+  }
+
+  /** The JavaScript type of the ids of each side that methods give; see the option `ids` of Session.create, which forces one. Throws UsageError where that one cannot hold an id. */
+  get idForms(): Readonly<Record<'user' | 'item', IdForm>> {
+    return idFormsOf(this.#served);
   }
 
   /** Numbers that are stored for each user and item: the rank, and with biases two more. */
@@ -104,11 +110,11 @@ export class Model {
 
   /** The same as typed arrays. */
   get userArrays(): FactorArrays {
-    return factorArrays(this.#factors.users, this.#factors.userFactors, this.features);
+    return factorArrays(this.#factors.users, idsOf(this.#served, 'user'), this.#factors.userFactors, this.features);
   }
 
   get itemArrays(): FactorArrays {
-    return factorArrays(this.#factors.items, this.#factors.itemFactors, this.features);
+    return factorArrays(this.#factors.items, idsOf(this.#served, 'item'), this.#factors.itemFactors, this.features);
   }
 
   /** Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or float16; whole or not at all. */

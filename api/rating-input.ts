@@ -2,6 +2,7 @@ import { counted } from '../engine/format.ts';
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
+import { idValues } from '../engine/keys/id-form.ts';
 import type { KeyColumn, KeyType } from '../engine/keys/key-column.ts';
 import { andThen, type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
@@ -87,7 +88,11 @@ export class RatingInput {
     if (totalRows !== undefined && this.onBadRows === 'error' && !inParts) requireRows(totalRows, ids, ratings.session);
     // Before the reading where their number is known, else before they are sorted.
     if (inParts && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
-    return readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
+    const indexed = await readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
+    // An id that the session's form cannot hold ends the run before the training.
+    idValues(indexed.users, ratings.session.ids, 'user');
+    idValues(indexed.items, ratings.session.ids, 'item');
+    return indexed;
   }
 
   /** Bytes without which so many ratings cannot be read. */

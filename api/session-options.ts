@@ -1,4 +1,5 @@
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
+import type { IdForm } from '../engine/keys/id-form.ts';
 import type { DeviceRequest } from './devices/device-request.ts';
 import type { Profile } from './reports/profile.ts';
 
@@ -14,6 +15,11 @@ export interface SessionOptions {
   /** Folder, made where it is missing, for ratings that do not fit into memoryBudget while they are loaded and, by ALS, trained on; removed again at the end. Default: the system's folder for temporary files. */
   readonly spillDir?: string;
   readonly parquetBackend?: ParquetBackendName;
+  /**
+   * The form of integer ids that the session's models give: numbers where all ids of a side are safe integers, else bigints (the default), or always
+   * 'number', 'bigint' or 'string'. With 'number', training on an unsafe id and loading a model with one throw UsageError. Ids that are text stay strings, and Arrow batches keep int64.
+   */
+  readonly ids?: IdForm;
   /** Measures where the time of this session's work goes. */
   readonly profile?: Profile;
   /** @internal Stored bytes of a split of a source; sources with no more come in one stream. */

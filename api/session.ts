@@ -14,6 +14,7 @@ import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/run/device.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
+import type { IdForm } from '../engine/keys/id-form.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { SpillMemory } from '../connectors/spill/spill-memory.ts';
 import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
@@ -21,7 +22,7 @@ import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { checkFakeDevices, checkOptions, requireBatches, shown } from './check-options.ts';
+import { checkFakeDevices, checkIdForm, checkOptions, requireBatches, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import type { ItemNamesOptions } from './serving/read-item-names.ts';
@@ -54,6 +55,8 @@ const SCARCE_COLLECT_SHARE = 40;
 export class Session implements AsyncDisposable {
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
+  /** The form of ids that was asked for; undefined: numbers where all ids of a side are safe integers, else bigints. */
+  readonly ids: IdForm | undefined;
   readonly #executor: Executor;
   readonly #opening: Opening | undefined;
   #device: SessionDevice | undefined;
@@ -68,13 +71,14 @@ export class Session implements AsyncDisposable {
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice | Opening, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes, once = false }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'once'>) {
+  private constructor(executor: Executor, device: SessionDevice | Opening, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes, ids, once = false }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once'>) {
     this.#executor = executor;
     this.memoryBudget = memoryBudget;
     this.#spill = spill;
     this.#parquetBackend = parquetBackend;
     this.splitBytes = splitBytes;
     this.#profile = profile;
+    this.ids = ids;
     this.#once = once;
     if ('found' in device) this.#opening = device;
     else this.#has(device);
@@ -88,10 +92,11 @@ export class Session implements AsyncDisposable {
   /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, background = false, once = false, ahead, signal, ...unknown } = options;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, profile, signal' });
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, ids, profile, splitBytes, fakeDevices, background = false, once = false, ahead, signal, ...unknown } = options;
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, ids, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
+    checkIdForm(ids);
     if (profile !== undefined && !(profile instanceof Profile)) throw new UsageError(`profile must be a Profile, got ${shown(profile)}`, { advice: 'Make one by new Profile()' });
     if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
     const budget = parseSize(memoryBudget, 'memoryBudget');
@@ -104,7 +109,7 @@ export class Session implements AsyncDisposable {
     if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
     const wanted = { device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices };
-    const kept = { parquetBackend, profile, splitBytes, once };
+    const kept = { parquetBackend, profile, splitBytes, ids, once };
     try {
       if (background && fakeDevices === undefined) {
         const ending = new AbortController();

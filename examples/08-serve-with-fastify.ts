@@ -27,7 +27,7 @@ server.setErrorHandler((error, _request, reply) => {
   const usage = error instanceof FactorFlowError && error.code === 'USAGE';
   void reply.code(usage ? 400 : 500).send({ error: usage ? error.message : 'internal error' });
 });
-// Ids of 64 bits are bigints, which JSON does not have.
+// `recommend` and `explain` give ids that JSON has; Arrow rows, as of `similarItems`, have ids of 64 bits as bigints.
 server.setReplySerializer((payload) => JSON.stringify(payload, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value)));
 
 server.get<{ Params: { user: string }; Querystring: { n?: string; deny?: string } }>('/recommend/:user', async ({ params, query }) => {

@@ -1,8 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
-import { findId, type Id, idAt } from '../../engine/keys/find-id.ts';
+import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { type RatedItem, solveUser } from './fold-in-request.ts';
 import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
-import { ruleOf, type ServedModel } from './served-model.ts';
+import { idsOf, ruleOf, type ServedModel } from './served-model.ts';
 import type { RunOptions } from '../session.ts';
 
 /** A score, and what it is made of: `base` + Σ share. */
@@ -24,6 +24,7 @@ export interface Explanation {
 /** See Model.explain. */
 export async function explainItem(served: ServedModel, rated: readonly RatedItem[] | RatingsOfUser, item: Id, { regParam, ...run }: RunOptions & { readonly regParam?: number }): Promise<Explanation> {
   const { items } = served.factors;
+  const ids = idsOf(served, 'item');
   const rule = ruleOf(served, regParam);
   if (rule.nonnegative) throw new UsageError('scores of a model with nonnegative factors cannot be explained: they are not linear in the ratings', { advice: 'Train a model without nonnegative' });
   const ofUser = 'user' in rated;
@@ -31,11 +32,11 @@ export async function explainItem(served: ServedModel, rated: readonly RatedItem
   const position = findId(items, item);
   const solved = await solveUser(served, rule, ratings, { ...run, ...(position < 0 ? {} : { explained: position }) });
   const { unknownItems } = solved;
-  if (position < 0 || solved.parts.length === 0) return { item, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
+  if (position < 0 || solved.parts.length === 0) return { item: position < 0 ? ids.given(item) : ids.at(position), known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const base = rule.mean + solved.itemBias;
-  const contributions = solved.items.map((own, k) => ({ item: idAt(items, own), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
+  const contributions = solved.items.map((own, k) => ({ item: ids.at(own), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
   const user = ofUser ? findId(served.factors.users, rated.user) : -1;
-  return { item, known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
+  return { item: ids.at(position), known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
 }
 
 function scoreOf({ factors: { rank, userFactors, itemFactors } }: ServedModel, user: number, item: number): number {

@@ -1,11 +1,12 @@
-import { type Id, idAt } from '../../engine/keys/find-id.ts';
+import type { Id } from '../../engine/keys/find-id.ts';
+import type { IdValues } from '../../engine/keys/id-form.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
 
 /** The factors of a side as typed arrays, over the model's own memory: copy them before you change them. */
 export interface FactorArrays {
-  /** Ids, ascending: int32 and int64 as typed arrays without a copy, utf8 as strings. */
-  readonly ids: Int32Array | BigInt64Array | readonly Id[];
+  /** Ids, ascending, in the form that the session's option `ids` gives: int32 as numbers and int64 as bigints are not copied. */
+  readonly ids: Int32Array | Float64Array | BigInt64Array | readonly Id[];
   /** Row-major, rows x columns: row i belongs to ids[i]. */
   readonly values: Float32Array;
   readonly rows: number;
@@ -13,10 +14,15 @@ export interface FactorArrays {
   readonly columns: number;
 }
 
-export function factorArrays(keys: KeyColumn, values: Float32Array, columns: number): FactorArrays {
-  const rows = keyCount(keys);
+export function factorArrays(keys: KeyColumn, ids: IdValues, values: Float32Array, columns: number): FactorArrays {
+  return { ids: idArray(keys, ids), values, rows: keyCount(keys), columns };
+}
+
+function idArray(keys: KeyColumn, { form, at }: IdValues): FactorArrays['ids'] {
   const ids = idColumnOf(keys);
-  return { ids: ids.type === 'utf8' ? Array.from({ length: rows }, (_, i) => idAt(keys, i)) : ids.values, values, rows, columns };
+  if (ids.type === 'utf8' || form === 'string') return Array.from({ length: keyCount(keys) }, (_, i) => at(i));
+  if (form === 'bigint') return ids.type === 'int64' ? ids.values : BigInt64Array.from(ids.values, BigInt);
+  return ids.type === 'int32' ? ids.values : Float64Array.from(ids.values, Number);
 }
 
 /** Ids in the form of a model's files, without a copy. */

@@ -1,12 +1,12 @@
 import { UsageError } from '../../engine/errors.ts';
-import { findId, type Id, idAt } from '../../engine/keys/find-id.ts';
+import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
 import { type RowRule, shiftsOf } from '../../operators/serving/fold-in/row-rule.ts';
 import { shown } from '../check-options.ts';
 import type { RunOptions } from '../session.ts';
 import type { RequestOptions } from './recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './request.ts';
-import { ruleOf, type ServedModel, sideSpace } from './served-model.ts';
+import { idsOf, ruleOf, type ServedModel, sideSpace } from './served-model.ts';
 
 /** A rating of one item; without `rating`, which only implicit data may leave out, 1. */
 export interface RatedItem {
@@ -74,6 +74,7 @@ export async function recommendFromRatings(served: ServedModel, rated: readonly 
   const { signal, onEvent, exclude } = options;
   if (exclude !== undefined) throw new UsageError('exclude does nothing for a user who is given by ratings: their items are left out', { advice: 'Leave it out, or use deny' });
   const { items } = served.factors;
+  const ids = idsOf(served, 'item');
   const solved = await solveUser(served, ruleOf(served, options.regParam), rated, { signal, onEvent });
   const chosen = chooseItems(items, options);
   const unknownItems = chosen.unknown + solved.unknownItems;
@@ -81,5 +82,5 @@ export async function recommendFromRatings(served: ServedModel, rated: readonly 
   const { name, space } = sideSpace(served, 'item');
   const left = mergeAscending(Uint32Array.from(solved.items).sort(), chosen.denied);
   const { positions, scores } = await served.searches.search(name, space, { query: solved.features, n, left, allowed: chosen.allowed }, { signal, onEvent });
-  return { user: null, known: true, items: positions.map((one, rank) => ({ item: idAt(items, one), score: scores[rank] })), short: positions.length < n, unknownItems };
+  return { user: null, known: true, items: positions.map((one, rank) => ({ item: ids.at(one), score: scores[rank] })), short: positions.length < n, unknownItems };
 }

@@ -1,10 +1,10 @@
-import { findId, type Id, idAt } from '../../engine/keys/find-id.ts';
+import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { chooseItems } from '../../operators/serving/choose-items.ts';
 import { findItems } from './recommend-datasets.ts';
 import { type RequestOptions, UNKNOWN_USER_ADVICE } from './recommend-options.ts';
-import type { ServedModel } from './served-model.ts';
+import { idsOf, type ServedModel } from './served-model.ts';
 
 /** The answer to a request for one user. */
 export interface UserRecommendations {
@@ -14,7 +14,7 @@ export interface UserRecommendations {
   readonly known: boolean;
   /** Set where the items are not chosen for the user: `popular` are those with the most ratings. */
   readonly fallback?: 'popular';
-  /** Best first; ids of the model's type (int64 as bigint). `score` is the prediction, of a fallback the number of ratings. */
+  /** Best first; ids in the form that the session's option `ids` gives. `score` is the prediction, of a fallback the number of ratings. */
   readonly items: readonly { readonly item: Id; readonly score: number }[];
   /** True where there are fewer than n. */
   readonly short: boolean;
@@ -26,6 +26,7 @@ export interface UserRecommendations {
 export async function recommendToUser(served: ServedModel, user: Id | undefined, n: number, options: RequestOptions): Promise<UserRecommendations> {
   const { unknownUsers = 'empty', exclude, signal = new AbortController().signal, onEvent = noEvents } = options;
   const { users, items } = served.factors;
+  const ids = { user: idsOf(served, 'user'), item: idsOf(served, 'item') };
   const position = user === undefined ? -1 : findId(users, user);
   const known = position >= 0;
   if (!known && unknownUsers === 'error') throw new UsageError(user === undefined ? 'the model knows no item that the user rated' : `the model has no user ${String(user)}`, { advice: UNKNOWN_USER_ADVICE });
@@ -36,10 +37,10 @@ export async function recommendToUser(served: ServedModel, user: Id | undefined,
   if (empty) served.session.requestContext({ signal });
   const found = empty ? { positions: [], scores: [] } : await findItems(served, known ? position : undefined, n, chosen, exclude, { signal, events: onEvent });
   return {
-    user: user ?? null,
+    user: user === undefined ? null : known ? ids.user.at(position) : ids.user.given(user),
     known,
     ...fallback,
-    items: found.positions.map((item, rank) => ({ item: idAt(items, item), score: found.scores[rank] })),
+    items: found.positions.map((item, rank) => ({ item: ids.item.at(item), score: found.scores[rank] })),
     short: found.positions.length < n,
     unknownItems: chosen.unknown,
   };

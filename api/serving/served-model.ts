@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../engine/json.ts';
+import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
 import { type RowRule, rowRule } from '../../operators/serving/fold-in/row-rule.ts';
@@ -17,6 +18,15 @@ export interface ServedModel {
   readonly searches: Searches;
   /** The training as the model's metadata tell it. */
   readonly metadata: JsonObject;
+}
+
+/** The ids of a side as callers get them. Throws UsageError where numbers are wanted that cannot hold them. */
+export function idsOf({ factors, session }: Pick<ServedModel, 'factors' | 'session'>, side: 'user' | 'item'): IdValues {
+  return idValues(factors[`${side}s`], session.ids, side);
+}
+
+export function idFormsOf(served: Pick<ServedModel, 'factors' | 'session'>): Readonly<Record<'user' | 'item', IdForm>> {
+  return { user: idsOf(served, 'user').form, item: idsOf(served, 'item').form };
 }
 
 /** The rule by which later users are solved. Throws UsageError for a closed model, and where the model tells no λ and none is given. */

@@ -3,7 +3,6 @@ import type { IdColumn } from '../../connectors/model/id-column.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Model } from '../model.ts';
-import type { FactorArrays } from '../serving/factor-arrays.ts';
 import { Session } from '../session.ts';
 import type { SessionOptions } from '../session-options.ts';
 import { ALS } from '../training/als.ts';
@@ -53,15 +52,15 @@ async function trainForParent(parent: Parent, { params, columns: { user, item, r
   };
   const model = await als.fit(session.from(batches(), feed.schema), { signal, onEvent: parent.onEvent });
   await parent.send({ type: 'report', ...report(model, session) });
-  for (const [side, arrays] of [['users', model.userArrays], ['items', model.itemArrays]] as const) {
-    for (const { first, rows: count, bytes } of factorFrames(idsOf(arrays), arrays.values, arrays.columns)) {
+  for (const [side, arrays, { data }] of [['users', model.userArrays, model.userFactors], ['items', model.itemArrays, model.itemFactors]] as const) {
+    for (const { first, rows: count, bytes } of factorFrames(idsOf(data.children[0].values), arrays.values, arrays.columns)) {
       await parent.send({ type: 'factors', side, first, rows: count, of: arrays.rows }, bytes);
       throwIfAborted(signal, 'train');
     }
   }
 }
 
-function idsOf({ ids }: FactorArrays): IdColumn {
+function idsOf(ids: unknown): IdColumn {
   if (ids instanceof Int32Array) return { type: 'int32', values: ids };
   if (ids instanceof BigInt64Array) return { type: 'int64', values: ids };
   throw new Error('ids are no whole numbers');

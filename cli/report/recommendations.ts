@@ -1,8 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
 import Table from 'cli-table3';
+import type { Id, IdForm } from '../../index.ts';
 
 export interface Recommendation {
-  /** 64-bit ids are texts: JSON's numbers can't hold them. */
   readonly user: number | string;
   /** From 1. */
   readonly rank: number;
@@ -12,14 +12,19 @@ export interface Recommendation {
   readonly fallback?: boolean;
 }
 
-/** The rows {user, rank, item, prediction} of a batch, as objects for printing. */
-export function recommendationRows(batch: RecordBatch): Recommendation[] {
+/** An id as JSON has it: a number where all ids of its side are numbers, else text. */
+export function jsonId(id: Id, form: IdForm): number | string {
+  const isNumber = form === 'number' && /^\s*[+-]?\d+\s*$/.test(String(id)) && Number.isSafeInteger(Number(id));
+  return isNumber ? Number(id) : String(id);
+}
+
+/** The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms` are those of the ids of the first and the third column. */
+export function recommendationRows(batch: RecordBatch, forms: Record<'user' | 'item', IdForm>): Recommendation[] {
   const [users, ranks, items, predictions, fallbacks] = [0, 1, 2, 3, 4].map((column) => batch.getChildAt(column));
-  const id = (value: unknown) => (typeof value === 'number' ? value : String(value));
   return Array.from({ length: batch.numRows }, (_, row) => ({
-    user: id(users?.get(row)),
+    user: jsonId(users?.get(row) as Id, forms.user),
     rank: Number(ranks?.get(row)),
-    item: id(items?.get(row)),
+    item: jsonId(items?.get(row) as Id, forms.item),
     prediction: Number(predictions?.get(row)),
     ...(fallbacks ? { fallback: fallbacks.get(row) === true } : {}),
   }));

@@ -83,7 +83,7 @@ function comparedWithText({ offsets, bytes }: { readonly offsets: Int32Array; re
 }
 
 /** A whole number, or undefined for any other id. */
-function wholeOf(id: Id): number | bigint | undefined {
+export function wholeOf(id: Id): number | bigint | undefined {
   if (typeof id === 'bigint') return id;
   if (typeof id === 'number') return Number.isInteger(id) ? id : undefined;
   const text = id.trim();

@@ -152,11 +152,24 @@ describe.concurrent('recommend, of lists and unknown users', () => {
   });
 
   it('names unknown users, who get nothing or what is popular', async () => {
-    expect(await json('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({ users: 3, rows: 2, unknownUsers: ['999999999', 'x'] });
+    expect(await json('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({ users: 3, rows: 2, unknownUsers: [999999999, 'x'] });
     const { code, stdout, stderr } = await factorflow('recommend', model, '--users', '999999999,1', '--n', '2', '--unknown-users', 'popular', '--json', '--quiet');
     expect([code, stderr]).toEqual([0, 'factorflow: warning: 1 of 2 users is unknown to the model and gets the items with the most ratings\n']);
     expect((JSON.parse(stdout) as { recommendations: object[] }).recommendations).toMatchObject([{ user: 1, fallback: false }, { user: 1, fallback: false }, { user: 999999999, fallback: true }, { user: 999999999, fallback: true }]);
     expect((await factorflow('recommend', model, '--users', '999999999', '--unknown-users', 'popular', '--n', '1')).stdout).toMatch(/999999999 │ +1 │ +\d+ │ \d+ ratings/);
+  });
+
+  it('prints 64-bit ids as numbers where all of a side are safe, else as text', async () => {
+    const [wide, large] = [join(folder, 'wide-ids'), 2n ** 60n];
+    const rated = await writeParquet(join(folder, 'wide-ids.parquet'), `SELECT "user"::BIGINT AS "user", item + ${large} AS item, rating FROM '${ratings}' LIMIT 2000`);
+    await json('train', rated, '--rank', '2', '--max-iter', '1', '--model-dir', wide);
+    const report = await json('recommend', wide, '--users', '1,999999999', '--n', '1');
+    const [{ item }] = report.recommendations as { item: string }[];
+    expect(report).toMatchObject({ unknownUsers: [999999999], recommendations: [{ user: 1, item: expect.stringMatching(/^11529215046\d+$/) }] });
+    expect(await json('recommend', wide, '--items', item, '--n', '1')).toMatchObject({ recommendations: [{ item, user: expect.any(Number) }] });
+    expect(await json('similar', wide, '--item', item, '--n', '1')).toMatchObject({ neighbours: [{ item, similar: expect.any(String) }] });
+    expect(await json('similar', wide, '--user', '1', '--n', '1')).toMatchObject({ neighbours: [{ user: 1, similar: expect.any(Number) }] });
+    expect(await json('explain', wide, rated, '--user', '1', '--item', item)).toMatchObject({ user: 1, item, contributions: expect.arrayContaining([{ item: expect.any(String), rating: expect.any(Number), share: expect.any(Number) }]) });
   });
 
   it('finds users for items', async () => {
@@ -197,7 +210,7 @@ describe.concurrent('explain', () => {
     const args = ['explain', model, ratings, '--user', '2', '--item', String(item), '--n', '2'];
     const report = await json(...args);
     const shares = report.contributions as { item: number; rating: number; share: number }[];
-    expect(report).toMatchObject({ command: 'explain', user: '2', item: String(item), modelScore: expect.any(Number), unknownItems: 0 });
+    expect(report).toMatchObject({ command: 'explain', user: 2, item, modelScore: expect.any(Number), unknownItems: 0 });
     expect(shares.length).toBeGreaterThan(2);
     expect(shares.reduce((sum, { share }) => sum + share, report.base as number)).toBeCloseTo(report.score as number, 6);
     const { stdout } = await factorflow(...args, '--quiet');

@@ -7,6 +7,7 @@ import { machineOptions, parquetBackendOption } from '../../options/machine-opti
 import { commonOptions } from '../../options/output-options.ts';
 import { readOptions, readSpec } from '../../options/data/text-options.ts';
 import { facts } from '../../report/facts.ts';
+import { jsonId } from '../../report/recommendations.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { defineCommand } from '../command.ts';
 
@@ -36,9 +37,9 @@ export const explain = defineCommand({
     const ratings = await session.read.any(positionals.ratings, readSpec(values));
     const { known, score, modelScore, base, contributions, unknownItems } = await model.explain({ user, ratings }, item, { regParam, signal, onEvent });
     if (!known) throw new UsageError(`the model knows no item that user ${user} rated`, { advice: 'There is nothing to explain' });
-    const shares = contributions.map(({ item: own, rating, share }) => ({ item: typeof own === 'bigint' ? String(own) : own, rating, share }));
+    const shares = contributions.map(({ item: own, rating, share }) => ({ item: jsonId(own, model.idForms.item), rating, share }));
     return {
-      json: { command: 'explain', user, item, score, modelScore: modelScore ?? null, base, contributions: shares, unknownItems },
+      json: { command: 'explain', user: jsonId(user, model.idForms.user), item: jsonId(item, model.idForms.item), score, modelScore: modelScore ?? null, base, contributions: shares, unknownItems },
       text: [
         facts([
           ['score', `${score.toFixed(4)} of item ${item} for user ${user}`],

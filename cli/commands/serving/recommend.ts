@@ -1,5 +1,6 @@
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
+import type { IdForm } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
@@ -8,7 +9,7 @@ import { readOptions, readSpec } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
-import { type Recommendation, recommendationRows, recommendationTable } from '../../report/recommendations.ts';
+import { jsonId, type Recommendation, recommendationRows, recommendationTable } from '../../report/recommendations.ts';
 import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
 
 /** Most users whose recommendations are printed. */
@@ -61,10 +62,10 @@ export const recommend = defineCommand({
       return ids === 'all' ? model.recommendForAllUsers(n, lists) : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
     })();
     const unknown = {
-      ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)) } : {}),
+      ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)).map((id) => jsonId(id, model.idForms.user)) } : {}),
       ...(deny || allow ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length } : {}),
     };
-    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown };
+    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown, forms: model.idForms };
     // Awaited here, since the session's threads end with this function.
     return output === undefined || sink === undefined ? await printed(found, asked, context) : await written(found, { output, sink }, asked, context);
   },
@@ -75,7 +76,8 @@ interface Asked {
   readonly n: number;
   readonly side: 'users' | 'items';
   readonly lists: number;
-  readonly unknown: { readonly unknownUsers?: readonly string[]; readonly unknownItems?: number };
+  readonly unknown: { readonly unknownUsers?: readonly (number | string)[]; readonly unknownItems?: number };
+  readonly forms: Readonly<Record<'user' | 'item', IdForm>>;
 }
 
 async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, { n, side, lists, unknown }: Asked, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
@@ -93,9 +95,10 @@ async function written(found: Dataset, { output, sink }: { readonly output: stri
   };
 }
 
-async function printed(found: Dataset, { n, side, lists, unknown }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+async function printed(found: Dataset, { n, side, lists, unknown, forms }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const rows: Recommendation[] = [];
-  for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch));
+  const columns = side === 'users' ? forms : { user: forms.item, item: forms.user };
+  for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch, columns));
   const named = side === 'users' ? rows : rows.map(({ user, rank, item, prediction }) => ({ item: user, rank, user: item, prediction }));
   return {
     json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...unknown, recommendations: named.map((row) => ({ ...row })) },

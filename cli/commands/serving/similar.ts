@@ -1,6 +1,7 @@
 import type { RunOptions } from '../../../api/session.ts';
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
+import type { IdForm } from '../../../index.ts';
 import { defineCommand } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
@@ -32,7 +33,7 @@ export const similar = defineCommand({
     await using session = await openSession(values, { signal });
     const model = await session.loadModel(positionals.model[0]);
     const found = side === 'item' ? model.similarItems(ids, n, { similarity }) : model.similarUsers(ids, n, { similarity });
-    const rows = await collect(found, { signal, onEvent });
+    const rows = await collect(found, model.idForms[side], { signal, onEvent });
     const neighbours = rows.map((row) => ({ [side]: row.user, rank: row.rank, similar: row.item, similarity: row.prediction }));
     return {
       json: { command: 'similar', side, n, similarity, neighbours },
@@ -41,8 +42,8 @@ export const similar = defineCommand({
   },
 });
 
-async function collect(found: Dataset, options: RunOptions): Promise<Recommendation[]> {
+async function collect(found: Dataset, form: IdForm, options: RunOptions): Promise<Recommendation[]> {
   const rows: Recommendation[] = [];
-  for await (const batch of await found.stream(options)) rows.push(...recommendationRows(batch));
+  for await (const batch of await found.stream(options)) rows.push(...recommendationRows(batch, { user: form, item: form }));
   return rows;
 }

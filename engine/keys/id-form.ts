@@ -1,0 +1,50 @@
+import { UsageError } from '../errors.ts';
+import { type Id, idAt, wholeOf } from './find-id.ts';
+import { type KeyColumn, keyCount, keyText } from './key-column.ts';
+
+/** The JavaScript type of integer ids; ids that are text are strings in any form. */
+export type IdForm = 'number' | 'bigint' | 'string';
+
+export const idForms = ['number', 'bigint', 'string'] as const satisfies readonly IdForm[];
+
+/** Ids of one side of a model, in the form that its callers get. */
+export interface IdValues {
+  readonly form: IdForm;
+  /** The id at a position. */
+  readonly at: (position: number) => Id;
+  /** An id that a caller gave and the side does not have; an unsafe integer among numbers is text, so that JSON can carry it. */
+  readonly given: (id: Id) => Id;
+}
+
+/**
+ * The ids of ascending keys: numbers where all are safe integers, else bigints, unless `wanted` forces a form. Throws UsageError
+ * naming an id where numbers are wanted that cannot hold it.
+ */
+export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'user' | 'item'): IdValues {
+  const unsafe = firstUnsafe(keys);
+  if (unsafe !== undefined && wanted === 'number') {
+    throw new UsageError(`the ${side} id ${unsafe} is beyond the safe integers, so ids: 'number' cannot hold it`, { advice: "Choose ids: 'bigint' or ids: 'string' for the session" });
+  }
+  const form = keys.type === 'utf8' ? 'string' : (wanted ?? (unsafe === undefined ? 'number' : 'bigint'));
+  return { form, at: (position) => idIn(form, keys, position), given: (id) => inForm(form, id) };
+}
+
+/** The least or the greatest of ascending keys where a number cannot hold it. */
+function firstUnsafe(keys: KeyColumn): string | undefined {
+  const count = keyCount(keys);
+  if (keys.type !== 'int64' || count === 0) return undefined;
+  return [keyText(keys, 0), keyText(keys, count - 1)].find((text) => !Number.isSafeInteger(Number(text)));
+}
+
+function idIn(form: IdForm, keys: KeyColumn, position: number): Id {
+  if (form === 'string') return keyText(keys, position);
+  if (form === 'bigint') return BigInt(idAt(keys, position));
+  return Number(idAt(keys, position));
+}
+
+function inForm(form: IdForm, id: Id): Id {
+  const value = form === 'string' ? undefined : wholeOf(id);
+  if (value === undefined) return form === 'string' ? String(id) : id;
+  if (form === 'bigint') return BigInt(value);
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}

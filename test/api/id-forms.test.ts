@@ -1,0 +1,138 @@
+/** Ids of int64 columns in the answers of a model: what JSON can carry, unless a form is forced. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DataType } from 'apache-arrow';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ALS, type Id, type IdForm, type Model, Session } from '../../index.ts';
+import { batchOf, randomRatings } from '../support/ratings.ts';
+
+const rows = randomRatings(5, 12, 20, 150);
+const first = rows[0];
+const LARGE = 2n ** 60n;
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-id-forms-'));
+const sessions: Partial<Record<IdForm | 'default', Session>> = {};
+
+beforeAll(async () => {
+  for (const ids of [undefined, 'number', 'bigint', 'string'] as const) {
+    sessions[ids ?? 'default'] = await Session.create({ device: 'cpu', workers: 1, ...(ids ? { ids } : {}) });
+  }
+});
+afterAll(async () => {
+  for (const session of Object.values(sessions)) await session.close();
+  rmSync(folder, { recursive: true });
+});
+
+function sessionOf(form: IdForm | 'default'): Session {
+  const session = sessions[form];
+  if (session === undefined) throw new Error(`no session ${form}`);
+  return session;
+}
+
+/** Ratings whose users are int64 around `offset`, and whose items are int64 or of another type. */
+function dataset(session: Session, { offset = 0n, items = 'int64' }: { readonly offset?: bigint; readonly items?: 'int64' | 'int32' | 'utf8' } = {}) {
+  const item = (value: number) => (items === 'int64' ? BigInt(value) : items === 'int32' ? value : `i${value}`);
+  return session.from([batchOf({
+    user: { type: 'int64', values: rows.map(({ user }) => BigInt(user) + offset) },
+    item: { type: items, values: rows.map((row) => item(row.item)) },
+    rating: { type: 'float64', values: rows.map(({ rating }) => rating) },
+  })]);
+}
+
+async function trained(form: IdForm | 'default', options: Parameters<typeof dataset>[1] = {}): Promise<Model> {
+  return new ALS({ rank: 2, maxIter: 1 }).fit(dataset(sessionOf(form), options));
+}
+
+/** The types of all ids that a model gives. */
+async function typesOfIds(model: Model, item: Id): Promise<Record<string, string>> {
+  const known = await model.recommend(String(model.userArrays.ids[0]), 2);
+  const rated = [{ item, rating: 4 }];
+  const folded = await model.recommend({ ratings: rated }, 2);
+  const explained = await model.explain(rated, item);
+  return {
+    user: typeof known.user,
+    item: typeof known.items[0].item,
+    folded: typeof folded.items[0].item,
+    explained: typeof explained.item,
+    contribution: typeof explained.contributions[0].item,
+    userArray: typeof model.userArrays.ids[0],
+    itemArray: typeof model.itemArrays.ids[0],
+  };
+}
+
+const all = (type: string) => Object.fromEntries(['user', 'item', 'folded', 'explained', 'contribution', 'userArray', 'itemArray'].map((name) => [name, type]));
+
+describe('int64 ids that are safe integers', () => {
+  it('are numbers in every answer, which JSON carries', async () => {
+    const model = await trained('default');
+    expect(model.idForms).toEqual({ user: 'number', item: 'number' });
+    expect(await typesOfIds(model, first.item)).toEqual(all('number'));
+    const answer = await model.recommend(BigInt(first.user), 2);
+    expect(JSON.parse(JSON.stringify(answer))).toEqual(answer);
+    expect(answer.user).toBe(first.user);
+  });
+
+  it('are found by number, bigint and text, and an unknown bigint does not break JSON', async () => {
+    const model = await trained('default');
+    const answers = await Promise.all([first.user, BigInt(first.user), String(first.user)].map((user) => model.recommend(user, 3)));
+    expect(answers[1]).toEqual(answers[0]);
+    expect(answers[2]).toEqual(answers[0]);
+    expect((await model.recommend(9_999n, 2)).user).toBe(9_999);
+    expect((await model.recommend('9999', 2)).user).toBe(9_999);
+    expect((await model.recommend('nobody', 2)).user).toBe('nobody');
+    expect((await model.recommend(LARGE, 2)).user).toBe(String(LARGE));
+    expect((await model.explain([{ item: first.item, rating: 3 }], 9_999n)).item).toBe(9_999);
+  });
+
+  it('stay int64 in Arrow batches', async () => {
+    const model = await trained('default');
+    expect(model.userFactors.schema.fields[0].type.toString()).toBe('Int64');
+    const schema = await model.recommendForUsers([first.user], 2).schema();
+    expect(schema.fields.filter(({ type }) => DataType.isInt(type) && type.bitWidth === 64).map(({ name }) => name)).toEqual(['user', 'item']);
+  });
+});
+
+describe('ids of a side', () => {
+  it('are bigints where one of them is unsafe, at either end, and the other side keeps its own form', async () => {
+    for (const offset of [LARGE, -LARGE]) {
+      const model = await trained('default', { offset });
+      expect(model.idForms).toEqual({ user: 'bigint', item: 'number' });
+      expect((await model.recommend(BigInt(first.user) + offset, 1)).user).toBe(BigInt(first.user) + offset);
+    }
+  });
+
+  it.each(['bigint', 'string'] as const)('have the form %s where the session asks for it, whatever their width', async (form) => {
+    for (const items of ['int64', 'int32'] as const) {
+      const model = await trained(form, { items });
+      expect(model.idForms).toEqual({ user: form, item: form });
+      expect(await typesOfIds(model, first.item)).toEqual(all(form));
+    }
+  });
+
+  it('that are text stay strings in any form', async () => {
+    for (const form of ['default', 'number', 'bigint'] as const) {
+      expect((await trained(form, { items: 'utf8' })).idForms.item).toBe('string');
+    }
+  });
+});
+
+describe("the form 'number'", () => {
+  it('ends a training on an unsafe id before the iterations, naming the id', async () => {
+    const session = sessionOf('number');
+    const events: string[] = [];
+    const fit = new ALS({ rank: 2, maxIter: 1 }).fit(dataset(session, { offset: LARGE }), { onEvent: ({ type }) => events.push(type) });
+    await expect(fit).rejects.toThrow(/the user id 1152921504606\d+ is beyond the safe integers, so ids: 'number' cannot hold it.*ids: 'bigint' or ids: 'string'/);
+    expect(events).not.toContain('iteration');
+  });
+
+  it('refuses to load a model with an unsafe id, which other forms load', async () => {
+    const path = join(folder, 'large');
+    await (await trained('default', { offset: LARGE })).save(path);
+    await expect(sessionOf('number').loadModel(path)).rejects.toThrow(/the user id .* is beyond the safe integers/);
+    expect((await sessionOf('string').loadModel(path)).idForms).toEqual({ user: 'string', item: 'string' });
+  });
+
+  it('is one of three', async () => {
+    await expect(Session.create({ ids: 'text' as IdForm })).rejects.toThrow('ids must be one of number, bigint, string, got "text"');
+  });
+});
