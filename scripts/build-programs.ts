@@ -1,6 +1,7 @@
 /**
- * Bundles the command and the programs of its threads into dist/programs/, each from the modules that it imports and from small packages: a process, and each of its threads, begins
- * in a third of the time when it has few files to find. The modules in dist/ stay as they are for programs that import the package.
+ * Bundles the command, the programs of its threads and the library into dist/programs/: a process, and each of its
+ * threads, begins in a third of the time when it has few files to find. Small packages are bundled too, except into
+ * the library: its batches must be instances of the reader's own apache-arrow.
  */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';
@@ -20,6 +21,8 @@ interface Bundle {
   readonly programs: readonly string[];
   /** Modules that lie in one file with all that they import, since they are loaded together; what two files need is in the first. No program: another one would run it. */
   readonly files: Readonly<Record<string, readonly string[]>>;
+  /** Packages stay outside, and the code stays readable. */
+  readonly library?: boolean;
 }
 
 /** The threads lie apart: files that the command loads whole have more than they need. */
@@ -43,40 +46,50 @@ const bundles: readonly Bundle[] = [
     programs: ['cpu/worker', 'api/devices/file-tasks', 'connectors/model/load-worker', 'synthetic/copies/copy-worker', 'synthetic/dataset/range-worker'],
     files: { tasks: await importsOf('cpu/worker'), ratings: ['api/devices/read-task', 'connectors/parquet/parquet-splits', 'connectors/parquet/parquet-wasm/parquet-wasm-backend', 'connectors/model/write-factors'] },
   },
+  // The check of the host has a file of its own: by its name it knows whether another bundler took it.
+  { library: true, programs: ['index'], files: { 'require-host': ['api/require-host'] } },
   { programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'cli/worker/stdin-thread'], files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] } },
 ];
 const bundled = ['apache-arrow', 'flatbuffers', 'tslib', 'hyparquet', 'yargs-parser', 'cli-table3', 'string-width', 'strip-ansi', 'ansi-regex', 'is-fullwidth-code-point', 'emoji-regex'];
 
 /** A module asks for its own address to find programs beside it: that of its place among the programs, whatever file its text is in. Texts that the build makes stay where they are. */
-const addresses: Plugin = {
+const addresses = (library: boolean): Plugin => ({
   name: 'addresses',
   resolveId: (id, importer) => {
     if (importer === undefined || !id.startsWith('.') || !importer.startsWith(dist)) return undefined;
     const path = posix.join(posix.dirname(importer), id);
     return path.includes('/generated/') ? { id: `generated:${path.slice(dist.length)}`, external: true } : undefined;
   },
-  transform: (code, id) => (id.startsWith(dist) ? code.replaceAll('import.meta.url', `__ADDRESS_OF__(${JSON.stringify(id.slice(dist.length))})`) : undefined),
+  transform: (code, id) => {
+    if (!id.startsWith(dist) || (library && id === `${dist}api/require-host.js`)) return undefined;
+    const file = id.slice(dist.length);
+    // In one call, as programs look for it that copy the files of a package without running it.
+    const urls = code.replaceAll(/new URL\('(\.[^']+)', import\.meta\.url\)/g, (_, path: string) => `__URL_OF__(${JSON.stringify(posix.join(posix.dirname(file), path))})`);
+    return urls.replaceAll('import.meta.url', `__ADDRESS_OF__(${JSON.stringify(file)})`);
+  },
   renderChunk: (code, { fileName }) => {
     const up = '../'.repeat(fileName.split('/').length - 1);
     return code
+      .replaceAll(/__URL_OF__\(["'`]([^"'`]+)["'`]\)/g, (_, file: string) => `new URL(${JSON.stringify(`./${up}${file}`)}, import.meta.url)`)
       .replaceAll(/__ADDRESS_OF__\(["'`]([^"'`]+)["'`]\)/g, (_, file: string) => `new URL(${JSON.stringify(`./${up}${file}`)}, import.meta.url).href`)
       .replaceAll(/(["'`])generated:([^"'`]+)\1/g, (_, quote: string, file: string) => `${quote}./${up}../${file}${quote}`);
   },
-};
+});
 
-const isInstalled = (id: string) => /^[@a-z]/.test(id) && !id.includes(':') && !bundled.some((name) => id === name || id.startsWith(`${name}/`)) && !bundles.some(({ programs }) => programs.includes(id));
+const isPackage = (id: string) => /^[@a-z]/.test(id) && !id.includes(':') && !bundles.some(({ programs }) => programs.includes(id));
+const isInstalled = (id: string) => isPackage(id) && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
 
 /** Gives the files' bytes. */
-async function build({ programs, files }: Bundle): Promise<number[]> {
+async function build({ programs, files, library = false }: Bundle): Promise<number[]> {
   const groups = Object.entries(files).map(([name, modules]) => ({ name, test: (id: string) => modules.some((module) => id === `${dist}${module}.js`) }));
-  const bundle = await rolldown({ input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])), platform: 'node', external: isInstalled, plugins: [addresses], logLevel: 'silent' });
+  const bundle = await rolldown({ input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])), platform: 'node', external: library ? isPackage : isInstalled, plugins: [addresses(library)], logLevel: 'silent' });
   const { output } = await bundle.write({
     dir: `${dist}programs`,
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     codeSplitting: { groups: [{ name: 'apache-arrow', test: /node_modules.(apache-arrow|flatbuffers|tslib)/ }, ...groups] },
-    minify: { compress: { keepNames: { function: true, class: true } }, mangle: false, codegen: { removeWhitespace: true } },
+    minify: { compress: !library && { keepNames: { function: true, class: true } }, mangle: false, codegen: { removeWhitespace: !library } },
   });
   await bundle.close();
   return output.map((file) => ('code' in file ? file.code.length : 0));

@@ -51,11 +51,20 @@ describe('the package', () => {
   const names = () => globSync('**/*', { cwd: installed }).filter((path) => statSync(join(installed, path)).isFile());
 
   it('holds what it refers to, and nothing of the build', () => {
-    expect(names()).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md', 'dist/index.js', 'dist/index.d.ts', 'docs/README.md', 'examples/01-train.ts']));
+    expect(names()).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md', 'dist/programs/index.js', 'dist/index.d.ts', 'docs/README.md', 'examples/01-train.ts']));
     expect(names().filter((path) => /\.map$|tsbuildinfo|^(test|bench|scripts)\//.test(path))).toEqual([]);
     const sourceOf = (path: string) => path.replace(/^dist\/(.*)\.js$/, '$1.ts');
     const mapped = names().filter((path) => existsSync(join(root, sourceOf(path))) && readFileSync(join(installed, path), 'utf8').includes('sourceMappingURL='));
     expect(mapped).toEqual([]);
+  });
+
+  it('holds no module that a bundle has already, and of declarations those that public types lead to, all of them', () => {
+    expect(names().filter((path) => /^dist\/(?!programs\/)(?!.*\/generated\/).*\.js$/.test(path))).toEqual([]);
+    const imports = (file: string) => [...readFileSync(join(installed, file), 'utf8').matchAll(/(?:from|import) ?\(?["'](\.[^"']+)\.[jt]s["']/g)];
+    const found = new Set(['dist/index.d.ts']);
+    for (const file of found) for (const [, path] of imports(file)) found.add(`${join(dirname(file), path)}.d.ts`);
+    expect(found.size).toBeGreaterThan(100);
+    expect(names().filter((path) => path.endsWith('.d.ts')).sort()).toEqual([...found].sort());
   });
 
   it('has no dead links', () => {
