@@ -87,7 +87,8 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
     // A trace shows as well on the way to an error.
     if (trace && profile) await endTrace(trace, profile, { command: commandName(run.argv) ?? null }, onEvent);
   }
-  progress.close('done');
+  // A cancelled command that has a result left its phases unfinished.
+  progress.close(signal.aborted ? 'failed' : 'done');
   if (command.report !== undefined && result.report !== undefined && profile !== undefined) {
     const { writeReport } = await import('./page/report-file.ts');
     await writeReport(command.report, result.report, profile.report(), run.argv);

@@ -5,13 +5,14 @@ import type { VariantTime } from './update/timing/time-variants.ts';
 /**
  * Runs one of the checks that compare kernels with their twins on this adapter, by its number; without a number only lists them.
  *
- * Values: `checks`, a list of {name, variant}, without a number; with one {error, limit}, see KernelCheck.
+ * Values: without a number `checks`, a list of {name, variant}, and `kernels`, the names of all kernels with checks, also those that this
+ * adapter does not admit; with one {error, limit}, see KernelCheck. Spans: compiling, allocations, transfers and passes.
  */
 export interface CheckKernelsTask {
   inputs: None;
   outputs: None;
   params: { readonly check?: number };
-  values: { readonly checks?: readonly { readonly name: string; readonly variant: string }[]; readonly error?: number; readonly limit?: number };
+  values: { readonly checks?: readonly { readonly name: string; readonly variant: string }[]; readonly kernels?: readonly string[]; readonly error?: number; readonly limit?: number };
 }
 
 /**

@@ -7,7 +7,7 @@ import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../report/facts.ts';
 import { columnOptions } from '../options/data/data-options.ts';
-import { choice, shown, toggle } from '../options/kinds.ts';
+import { choice, listOf, shown, toggle, wholeNumber } from '../options/kinds.ts';
 import { flagName, type Option } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
 
@@ -28,6 +28,8 @@ const ranksOption: Option<readonly number[]> = {
 
 const options = {
   checkKernels: toggle({ describe: 'compare every GPU kernel with a float64 twin on this adapter, software or not; exit code 5 if one errs', group: 'Options:' }),
+  kernel: listOf({ describe: 'for --check-kernels: the kernels to check, by their names in its report', group: 'Options:', defaultText: 'all' }),
+  workers: wholeNumber({ describe: 'for --check-kernels: devices of the card that check at the same time, each with a thread', group: 'Options:', least: 1, most: 64, defaultText: 'three for four cores, at most 12' }),
   tune: toggle({ describe: "time the GPU's kernels, on ratings or generated ones; training on data of such a shape takes the fastest", group: 'Options:' }),
   rank: ranksOption,
   solver: choice({ describe: 'for --tune: see train', group: 'Options:', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' }),
@@ -36,8 +38,9 @@ const options = {
   ...commonOptions,
 };
 
-/** Flags of --tune. */
+/** Flags of --tune, and of --check-kernels. */
 const tuneFlags = ['rank', 'solver', 'biases', 'userCol', 'itemCol', 'ratingCol'] as const;
+const checkFlags = ['kernel', 'workers'] as const;
 
 export const doctor = defineCommand({
   summary: 'Show versions, processor, memory and GPU; check and tune its kernels',
@@ -46,17 +49,20 @@ export const doctor = defineCommand({
   examples: [
     ['doctor', 'print what belongs to a report'],
     ['doctor --check-kernels', 'check that the GPU and its driver compute correctly'],
+    ['doctor --check-kernels --kernel top-n,sgd-tiles', 'check two kernels'],
     ['doctor --tune --rank 64,128 ratings/', 'find the fastest kernels for these ratings; later runs take them'],
   ],
   run: async ({ values, given, positionals }, context) => {
     const { signal } = context;
     const { userCol, itemCol, ratingCol } = values;
     if (values.tune && values.checkKernels) throw new UsageError('--tune and --check-kernels exclude each other', { advice: 'Run one after the other' });
+    const forChecks = values.checkKernels ? undefined : checkFlags.find((name) => given.has(name));
+    if (forChecks !== undefined) throw new UsageError(`--${flagName(forChecks)} acts only with --check-kernels`);
     if (values.tune) return (await import('../doctor/tune.ts')).tune({ ...values, columns: { userCol, itemCol, ratingCol }, paths: positionals.ratings }, context);
     if (positionals.ratings.length > 0) throw new UsageError(`unknown argument "${positionals.ratings[0]}"`, { advice: 'Give ratings with --tune' });
     const useless = tuneFlags.find((name) => given.has(name));
     if (useless !== undefined) throw new UsageError(`--${flagName(useless)} acts only with --tune`);
-    if (values.checkKernels) return (await import('../doctor/check-kernels.ts')).checkKernels(context);
+    if (values.checkKernels) return (await import('../doctor/check-kernels.ts')).checkKernels({ kernels: values.kernel, workers: values.workers }, context);
     const machine = describeMachine();
     const outcome = await probeWebGpu(signal);
     throwIfAborted(signal, 'doctor');

@@ -1,94 +1,136 @@
-import { DeviceLostError, throwIfAborted } from '../../engine/errors.ts';
-import type { Device } from '../../engine/run/device.ts';
-import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
+import { DeviceLostError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { startPhase } from '../../engine/phase.ts';
+import type { TaskResult } from '../../index.ts';
+import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
+import { nearestFlag } from '../options/nearest.ts';
+import { NO_TIMES, timesOf } from './check-times.ts';
+import { type CheckedCard, type CheckedGpu, openCard } from './checked-card.ts';
+import { type CheckResult, failureText, kernelText, type KernelReport, reportJson, reportText } from './kernel-report.ts';
 
-/** The outcome of one check; `error` is null when it is not a finite number, and when the check itself failed. */
-type CheckResult = {
-  readonly kernel: string;
-  readonly variant: string;
-  readonly error: number | null;
-  readonly limit: number | null;
-  readonly failed: boolean;
-  readonly message?: string;
-};
+export interface CheckRequest {
+  /** Kernels to check; default: all. */
+  readonly kernels?: readonly string[] | undefined;
+  /** Devices at the same time; default: by the number of cores. */
+  readonly workers?: number | undefined;
+}
 
-/** Runs every check of kernels that the GPU admits. The exit code is 5 when one fails: factors of this GPU cannot be relied on. */
-export async function checkKernels(context: CommandContext): Promise<CommandResult> {
-  const { gpu, close } = await openGpu(context.signal);
+type Check = { readonly number: number; readonly kernel: string; readonly variant: string };
+
+type Context = Pick<CommandContext, 'signal' | 'onEvent'>;
+
+/** Checks that a device takes at a time, at most. Neighbours have their data in common, which each thread makes for itself. */
+const MOST_TAKEN = 8;
+
+/**
+ * Runs every check of kernels that the GPU admits, on several devices of the card at the same time: most of a check's time goes to the
+ * driver's compiler and to twins in float64, each in a thread of its own. The exit code is 5 when one fails: factors of this GPU cannot be
+ * relied on. A cancelled run has the results up to then and exit code 130.
+ */
+export async function checkKernels(request: CheckRequest, context: CommandContext): Promise<CommandResult> {
+  const card = await openCard(request.workers, context.signal);
   try {
-    return await checkKernelsOf(gpu, context);
+    return await checkKernelsOf(card, request, context);
   } finally {
-    await close();
+    await card.close();
   }
 }
 
-/** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with advice where there is none; CancelledError. */
-async function openGpu(signal: AbortSignal): Promise<{ readonly gpu: Device; readonly close: () => Promise<void> }> {
-  const { openDevices } = await import('../../api/devices/open-devices.ts');
-  const { devices } = await openDevices({ device: 'gpu', workers: 1, signal });
-  const gpu = devices.find(({ info }) => info.kind === 'gpu');
-  if (gpu === undefined) throw new Error('there is no GPU among the devices that were opened');
-  return {
-    gpu,
-    close: async () => {
-      await Promise.all(devices.map((device) => device.close()));
-    },
-  };
-}
-
-export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
-  const { checks = [] } = await run(gpu, {});
+/** Runs the checks. Failed checks and finished kernels are reported as notes while others go on. */
+export async function checkKernelsOf(card: CheckedCard, request: CheckRequest, { signal, onEvent }: Context): Promise<CommandResult> {
+  const checks = wanted((await run(card.gpu, {})).values, request, card.gpu.info.description);
+  throwIfAborted(signal, 'check-kernels');
+  const started = performance.now();
   const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
-  const results: CheckResult[] = [];
-  for (const [number, { name, variant }] of checks.entries()) {
-    throwIfAborted(signal, 'check-kernels');
-    results.push({ kernel: name, variant, ...(await outcome(gpu, number)) });
-    phase.progress(number + 1);
-  }
-  phase.end(checks.length);
-  const failed = results.some((result) => result.failed);
-  return { json: { command: 'doctor', adapter: gpu.info.description, checks: results }, text: report(gpu.info.description, results), exitCode: failed ? 5 : undefined };
+  const results = new Map<number, CheckResult>();
+  const ended = (check: Check, result: CheckResult) => {
+    if (signal.aborted) return;
+    results.set(check.number, result);
+    if (result.failed) onEvent({ type: 'note', text: `FAILED ${result.kernel}, ${failureText(result)}` });
+    const own = checks.filter(({ kernel }) => kernel === check.kernel).flatMap(({ number }) => results.get(number) ?? []);
+    if (own.length === checks.filter(({ kernel }) => kernel === check.kernel).length) onEvent({ type: 'note', text: kernelText(check.kernel, own) });
+    phase.progress(results.size);
+  };
+  const devices = await runAll(card, checks, ended, { signal, onEvent });
+  const done = checks.flatMap(({ number }) => results.get(number) ?? []);
+  const cancelled = done.length < checks.length;
+  if (!cancelled) phase.end(checks.length);
+  const report: KernelReport = { adapter: card.gpu.info.description, devices, seconds: (performance.now() - started) / 1000, total: checks.length, results: done };
+  const failed = done.some((result) => result.failed);
+  return { json: reportJson(report), text: reportText(report), exitCode: cancelled ? 130 : failed ? 5 : undefined };
 }
 
-async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {
+/** The checks of the kernels that were named. Throws UsageError for a kernel without a check, or none on this adapter. */
+function wanted({ checks = [], kernels = [] }: CheckKernelsTask['values'], { kernels: named }: CheckRequest, adapter: string): Check[] {
+  const all = checks.map(({ name, variant }, number) => ({ number, kernel: name, variant }));
+  for (const name of named ?? []) {
+    if (all.some(({ kernel }) => kernel === name)) continue;
+    if (kernels.includes(name)) throw new UsageError(`--kernel ${name}: ${adapter} does not admit this kernel, and no run uses it there`);
+    const there = [...new Set(all.map(({ kernel }) => kernel))];
+    const guess = nearestFlag(name, there);
+    const advice = `${guess === undefined ? '' : `Did you mean ${guess}? `}The kernels are: ${there.join(', ')}`;
+    throw new UsageError(`--kernel: there is no kernel "${name}"`, { advice });
+  }
+  return named === undefined ? all : all.filter(({ kernel }) => named.includes(kernel));
+}
+
+/** Runs the checks on as many devices as they occupy, until all have ended or the run is cancelled. Returns the number of devices. */
+async function runAll(card: CheckedCard, checks: readonly Check[], ended: (check: Check, result: CheckResult) => void, { signal, onEvent }: Context): Promise<number> {
+  const most = Math.max(1, Math.min(card.most, Math.ceil(checks.length / 2)));
+  let [next, devices] = [0, 1];
+  let lost = false;
+  const take = () => checks.slice(next, (next += Math.min(MOST_TAKEN, Math.ceil((checks.length - next) / (4 * most)))));
+  const goesOn = () => next < checks.length && !signal.aborted && !lost;
+  const work = async (gpu: CheckedGpu) => {
+    while (goesOn()) {
+      for (const check of take()) {
+        if (signal.aborted || lost) return;
+        ended(check, await outcome(gpu, check).catch(endAll));
+      }
+    }
+  };
+  const endAll = (error: unknown): never => {
+    lost = true;
+    throw error;
+  };
+  const openMore = async () => {
+    const working: Promise<void>[] = [];
+    for (; devices < most && goesOn(); devices++) {
+      const another = await card.open(devices).catch((error: unknown) => void onEvent({ type: 'note', text: `goes on with ${devices} of ${most} devices: ${textOf(error)}` }));
+      if (another === undefined) break;
+      working.push(work(another));
+      // One that fails ends the others; the error is thrown below.
+      working.at(-1)?.catch(() => undefined);
+    }
+    await Promise.all(working);
+  };
+  await Promise.race([Promise.all([work(card.gpu), openMore()]), aborted(signal)]);
+  return devices;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+async function outcome(gpu: CheckedGpu, { number, kernel, variant }: Check): Promise<CheckResult> {
   try {
-    const { error = NaN, limit = NaN } = await run(gpu, { check });
-    return { error: Number.isFinite(error) ? error : null, limit, failed: !(error <= limit) };
+    const result = await run(gpu, { check: number });
+    const { error = NaN, limit = NaN } = result.values;
+    return { kernel, variant, error: Number.isFinite(error) ? error : null, limit, failed: !(error <= limit), seconds: timesOf(result) };
   } catch (cause) {
     if (cause instanceof DeviceLostError) throw cause;
-    return { error: null, limit: null, failed: true, message: cause instanceof Error ? cause.message.split('\n')[0] : String(cause) };
+    return { kernel, variant, error: null, limit: null, failed: true, message: textOf(cause), seconds: NO_TIMES };
   }
 }
 
-async function run(gpu: Pick<Device, 'run'>, params: CheckKernelsTask['params']): Promise<CheckKernelsTask['values']> {
-  return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values as CheckKernelsTask['values'];
+async function run(gpu: CheckedGpu, params: CheckKernelsTask['params']): Promise<Omit<TaskResult, 'values'> & { readonly values: CheckKernelsTask['values'] }> {
+  const result = await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params });
+  return { ...result, values: result.values as CheckKernelsTask['values'] };
 }
 
-/** One line for each kernel: its checks, the one nearest to its limit, and the failed ones below. */
-function report(adapter: string, results: readonly CheckResult[]): string {
-  const kernels = [...new Set(results.map(({ kernel }) => kernel))];
-  const lines = kernels.map((name) => {
-    const own = results.filter(({ kernel }) => kernel === name);
-    const failed = own.filter((result) => result.failed);
-    const good = own.filter((result) => !result.failed);
-    const nearest = good.reduce<CheckResult | undefined>((a, b) => (a === undefined || share(b) > share(a) ? b : a), undefined);
-    const worst = nearest === undefined ? '' : `largest error ${shown(nearest.error)} of ${shown(nearest.limit)}`;
-    return [`${String(own.length).padStart(3)} checks, ${failed.length === 0 ? 'all good' : `${failed.length} FAILED`}`, worst, failed.map(failure)] as const;
-  });
-  const widths = [Math.max(...kernels.map((name) => name.length)), Math.max(...lines.map(([counts]) => counts.length))];
-  return [`  ${adapter}`, ...kernels.flatMap((name, i) => [`  ${name.padEnd(widths[0])}  ${lines[i][0].padEnd(widths[1])}  ${lines[i][1]}`.trimEnd(), ...lines[i][2].map((text) => `      ${text}`)])].join('\n');
-}
-
-function failure({ variant, error, limit, message }: CheckResult): string {
-  return `${variant}: ${message ?? `error ${shown(error)}, at most ${shown(limit)}`}`;
-}
-
-function share({ error, limit }: CheckResult): number {
-  return error === null || limit === null || limit === 0 ? 0 : error / limit;
-}
-
-function shown(value: number | null): string {
-  return value === null ? 'not finite' : value === 0 ? '0' : value.toExponential(1);
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message.split('\n')[0] : String(error);
 }

@@ -1,5 +1,7 @@
 import type { Gpu } from '../webgpu/gpu.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import type { KernelCheck } from './checking/check.ts';
+import { LONGEST } from './checking/rated-problem.ts';
 import { fromHalfChecks } from './copies/from-half.check.ts';
 import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
 import { toHalfChecks } from './copies/to-half.check.ts';
@@ -44,7 +46,18 @@ export const lossChecks: readonly KernelCheck[] = [...squaredErrorChecks, ...wei
 /** Kernels of SGD. */
 export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileScatterChecks, ...sgdListChecks, ...fromHalfChecks, ...sgdWavesChecks, ...shrinkRowsChecks];
 
+/** Every check, with the variants of half-iterations that the adapter admits. */
+export function allChecks(info: GpuInfo): KernelCheck[] {
+  const longest = info.software ? 1000 : LONGEST;
+  const halfIterations = [
+    ...halfIterationChecks(info, longest),
+    ...dataParallelChecks(info, info.software ? 1000 : 3000),
+    ...implicitChecks(info, longest),
+  ];
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterations];
+}
+
 /** Every check of the kernels that the GPU has the features and limits for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...dataParallelChecks(gpu.info, gpu.info.software ? 1000 : 3000), ...implicitChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
+  return allChecks(gpu.info).filter((check) => check.admitted?.(gpu) ?? true);
 }

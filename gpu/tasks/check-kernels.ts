@@ -2,21 +2,30 @@ import type { KernelCheck } from '../kernels/checking/check.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-const lists = new WeakMap<Gpu, readonly KernelCheck[]>();
+interface Listed {
+  readonly checks: readonly KernelCheck[];
+  /** Names of all kernels with checks. */
+  readonly kernels: readonly string[];
+}
+
+const lists = new WeakMap<Gpu, Listed>();
 
 export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
-  const checks = await checksOf(gpu);
+  // Other devices of this card check at the same time, and their work should not wait for the work of keepAwake.
+  gpu.mayIdle = true;
+  gpu.journal.detailed = true;
+  const { checks, kernels } = await listOf(gpu);
   const { check: number } = params;
-  if (number === undefined) return { rows: 0, values: { checks: checks.map(({ name, variant }) => ({ name, variant })) } };
-  return { rows: 1, values: await checks[number].run(gpu) };
+  if (number !== undefined) return { rows: 1, values: await checks[number].run(gpu) };
+  return { rows: 0, values: { checks: checks.map(({ name, variant }) => ({ name, variant })), kernels } };
 };
 
-async function checksOf(gpu: Gpu): Promise<readonly KernelCheck[]> {
+async function listOf(gpu: Gpu): Promise<Listed> {
   const known = lists.get(gpu);
   if (known !== undefined) return known;
   // No other task needs the checks and their twins.
-  const { kernelChecks } = await import('../kernels/checks.ts');
-  const checks = kernelChecks(gpu);
-  lists.set(gpu, checks);
-  return checks;
+  const { allChecks, kernelChecks } = await import('../kernels/checks.ts');
+  const listed = { checks: kernelChecks(gpu), kernels: [...new Set(allChecks(gpu.info).map(({ name }) => name))] };
+  lists.set(gpu, listed);
+  return listed;
 }

@@ -23,6 +23,8 @@ export class Gpu {
   readonly clock = new KernelClock();
   readonly journal = new Journal();
   readonly passBuffers: PassBuffers;
+  /** True where keepAwake gives the GPU nothing to compute. */
+  mayIdle = false;
   readonly #acquired: AcquiredGpu;
   readonly #staging: Staging;
   readonly #exchange: Staging;
@@ -68,7 +70,7 @@ export class Gpu {
     this.device.pushErrorScope('out-of-memory');
     const buffer = this.device.createBuffer({ label, size, usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
     hurryPolls();
-    const error = await this.device.popErrorScope();
+    const error = await this.journal.inDetail('allocations', label, this.device.popErrorScope());
     this.requireDevice(label);
     if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
     if (!passage) this.#meter(buffer);
@@ -207,7 +209,7 @@ export class Gpu {
    * takes tenths of a second to come back, which would slow the first iterations. Nothing waits for that.
    */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
-    if (this.info.software) return work;
+    if (this.info.software || this.mayIdle) return work;
     this.#awaited++;
     const ended = () => void this.#awaited--;
     work.then(ended, ended);

@@ -6,6 +6,8 @@ const MOST_WAITING = 10_000;
 
 /** The work of a GPU's thread beside its tasks, for a trace: transfers and compiling. */
 export class Journal {
+  /** True where passes and allocations are noted too: see inDetail. */
+  detailed = false;
   #spans: DeviceSpan[] = [];
 
   /** Notes the time until `work` ends; a failure is not noted. */
@@ -14,6 +16,11 @@ export class Journal {
     const result = await work;
     if (this.#spans.length < MOST_WAITING) this.#spans.push({ row, name, start, milliseconds: sharedClock() - start, ...(bytes === undefined ? {} : { args: { bytes } }) });
     return result;
+  }
+
+  /** The same for work that is noted only while the journal is detailed. */
+  inDetail<Result>(row: 'passes' | 'allocations', name: string, work: Promise<Result>): Promise<Result> {
+    return this.detailed ? this.during(row, name, work) : work;
   }
 
   /** The spans since the last call. */

@@ -1,6 +1,7 @@
 import type { KernelDescriptor, KernelParams } from '../kernels/kernel.ts';
 import type { TransferCounters } from './counters.ts';
 import type { GpuInfo } from './gpu-info.ts';
+import type { Journal } from './journal.ts';
 import type { PassBuffers } from './pass-buffers.ts';
 
 /** The parts of an opened GPU that a pass uses. */
@@ -9,6 +10,7 @@ interface PassGpu {
   readonly info: GpuInfo;
   readonly counters: TransferCounters;
   readonly passBuffers: PassBuffers;
+  readonly journal: Journal;
   requireDevice(doing: string): void;
 }
 
@@ -35,6 +37,12 @@ export interface SubmitOptions {
   readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number };
   /** Called when the sequence is submitted. */
   readonly submitted?: () => void;
+}
+
+export interface PassResult {
+  readonly times: KernelTimes;
+  /** Bytes of `read`. */
+  readonly bytes: ArrayBuffer;
 }
 
 interface Dispatch {
@@ -71,7 +79,11 @@ export class Pass {
   }
 
   /** Runs the sequence. */
-  async submit(options: SubmitOptions = {}): Promise<{ readonly times: KernelTimes; readonly bytes: ArrayBuffer }> {
+  submit(options: SubmitOptions = {}): Promise<PassResult> {
+    return this.#gpu.journal.inDetail('passes', this.#label, this.#submit(options));
+  }
+
+  async #submit(options: SubmitOptions): Promise<PassResult> {
     const { device, info } = this.#gpu;
     const { read } = options;
     const count = this.#dispatches.length;

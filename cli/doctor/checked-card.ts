@@ -1,0 +1,47 @@
+import { availableParallelism } from 'node:os';
+import type { Device } from '../../engine/run/device.ts';
+
+export type CheckedGpu = Pick<Device, 'info' | 'run'>;
+
+/** The devices of one card. */
+export interface CheckedCard {
+  readonly gpu: CheckedGpu;
+  /** Devices that may check at the same time. */
+  readonly most: number;
+  /** Opens another device of the same card. */
+  open(number: number): Promise<CheckedGpu>;
+}
+
+/** Devices of a graphics card at most: each has some hundred MiB of its memory. */
+const MOST_DEVICES = 12;
+
+/** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with advice where there is none; CancelledError. */
+export async function openCard(workers: number | undefined, signal: AbortSignal): Promise<CheckedCard & { readonly close: () => Promise<void> }> {
+  const { openDevices } = await import('../../api/devices/open-devices.ts');
+  const { gpusOfThisMachine } = await import('../../api/devices/open-gpus.ts');
+  const { devices, device } = await openDevices({ device: 'gpu', workers: 1, signal });
+  const gpu = devices.find(({ info }) => info.kind === 'gpu');
+  if (gpu === undefined) throw new Error('there is no GPU among the devices that were opened');
+  const opened: Device[] = [...devices];
+  const opening = new Set<Promise<Device>>();
+  return {
+    gpu,
+    most: workers ?? devicesFor(availableParallelism(), device.warning !== undefined),
+    open: async (number) => {
+      const another = gpusOfThisMachine.open({ place: `gpu:${number}` });
+      opening.add(another);
+      const open = await another;
+      opened.push(open);
+      return open;
+    },
+    close: async () => {
+      await Promise.allSettled(opening);
+      await Promise.all(opened.map((one) => one.close()));
+    },
+  };
+}
+
+/** Devices by the number of cores. An adapter that computes on the processor takes cores itself. */
+export function devicesFor(cores: number, software: boolean): number {
+  return Math.min(MOST_DEVICES, Math.max(1, Math.floor(cores * (software ? 0.5 : 0.75))));
+}
