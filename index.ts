@@ -47,6 +47,8 @@ export type { FileFormat, FilePart, OpenFile } from './connectors/files/file-for
 export type { FileSetSource } from './connectors/files/file-set-source.ts';
 export type { FileFormatName } from './connectors/files/format-names.ts';
 export type { ConstantColumn, PartitionColumn } from './connectors/files/hive-partitions.ts';
+export type { RowInput, Rows } from './connectors/rows/row-pages.ts';
+export { RowSource, type RowSourceOptions } from './connectors/rows/row-source.ts';
 export { openSource, type OpenSourceOptions } from './connectors/open-source.ts';
 export type { CheckedSink, WriteSummary, WritingContext } from './connectors/output/checked-sink.ts';
 export type { Codec, ParquetBackendName, ParquetFileInfo } from './connectors/parquet/backend.ts';

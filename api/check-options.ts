@@ -44,5 +44,5 @@ export function checkFakeDevices(count: number | undefined, device: DeviceReques
 export function requireBatches(batches: readonly unknown[]): void {
   const first = batches[0];
   const plain = typeof first !== 'object' || first === null || [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
-  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects use tableFromJSON(rows).batches of apache-arrow');
+  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)');
 }

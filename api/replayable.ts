@@ -1,3 +1,4 @@
+import { RowSource } from '../connectors/rows/row-source.ts';
 import { UsageError } from '../engine/errors.ts';
 import { rootSource } from '../engine/stream/logical-plan.ts';
 import type { Dataset } from './dataset.ts';
@@ -6,6 +7,6 @@ import type { Dataset } from './dataset.ts';
 export function requireReplayable({ plan }: Dataset, purpose: string): void {
   if (rootSource(plan).replayable) return;
   throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {
-    advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+    advice: rootSource(plan) instanceof RowSource ? 'Pass an array, or a function that makes the rows anew: session.fromRows(() => rows)' : 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
   });
 }

@@ -8,7 +8,9 @@ import { ArrowSource } from '../connectors/arrow/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import { NdjsonSource, type NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
-import { TextSource, type TextSourceOptions } from '../connectors/text/text-source.ts';
+import type { RowInput } from '../connectors/rows/row-pages.ts';
+import { RowSource, type RowSourceOptions } from '../connectors/rows/row-source.ts';
+import { checkValueOptions, TextSource, type TextSourceOptions } from '../connectors/text/text-source.ts';
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/run/device.ts';
@@ -181,6 +183,18 @@ export class Session implements AsyncDisposable {
     }
     if (Array.isArray(batches)) requireBatches(batches);
     return this.source(iterableSource(batches, schema, options));
+  }
+
+  /**
+   * Plain objects as a data set, such as the rows of a database: an array, any iterable or async iterable, of rows or of pages (arrays of rows).
+   * Columns and types are found from the values: number (int32, int64 or float64), bigint, string, boolean, Date. A column may be null or missing in
+   * a row; objects and arrays as values are left out. Batches have at most 65,536 rows. An array, and a function that makes the iterable anew for
+   * each pass, can be read repeatedly; an iterator once. Reading throws DataError that names row, column and value where a column's kinds differ.
+   */
+  fromRows(rows: RowInput, options: RowSourceOptions = {}): Dataset {
+    checkOptions('session.fromRows', options, ['types'], "{ types: { user: 'utf8' } }");
+    checkValueOptions(options);
+    return this.source(new RowSource(rows, options));
   }
 
   /** A data set over a source of the caller. */

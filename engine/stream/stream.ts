@@ -11,6 +11,9 @@ export interface BatchStream extends AsyncIterable<RecordBatch> {
   readonly schema: Schema;
 }
 
+/** Metadata of a source's schema: names of columns whose values no Arrow column holds, so that the source leaves them out. */
+export const LEFT_OUT = 'left out';
+
 /** Couples a schema with an iterable of batches that have it. */
 export function batchStream(schema: Schema, batches: AsyncIterable<RecordBatch>): BatchStream {
   return { schema, [Symbol.asyncIterator]: () => batches[Symbol.asyncIterator]() };

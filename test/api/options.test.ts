@@ -100,7 +100,7 @@ describe('what is no data set, batch or session', () => {
     ['timeSplit takes weights such as [0.9, 0.1], or { before: time }', () => ratings.timeSplit({ after: 3 } as never)],
     ['timeSplit takes weights such as [0.9, 0.1], or { before: time }', () => ratings.timeSplit(0.9 as never)],
     ['the schema is an object', () => session.from([], { replayable: true } as never)],
-    ['session.from takes Arrow record batches; for plain objects use tableFromJSON(rows).batches of apache-arrow', () => session.from([{ user: 1 }] as never)],
+    ['session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)', () => session.from([{ user: 1 }] as never)],
   ])('%s', async (message, run) => {
     expect((await errorOf(run)).message).toMatch(message);
   });

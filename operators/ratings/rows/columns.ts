@@ -3,6 +3,7 @@ import { DataError } from '../../../engine/errors.ts';
 import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
 import type { KeyType } from '../../../engine/keys/key-column.ts';
+import { LEFT_OUT } from '../../../engine/stream/stream.ts';
 
 /** The field of a column; throws DataError naming the columns that exist. */
 export function fieldOf(schema: Schema, column: string): Field {
@@ -16,7 +17,9 @@ export function fieldOf(schema: Schema, column: string): Field {
 }
 
 export function columnNames(schema: Schema): string {
-  return schema.fields.map((field) => `${field.name} (${field.type})`).join(', ') || 'none';
+  const leftOut = schema.metadata.get(LEFT_OUT);
+  const names = schema.fields.map((field) => `${field.name} (${field.type})`).join(', ') || 'none';
+  return leftOut === undefined ? names : `${names}, and left out, since objects or arrays are their values: ${leftOut}`;
 }
 
 /** The key type of an id column; throws DataError when its type cannot be an id. */

@@ -1,0 +1,124 @@
+import { Bool, type Data, DataType, Float32, Float64, Int32, Int64, makeData, TimestampMillisecond, Utf8 } from 'apache-arrow';
+import { describeValue, type FoundColumn } from './row-kinds.ts';
+
+/** One column of some rows to convert. */
+export interface RowColumn extends FoundColumn {
+  readonly type: DataType;
+  /** True where the type was given, so that any value becomes a text of utf8. */
+  readonly isGiven: boolean;
+}
+
+/** Called for a value that the column's type cannot hold; throws, or the value becomes null. */
+export type OnFault = (row: number, reason: string) => void;
+
+/** The values of a column as Arrow data; null and undefined are nulls. */
+export function columnData(rows: readonly object[], column: RowColumn, onFault: OnFault): Data {
+  const nulls = new NullBits(rows.length);
+  const valueAt = (row: number): unknown => (rows[row] as Readonly<Record<string, unknown>>)[column.name] ?? undefined;
+  const convert = converterOf(column);
+  const values = new Array<unknown>(rows.length);
+  for (let row = 0; row < rows.length; row++) {
+    const value = valueAt(row);
+    const converted = value === undefined ? undefined : convert(value);
+    if (converted === undefined) {
+      nulls.add(row);
+      if (value !== undefined) onFault(row, faultOf(column, value));
+    } else values[row] = converted;
+  }
+  return dataOf(column.type, values, nulls);
+}
+
+/** A value in the form of the column's type; undefined for a value that it cannot hold. */
+function converterOf({ type, isGiven }: RowColumn): (value: unknown) => unknown {
+  if (DataType.isInt(type)) return type.bitWidth === 32 ? toInt32 : toInt64;
+  if (DataType.isFloat(type)) return toNumber;
+  if (DataType.isBool(type)) return (value) => (typeof value === 'boolean' ? value : undefined);
+  if (DataType.isTimestamp(type)) return toTime;
+  return isGiven ? toText : (value) => (typeof value === 'string' ? value : undefined);
+}
+
+function toInt32(value: unknown): number | undefined {
+  const number = typeof value === 'bigint' ? Number(value) : value;
+  return typeof number === 'number' && (number | 0) === number ? number : undefined;
+}
+
+function toInt64(value: unknown): bigint | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined;
+  return typeof value === 'bigint' && BigInt.asIntN(64, value) === value ? value : undefined;
+}
+
+function toNumber(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint') return Number(value);
+  if (typeof value !== 'string' || value.trim() === '') return undefined;
+  const number = Number(value);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+function toTime(value: unknown): bigint | undefined {
+  const time = value instanceof Date ? value.getTime() : Number.NaN;
+  return Number.isNaN(time) ? undefined : BigInt(time);
+}
+
+function toText(value: unknown): string | undefined {
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.toISOString();
+  return typeof value === 'object' || typeof value === 'function' ? undefined : String(value);
+}
+
+/** "user is the text "u7", and row 1 has the number 42" */
+function faultOf({ name, first, type, isGiven }: RowColumn, value: unknown): string {
+  const found = `${name} is ${describeValue(value)}`;
+  if (value instanceof Date && Number.isNaN(value.getTime())) return found;
+  if (isGiven || first === undefined) return `${found}, which is no ${String(type)}`;
+  const isLarger = typeof value === typeof first.value || (typeof value === 'bigint' && typeof first.value === 'number');
+  if (isLarger && DataType.isFloat(type)) return `${found}, which is no number`;
+  return isLarger ? `${found}, which ${String(type)} of the first rows cannot hold` : `${found}, and row ${first.row + 1} has ${describeValue(first.value)}`;
+}
+
+function dataOf(type: DataType, values: readonly unknown[], nulls: NullBits): Data {
+  const length = values.length;
+  const common = { length, ...nulls.parts };
+  if (DataType.isInt(type)) {
+    if (type.bitWidth === 32) return makeData({ type: new Int32(), ...common, data: Int32Array.from(values as number[], (value) => value ?? 0) });
+    return makeData({ type: new Int64(), ...common, data: BigInt64Array.from(values as bigint[], (value) => value ?? 0n) });
+  }
+  if (DataType.isTimestamp(type)) return makeData({ type: new TimestampMillisecond(), ...common, data: BigInt64Array.from(values as bigint[], (value) => value ?? 0n) });
+  if (DataType.isFloat(type)) {
+    const numbers = values as number[];
+    return type.precision === 1 ? makeData({ type: new Float32(), ...common, data: Float32Array.from(numbers) }) : makeData({ type: new Float64(), ...common, data: Float64Array.from(numbers) });
+  }
+  if (DataType.isBool(type)) {
+    const bits = new Uint8Array((length + 7) >> 3);
+    values.forEach((value, row) => value === true && (bits[row >> 3] |= 1 << (row & 7)));
+    return makeData({ type: new Bool(), ...common, data: bits });
+  }
+  return textData(values as (string | undefined)[], common);
+}
+
+function textData(texts: readonly (string | undefined)[], common: { readonly length: number; readonly nullCount: number; readonly nullBitmap?: Uint8Array }): Data {
+  const bytes = Buffer.from(texts.map((text) => text ?? '').join(''));
+  const offsets = new Int32Array(texts.length + 1);
+  texts.forEach((text, row) => (offsets[row + 1] = offsets[row] + (text === undefined ? 0 : Buffer.byteLength(text))));
+  return makeData({ type: new Utf8(), ...common, valueOffsets: offsets, data: bytes });
+}
+
+/** Arrow's bitmap of nulls, which is made at the first one. */
+class NullBits {
+  #count = 0;
+  #bits: Uint8Array | undefined;
+  readonly #rows: number;
+
+  constructor(rows: number) {
+    this.#rows = rows;
+  }
+
+  add(row: number): void {
+    this.#bits ??= new Uint8Array(((this.#rows + 63) >> 6) << 3).fill(0xff);
+    this.#bits[row >> 3] &= ~(1 << (row & 7));
+    this.#count++;
+  }
+
+  get parts(): { nullCount: number; nullBitmap?: Uint8Array } {
+    return { nullCount: this.#count, ...(this.#bits && { nullBitmap: this.#bits }) };
+  }
+}

@@ -1,0 +1,72 @@
+import { Bool, type DataType, Float64, Int32, Int64, TimestampMillisecond, Utf8 } from 'apache-arrow';
+import { arrowType } from '../lines/arrow-type.ts';
+import type { TextType } from '../lines/text-type.ts';
+
+/** Kinds of values as bits; those of a column are or-ed. Null and undefined have no bit. */
+export const KIND = { int32: 1, int64: 2, decimal: 4, bigint: 8, text: 16, bool: 32, date: 64, nested: 128 } as const;
+const NUMERIC = KIND.int32 | KIND.int64 | KIND.decimal | KIND.bigint;
+
+/** The values of a column in the rows that were inspected. */
+export interface FoundColumn {
+  readonly name: string;
+  kinds: number;
+  /** The first value that is neither null nor nested, and its row from 0. */
+  first: { readonly row: number; readonly value: unknown } | undefined;
+}
+
+export function kindOf(value: unknown): number {
+  if (typeof value === 'number') {
+    if ((value | 0) === value) return KIND.int32;
+    return Number.isSafeInteger(value) ? KIND.int64 : KIND.decimal;
+  }
+  if (typeof value === 'string') return KIND.text;
+  if (value === null || value === undefined) return 0;
+  if (typeof value === 'bigint') return KIND.bigint;
+  if (typeof value === 'boolean') return KIND.bool;
+  return value instanceof Date ? KIND.date : KIND.nested;
+}
+
+/** Adds the values of a row to the columns, which are made as their names appear. */
+export function inspectRow(columns: Map<string, FoundColumn>, row: object, number: number): void {
+  for (const name of Object.keys(row)) {
+    let column = columns.get(name);
+    if (column === undefined) columns.set(name, (column = { name, kinds: 0, first: undefined }));
+    const value = (row as Readonly<Record<string, unknown>>)[name];
+    const kind = kindOf(value);
+    if (kind === 0) continue;
+    column.kinds |= kind;
+    if (column.first === undefined && kind !== KIND.nested) column.first = { row: number, value };
+  }
+}
+
+/** True for a column of objects and arrays alone, which no column of Arrow holds here. */
+export function isNested({ kinds }: FoundColumn): boolean {
+  return kinds === KIND.nested;
+}
+
+/**
+ * The Arrow type of a column: int32, int64 where a number or bigint is larger, float64 where a number has a fraction, bool, utf8, or a
+ * timestamp of milliseconds for Dates. A column that must be numbers is float64, whose texts are read as numbers: drivers of databases
+ * give decimals as texts. The kind of the first value decides where kinds differ; a column of nulls is utf8.
+ */
+export function typeOfColumn({ kinds, first }: FoundColumn, given: TextType | undefined, isNumbers: boolean): DataType {
+  if (given !== undefined) return arrowType(given);
+  const firstKind = kindOf(first?.value);
+  if (isNumbers && (kinds === 0 || (kinds & (NUMERIC | KIND.text)) !== 0)) return new Float64();
+  if (firstKind === KIND.date) return new TimestampMillisecond();
+  if (firstKind === KIND.bool) return new Bool();
+  if ((firstKind & NUMERIC) === 0) return new Utf8();
+  if (kinds & KIND.decimal) return new Float64();
+  return kinds & (KIND.int64 | KIND.bigint) ? new Int64() : new Int32();
+}
+
+/** A value in a message, with its kind. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return `the text ${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)}`;
+  if (typeof value === 'bigint') return `the bigint ${value}`;
+  if (value === null || typeof value !== 'object') return typeof value === 'number' ? `the number ${value}` : String(value);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : `the Date ${value.toISOString()}`;
+  if (Array.isArray(value)) return 'an array';
+  const kind = (value.constructor as { readonly name?: string } | undefined)?.name;
+  return kind === undefined || kind === 'Object' ? 'an object' : `an object (${kind})`;
+}

@@ -1,0 +1,62 @@
+import { RecordBatch, Table } from 'apache-arrow';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import { describeValue } from './row-kinds.ts';
+
+/** Rows as objects, or pages: arrays of rows. */
+export type Rows = Iterable<object> | AsyncIterable<object>;
+
+/** Rows, or a function that makes them anew for each pass over them. */
+export type RowInput = Rows | (() => Rows | Promise<Rows>);
+
+/** Rows of a batch. */
+export const BATCH_ROWS = 65_536;
+
+const EXAMPLE = 'For example [{ user: 1, item: 2, rating: 4 }], a generator, or a function that gives one';
+
+/** Throws UsageError unless rows can be iterated. */
+export function requireRows(rows: unknown): asserts rows is Rows {
+  if (rows instanceof Promise) throw new UsageError('fromRows takes rows, got a promise of them', { advice: 'Await it first, or pass a function: fromRows(() => promise)' });
+  const isIterable = typeof rows === 'object' && rows !== null && (Symbol.asyncIterator in rows || Symbol.iterator in rows);
+  if (!isIterable || ArrayBuffer.isView(rows)) throw new UsageError(`fromRows takes an iterable of rows, got ${describeValue(rows)}`, { advice: EXAMPLE });
+}
+
+/** The rows in arrays of at most `BATCH_ROWS`, all of that length but the last. */
+export async function* rowsInBatches(rows: Rows): AsyncGenerator<object[]> {
+  let batch: object[] = [];
+  let first = 0;
+  for await (const page of pagesOf(rows)) {
+    for (const row of page) {
+      requireRow(row, first + batch.length);
+      batch.push(row);
+      if (batch.length < BATCH_ROWS) continue;
+      yield batch;
+      first += batch.length;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** The rows of an array of rows or pages at once. */
+export function* rowsOfArray(rows: readonly object[]): Generator<object> {
+  let number = 0;
+  for (const entry of rows) {
+    for (const row of Array.isArray(entry) ? (entry as readonly unknown[]) : [entry]) {
+      requireRow(row, number++);
+      yield row;
+    }
+  }
+}
+
+/** Without a wait for each row where the rows are there at once. */
+async function* pagesOf(rows: Rows): AsyncGenerator<Iterable<unknown>> {
+  if (Array.isArray(rows)) yield rowsOfArray(rows);
+  else if (Symbol.asyncIterator in rows) for await (const entry of rows) yield Array.isArray(entry) ? entry : [entry];
+  else for (const entry of rows) yield Array.isArray(entry) ? entry : [entry];
+}
+
+function requireRow(row: unknown, number: number): asserts row is object {
+  if (row instanceof RecordBatch || row instanceof Table) throw new UsageError('fromRows takes rows, got Arrow record batches', { advice: 'Pass batches to session.from' });
+  if (typeof row === 'object' && row !== null && !Array.isArray(row) && !ArrayBuffer.isView(row)) return;
+  throw new DataError(`the row is ${describeValue(row)} in place of an object`, { phase: 'read', row: number, advice: EXAMPLE });
+}

@@ -1,0 +1,167 @@
+import { type DataType, Field, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream, LEFT_OUT, setOrigin } from '../../engine/stream/stream.ts';
+import type { TextType } from '../lines/text-type.ts';
+import { columnData, type RowColumn } from './row-column.ts';
+import { type FoundColumn, inspectRow, isNested, typeOfColumn } from './row-kinds.ts';
+import { BATCH_ROWS, requireRows, type RowInput, type Rows, rowsInBatches, rowsOfArray } from './row-pages.ts';
+
+export interface RowSourceOptions {
+  /** Types of columns; default: by the values. A column of a given type exists even where no row has it. */
+  readonly types?: Readonly<Record<string, TextType>>;
+}
+
+/** Most rows that are inspected for the type of a column that has only nulls so far. */
+const MOST_INSPECTED = 4 * BATCH_ROWS;
+
+/** Batches of an iterator that were taken to know the columns. */
+interface Begun {
+  readonly iterator: AsyncGenerator<object[]>;
+  readonly taken: readonly object[][];
+}
+
+/**
+ * Rows as plain objects, in batches of at most 65,536. Columns and their types are found from all rows of an array, else from the first 65,536
+ * and as many more, up to 262,144, as pass until each column has a value. Columns of objects and arrays are left out. A later value that does
+ * not fit is an error with row, column and value, or a bad row where ratings are selected.
+ */
+export class RowSource implements Source {
+  readonly name = 'row-source';
+  readonly phase = 'read';
+  /** True for arrays and functions. */
+  readonly replayable: boolean;
+  readonly #rows: RowInput;
+  readonly #types: NonNullable<RowSourceOptions['types']>;
+  #columns: Promise<ReadonlyMap<string, FoundColumn>> | undefined;
+  #begun: Begun | undefined;
+  #used = false;
+  /** The last result of the function. */
+  #made: Rows | undefined;
+
+  constructor(rows: RowInput, { types = {} }: RowSourceOptions = {}) {
+    if (typeof rows !== 'function') requireRows(rows);
+    this.#rows = rows;
+    this.#types = types;
+    this.replayable = Array.isArray(rows) || typeof rows === 'function';
+  }
+
+  describe(): JsonObject {
+    return { replayable: this.replayable, ...(Object.keys(this.#types).length > 0 ? { types: { ...this.#types } } : {}) };
+  }
+
+  async schema(needs?: ValueNeeds): Promise<Schema> {
+    const columns = await this.#find();
+    const nested = [...columns.values()].filter((column) => isNested(column) && this.#types[column.name] === undefined).map(({ name }) => name);
+    return new Schema(this.#fields(columns, needs).map(fieldOf), nested.length === 0 ? undefined : new Map([[LEFT_OUT, nested.join(', ')]]));
+  }
+
+  async execute({ signal }: Pick<ExecutionContext, 'signal'>, wanted?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
+    if (this.#used && !this.replayable) {
+      throw new UsageError('these rows can be read only once, and they were read already', { phase: 'read', advice: 'Pass an array, or a function that makes the rows anew' });
+    }
+    const columns = this.#fields(await this.#find(), needs).filter(({ name }) => wanted === undefined || wanted.includes(name));
+    this.#used = true;
+    const begun = this.#begun ?? { iterator: await this.#iterate(), taken: [] };
+    this.#begun = undefined;
+    const schema = new Schema(columns.map(fieldOf));
+    return batchStream(schema, this.#run(schema, columns, begun, { signal, takesFaults: needs?.takesFaults ?? false }));
+  }
+
+  async *#run(schema: Schema, columns: readonly RowColumn[], { iterator, taken }: Begun, { signal, takesFaults }: { readonly signal: AbortSignal; readonly takesFaults: boolean }): AsyncGenerator<RecordBatch> {
+    let firstRow = 0;
+    try {
+      for (const rows of taken) {
+        throwIfAborted(signal, 'read');
+        yield toBatch(rows, { schema, columns, firstRow, takesFaults });
+        firstRow += rows.length;
+      }
+      for await (const rows of iterator) {
+        throwIfAborted(signal, 'read');
+        yield toBatch(rows, { schema, columns, firstRow, takesFaults });
+        firstRow += rows.length;
+      }
+    } finally {
+      await iterator.return(undefined);
+    }
+  }
+
+  /** The columns that a batch can have. */
+  #fields(columns: ReadonlyMap<string, FoundColumn>, needs: ValueNeeds | undefined): RowColumn[] {
+    const given = Object.keys(this.#types).filter((name) => !columns.has(name)).map((name): FoundColumn => ({ name, kinds: 0, first: undefined }));
+    return [...columns.values(), ...given].flatMap((column) => {
+      const type = this.#types[column.name];
+      if (isNested(column) && type === undefined) return [];
+      return [{ ...column, type: typeOfColumn(column, type, needs?.numbers.includes(column.name) ?? false), isGiven: type !== undefined }];
+    });
+  }
+
+  #find(): Promise<ReadonlyMap<string, FoundColumn>> {
+    if (this.#columns === undefined) {
+      this.#columns = Array.isArray(this.#rows) ? inspectArray(this.#rows) : this.#inspectFirst();
+      // A failure is not kept: the next attempt inspects the rows again.
+      this.#columns.catch(() => (this.#columns = undefined));
+    }
+    return this.#columns;
+  }
+
+  async #inspectFirst(): Promise<ReadonlyMap<string, FoundColumn>> {
+    const iterator = await this.#iterate();
+    const columns = new Map<string, FoundColumn>();
+    const taken: object[][] = [];
+    let rows = 0;
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+      taken.push(next.value);
+      for (const row of next.value) inspectRow(columns, row, rows++);
+      if (rows >= MOST_INSPECTED || [...columns.values()].every(({ kinds }) => kinds !== 0)) break;
+    }
+    requireSome(columns, rows, this.#types);
+    if (this.replayable) await iterator.return(undefined);
+    else this.#begun = { iterator, taken };
+    return columns;
+  }
+
+  async #iterate(): Promise<AsyncGenerator<object[]>> {
+    const rows: Rows = typeof this.#rows === 'function' ? await this.#rows() : this.#rows;
+    requireRows(rows);
+    if (rows === this.#made && 'next' in rows) throw new UsageError('the function gave the same iterator again, whose rows were read already', { phase: 'read', advice: 'Make a new one at each call' });
+    this.#made = typeof this.#rows === 'function' ? rows : undefined;
+    return rowsInBatches(rows);
+  }
+}
+
+async function inspectArray(rows: readonly object[]): Promise<ReadonlyMap<string, FoundColumn>> {
+  const columns = new Map<string, FoundColumn>();
+  let number = 0;
+  for (const row of rowsOfArray(rows)) inspectRow(columns, row, number++);
+  requireSome(columns, number, {});
+  return columns;
+}
+
+function requireSome(columns: ReadonlyMap<string, FoundColumn>, rows: number, types: object): void {
+  if (rows === 0 && Object.keys(types).length === 0) throw new DataError('there are no rows, so their columns are unknown', { phase: 'read' });
+  if (rows > 0 && columns.size === 0) throw new DataError('the row has no columns', { phase: 'read', row: 0, advice: 'Pass plain objects such as { user: 1, item: 2, rating: 4 }' });
+}
+
+function fieldOf({ name, type }: { readonly name: string; readonly type: DataType }): Field {
+  return new Field(name, type, true);
+}
+
+interface BatchParts {
+  readonly schema: Schema;
+  readonly columns: readonly RowColumn[];
+  readonly firstRow: number;
+  readonly takesFaults: boolean;
+}
+
+function toBatch(rows: readonly object[], { schema, columns, firstRow, takesFaults }: BatchParts): RecordBatch {
+  const faults = new Map<number, string>();
+  const children = columns.map((column) => columnData(rows, column, (row, reason) => {
+    if (!takesFaults) throw new DataError(reason, { phase: 'read', row: firstRow + row, advice: `Give the column one kind of value, or a type: types: { ${column.name}: 'utf8' }` });
+    faults.set(row, faults.get(row) ?? reason);
+  }));
+  const batch = new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: rows.length, nullCount: 0, children }));
+  return setOrigin(batch, { firstRow, ...(faults.size > 0 ? { faults } : {}) });
+}
