@@ -16,14 +16,14 @@ export function columnData(rows: readonly object[], column: RowColumn, onFault: 
   const nulls = new NullBits(rows.length);
   const valueAt = (row: number): unknown => (rows[row] as Readonly<Record<string, unknown>>)[column.name] ?? undefined;
   const convert = converterOf(column);
-  const values = new Array<unknown>(rows.length);
+  const values: unknown[] = [];
   for (let row = 0; row < rows.length; row++) {
     const value = valueAt(row);
     const converted = value === undefined ? undefined : convert(value);
-    if (converted === undefined) {
-      nulls.add(row);
-      if (value !== undefined) onFault(row, faultOf(column, value));
-    } else values[row] = converted;
+    values.push(converted);
+    if (converted !== undefined) continue;
+    nulls.add(row);
+    if (value !== undefined) onFault(row, faultOf(column, value));
   }
   return dataOf(column.type, values, nulls);
 }
