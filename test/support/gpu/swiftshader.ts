@@ -2,11 +2,9 @@
  * SwiftShader, a Vulkan driver that computes on the processor, from the package @sparticuz/chromium: unpacked to build/swiftshader, and
  * named in the environment, which a process must have before it starts. vitest.config.ts does that for the tests' processes.
  */
-import { spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
-import { brotliDecompressSync } from 'node:zlib';
+import { existsSync, globSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { makeFolder, unpackTar } from '../browser/unpack-chromium.ts';
 
 const folder = resolve(import.meta.dirname, '../../../build/swiftshader');
 
@@ -14,7 +12,7 @@ const folder = resolve(import.meta.dirname, '../../../build/swiftshader');
 export function prepareSwiftShader(env: Record<string, string | undefined>): string | undefined {
   if (process.platform !== 'linux' || process.arch !== 'x64') return `SwiftShader is unpacked on Linux x64 only, not on ${process.platform} ${process.arch}`;
   try {
-    if (!existsSync(join(folder, 'libvk_swiftshader.so'))) unpack();
+    if (!existsSync(join(folder, 'libvk_swiftshader.so'))) makeFolder(folder, (fresh) => unpackTar('swiftshader.tar.br', fresh));
   } catch (error) {
     return `SwiftShader could not be unpacked: ${error instanceof Error ? error.message : String(error)}`;
   }
@@ -23,15 +21,4 @@ export function prepareSwiftShader(env: Record<string, string | undefined>): str
   env.LD_LIBRARY_PATH = [folder, env.LD_LIBRARY_PATH].filter(Boolean).join(':');
   env.XDG_RUNTIME_DIR ??= folder;
   return undefined;
-}
-
-function unpack(): void {
-  const entry = createRequire(import.meta.url).resolve('@sparticuz/chromium');
-  const archive = brotliDecompressSync(readFileSync(join(dirname(entry), '../bin/swiftshader.tar.br')));
-  const fresh = `${folder}.${process.pid}`;
-  mkdirSync(fresh, { recursive: true });
-  const { status, stderr, error } = spawnSync('tar', ['-x', '-C', fresh], { input: archive });
-  if (status !== 0) throw error ?? new Error(stderr.toString());
-  rmSync(folder, { recursive: true, force: true });
-  renameSync(fresh, folder);
 }
