@@ -106,7 +106,9 @@ export type { CalibrationBin, ErrorBin, ErrorBreakdown } from './operators/evalu
 export { Exclusions } from './operators/serving/exclusions.ts';
 export { ItemNames, type NameMatch } from './operators/serving/item-names.ts';
 export type { ItemLists } from './operators/serving/choose-items.ts';
-export type { MetricValues, RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
+export type { RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
+export type { HeldOutRanking } from './operators/evaluation/ranking/held-out-ranking.ts';
+export type { MetricValues } from './operators/evaluation/ranking/measure-rankings.ts';
 export { type RankingMetric, rankingMetricNames } from './operators/evaluation/ranking/ranking-metrics.ts';
 export type { TrainingWarning, WarningCode } from './operators/evaluation/rating-warnings.ts';
 export type { FactorModel } from './operators/serving/factor-model.ts';

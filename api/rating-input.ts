@@ -23,6 +23,7 @@ import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
+import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts';
 
 /** The options of ratings that every trainer takes beside its parameters. */
 export interface RatingOptions {
@@ -42,9 +43,11 @@ export interface RatingOptions {
 
 export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'coldStartStrategy', 'onDuplicates', 'onBadRows'] as const satisfies readonly (keyof RatingOptions)[];
 
-export interface FitOptions extends RunOptions, CheckpointOptions {
+export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
   /** Ratings that are not trained on, for the error after each iteration. */
   readonly validation?: Dataset;
+  /** Ranks the validation pairs by the model at the end: `training.ranking`, with a warning where popularity ranks no worse. Default: for implicit data alone. */
+  readonly ranking?: boolean;
   /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does not fit is refused with the differences. */
   readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
 }
@@ -150,14 +153,19 @@ export interface IndexingOptions {
   readonly inParts?: boolean;
 }
 
+/** The options of `fit` for rankings of the validation set. */
+export const fitRankingNames = ['ranking', 'rankUsers'] as const satisfies readonly (keyof FitOptions)[];
+
 /** The options of a method that only plans. */
-export type PlanOptions = Omit<FitOptions, 'plan'>;
+export type PlanOptions = Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number]>;
 
 /** Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as "ALS.fit". */
 export function checkFit(method: string, ratings: Dataset, options: FitOptions & { readonly continued?: unknown }, takesPlan = false): void {
   requireDataset(ratings, method);
-  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const, 'continued' as const] : []), ...checkpointOptionNames, ...runOptionNames], '{ validation: dataset }');
+  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const, 'continued' as const, ...fitRankingNames] : []), ...checkpointOptionNames, ...runOptionNames], '{ validation: dataset }');
   checkCheckpointOptions(options);
+  checkRankUsers(options);
+  if (options.ranking === true && options.validation === undefined) throw new UsageError('ranking needs a validation set', { advice: 'Pass one with the option validation' });
   if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
 }
 

@@ -31,7 +31,7 @@ async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promi
   const command = await entry.load();
   const options = Object.entries(command.options).map(([key, option]) => ({ flag: flagName(key), ...option }));
   const { argv: parsed, error } = parseWords.detailed(argv.map((word) => (word === '-' ? LONE_DASH : word)), {
-    boolean: options.filter(({ isSwitch }) => isSwitch).flatMap(({ flag, off }) => (off === undefined ? [flag] : [flag, `no-${flag}`])),
+    boolean: options.filter(({ isSwitch }) => isSwitch).flatMap(({ flag, off, isNegatable }) => (off === undefined && !isNegatable ? [flag] : [flag, `no-${flag}`])),
     narg: Object.fromEntries(options.filter(({ isSwitch }) => !isSwitch).map(({ flag }) => [flag, 1])),
     alias: Object.fromEntries(options.flatMap(({ flag, alias }) => (alias === undefined ? [] : [[flag, alias]]))),
     configuration: {
@@ -55,9 +55,9 @@ async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promi
 /** --no-biases as biases: false. */
 function withNegations(flags: Readonly<Record<string, unknown>>, { options }: Command): Readonly<Record<string, unknown>> {
   const named = { ...flags };
-  for (const [key, { off }] of Object.entries(options)) {
+  for (const [key, { off, isNegatable }] of Object.entries(options)) {
     const [flag, negated] = [flagName(key), `no-${flagName(key)}`];
-    if (off === undefined || named[negated] === undefined) continue;
+    if ((off === undefined && !isNegatable) || named[negated] === undefined) continue;
     if (named[flag] !== undefined) throw new UsageError(`--${negated} contradicts --${flag}`, { advice: 'Leave one of them out' });
     named[flag] = !named[negated];
     delete named[negated];

@@ -37,7 +37,7 @@ interface Scores {
 
 async function score(train: Dataset, test: Dataset, rank: number, setting: Setting): Promise<Scores> {
   const model = await new ALS({ implicitPrefs: true, solver: 'cg', cgSteps: 6, rank, seed: 1, ...setting }).fit(train);
-  const { metrics } = await model.evaluateRanking(test, { k: 20, exclude: train, metrics: ['recall', 'ndcg'], baselines: false, resamples: 0 });
+  const { metrics } = await model.evaluateRanking(test, { k: 20, exclude: train, metrics: ['recall', 'ndcg'], baselines: false, resamples: 0, rankUsers: 'all' });
   return { recall: metrics['recall@20'], ndcg: metrics['ndcg@20'] };
 }
 

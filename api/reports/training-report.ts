@@ -2,6 +2,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import type { Baselines } from '../../operators/evaluation/baselines.ts';
+import type { HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { ResumedFrom } from '../training/checkpoints/run-checkpoints.ts';
@@ -37,7 +38,13 @@ export interface TrainingRun {
   readonly baselines?: Baselines;
   /** Warnings about the ratings and the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
-  readonly seconds: { readonly load: number; readonly train: number };
+  /** Rankings of the known pairs of the validation set by the model; absent where they were not asked for, and where no user is left to rank. */
+  readonly ranking?: HeldOutRanking;
+  /**
+   * `validation`: the part of `train` in which iterations were measured, with a validation set. `ranking`: behind `train`, the time in which the
+   * model ranked its pairs. Both absent where there was no such work.
+   */
+  readonly seconds: { readonly load: number; readonly train: number; readonly validation?: number; readonly ranking?: number };
   /** The checkpoint that the run went on from; `iterations` has those before it too. */
   readonly resumedFrom?: ResumedFrom;
   /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */

@@ -19,6 +19,7 @@ import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { inUnit, levelInUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
+import { HeldOutPairs } from '../../operators/evaluation/ranking/held-out-ranking.ts';
 import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
 import type { ReadPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
@@ -43,6 +44,8 @@ import { budgetOf, type ContinuedFit, isKept, keptAs, loadedOnce, makeRoom, note
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { type RatingsHome, ratingsHome, spillGrid } from './plans/ratings-home.ts';
+import { rankHeldOut, ranksHeldOut } from './rank-held-out.ts';
+import { checkRankUsers } from '../validation/rank-users.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { AwaitedDevices, trainingDevice } from './training-device.ts';
@@ -127,6 +130,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const draw = async () => (draws ? placeStart(await drawnStart(indexed, params, ctx), profile.users, ctx) : undefined);
   // The start goes first: it is on its way to the GPU while ratings are sorted. Where memory is bounded, one thing is done after the other.
   const [drawn, [read, test]] = session.bounded ? [undefined, [await sort(), await readTest()] as const] : await together(draw, () => together(sort, readTest));
+  const heldOut = test && ranksHeldOut(params, options) ? await HeldOutPairs.of({ users, items, test: test.block, train: read.byUser }, { seed: params.seed, rankUsers: checkRankUsers(options), itemUsers: read.duplicates === 0 ? indexed.itemCounts : undefined }, ctx) : undefined;
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
@@ -170,10 +174,12 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (home.kind === 'spill' || indexed.rows > LARGE) await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: levelInUnit(facts, unit), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, fetched: () => session.trained(), plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const train = async () => trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, level: levelInUnit(facts, unit), checkpoints, devices: compute, start: options.continued?.start ?? (unit === 1 ? drawn : undefined), measuresEnds: options.continued?.measuresEnds, rankUsers: checkRankUsers(options), fetched: () => heldOut === undefined && session.trained(), plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const [result, { means, baselines }] = before === undefined ? await together(train, judged) : [await train(), before];
   options.continued?.kept?.(result.raw());
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+  const ranked = heldOut && (await rankHeldOut(heldOut, result, options, ctx));
+  if (heldOut) session.trained();
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings that one block, or memory, does not hold. */

@@ -7,6 +7,9 @@ import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { type HeldOutOptions, HeldOutPairs } from '../../operators/evaluation/ranking/held-out-ranking.ts';
+import { inMemory } from '../../operators/ratings/spilled-ratings.ts';
+import { byPosition, idsByPosition } from '../../operators/sgd/data/by-position.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
@@ -35,6 +38,8 @@ import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './plans/memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
+import { rankHeldOut, ranksHeldOut } from './rank-held-out.ts';
+import { checkRankUsers } from '../validation/rank-users.ts';
 import { trainedModel } from './trained-model.ts';
 import { AwaitedDevices, trainingDevice } from './training-device.ts';
 
@@ -153,11 +158,19 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   ctx.events({ type: 'note', text: `schedule ${scheduleOf(plan).kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
   ctx.events({ type: 'plan', plan });
+  const heldOut = test && ranksHeldOut(params, options) ? await heldOutOf(data, test.block, { seed: params.seed, rankUsers: checkRankUsers(options) }, ctx) : undefined;
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
-  const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, fetched: () => session.trained(), devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, rankUsers: checkRankUsers(options), fetched: () => heldOut === undefined && session.trained(), devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const ranked = heldOut && (await rankHeldOut(heldOut, result, options, ctx));
+  if (heldOut) session.trained();
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : new Uint32Array(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : new Uint32Array(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning }, ctx);
+}
+
+/** The held-out pairs by position, to be ranked by the model. */
+async function heldOutOf(data: LoadedSgdData, test: RatingBlock, options: HeldOutOptions, ctx: ExecutionContext): Promise<HeldOutPairs | undefined> {
+  return HeldOutPairs.of({ ...idsByPosition(data), test: byPosition(test, data), train: byPosition(await inMemory(data.ratings, ctx), data) }, options, ctx);
 }
 
 /** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */

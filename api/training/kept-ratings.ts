@@ -9,6 +9,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { hostForm, type RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { Dataset } from '../dataset.ts';
+import type { TrainingIteration } from '../../operators/training/iteration.ts';
 import type { FitOptions } from '../rating-input.ts';
 import { baseBytes, type MemoryBudget } from './plans/memory-budget.ts';
 
@@ -113,6 +114,8 @@ export interface Continued {
   readonly kept?: (factors: AlsStart) => void;
   /** True for a trial that nothing ends early: ALS is measured after its first iteration and its last alone. */
   readonly measuresEnds?: boolean;
+  /** True where the model of this iteration is to rank the validation pairs; without it as the option `ranking` says. */
+  readonly ranks?: (best: TrainingIteration | undefined) => boolean;
   /** The search that chose the parameters, which the model says. */
   readonly tuning?: JsonObject;
 }

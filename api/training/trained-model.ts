@@ -7,6 +7,7 @@ import type { ModelRows } from '../../operators/training/model-rows.ts';
 import type { LoopResult } from '../../operators/training/training.ts';
 import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import { LostTrainingError } from './lost-training.ts';
+import { judgeRanking, type RankedTraining } from './rank-held-out.ts';
 import { judge, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
 import { Model } from '../model.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
@@ -33,17 +34,19 @@ export interface EndedTraining {
   /** Milliseconds by performance.now(). */
   readonly started: number;
   readonly loaded: number;
+  readonly ranked?: RankedTraining | undefined;
   readonly tuning?: JsonObject | undefined;
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, tuning }: EndedTraining, ctx: ExecutionContext): Model {
+export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, ranked, tuning }: EndedTraining, ctx: ExecutionContext): Model {
   const { user, item, rating } = input.columns;
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
-  const verdict = best && judge(about.params, best, test?.baselines);
+  const verdict = [...(best ? judge(about.params, best, test?.baselines) : []), ...(ranked ? judgeRanking(about, ranked.ranking) : [])];
   tellWarnings(verdict, ctx);
+  const trained = (performance.now() - loaded) / 1000 - (ranked?.seconds ?? 0);
   const model = new Model({
     rank: rank + (biases ? 2 : 0),
     users,
@@ -66,8 +69,9 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
       testPairs: test && test.block.ratings + test.coldPairs,
       coldPairs: test?.coldPairs,
       baselines: test?.baselines,
-      warnings: [...looked.warnings, ...(verdict ?? [])],
-      seconds: { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 },
+      ranking: ranked?.ranking,
+      warnings: [...looked.warnings, ...verdict],
+      seconds: { load: (loaded - started) / 1000, train: trained, ...(test && { validation: result.measureSeconds }), ...(ranked && { ranking: ranked.seconds }) },
       plan: withMeasures(result.plan, ctx.metrics),
       planned,
       ...(resumedFrom && { resumedFrom }),

@@ -11,7 +11,7 @@ import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
-import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
+import { checkFit, type FitOptions, type fitRankingNames, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
 const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
 
@@ -21,7 +21,7 @@ const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
  * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
  * items. A given λ holds for both.
  */
-export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>, RatingOptions, Omit<FitOptions, 'plan' | keyof CheckpointOptions> {}
+export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>, RatingOptions, Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number] | keyof CheckpointOptions> {}
 
 const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name, (typeof fixedNames)[number]> => !(fixedNames as readonly string[]).includes(name));
 

@@ -4,6 +4,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
 import { EvaluateRanking, type ExcludedPairs, type RankingEvaluation } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
+import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
 import { type RankingMetric, rankingMetricNames } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
@@ -15,8 +16,9 @@ import type { Dataset } from '../dataset.ts';
 import type { Model } from '../model.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions, Session } from '../session.ts';
+import { checkRankUsers, type RankUsersOption } from './rank-users.ts';
 
-export interface RankingOptions extends RunOptions {
+export interface RankingOptions extends RunOptions, RankUsersOption {
   /** Lengths of the lists whose precision, recall and so on are measured, 1 to 10,000. Default 10. */
   readonly k?: number | readonly number[];
   /** The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of them. */
@@ -34,12 +36,12 @@ export interface RankingOptions extends RunOptions {
   readonly baselines?: boolean;
   /** Resamples of the bootstrap, 0 to 10,000; default 1,000. 0: no intervals. */
   readonly resamples?: number;
-  /** Of the bootstrap; default 0. */
+  /** Of the bootstrap, and of the users that are drawn; default 0. */
   readonly seed?: number;
   readonly onBadRows?: BadRowPolicy;
 }
 
-const optionNames = ['k', 'exclude', 'metrics', 'minRating', 'coldPairs', 'baselines', 'resamples', 'seed', 'onBadRows', ...runOptionNames] as const satisfies readonly (keyof RankingOptions)[];
+const optionNames = ['k', 'exclude', 'metrics', 'minRating', 'coldPairs', 'baselines', 'resamples', 'seed', 'rankUsers', 'onBadRows', ...runOptionNames] as const satisfies readonly (keyof RankingOptions)[];
 
 /** See Model.evaluateRanking. */
 export async function evaluateRanking(model: Model, factors: FactorModel, session: Session, test: Dataset, options: RankingOptions): Promise<RankingEvaluation> {
@@ -49,6 +51,7 @@ export async function evaluateRanking(model: Model, factors: FactorModel, sessio
   const ks = checkKs(options.k ?? 10);
   checkMetrics(metrics);
   checkSeed(seed);
+  const rankUsers = checkRankUsers(options);
   if (coldPairs !== 'drop' && coldPairs !== 'miss') throw new UsageError(`coldPairs must be drop or miss, got ${shown(coldPairs)}`);
   if (!Number.isInteger(resamples) || resamples < 0 || resamples > 10_000) throw new UsageError(`resamples must be a whole number from 0 to 10,000, got ${shown(resamples)}`);
   if (minRating !== undefined && !Number.isFinite(minRating)) throw new UsageError(`minRating must be a number, got ${shown(minRating)}`);
@@ -58,7 +61,7 @@ export async function evaluateRanking(model: Model, factors: FactorModel, sessio
   const { user, item, rating } = model.columns;
   const select = new SelectRatings({ user, item, ...(minRating === undefined ? {} : { rating }) }, onBadRows);
   const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, { user, item, rating }, factors, held));
-  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, exclude: excluded };
+  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers, training: rankedTraining(model.metadata), exclude: excluded };
   return runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
 }
 
@@ -68,6 +71,13 @@ function warn({ algorithm, params }: JsonObject, excluding: boolean, { events }:
     events({ type: 'warning', text: `the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not${excluding ? '. Compare it with the baselines' : ''}` });
   }
   if (!excluding) events({ type: 'warning', text: 'no pairs are excluded: items that users have rated already are ranked as well, and there are no baselines. Give the training ratings by the option exclude' });
+}
+
+/** The facts about a model's training that advice needs; undefined for a model of another program. */
+function rankedTraining({ algorithm, params }: JsonObject): RankedTraining | undefined {
+  if (typeof algorithm !== 'string') return undefined;
+  const { implicitPrefs = false, alpha, regParam, unobservedWeight } = (params ?? {}) as RankedTraining;
+  return { implicitPrefs, alpha, regParam, unobservedWeight };
 }
 
 async function excludedPairs(dataset: Dataset, { user, item, rating }: { readonly user: string; readonly item: string; readonly rating: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {

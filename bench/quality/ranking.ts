@@ -29,6 +29,7 @@ for (const [name, metrics] of [['ndcg', ['ndcg']], ['all', rankingMetricNames]] 
     const found = await model.evaluateRanking(test, {
       k: 20,
       exclude: train,
+      rankUsers: 'all',
       metrics: metrics as readonly RankingMetric[],
       ...(name === 'ndcg' ? { baselines: false, resamples: 0 } : {}),
       onEvent: (event) => {

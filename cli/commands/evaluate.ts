@@ -33,7 +33,7 @@ export const evaluate = defineCommand({
     const model = await session.loadModel(positionals.model[0]);
     if (values.ranking) {
       const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, readSpec(values));
-      const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent, onBadRows: values.onBadRows });
+      const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent: withoutComparison(onEvent), onBadRows: values.onBadRows });
       if (values.report === undefined) return rankingResult(found);
       const { rankingSection } = await import('../page/sections/ranking.ts');
       return { ...rankingResult(found), report: { title: `Rankings of ${positionals.model[0]}`, adapter: session.device.adapter, sections: [rankingSection(found)] } };

@@ -50,12 +50,13 @@ export function wholeNumber<F extends number | undefined = undefined>(spec: Numb
   return numeric('a whole number', Number.isSafeInteger, spec);
 }
 
-/** A whole number, or `auto`. */
-export function countOrAuto({ least, most, ...spec }: Spec<undefined> & { readonly least: number; readonly most: number }): Option<number | 'auto' | undefined> {
+/** A whole number, or a word such as `auto`. */
+export function countOr<const W extends string>(word: W, { least, most = Number.MAX_SAFE_INTEGER, ...spec }: Spec<undefined> & { readonly least: number; readonly most?: number }): Option<number | W | undefined> {
   const read = (given: unknown, flag: string) => {
-    const value = given === 'auto' ? given : numberOf(given);
-    if (value === 'auto' || (Number.isSafeInteger(value) && value >= least && value <= most)) return value;
-    throw new UsageError(`${flag} must be auto or a whole number${range({ ...spec, least, most })}, got ${shown(given)}`);
+    if (given === word) return word;
+    const value = numberOf(given);
+    if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
+    throw new UsageError(`${flag} must be ${word} or a whole number${range({ ...spec, least, ...(most < Number.MAX_SAFE_INTEGER ? { most } : {}) })}, got ${shown(given)}`);
   };
   return { ...spec, fallback: undefined, read };
 }

@@ -14,6 +14,8 @@ export interface Option<T> {
   readonly isSwitch?: boolean;
   /** Of a switch that is on by default: the line of its flag --no-<name>, which stands in --help in its place. */
   readonly off?: string;
+  /** Of a switch whose default depends on other flags: --no-<name> is taken too, and --help shows the switch itself. */
+  readonly isNegatable?: boolean;
   /** Takes several parts with commas between them, and may be given more than once. */
   readonly isList?: boolean;
   readonly choices?: readonly string[];

@@ -12,9 +12,9 @@ function figure(value: number): string {
   return Number.isFinite(value) ? value.toFixed(4) : 'beyond the numbers';
 }
 
-/** A listener for commands whose result has the comparison with means: the event of it is not passed on. */
+/** A listener for commands whose result has the comparison with means or popularity: its event is not passed on. */
 export function withoutComparison(onEvent: EventSink): EventSink {
   return (event) => {
-    if (event.type !== 'warning' || event.code !== 'no-better-than-means') onEvent(event);
+    if (event.type !== 'warning' || (event.code !== 'no-better-than-means' && event.code !== 'no-better-than-popularity')) onEvent(event);
   };
 }

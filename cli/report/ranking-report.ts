@@ -2,14 +2,17 @@ import { formatCount } from '../../engine/format.ts';
 import type { MetricValues, RankingEvaluation } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import { facts } from './facts.ts';
+import { trainingOptions } from '../options/training/training-options.ts';
+import { rankedUsersText } from './held-out-ranking.ts';
+import { nameFlags } from './name-flags.ts';
 
 /** The result of `evaluate --ranking`. */
 export function rankingResult(found: RankingEvaluation): CommandResult {
-  const { metrics, intervals, baselines, ...counts } = found;
-  return { json: { command: 'evaluate', metrics, intervals, baselines, ...counts }, text: rankingText(found) };
+  const { metrics, intervals, baselines, warnings, ...counts } = found;
+  return { json: { command: 'evaluate', metrics, intervals, baselines, ...counts, warnings: warnings.map(({ code, text }) => ({ code, text: nameFlags(text, trainingOptions) })) }, text: rankingText(found) };
 }
 
-function rankingText({ metrics, intervals, baselines, ...counts }: RankingEvaluation): string {
+function rankingText({ metrics, intervals, baselines, warnings, ...counts }: RankingEvaluation): string {
   const columns: (readonly [title: string, of: (name: string) => string])[] = [
     ['metric', (name) => name],
     ['model', (name) => number(metrics[name])],
@@ -23,7 +26,7 @@ function rankingText({ metrics, intervals, baselines, ...counts }: RankingEvalua
   return [
     counts.users === 0 ? 'No user is left to rank, so there are no metrics.' : table,
     facts([
-      ['users', `${formatCount(counts.users)}${counts.coldUsers > 0 ? `; ${formatCount(counts.coldUsers)} others are unknown to the model` : ''}`],
+      ['users', `${rankedUsersText(counts)}${counts.coldUsers > 0 ? `; ${formatCount(counts.coldUsers)} others are unknown to the model` : ''}`],
       ['pairs', formatCount(counts.pairs)],
       ['cold pairs', some(counts.coldPairs, 'with a user or an item that the model does not know')],
       ['leaked pairs', some(counts.leakedPairs, 'are excluded as well; not ranked')],
@@ -31,6 +34,7 @@ function rankingText({ metrics, intervals, baselines, ...counts }: RankingEvalua
       ['irrelevant pairs', some(counts.irrelevantPairs, 'are rated below --min-rating')],
       ['unknown exclusions', some(counts.unknownExcluded, 'with a user or an item that the model does not know')],
     ]),
+    ...warnings.map(({ text }) => `warning: ${nameFlags(text, trainingOptions)}`),
   ].join('\n\n');
 }
 

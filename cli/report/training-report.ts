@@ -8,6 +8,7 @@ import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
 import { besideMeans } from './beside-means.ts';
 import { facts } from './facts.ts';
+import { heldOutRankingFacts, heldOutRankingJson } from './held-out-ranking.ts';
 import { nameFlags } from './name-flags.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
@@ -49,7 +50,7 @@ export function trainingJson({ model, training, adapter, resume, options, totalS
     duplicates: training.duplicates,
     iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, fromSolve, testRmse, testMetrics }) => ({ iteration, seconds, loss, trainRmse, ...(fromSolve ? { fromSolve } : {}), testRmse, ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}) })),
     // A test RMSE is undefined when the model knows no pair of the test set.
-    ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
+    ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null, ranking: heldOutRankingJson(training.ranking) }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
     ...partitionsOf(training.plan),
@@ -75,7 +76,7 @@ function trainingText({ model, training, modelDir, updated, resume, options, tot
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `${updated ? 'Updated by' : 'Trained'} ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
+    `${updated ? 'Updated by' : 'Trained'} ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train - (seconds.validation ?? 0))}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
@@ -85,15 +86,22 @@ function trainingText({ model, training, modelDir, updated, resume, options, tot
       ['train RMSE', best?.trainRmse?.toFixed(4)],
       ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, testPairs, baselines)],
       ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, testPairs, baselines)],
-      ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
-      ['test error', testPairs === undefined || !implicit || best?.testMetrics !== undefined ? undefined : 'none; evaluate --ranking measures models of implicit data'],
+      ...Object.entries(best?.testMetrics ?? {}).filter(([name]) => training.ranking === undefined || !(name in training.ranking.metrics)).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
+      ...heldOutRankingFacts(training.ranking),
+      ['test error', testPairs === undefined || !implicit || best?.testMetrics !== undefined || training.ranking !== undefined ? undefined : `none: ${testPairs === coldPairs ? 'the model knows no pair' : 'evaluate --ranking measures models of implicit data'}`],
       ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
-      ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],
+      ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading${validationText(seconds)}; at most ${formatBytes(peakRssBytes)} of memory`],
       ['model', modelDir],
     ]),
     ...warnings.map(({ text }) => `warning: ${nameFlags(text, options)}`),
   ].join('\n');
+}
+
+/** ", 0.43 s validation and 0.20 s ranking" of a run with held-out ratings. */
+function validationText({ validation, ranking }: TrainingReport['seconds']): string {
+  if (validation === undefined) return '';
+  return `, ${seconds3(validation)} validation${ranking === undefined ? '' : `, ${seconds3(ranking)} ranking`}`;
 }
 
 function resumedText({ resumedFrom }: TrainingReport): string {

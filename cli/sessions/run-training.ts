@@ -1,5 +1,6 @@
 import type { DevicesAhead } from '../../api/devices/open-devices.ts';
 import type { Model } from '../../api/model.ts';
+import type { FitOptions } from '../../api/rating-input.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
@@ -36,7 +37,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   const { signal } = context;
   const onEvent = withoutComparison(context.onEvent);
   const ready = await trainer.prepare(session, sets.train, context);
-  const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
+  const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, ...rankingOf(values), signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
   await model.save(modelDir, { overwrite: force, signal });
   if (model.training === undefined) throw new Error('a model that was just trained has no report');
   const run = {
@@ -54,6 +55,11 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   if (values.report === undefined) return trainingResult(run);
   const { trainingPage } = await import('../report/training-page.ts');
   return { ...trainingResult(run), report: await trainingPage(run, sets.test, { signal, onBadRows: values.onBadRows }) };
+}
+
+/** The options of `fit` for rankings; a model that is updated takes none. */
+function rankingOf({ initModel, ranking, rankUsers }: TrainCommandValues): Pick<FitOptions, 'ranking' | 'rankUsers'> {
+  return initModel === undefined ? { ranking, rankUsers } : {};
 }
 
 /** Gives the model of `fit`. When the GPU is lost on the way, throws an error that names the last checkpoint or, without one, the folder that the last copy of the model is saved in (exit 5). */

@@ -19,6 +19,7 @@ import { ofCourse } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { forSides } from '../params/table.ts';
 import { sortedRatingFacts } from '../evaluation/sorted-facts.ts';
@@ -57,6 +58,8 @@ export interface TrainAlsOptions {
   readonly start?: AlsStart;
   /** See LoopOptions. */
   readonly copySeconds?: number;
+  /** Users that a ranking metric is measured over, at most. */
+  readonly rankUsers?: number | undefined;
   /** See LoopOptions. */
   readonly measuresEnds?: boolean | undefined;
   /** See LoopOptions. */
@@ -70,7 +73,7 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, measuresEnds, checkpoints, fetched }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, rankUsers = RANKED_USERS, measuresEnds, checkpoints, fetched }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
   const level = params.implicitPrefs ? { mean: 0, deviation: 0, columns: new Float32Array(0) } : (known ?? (await sortedRatingFacts(ratings, ctx)));
@@ -83,8 +86,8 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   const metric = rankingMetricOf(params);
   const pairs = metric === undefined || ratings.test === undefined ? undefined : { users: ratings.users, items: ratings.items, test: ratings.test, train: await inMemory(byUser, ctx) };
   // Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on the host.
-  const ranking = metric !== undefined && pairs !== undefined && params.implicitPrefs ? validationRanking(metric, pairs, ctx) : undefined;
-  const rank = metric !== undefined && pairs !== undefined && ranking === undefined ? validationMetric(metric, pairs, ctx) : undefined;
+  const ranking = metric !== undefined && pairs !== undefined && params.implicitPrefs ? validationRanking(metric, pairs, { rankUsers, seed: params.seed }, ctx) : undefined;
+  const rank = metric !== undefined && pairs !== undefined && ranking === undefined ? validationMetric(metric, pairs, { rankUsers, seed: params.seed }, ctx) : undefined;
   const data: AlsData = { ...weighted, ...(params.biases && !params.implicitPrefs ? { totals: itemTotals(byItem, level) } : {}), test: ranking?.positives ?? ratings.test };
   const { factors, ...result } = await runLoop<TrainedFactors>(
     {

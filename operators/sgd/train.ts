@@ -16,6 +16,7 @@ import { ofCourse } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { bindSgd } from './bind.ts';
 import { byPosition, idsByPosition } from './data/by-position.ts';
@@ -47,6 +48,8 @@ export interface TrainSgdOptions {
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /** See LoopOptions. */
   readonly copySeconds?: number;
+  /** Users that a ranking metric is measured over, at most. */
+  readonly rankUsers?: number | undefined;
   /** See LoopOptions. */
   readonly checkpoints?: Checkpoints<Matrices> | undefined;
   /** See LoopOptions. */
@@ -62,10 +65,10 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  * ratings, the loss sometimes rises by that much for any order of blocks. Throws DivergedError when the fourth attempt diverges too,
  * and DeviceLostError when the last device is lost before any factors were copied from it.
  */
-export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds, checkpoints, fetched }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
+export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds, rankUsers = RANKED_USERS, checkpoints, fetched }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
   const rate = new LearningRate(params);
   const metric = rankingMetricOf(params);
-  const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(await inMemory(data.ratings, ctx), data) }, ctx);
+  const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(await inMemory(data.ratings, ctx), data) }, { rankUsers, seed: params.seed }, ctx);
   let run = plan(devices);
   let steps: BoundPlan | undefined;
   const { factors, ...result } = await runLoop<TrainedFactors>(

@@ -36,6 +36,7 @@ class Loop<Factors> {
   #iterations: TrainingIteration[] = [];
   readonly #copies: FactorCopies<Factors>;
   #keptOlder = false;
+  #measureSeconds = 0;
   /** False once a round that was sent ahead found no room on its device. */
   #hasRoomAhead = true;
 
@@ -93,7 +94,7 @@ class Loop<Factors> {
   /** The result of a run that ends with a copy. */
   #endOf(copy: HostCopy<Factors>): LoopResult<Factors> {
     const { factors, iteration } = copy.best ?? copy;
-    return { factors, iterations: copy.iterations, bestIteration: iteration, keptOlder: this.#keptOlder };
+    return { factors, iterations: copy.iterations, bestIteration: iteration, measureSeconds: this.#measureSeconds, keptOlder: this.#keptOlder };
   }
 
   async #train(rounds: Rounds<Factors>): Promise<LoopResult<Factors>> {
@@ -128,6 +129,7 @@ class Loop<Factors> {
       const seconds = await round.ran;
       // Expands the next round while the devices measure; most rounds take the expected course.
       expanded = next === undefined && number < maxIter ? expandAhead(training, versions, number + 1) : undefined;
+      const measuring = performance.now();
       const measured = await round.errors;
       if (number === first + 1) await training.settled?.(this.#ctx);
       if (measured === undefined) {
@@ -140,6 +142,7 @@ class Loop<Factors> {
       }
       const testMetrics = await this.#options.measure?.(await copies.taken(training, rounds.toHost(round)), this.#ctx);
       const errors = testMetrics === undefined ? measured : { ...measured, testMetrics };
+      this.#measureSeconds += (performance.now() - measuring) / 1000;
       // A kill loses an interval at most.
       await checkpoints?.ready();
       if (!losable) copies.drop();
@@ -184,7 +187,7 @@ class Loop<Factors> {
   }
 
   #result(factors: Factors, bestIteration: number): LoopResult<Factors> {
-    return { factors, iterations: this.#iterations, bestIteration, keptOlder: this.#keptOlder };
+    return { factors, iterations: this.#iterations, bestIteration, measureSeconds: this.#measureSeconds, keptOlder: this.#keptOlder };
   }
 
   /**

@@ -64,6 +64,8 @@ export interface LoopResult<Factors> {
   readonly iterations: readonly TrainingIteration[];
   /** The iteration whose factors these are. */
   readonly bestIteration: number;
+  /** Seconds that the loop waited for measures of its rounds, of an attempt that a lost device ended too. */
+  readonly measureSeconds: number;
   /** True where a round ran while the factors of an earlier one than the last were kept as the best. */
   readonly keptOlder: boolean;
   /** Set when the last device was lost: the factors are those that had reached the host by then. */

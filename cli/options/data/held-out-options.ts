@@ -1,6 +1,6 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { choice, decimal, text, wholeNumber } from '../kinds.ts';
-import type { Values } from '../option.ts';
+import { choice, countOr, decimal, text, toggle, wholeNumber } from '../kinds.ts';
+import type { Option, Values } from '../option.ts';
 
 /** Ratings that are not trained on: a file, or a part of those given. */
 export const heldOutOptions = {
@@ -8,6 +8,15 @@ export const heldOutOptions = {
   testFraction: decimal({ describe: 'hold out this part of the ratings, such as 0.1', group: 'Held-out ratings:', above: 0, below: 1 }),
   testLeaveOut: wholeNumber({ describe: 'hold out so many ratings of each user who has more', group: 'Held-out ratings:', least: 1, most: 1000 }),
   testBy: choice({ describe: 'hold out ratings at random, or the last by --timestamp-col', group: 'Held-out ratings:', choices: ['random', 'time'], fallback: 'random' }),
+};
+
+/** The users whose rankings are measured, of every command that ranks. */
+export const rankUsersOption = countOr('all', { describe: 'rank so many users at most, drawn by the seed, or all', group: 'Ranking:', defaultText: '10000', least: 1 });
+
+/** Of commands that train, where held-out ratings are ranked. */
+export const heldOutRankingOptions = {
+  ranking: { ...toggle({ describe: 'rank held-out ratings by the model, next to popularity; --no-ranking leaves it out', group: 'Ranking:', defaultText: 'implicit data only' }), fallback: undefined, isNegatable: true } satisfies Option<boolean | undefined>,
+  rankUsers: rankUsersOption,
 };
 
 type HeldOutValues = Values<typeof heldOutOptions> & { readonly timestampCol?: string; readonly onDuplicates: string; readonly earlyStop?: number; readonly targetRmse?: number };

@@ -2,6 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import { type RankingMetric, rankingMetricNames } from '../../../index.ts';
 import { choice, decimal, listed, text, toggle, wholeNumber } from '../kinds.ts';
 import type { Values } from '../option.ts';
+import { rankUsersOption } from './held-out-options.ts';
 
 /** The flags of `evaluate --ranking`. */
 export const rankingOptions = {
@@ -12,18 +13,19 @@ export const rankingOptions = {
   minRating: decimal({ describe: 'only test pairs with at least this rating are positives', group: 'Ranking:' }),
   coldPairs: choice({ describe: 'test pairs that the model does not know: left out, or counted as misses', group: 'Ranking:', choices: ['drop', 'miss'], fallback: 'drop' }),
   resamples: wholeNumber({ describe: 'resamples of the bootstrap behind the 95 % intervals; 0: none', group: 'Ranking:', least: 0, most: 10_000, fallback: 1000 }),
-  seed: wholeNumber({ describe: 'seed of the bootstrap', group: 'Ranking:', least: 0, most: 2 ** 32 - 1, fallback: 0 }),
+  rankUsers: rankUsersOption,
+  seed: wholeNumber({ describe: 'seed of the bootstrap, and of the users that are drawn', group: 'Ranking:', least: 0, most: 2 ** 32 - 1, fallback: 0 }),
 };
 
 export type RankingValues = Values<typeof rankingOptions>;
 
 /** Throws UsageError for a flag of rankings without --ranking. */
 export function checkRanking({ ranking }: RankingValues, given: ReadonlySet<string>): void {
-  const idle = ranking ? undefined : (['k', 'exclude', 'metrics', 'minRating', 'coldPairs', 'resamples', 'seed'] as const).find((name) => given.has(name));
+  const idle = ranking ? undefined : (['k', 'exclude', 'metrics', 'minRating', 'coldPairs', 'resamples', 'rankUsers', 'seed'] as const).find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${idle.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} acts only with --ranking`, { advice: 'Add --ranking, or leave it out' });
 }
 
 /** The options of `evaluateRanking` but for the exclusions. */
-export function rankingSettings({ k, metrics, minRating, coldPairs, resamples, seed }: RankingValues) {
-  return { k: k as readonly number[], metrics: metrics as readonly RankingMetric[] | undefined, minRating, coldPairs, resamples, seed };
+export function rankingSettings({ k, metrics, minRating, coldPairs, resamples, rankUsers, seed }: RankingValues) {
+  return { k: k as readonly number[], metrics: metrics as readonly RankingMetric[] | undefined, minRating, coldPairs, resamples, rankUsers, seed };
 }

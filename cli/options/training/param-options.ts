@@ -2,7 +2,7 @@ import { alsTable } from '../../../operators/als/params.ts';
 import { checkRules, defaultsOf, namesOf, type Param } from '../../../operators/params/table.ts';
 import { sgdTable } from '../../../operators/sgd/params.ts';
 import type { AlsParams, SgdParams } from '../../../index.ts';
-import { choice, countOrAuto, decimal, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
+import { choice, countOr, decimal, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, type Option } from '../option.ts';
 
 export type AllParams = Partial<AlsParams & SgdParams>;
@@ -42,7 +42,7 @@ function optionOf({ help, group = 'Model:', ...param }: Param, defaultText: stri
   if (param.kind === 'choice') return choice({ ...spec, choices: param.choices });
   if (param.kind === 'text') return text(spec);
   if (param.kind === 'one or two numbers') return oneOrTwo({ ...spec, least: param.least });
-  if (param.kind === 'whole number or auto') return countOrAuto({ ...spec, least: param.least, most: param.most });
+  if (param.kind === 'whole number or auto') return countOr('auto', { ...spec, least: param.least, most: param.most });
   const { least, most, above } = param;
   return (param.kind === 'number' ? decimal : wholeNumber)({ ...spec, least, most, above });
 }

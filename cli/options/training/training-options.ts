@@ -2,10 +2,10 @@ import { UsageError } from '../../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
 import { checkCheckpoints, checkpointOptions } from './checkpoint-options.ts';
 import { columnOptions, policyOptions } from '../data/data-options.ts';
-import { checkHeldOut, heldOutOptions } from '../data/held-out-options.ts';
+import { checkHeldOut, heldOutOptions, heldOutRankingOptions } from '../data/held-out-options.ts';
 import { choice, requiredText, text } from '../kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../machine-options.ts';
-import type { Values } from '../option.ts';
+import { flagName, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
 import { paramOptions } from './param-options.ts';
 import { planOption } from './plan-file.ts';
@@ -35,19 +35,28 @@ export const initModelOption = text({ describe: "model to go on from, with these
 
 export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
 
-export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption };
+export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, ...heldOutRankingOptions, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption };
 
 export type TrainingValues = Values<typeof trainingOptions>;
 export type TrainCommandValues = Values<typeof trainOptions>;
 
 /** Throws UsageError for a flag that cannot act beside the others. */
-export function checkTraining(values: TrainingValues & { readonly initModel?: string | undefined }, given: ReadonlySet<string>): void {
+export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking'>>, given: ReadonlySet<string>): void {
   checkAlgorithm(values, given);
   checkHeldOut(values, given);
+  checkHeldOutRanking(values, given);
   checkCheckpoints(values);
   if (values.device === 'cpu') {
     if (values.precision === 'f16' || values.precision === 'int8') throw new UsageError(`--precision ${values.precision} cannot act with --device cpu, which computes in float32`, { advice: 'Leave one of them out' });
     if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
     if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
   }
+}
+
+/** Throws UsageError for flags of rankings that cannot act. */
+function checkHeldOutRanking(values: Pick<TrainingValues, 'test' | 'testFraction' | 'testLeaveOut'> & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking'>>, given: ReadonlySet<string>): void {
+  if (values.ranking && values.initModel !== undefined) throw new UsageError('--ranking cannot act with --init-model: the ratings that the model was trained on before are not known', { advice: 'Rank afterwards: evaluate MODEL TEST --ranking --exclude RATINGS' });
+  const isHeldOut = values.test !== undefined || values.testFraction !== undefined || values.testLeaveOut !== undefined;
+  const idle = isHeldOut ? undefined : (['ranking', 'rankUsers'] as const).find((name) => given.has(name));
+  if (idle !== undefined) throw new UsageError(`--${flagName(idle)} needs held-out ratings`, { advice: 'Give them with --test PATH or --test-fraction 0.1' });
 }

@@ -10,12 +10,16 @@ import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { buildUserBlock } from '../../ratings/rating-blocks.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
+import type { TrainingWarning } from '../rating-warnings.ts';
 import { bootstrapIntervals, type Interval } from './bootstrap.ts';
-import { type ItemFacts, itemFacts, orderOf, placesByOrder } from './item-order.ts';
-import { coverage, type ListCounts, listCounts, listCountsByOrder, novelty } from './list-counts.ts';
-import { PositiveRanks } from './rank-positives.ts';
-import { distinctItems, rankedTest, userValues } from './ranked-test.ts';
-import { depthOf, measuresOf, type NamedMeasure, type RankingMetric } from './ranking-metrics.ts';
+import { chosenMetrics } from './chosen-metrics.ts';
+import { compareToPopularity, type RankedTraining } from './compare-to-popularity.ts';
+import { drawnPairs } from './drawn-pairs.ts';
+import { itemFacts } from './item-order.ts';
+import { measureRankings, type MetricValues } from './measure-rankings.ts';
+import { distinctItems, rankedTest } from './ranked-test.ts';
+import type { RankingMetric } from './ranking-metrics.ts';
+import { modelRankings, sharedRankings } from './rankings.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
 
 /** Pairs that are not ranked: a block over the users and items of the model. */
@@ -34,12 +38,13 @@ export interface RankingSettings {
   readonly baselines: boolean;
   readonly resamples: number;
   readonly seed: number;
+  /** Users to rank at most; of more as many are drawn by the seed. */
+  readonly rankUsers: number;
+  /** The training of the model, for advice. */
+  readonly training?: RankedTraining | undefined;
   /** The pairs seen in training, read before the test pairs are ranked. */
   readonly exclude?: (ctx: ExecutionContext) => Promise<ExcludedPairs>;
 }
-
-/** Metrics by name: "ndcg@20", "mrr". */
-export type MetricValues = Readonly<Record<string, number>>;
 
 export interface RankingEvaluation {
   /** Means over users; NaN where no user is left. */
@@ -50,6 +55,8 @@ export interface RankingEvaluation {
   readonly baselines: { readonly popularity?: MetricValues; readonly itemMean?: MetricValues };
   /** Users over whom the means are taken. */
   readonly users: number;
+  /** Users that could be ranked: above `users` where `rankUsers` of them were drawn. */
+  readonly availableUsers: number;
   /** Users of the test pairs that the model does not know. */
   readonly coldUsers: number;
   /** Test pairs in all, and those whose user or item the model does not know. */
@@ -62,6 +69,8 @@ export interface RankingEvaluation {
   readonly irrelevantPairs: number;
   /** Excluded pairs with a user or an item that the model does not know. */
   readonly unknownExcluded: number;
+  /** Warnings about the model; each was an event too. */
+  readonly warnings: readonly TrainingWarning[];
 }
 
 /**
@@ -93,36 +102,32 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
 
   async #evaluate(input: BatchStream, ctx: ExecutionContext): Promise<RankingEvaluation> {
     const { metrics, ks, seed, resamples, baselines } = this.#settings;
-    const model = this.#model;
-    const { positives, missing, excluded, counts } = await this.#read(input, ctx);
-    const seen = excluded?.block;
+    const chosen = chosenMetrics(metrics, ks);
+    const { model, positives, seen, missing, facts, counts } = await this.#read(input, ctx);
     const items = keyCount(model.items);
-    const measures = measuresOf(metrics, ks);
-    const lists = metrics.some((metric) => metric === 'coverage' || metric === 'novelty');
-    const facts = excluded && itemFacts(excluded.block, items, excluded.hasRatings);
     const ranked = { positives, items, excluded: seen && distinctItems(seen), missing };
-    const places = measures.length > 0 ? await new PositiveRanks(positives, seen, ctx).places(model, depthOf(metrics, ks)) : new Uint32Array(positives.ratings);
-    const own = userValues({ ...ranked, places }, measures);
-    const ofLists = lists ? this.#listMetrics(await listCounts(model, positives, seen, ks, ctx), facts, positives.rows) : {};
-    const intervals = resamples === 0 || own.users === 0 ? [] : bootstrapIntervals(own.values, measures.length, own.means, { resamples, seed, confidence: 0.95 });
-    const baseline = async (scores: ArrayLike<number>): Promise<MetricValues> => {
-      const order = orderOf(scores);
-      const { means } = userValues({ ...ranked, places: await placesByOrder(order, positives, seen, ctx.signal) }, measures);
-      return { ...named(measures, means), ...(lists ? this.#listMetrics(listCountsByOrder(order, positives, seen, ks), facts, positives.rows) : {}) };
-    };
+    const own = await measureRankings(modelRankings(model, { positives, seen }, ctx), ranked, chosen, facts);
+    const { values, means, users } = own.values;
+    const intervals = resamples === 0 || users === 0 ? [] : bootstrapIntervals(values, means.length, means, { resamples, seed, confidence: 0.95 });
+    const baseline = async (scores: ArrayLike<number>) => (await measureRankings(sharedRankings(scores, { positives, seen }, ctx), ranked, chosen, facts)).metrics;
     const wanted = baselines ? facts : undefined;
+    const popularity = wanted && (await baseline(wanted.counts));
+    const itemMean = wanted?.means && (await baseline(wanted.means));
+    const verdict = popularity && compareToPopularity({ metrics: own.metrics, popularity, users, training: this.#settings.training });
+    if (verdict) ctx.events({ type: 'warning', ...verdict });
     return {
-      metrics: { ...named(measures, own.means), ...ofLists },
-      intervals: Object.fromEntries(intervals.map((interval, i) => [measures[i].name, interval])),
-      baselines: { ...(wanted && { popularity: await baseline(wanted.counts) }), ...(wanted?.means && { itemMean: await baseline(wanted.means) }) },
-      users: own.users,
+      metrics: own.metrics,
+      intervals: Object.fromEntries(intervals.map((interval, i) => [chosen.measures[i].name, interval])),
+      baselines: { ...(popularity && { popularity }), ...(itemMean && { itemMean }) },
+      users,
       ...counts,
+      warnings: verdict ? [verdict] : [],
     };
   }
 
-  /** The positives, the excluded pairs, and what was left out. */
+  /** The positives of the users to rank, the pairs that those have seen, and what was left out. */
   async #read(input: BatchStream, ctx: ExecutionContext) {
-    const { minRating, coldPairs: policy, exclude } = this.#settings;
+    const { minRating, coldPairs: policy, exclude, rankUsers, seed } = this.#settings;
     const { users, items } = this.#model;
     const [cold, test] = [new ColdPairs(this.#model), new TestPairs(minRating)];
     const { indexed, coldPairs } = await collectKnownPairs(test.relevant(input), users, items, ctx, cold.see);
@@ -132,19 +137,9 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
     if (leaked > 0) ctx.events({ type: 'warning', text: `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked` });
     const missing = policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined;
-    const counts = { coldUsers: cold.userCount, pairs: test.pairs, coldPairs, leakedPairs: leaked, repeatedPairs: repeated, irrelevantPairs: test.irrelevant, unknownExcluded: excluded?.unknown ?? 0 };
-    return { positives, missing, excluded, counts };
+    const facts = excluded && itemFacts(excluded.block, keyCount(items), excluded.hasRatings);
+    const drawn = await drawnPairs({ model: this.#model, positives, seen: excluded?.block, missing }, { most: rankUsers, seed }, ctx);
+    const counts = { availableUsers: drawn.availableUsers, coldUsers: cold.userCount, pairs: test.pairs, coldPairs, leakedPairs: leaked, repeatedPairs: repeated, irrelevantPairs: test.irrelevant, unknownExcluded: excluded?.unknown ?? 0 };
+    return { ...drawn.pairs, facts, counts };
   }
-
-  /** Novelty needs the counts of excluded pairs. */
-  #listMetrics(counts: ListCounts, facts: ItemFacts | undefined, users: number): MetricValues {
-    const { metrics, ks } = this.#settings;
-    const covered = metrics.includes('coverage') ? counts.map((own, i) => [`coverage@${ks[i]}`, coverage(own)] as const) : [];
-    const novel = metrics.includes('novelty') && facts ? counts.map((own, i) => [`novelty@${ks[i]}`, novelty(own, facts.counts, users)] as const) : [];
-    return Object.fromEntries([...covered, ...novel]);
-  }
-}
-
-function named(measures: readonly NamedMeasure[], means: Float64Array): MetricValues {
-  return Object.fromEntries(measures.map(({ name }, i) => [name, means[i]]));
 }

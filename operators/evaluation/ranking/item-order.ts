@@ -11,6 +11,8 @@ const DAMPING = 25;
 export interface ItemFacts {
   /** Users of each item. */
   readonly counts: Uint32Array;
+  /** Users in all. */
+  readonly users: number;
   /** Means damped by 25 ratings of the mean of all; absent where the pairs have no ratings. */
   readonly means?: Float64Array;
 }
@@ -26,9 +28,9 @@ export function itemFacts({ indices, values, offsets, rows }: RatingBlock, items
       total += values[k];
     }
   }
-  if (!hasRatings) return { counts };
+  if (!hasRatings) return { counts, users: rows };
   const mean = indices.length === 0 ? 0 : total / indices.length;
-  return { counts, means: sums.map((sum, item) => (sum + DAMPING * mean) / (counts[item] + DAMPING)) };
+  return { counts, users: rows, means: sums.map((sum, item) => (sum + DAMPING * mean) / (counts[item] + DAMPING)) };
 }
 
 /** All items by falling score, ties by position. */

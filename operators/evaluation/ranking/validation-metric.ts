@@ -2,8 +2,9 @@ import { formatCount } from '../../../engine/format.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import type { MetricValues } from './evaluate-ranking.ts';
+import type { MetricValues } from './measure-rankings.ts';
 import { PositiveRanks } from './rank-positives.ts';
+import { drawUsers, onlyRows, usersOf } from './ranked-users.ts';
 import { distinctItems, rankedTest, userValues } from './ranked-test.ts';
 import { depthOf, measuresOf, parseMetric } from './ranking-metrics.ts';
 
@@ -13,6 +14,12 @@ export interface ValidationPairs {
   readonly items: KeyColumn;
   readonly test: RatingBlock;
   readonly train: RatingBlock;
+}
+
+/** Users that are ranked at most, and the seed of their draw. */
+export interface RankedUsers {
+  readonly rankUsers: number;
+  readonly seed: number;
 }
 
 /** A ranking metric on a validation set. */
@@ -33,12 +40,14 @@ export interface RankedFactors {
 
 /**
  * A ranking metric by its name such as ndcg@20: over full rankings of the items that a user has not rated in the training set. Pairs
- * that are in both sets are told once and not ranked.
+ * that are in both sets are told once and not ranked. Of more users than `rankUsers` as many are drawn, the same for all iterations.
  */
-export function validationRanking(name: string, { items, test, train }: Omit<ValidationPairs, 'users'>, { events }: Pick<ExecutionContext, 'events'>): ValidationRanking {
+export function validationRanking(name: string, { users, items, test, train }: ValidationPairs, { rankUsers, seed }: RankedUsers, { events }: Pick<ExecutionContext, 'events'>): ValidationRanking {
   const { metric, k = 1 } = parseMetric(name, 'earlyStopMetric');
-  const { positives, leaked } = rankedTest(test, train);
+  const { positives: whole, leaked } = rankedTest(test, train);
   if (leaked > 0) events({ type: 'warning', text: `${formatCount(leaked)} validation pairs are among the training ratings too, and are not ranked` });
+  const eligible = usersOf(whole);
+  const positives = eligible.length > rankUsers ? onlyRows(whole, drawUsers(users, eligible, rankUsers, seed)) : whole;
   const excluded = metric === 'auc' ? distinctItems(train) : undefined;
   return {
     positives,
@@ -48,9 +57,9 @@ export function validationRanking(name: string, { items, test, train }: Omit<Val
 }
 
 /** The same of factors in host memory, for a training whose plan does not rank. */
-export function validationMetric(name: string, pairs: ValidationPairs, ctx: ExecutionContext): (factors: RankedFactors, ctx: ExecutionContext) => Promise<MetricValues> {
+export function validationMetric(name: string, pairs: ValidationPairs, ranked: RankedUsers, ctx: ExecutionContext): (factors: RankedFactors, ctx: ExecutionContext) => Promise<MetricValues> {
   const { users, items, train } = pairs;
-  const ranking = validationRanking(name, pairs, ctx);
+  const ranking = validationRanking(name, pairs, ranked, ctx);
   let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;
   return async ({ userFactors, itemFactors }, held) => {
     // The run goes on in another context after a lost device.

@@ -18,7 +18,7 @@ describe.concurrent('train --algorithm sgd', () => {
   it('reports like ALS, and saves a model in the same layout with sgd in its metadata', async () => {
     const directory = join(folder, 'json');
     const report = await json('train', ratings, '--model-dir', directory, '--algorithm', 'sgd', '--test-fraction', '0.1', '--rate', 'bold', '--schedule', 'wavefront', '--reg-param-items', '0.2', ...quick);
-    expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'badRows', 'duplicates', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines', 'warnings', 'seconds', 'memory', 'peakRssBytes', 'model']);
+    expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'badRows', 'duplicates', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines', 'ranking', 'warnings', 'seconds', 'memory', 'peakRssBytes', 'model']);
     expect(report).toMatchObject({ command: 'train', algorithm: 'sgd', device: 'cpu', iterations: { length: 3 } });
     expect(metadataOf(directory)).toMatchObject({
       class: 'org.apache.spark.ml.recommendation.ALSModel',

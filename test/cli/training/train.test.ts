@@ -14,11 +14,11 @@ describe.concurrent('train', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^\{.*\}\n$/);
     const report = JSON.parse(stdout) as Record<string, unknown> & { iterations: Record<string, unknown>[]; seconds: Record<string, number> };
-    expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'badRows', 'duplicates', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines', 'warnings', 'seconds', 'memory', 'peakRssBytes', 'model']);
+    expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'badRows', 'duplicates', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines', 'ranking', 'warnings', 'seconds', 'memory', 'peakRssBytes', 'model']);
     expect(report).toMatchObject({ command: 'train', algorithm: 'als', device: 'cpu', adapter: null, model });
     expect(report.iterations.map((iteration) => Object.keys(iteration))).toEqual([['iteration', 'seconds', 'loss', 'trainRmse', 'fromSolve', 'testRmse'], ['iteration', 'seconds', 'loss', 'trainRmse', 'testRmse']]);
     expect(report.testRmse).toBe(report.iterations[1].testRmse);
-    expect(Object.keys(report.seconds)).toEqual(['load', 'train', 'total']);
+    expect(Object.keys(report.seconds)).toEqual(['load', 'train', 'validation', 'total']);
     expect(report.peakRssBytes).toBeGreaterThan(2 ** 20);
     expect(stderr).toMatch(/^CPU: \d+ threads?, WebAssembly .*\nread: started/);
     expect(stderr).toMatch(/\niteration 2\/2: .*loss .*train RMSE .*test RMSE/);
@@ -42,10 +42,31 @@ describe.concurrent('train', () => {
     for (const name of ['users', 'items', 'ratings', 'train RMSE', 'test RMSE', 'the mean', 'damped means', 'test MAE', 'test pairs', 'cold pairs', 'time', model]) expect(stdout).toContain(name);
   });
 
-  it('says that errors do not measure implicit data', async () => {
+  it('measures implicit data by rankings next to popularity, whose warning says what to try', async () => {
     const model = join(folder, 'implicit');
-    expect((await factorflow(...training, '--implicit', '--model-dir', model, '--quiet')).stdout).toMatch(/\n {2}test error +none; evaluate --ranking measures/);
+    const { stdout, stderr } = await factorflow(...training, '--implicit', '--model-dir', model, '--quiet');
+    for (const name of ['ndcg@10', 'recall@20', 'hit-rate@10', 'coverage@10']) expect(stdout).toMatch(new RegExp(`\\n {2}test ${name} +0\\.\\d{4}; popularity 0\\.\\d{4}\\n`));
+    expect(stdout).toMatch(/\n {2}ranked users +4,\d{3}\n/);
+    expect(stdout).toMatch(/\n {2}time .* of it loading, .* s validation, .* s ranking;/);
+    expect(stdout).toMatch(/\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/);
+    expect(stderr).not.toContain('popularity');
     expect((await factorflow('evaluate', model, ratings, '--quiet')).stdout).toMatch(/\nThe model is of implicit data: .*Measure it with --ranking\n$/);
+  });
+
+  it('ranks held-out ratings of other data where that is asked for, by some users alone', async () => {
+    const report = await json(...training, '--ranking', '--rank-users', '300', '--model-dir', join(folder, 'ranked'), '--quiet');
+    expect(report).toMatchObject({ ranking: { users: 300, availableUsers: expect.any(Number) as number, leakedPairs: 0 }, testRmse: expect.any(Number) as number, warnings: [{ code: 'no-better-than-popularity' }] });
+    expect(await json(...training, '--implicit', '--no-ranking', '--model-dir', join(folder, 'unranked'), '--quiet')).toHaveProperty('ranking', null);
+    for (const [flags, message] of [
+      [['--test-fraction', '0.1', '--rank-users', '0'], '--rank-users must be all or a whole number of 1 or more, got "0"'],
+      [['--test-fraction', '0.1', '--rank-users', 'many'], '--rank-users must be all or a whole number of 1 or more, got "many"'],
+      [['--ranking'], '--ranking needs held-out ratings'],
+      [['--rank-users', 'all'], '--rank-users needs held-out ratings'],
+      [['--ranking', '--init-model', 'none', '--test-fraction', '0.1'], '--ranking cannot act with --init-model'],
+    ] as const) {
+      const { code, stderr } = await factorflow('train', ratings, '--model-dir', join(folder, 'refused'), ...flags);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+    }
   });
 
   it('reads flags from a configuration in either spelling, and flags win', async () => {

@@ -1,0 +1,41 @@
+import { CapacityError } from '../../engine/errors.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { compareToPopularity } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
+import type { HeldOutPairs, HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
+import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import type { ContinuedFit } from './kept-ratings.ts';
+import type { EndedTraining } from './trained-model.ts';
+
+/** The ranking of held-out pairs at the end of a training. */
+export interface RankedTraining {
+  readonly ranking: HeldOutRanking;
+  readonly seconds: number;
+}
+
+/** True where held-out pairs are to be ranked: for implicit data unless the option says otherwise; of the trials of a search those that it asks for. */
+export function ranksHeldOut(params: object, { ranking, continued }: Pick<ContinuedFit, 'ranking' | 'continued'>): boolean {
+  if (continued !== undefined) return continued.ranks !== undefined;
+  return ranking ?? ('implicitPrefs' in params && params.implicitPrefs === true);
+}
+
+/** Ranks held-out pairs by a trained model. A device without room for that is a warning: the model is not lost for it. */
+export async function rankHeldOut(pairs: HeldOutPairs, result: EndedTraining['result'], { continued }: Pick<ContinuedFit, 'continued'>, ctx: ExecutionContext): Promise<RankedTraining | undefined> {
+  const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
+  if (result.lost !== undefined || continued?.ranks?.(best) === false) return undefined;
+  const started = performance.now();
+  try {
+    const ranking = await pairs.rank(result.sides, ctx);
+    return { ranking, seconds: (performance.now() - started) / 1000 };
+  } catch (error) {
+    if (!(error instanceof CapacityError)) throw error;
+    ctx.events({ type: 'warning', text: `the held-out pairs were not ranked: ${error.summary}` });
+    return undefined;
+  }
+}
+
+/** A warning for a model that ranks no better than popularity. */
+export function judgeRanking({ algorithm, params }: EndedTraining['about'], ranking: HeldOutRanking): TrainingWarning[] {
+  const training = algorithm === 'als' ? params : { implicitPrefs: false };
+  const verdict = compareToPopularity({ ...ranking, training });
+  return verdict ? [verdict] : [];
+}

@@ -1,0 +1,16 @@
+import { UsageError } from '../../engine/errors.ts';
+import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-users.ts';
+import { shown } from '../check-options.ts';
+
+/** Users whose rankings are measured. */
+export interface RankUsersOption {
+  /** Users to rank at most: of more as many are drawn by the seed, the same for any order of rows. Default 10,000; 'all' ranks every user. */
+  readonly rankUsers?: number | 'all';
+}
+
+/** The option as a number. Throws UsageError for another value. */
+export function checkRankUsers({ rankUsers = RANKED_USERS }: RankUsersOption): number {
+  if (rankUsers === 'all') return Number.POSITIVE_INFINITY;
+  if (Number.isSafeInteger(rankUsers) && rankUsers >= 1) return rankUsers;
+  throw new UsageError(`rankUsers must be all or a whole number of 1 or more, got ${shown(rankUsers)}`);
+}

@@ -1,0 +1,30 @@
+import { depthOf, measuresOf, metricsOfLists, type NamedMeasure, type RankingMetric } from './ranking-metrics.ts';
+
+/** A metric of all users' first k items together. */
+export interface ListMetric {
+  readonly name: string;
+  readonly metric: (typeof metricsOfLists)[number];
+  readonly k: number;
+}
+
+/** Metrics with their k, as they are computed. */
+export interface ChosenMetrics {
+  readonly measures: readonly NamedMeasure[];
+  readonly lists: readonly ListMetric[];
+  /** Places that the measures distinguish: those below it, or undefined for all. */
+  readonly depth: number | undefined;
+}
+
+/** Each metric at each k. */
+export function chosenMetrics(metrics: readonly RankingMetric[], ks: readonly number[]): ChosenMetrics {
+  const lists = metricsOfLists.filter((metric) => metrics.includes(metric)).flatMap((metric) => ks.map((k): ListMetric => ({ name: `${metric}@${k}`, metric, k })));
+  return { measures: measuresOf(metrics, ks), lists, depth: depthOf(metrics, ks) };
+}
+
+/** Metrics that have a k of their own each, such as ndcg at 10 and recall at 20. */
+export function metricsAt(chosen: readonly (readonly [metric: RankingMetric, k: number])[]): ChosenMetrics {
+  const each = chosen.map(([metric, k]) => chosenMetrics([metric], [k]));
+  const depths = each.map(({ depth }) => depth ?? Number.POSITIVE_INFINITY);
+  const depth = Math.max(...depths);
+  return { measures: each.flatMap(({ measures }) => measures), lists: each.flatMap(({ lists }) => lists), depth: Number.isFinite(depth) ? depth : undefined };
+}

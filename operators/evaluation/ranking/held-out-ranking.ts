@@ -1,0 +1,105 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { giveTo } from '../../../engine/run/hand-over.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
+import { readRows, type RowParts } from '../../../engine/row-parts.ts';
+import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
+import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import type { FactorModel } from '../../serving/factor-model.ts';
+import type { ModelRows } from '../../training/model-rows.ts';
+import { metricsAt } from './chosen-metrics.ts';
+import type { ItemFacts } from './item-order.ts';
+import { measureRankings, type MetricValues } from './measure-rankings.ts';
+import { distinctItems, rankedTest } from './ranked-test.ts';
+import { drawUsers, rowsAt, usersOf } from './ranked-users.ts';
+import { modelRankings, sharedRankings } from './rankings.ts';
+import { seenRows, usersOfItems } from './seen-rows.ts';
+
+/** Rankings of held-out pairs by a model that was just trained. Plain data. */
+export interface HeldOutRanking {
+  /** ndcg@10, recall@20, hit-rate@10 and coverage@10; means over users. */
+  readonly metrics: MetricValues;
+  /** The same of the items by their number of users in the training ratings. */
+  readonly popularity: MetricValues;
+  /** Users over whom means are taken, and those who could be ranked: more where some were drawn. */
+  readonly users: number;
+  readonly availableUsers: number;
+  /** Held-out pairs that are among the training ratings too, and that repeat another: neither is ranked. */
+  readonly leakedPairs: number;
+  readonly repeatedPairs: number;
+}
+
+const METRICS = metricsAt([['ndcg', 10], ['recall', 20], ['hit-rate', 10], ['coverage', 10]]);
+
+export interface HeldOutOptions {
+  /** Users to rank at most. */
+  readonly rankUsers: number;
+  readonly seed: number;
+  /** Users of each item, where they are known. */
+  readonly itemUsers?: ArrayLike<number> | undefined;
+}
+
+/** Held-out pairs and training ratings, both by user, over the same ids. */
+export interface HeldOutSets {
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  readonly test: RatingBlock;
+  readonly train: SortedRatings;
+}
+
+type LeftOut = Pick<HeldOutRanking, 'availableUsers' | 'leakedPairs' | 'repeatedPairs'>;
+
+/** Held-out pairs that are ready to be ranked by a model: they keep what they need of the training ratings. */
+export class HeldOutPairs {
+  readonly #ids: { readonly users: KeyColumn; readonly items: KeyColumn };
+  /** Positions of the users to rank. */
+  readonly #drawn: Uint32Array;
+  readonly #pairs: { readonly positives: RatingBlock; readonly seen: RatingBlock };
+  readonly #facts: ItemFacts;
+  readonly #leftOut: LeftOut;
+
+  private constructor({ users, items }: HeldOutSets, drawn: Uint32Array, pairs: { readonly positives: RatingBlock; readonly seen: RatingBlock }, { facts, leftOut }: { readonly facts: ItemFacts; readonly leftOut: LeftOut }) {
+    this.#ids = { users: takeKeys(users, drawn), items };
+    this.#drawn = drawn;
+    this.#pairs = pairs;
+    this.#facts = facts;
+    this.#leftOut = leftOut;
+  }
+
+  /** Takes the pairs of the users to rank from the sets, before training. Undefined where no user is left. */
+  static async of(sets: HeldOutSets, { rankUsers, seed, itemUsers }: HeldOutOptions, ctx: ExecutionContext): Promise<HeldOutPairs | undefined> {
+    const { users, items, test, train } = sets;
+    // Pairs of ratings in parts, which may be in files, are compared with the test after the draw.
+    const whole = rankedTest(test, isInParts(train) ? undefined : train);
+    const eligible = usersOf(whole.positives);
+    const drawn = drawUsers(users, eligible, rankUsers, seed);
+    const seen = isInParts(train) ? await seenRows(train, drawn, ctx) : rowsAt(train, drawn);
+    const { positives, leaked, repeated } = isInParts(train) ? rankedTest(rowsAt(test, drawn), seen) : { ...whole, positives: rowsAt(whole.positives, drawn) };
+    if (positives.ratings === 0) return undefined;
+    const facts = { users: keyCount(users), counts: itemUsers === undefined ? await usersOfItems(train, keyCount(items), ctx) : Uint32Array.from(itemUsers) };
+    return new HeldOutPairs(sets, drawn, { positives, seen }, { facts, leftOut: { availableUsers: eligible.length, leakedPairs: leaked, repeatedPairs: repeated } });
+  }
+
+  /** The metrics of a model of the same users and items. Throws CapacityError where the device has no room for its factors. */
+  rank(sides: ModelRows, ctx: ExecutionContext): Promise<HeldOutRanking> {
+    return Holdings.within(ctx, async (held) => {
+      using _ = held.metrics.begin('rank');
+      const [pairs, facts, ids] = [this.#pairs, this.#facts, this.#ids];
+      await giveTo(held, hostDevice(held.executor).info.place, [[pairs.seen.ref, hostForm(pairs.seen)]]);
+      const model: FactorModel = { rank: sides.users.columns, ...ids, userFactors: rowsOf(sides.users, this.#drawn), itemFactors: readRows(sides.items, 0, sides.items.rows, true) };
+      const ranked = { positives: pairs.positives, items: keyCount(ids.items), excluded: distinctItems(pairs.seen) };
+      const own = await measureRankings(modelRankings(model, pairs, held), ranked, METRICS, facts);
+      const popular = await measureRankings(sharedRankings(facts.counts, pairs, held), ranked, METRICS, facts);
+      return { metrics: own.metrics, popularity: popular.metrics, users: own.values.users, ...this.#leftOut };
+    });
+  }
+}
+
+/** Some rows of a matrix that may be in parts. */
+function rowsOf(rows: RowParts, positions: Uint32Array): Float32Array {
+  const { columns } = rows;
+  const values = new Float32Array(positions.length * columns);
+  positions.forEach((row, at) => values.set(readRows(rows, row, row + 1), at * columns));
+  return values;
+}

@@ -1,0 +1,37 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { FactorModel } from '../../serving/factor-model.ts';
+import { orderOf, placesByOrder } from './item-order.ts';
+import { type ListCounts, listCounts, listCountsByOrder } from './list-counts.ts';
+import { PositiveRanks } from './rank-positives.ts';
+
+/** The rankings of a set of users who have positives. */
+export interface Rankings {
+  /** The place of each positive, from 0, in the order of their block; from `depth` on (default: none) any number of at least `depth`. */
+  places(depth: number | undefined): Promise<Uint32Array>;
+  /** For each k, the number of users whose first k items contain an item. */
+  lists(ks: readonly number[]): Promise<ListCounts>;
+}
+
+/** Users with positives, and the pairs that are not ranked: blocks over the same users and items. */
+export interface UsersToRank {
+  readonly positives: RatingBlock;
+  readonly seen: RatingBlock | undefined;
+}
+
+/** The rankings of all items by a model. */
+export function modelRankings(model: FactorModel, { positives, seen }: UsersToRank, ctx: ExecutionContext): Rankings {
+  return {
+    places: (depth) => new PositiveRanks(positives, seen, ctx).places(model, depth),
+    lists: (ks) => listCounts(model, positives, seen, ks, ctx),
+  };
+}
+
+/** The same ranking for every user, by a score of each item. */
+export function sharedRankings(scores: ArrayLike<number>, { positives, seen }: UsersToRank, { signal }: Pick<ExecutionContext, 'signal'>): Rankings {
+  const order = orderOf(scores);
+  return {
+    places: () => placesByOrder(order, positives, seen, signal),
+    lists: async (ks) => listCountsByOrder(order, positives, seen, ks),
+  };
+}
