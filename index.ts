@@ -17,6 +17,7 @@ export type { ModelParts } from './api/model-parts.ts';
 export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './api/reports/training-report.ts';
 export type { SessionDevice } from './api/devices/open-devices.ts';
 export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
+export type { RankUsersOption } from './api/validation/rank-users.ts';
 export { Profile, type ProfileReport } from './api/reports/profile.ts';
 export { Trace } from './api/reports/trace.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
