@@ -28,15 +28,15 @@ export { type Trial, type TunedEstimator } from './api/validation/tuning/trial.t
 export type { CheckpointOptions } from './api/training/checkpoints/checkpoint-options.ts';
 export type { ResumedFrom } from './api/training/checkpoints/run-checkpoints.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
-export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
+export type { ItemsOptions, NameOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
 export type { ItemNamesOptions } from './api/serving/read-item-names.ts';
 export type { FactorArrays } from './api/serving/factor-arrays.ts';
 export type { ExportOptions } from './connectors/model/export-factors.ts';
 export type { FoldedUsers, FoldInOptions } from './api/serving/fold-in.ts';
-export type { Explanation } from './api/serving/explain.ts';
+export type { Explanation, ExplainOptions } from './api/serving/explain.ts';
 export type { RatedItem } from './api/serving/fold-in-request.ts';
 export type { RatingsOfUser } from './api/serving/ratings-of-user.ts';
-export type { UserRecommendations } from './api/serving/request.ts';
+export type { RecommendedItem, UserRecommendations } from './api/serving/request.ts';
 export type { SimilarOptions } from './api/serving/similar-rows.ts';
 export { type RunOptions, Session } from './api/session.ts';
 export type { SessionOptions } from './api/session-options.ts';

@@ -26,12 +26,13 @@ import { readExclusions, recommendAll, recommendSome, recommendUsers } from './s
 import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { type FoldedUsers, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
-import { type Explanation, explainItem } from './serving/explain.ts';
+import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import type { RatingsOfUser } from './serving/ratings-of-user.ts';
 import { Searches } from './serving/searches.ts';
 import { idFormsOf, idsOf, ruleOf, type ServedModel, sideSpace } from './serving/served-model.ts';
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
+import { checkNames, withNames } from './serving/with-names.ts';
 import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
@@ -182,11 +183,11 @@ export class Model {
     return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
-  /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first, ties by item id. */
+  /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first, ties by item id; with `names` a column `name` after the item. */
   recommendForAllUsers(n: number, options: RecommendOptions = {}): Dataset {
     checkRecommend('recommendForAllUsers', options, this.#served);
     checkCount(n);
-    return recommendAll(this.#served, this.#factors, n, this.columns, options);
+    return withNames(recommendAll(this.#served, this.#factors, n, this.columns, options), options.names, this.columns.item);
   }
 
   /**
@@ -198,14 +199,14 @@ export class Model {
     checkUsers('recommendForUsers', options, this.#served);
     checkIds('recommendForUsers', ids);
     checkCount(n);
-    return recommendSome(this.#served, ids, n, options);
+    return withNames(recommendSome(this.#served, ids, n, options), options.names, this.columns.item);
   }
 
   /** The n users of highest prediction for every item: rows {item, rank, user, prediction}, items ascending, best first. */
   recommendForAllItems(n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForAllItems', options);
     checkCount(n);
-    return recommendUsers(this.#served, 'all', n, options);
+    return withNames(recommendUsers(this.#served, 'all', n, options), options.names, this.columns.item);
   }
 
   /** The same for some items, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
@@ -213,7 +214,7 @@ export class Model {
     checkItems('recommendForItems', options);
     checkIds('recommendForItems', ids);
     checkCount(n);
-    return recommendUsers(this.#served, ids, n, options);
+    return withNames(recommendUsers(this.#served, ids, n, options), options.names, this.columns.item);
   }
 
   /**
@@ -242,8 +243,9 @@ export class Model {
    * Takes a score apart into what each of a user's ratings contributes to it, exactly (Hu, Koren and Volinsky 2008, section 5). A model does not keep
    * ratings: give the user's, or a data set with the model's columns that they are in. Throws UsageError for a user who has none there.
    */
-  async explain(ratings: readonly RatedItem[] | RatingsOfUser, item: Id, options: RunOptions & { readonly regParam?: number } = {}): Promise<Explanation> {
-    checkOptions('explain', options, ['regParam', ...runOptionNames], '{ regParam: 0.1 }');
+  async explain(ratings: readonly RatedItem[] | RatingsOfUser, item: Id, options: ExplainOptions = {}): Promise<Explanation> {
+    checkOptions('explain', options, ['regParam', 'names', ...runOptionNames], '{ regParam: 0.1 }');
+    checkNames('explain', options.names);
     return explainItem(this.#served, ratings, item, options);
   }
 

@@ -4,10 +4,14 @@ import { type RatedItem, solveUser } from './fold-in-request.ts';
 import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, ruleOf, type ServedModel } from './served-model.ts';
 import type { RunOptions } from '../session.ts';
+import type { NameOptions } from './recommend-options.ts';
+import { nameOf } from './with-names.ts';
 
 /** A score, and what it is made of: `base` + Σ share. */
 export interface Explanation {
   readonly item: Id;
+  /** Where the option `names` has one. */
+  readonly name?: string;
   /** False where the model does not know the item, or none of the user's: then there is nothing to explain. */
   readonly known: boolean;
   /** The score of a user who is solved from these ratings. */
@@ -17,12 +21,17 @@ export interface Explanation {
   /** μ and the item's bias; 0 without biases. */
   readonly base: number;
   /** The user's known items with their ratings and shares, the largest share first. */
-  readonly contributions: readonly { readonly item: Id; readonly rating: number; readonly share: number }[];
+  readonly contributions: readonly { readonly item: Id; readonly name?: string; readonly rating: number; readonly share: number }[];
   readonly unknownItems: number;
 }
 
+export interface ExplainOptions extends NameOptions, RunOptions {
+  /** λ of the user; by default that of the training. */
+  readonly regParam?: number;
+}
+
 /** See Model.explain. */
-export async function explainItem(served: ServedModel, rated: readonly RatedItem[] | RatingsOfUser, item: Id, { regParam, ...run }: RunOptions & { readonly regParam?: number }): Promise<Explanation> {
+export async function explainItem(served: ServedModel, rated: readonly RatedItem[] | RatingsOfUser, item: Id, { regParam, names, ...run }: ExplainOptions): Promise<Explanation> {
   const { items } = served.factors;
   const ids = idsOf(served, 'item');
   const rule = ruleOf(served, regParam);
@@ -32,11 +41,13 @@ export async function explainItem(served: ServedModel, rated: readonly RatedItem
   const position = findId(items, item);
   const solved = await solveUser(served, rule, ratings, { ...run, ...(position < 0 ? {} : { explained: position }) });
   const { unknownItems } = solved;
-  if (position < 0 || solved.parts.length === 0) return { item: position < 0 ? ids.given(item) : ids.at(position), known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
+  const own = position < 0 ? ids.given(item) : ids.at(position);
+  const asked = { item: own, ...nameOf(names, own) };
+  if (position < 0 || solved.parts.length === 0) return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const base = rule.mean + solved.itemBias;
-  const contributions = solved.items.map((own, k) => ({ item: ids.at(own), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
+  const contributions = solved.items.map((rated, k) => ({ item: ids.at(rated), ...nameOf(names, ids.at(rated)), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
   const user = ofUser ? findId(served.factors.users, rated.user) : -1;
-  return { item: ids.at(position), known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
+  return { ...asked, known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
 }
 
 function scoreOf({ factors: { rank, userFactors, itemFactors } }: ServedModel, user: number, item: number): number {

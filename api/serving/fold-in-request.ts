@@ -5,7 +5,7 @@ import { type RowRule, shiftsOf } from '../../operators/serving/fold-in/row-rule
 import { shown } from '../check-options.ts';
 import type { RunOptions } from '../session.ts';
 import type { RequestOptions } from './recommend-options.ts';
-import { recommendToUser, type UserRecommendations } from './request.ts';
+import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
 import { idsOf, ruleOf, type ServedModel, sideSpace } from './served-model.ts';
 
 /** A rating of one item; without `rating`, which only implicit data may leave out, 1. */
@@ -71,7 +71,7 @@ function knownOf({ factors }: ServedModel, { implicit, nonnegative }: RowRule, r
 
 /** See Model.recommend. */
 export async function recommendFromRatings(served: ServedModel, rated: readonly RatedItem[], n: number, options: RequestOptions): Promise<UserRecommendations> {
-  const { signal, onEvent, exclude } = options;
+  const { signal, onEvent, exclude, names } = options;
   if (exclude !== undefined) throw new UsageError('exclude does nothing for a user who is given by ratings: their items are left out', { advice: 'Leave it out, or use deny' });
   const { items } = served.factors;
   const ids = idsOf(served, 'item');
@@ -81,6 +81,6 @@ export async function recommendFromRatings(served: ServedModel, rated: readonly 
   if (solved.features.length === 0) return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
   const { name, space } = sideSpace(served, 'item');
   const left = mergeAscending(Uint32Array.from(solved.items).sort(), chosen.denied);
-  const { positions, scores } = await served.searches.search(name, space, { query: solved.features, n, left, allowed: chosen.allowed }, { signal, onEvent });
-  return { user: null, known: true, items: positions.map((one, rank) => ({ item: ids.at(one), score: scores[rank] })), short: positions.length < n, unknownItems };
+  const found = await served.searches.search(name, space, { query: solved.features, n, left, allowed: chosen.allowed }, { signal, onEvent });
+  return { user: null, known: true, items: namedItems(found, ids, names), short: found.positions.length < n, unknownItems };
 }

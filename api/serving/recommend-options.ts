@@ -2,14 +2,22 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 import { Exclusions } from '../../operators/serving/exclusions.ts';
 import type { ItemLists } from '../../operators/serving/choose-items.ts';
+import type { ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames, shown } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../session.ts';
 import type { ServedModel } from './served-model.ts';
+import { checkNames } from './with-names.ts';
+
+/** Option of methods that give lists of items. */
+export interface NameOptions {
+  /** Names of items, from `session.readItemNames`: they are given in a further column or field `name`. */
+  readonly names?: ItemNames;
+}
 
 /** `deny`: items that are never recommended. `allow`: the only ones that may be. Ids that the model does not know are counted, and nothing more. */
-export interface RecommendOptions extends ItemLists {
+export interface RecommendOptions extends ItemLists, NameOptions {
   /** Pairs that must not be recommended, such as the ratings trained on: a data set, read once a call, or what `model.exclusions` read before. Pairs of unknown ids are ignored. */
   readonly exclude?: Dataset | Exclusions;
 }
@@ -23,7 +31,7 @@ export type UnknownUsers = 'empty' | 'popular' | 'error';
 export const UNKNOWN_USER_ADVICE = "Leave it out, or choose unknownUsers: 'empty' or unknownUsers: 'popular'";
 
 /** Options of lists of users for items. */
-export interface ItemsOptions {
+export interface ItemsOptions extends NameOptions {
   /** Pairs that must not be recommended; pairs of unknown ids are ignored. */
   readonly exclude?: Dataset;
 }
@@ -32,7 +40,7 @@ export interface UsersOptions extends RecommendOptions {
   readonly unknownUsers?: UnknownUsers;
 }
 
-export interface RequestOptions extends ItemLists, RunOptions {
+export interface RequestOptions extends ItemLists, NameOptions, RunOptions {
   /** Pairs that must not be recommended, read before by `model.exclusions`. */
   readonly exclude?: Exclusions;
   readonly unknownUsers?: UnknownUsers;
@@ -40,7 +48,7 @@ export interface RequestOptions extends ItemLists, RunOptions {
   readonly regParam?: number;
 }
 
-const listNames = ['exclude', 'deny', 'allow'] as const;
+const listNames = ['exclude', 'deny', 'allow', 'names'] as const;
 
 export function checkRecommend(method: string, options: RecommendOptions, served: ServedModel): void {
   checkOptions(method, options, listNames, '{ exclude: dataset }');
@@ -48,7 +56,8 @@ export function checkRecommend(method: string, options: RecommendOptions, served
 }
 
 export function checkItems(method: string, options: ItemsOptions): void {
-  checkOptions(method, options, ['exclude'], '{ exclude: dataset }');
+  checkOptions(method, options, ['exclude', 'names'], '{ exclude: dataset }');
+  checkNames(method, options.names);
   if (options.exclude !== undefined) requireDataset(options.exclude, `the option exclude of ${method}`);
 }
 
@@ -77,8 +86,9 @@ export function checkIds(what: string, ids: readonly Id[]): void {
   if (wrong !== undefined || ids.includes(undefined as unknown as Id)) throw new UsageError(`${what} takes ids as numbers, texts or bigints, got ${shown(wrong)}`);
 }
 
-function checkLists(method: string, { exclude, deny, allow }: RecommendOptions, { factors, searches }: ServedModel): void {
+function checkLists(method: string, { exclude, deny, allow, names }: RecommendOptions, { factors, searches }: ServedModel): void {
   searches.requireOpen();
+  checkNames(method, names);
   if (deny !== undefined) checkIds(`the option deny of ${method}`, deny);
   if (allow !== undefined) checkIds(`the option allow of ${method}`, allow);
   if (exclude instanceof Exclusions) {

@@ -1,10 +1,21 @@
 import { findId, type Id } from '../../engine/keys/find-id.ts';
+import type { IdValues } from '../../engine/keys/id-form.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { chooseItems } from '../../operators/serving/choose-items.ts';
+import type { ItemNames } from '../../operators/serving/item-names.ts';
+import type { Found } from '../../operators/serving/search.ts';
 import { findItems } from './recommend-datasets.ts';
 import { type RequestOptions, UNKNOWN_USER_ADVICE } from './recommend-options.ts';
 import { idsOf, type ServedModel } from './served-model.ts';
+import { nameOf } from './with-names.ts';
+
+/** An item of an answer; `name` where the option `names` has one. */
+export interface RecommendedItem {
+  readonly item: Id;
+  readonly score: number;
+  readonly name?: string;
+}
 
 /** The answer to a request for one user. */
 export interface UserRecommendations {
@@ -15,7 +26,7 @@ export interface UserRecommendations {
   /** Set where the items are not chosen for the user: `popular` are those with the most ratings. */
   readonly fallback?: 'popular';
   /** Best first; ids in the form that the session's option `ids` gives. `score` is the prediction, of a fallback the number of ratings. */
-  readonly items: readonly { readonly item: Id; readonly score: number }[];
+  readonly items: readonly RecommendedItem[];
   /** True where there are fewer than n. */
   readonly short: boolean;
   /** Ids of the lists allow and deny that the model does not know. */
@@ -24,7 +35,7 @@ export interface UserRecommendations {
 
 /** See Model.recommend; `user` is undefined for one of whom nothing is known. */
 export async function recommendToUser(served: ServedModel, user: Id | undefined, n: number, options: RequestOptions): Promise<UserRecommendations> {
-  const { unknownUsers = 'empty', exclude, signal = new AbortController().signal, onEvent = noEvents } = options;
+  const { unknownUsers = 'empty', exclude, names, signal = new AbortController().signal, onEvent = noEvents } = options;
   const { users, items } = served.factors;
   const ids = { user: idsOf(served, 'user'), item: idsOf(served, 'item') };
   const position = user === undefined ? -1 : findId(users, user);
@@ -40,8 +51,16 @@ export async function recommendToUser(served: ServedModel, user: Id | undefined,
     user: user === undefined ? null : known ? ids.user.at(position) : ids.user.given(user),
     known,
     ...fallback,
-    items: found.positions.map((item, rank) => ({ item: ids.item.at(item), score: found.scores[rank] })),
+    items: namedItems(found, ids.item, names),
     short: found.positions.length < n,
     unknownItems: chosen.unknown,
   };
+}
+
+/** The found items with their ids and names. */
+export function namedItems({ positions, scores }: Found, ids: IdValues, names: ItemNames | undefined): RecommendedItem[] {
+  return positions.map((position, rank) => {
+    const item = ids.at(position);
+    return { item, score: scores[rank], ...nameOf(names, item) };
+  });
 }

@@ -8,10 +8,11 @@ import { checkSimilarity, type Similarity, similarityModel, withoutThemselves } 
 import { unitVector } from '../../operators/serving/unit-vector.ts';
 import { checkOptions } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
-import { checkCount, checkIds } from './recommend-options.ts';
+import { checkCount, checkIds, type NameOptions } from './recommend-options.ts';
 import { type ServedModel, similarSpace } from './served-model.ts';
+import { checkNames, withNames } from './with-names.ts';
 
-export interface SimilarOptions {
+export interface SimilarOptions extends NameOptions {
   /** 'cosine' (default) or 'dot'. Biases are left out of both. */
   readonly similarity?: Similarity;
 }
@@ -22,7 +23,9 @@ const FEW = 256;
 /** See Model.similarItems. */
 export function similarRows(served: ServedModel, side: 'user' | 'item', ids: readonly Id[] | 'all', n: number, options: SimilarOptions): Dataset {
   const method = side === 'item' ? 'similarItems' : 'similarUsers';
-  checkOptions(method, options, ['similarity'], "{ similarity: 'dot' }");
+  checkOptions(method, options, ['similarity', 'names'], "{ similarity: 'dot' }");
+  checkNames(method, options.names);
+  if (side === 'user' && options.names !== undefined) throw new UsageError('the option names of similarUsers cannot act: users have no names', { advice: 'Leave it out' });
   checkCount(n);
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
   const { factors, rank, session, searches } = served;
@@ -36,7 +39,7 @@ export function similarRows(served: ServedModel, side: 'user' | 'item', ids: rea
   if (missing !== undefined) throw new UsageError(`the model has no ${side} ${String(missing)}`);
   if (ids === 'all' || positions.length > FEW) {
     const model = similarityModel({ ids: keys, factors: values, rank: factors.rank, features: rank, positions, similarity });
-    return session.source(new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` }));
+    return withNames(session.source(new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` })), options.names, columns.item);
   }
   const space = similarSpace(served, side, similarity === 'cosine');
   const find = (row: number, { signal, events }: ExecutionContext) => {
@@ -44,5 +47,5 @@ export function similarRows(served: ServedModel, side: 'user' | 'item', ids: rea
     const query = similarity === 'cosine' ? unitVector(values, at, rank) : values.subarray(at, at + rank);
     return searches.search(space.name, space.space, { query, n, left: [positions[row]] }, { signal, onEvent: events });
   };
-  return session.source(new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find }));
+  return withNames(session.source(new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find })), options.names, columns.item);
 }

@@ -80,7 +80,7 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
 }
 
 /** Flags that name what commands read and write. */
-const inputFlags = ['test', 'validation', 'initModel', 'exclude'] as const;
+const inputFlags = ['test', 'validation', 'initModel', 'exclude', 'itemNames'] as const;
 const resultFlags = ['modelDir', 'output'] as const;
 const otherFlags = ['checkpointDir', 'trialsFile', 'report', 'trace'] as const;
 

@@ -1,12 +1,15 @@
 import type { RecordBatch } from 'apache-arrow';
 import Table from 'cli-table3';
-import type { Id, IdForm } from '../../index.ts';
+import type { Id, IdForm, ItemNames } from '../../index.ts';
+import { shownName } from './shown-name.ts';
 
 export interface Recommendation {
   readonly user: number | string;
   /** From 1. */
   readonly rank: number;
   readonly item: number | string;
+  /** With names of items: null for one without. */
+  readonly name?: string | null;
   readonly prediction: number;
   /** True in rows of a user that the model does not know, whose items are the most popular. */
   readonly fallback?: boolean;
@@ -30,17 +33,24 @@ export function recommendationRows(batch: RecordBatch, forms: Record<'user' | 'i
   }));
 }
 
-/** A table with each user's items below each other, best first. */
+/** The rows with the names of their items. */
+export function withItemNames(rows: readonly Recommendation[], names: ItemNames | undefined): Recommendation[] {
+  if (names === undefined) return [...rows];
+  return rows.map(({ user, rank, item, ...rest }) => ({ user, rank, item, name: names.get(item) ?? null, ...rest }));
+}
+
+/** A table with each user's items below each other, best first, and their names where the rows have them. */
 export function recommendationTable(rows: readonly Recommendation[], head: readonly string[] = ['user', 'rank', 'item', 'prediction']): string {
+  const isNamed = rows.some(({ name }) => name !== undefined);
   const table = new Table({
-    head: [...head],
-    colAligns: ['right', 'right', 'right', 'right'],
+    head: isNamed ? [...head.slice(0, 3), 'name', ...head.slice(3)] : [...head],
+    colAligns: isNamed ? ['right', 'right', 'right', 'left', 'right'] : ['right', 'right', 'right', 'right'],
     // Without colours, since the output may go to a pipe.
     style: { head: [], border: [], compact: true },
   });
-  rows.forEach(({ user, rank, item, prediction, fallback }, i) => {
+  rows.forEach(({ user, rank, item, name, prediction, fallback }, i) => {
     const isFirst = i === 0 || rows[i - 1].user !== user;
-    table.push([isFirst ? String(user) : '', String(rank), String(item), fallback ? `${prediction} ratings` : prediction.toFixed(4)]);
+    table.push([isFirst ? String(user) : '', String(rank), String(item), ...(isNamed ? [shownName(name)] : []), fallback ? `${prediction} ratings` : prediction.toFixed(4)]);
   });
   return table.toString();
 }

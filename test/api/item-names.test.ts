@@ -1,3 +1,4 @@
+import type { RecordBatch } from 'apache-arrow';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,5 +98,47 @@ describe('item names', () => {
     const floats = batchOf({ id: { type: 'int32', values: [1] }, name: { type: 'float64', values: [1.5] } });
     await session.from([floats]).write.parquet(join(folder, 'floats.parquet'));
     await expect(read(join(folder, 'floats.parquet'))).rejects.toThrow(/names must be text, but the type is Float64/);
+  });
+});
+
+describe('names in lists', () => {
+  const names = new ItemNames(ids.slice(1).map((id) => [id, `Title ${id}`] as const));
+  const titleOf = (id: unknown) => (id === ids[0] ? null : `Title ${id}`);
+  const rowsOf = async (lists: AsyncIterable<RecordBatch>) => {
+    const all: Record<string, unknown>[] = [];
+    for await (const batch of lists) all.push(...batch.toArray().map((row) => (row as { toJSON(): Record<string, unknown> }).toJSON()));
+    return all;
+  };
+
+  it('are a column after the column of items', async () => {
+    const lists = await rowsOf(model.recommendForAllUsers(30, { names }));
+    expect(Object.keys(lists[0])).toEqual(['user', 'rank', 'item', 'name', 'prediction']);
+    for (const { item, name } of lists) expect(name).toBe(titleOf(item));
+    expect(new Set(lists.map(({ item }) => item)).has(ids[0])).toBe(true);
+    expect(lists.map(({ name: _name, ...row }) => row)).toEqual(await rowsOf(model.recommendForAllUsers(30)));
+    for (const { similarItem, name } of await rowsOf(model.similarItems('all', 3, { names }))) expect(name).toBe(titleOf(similarItem));
+    for (const { similarItem, name } of await rowsOf(model.similarItems([ids[3]], 3, { names }))) expect(name).toBe(titleOf(similarItem));
+    for (const { item, name } of await rowsOf(model.recommendForItems([ids[0], ids[1]], 3, { names }))) expect(name).toBe(titleOf(item));
+    const some = await rowsOf(model.recommendForUsers([rows[0].user, 99_999], 3, { names, unknownUsers: 'popular' }));
+    expect(Object.keys(some[0])).toEqual(['user', 'rank', 'item', 'name', 'prediction', 'fallback']);
+  });
+
+  it('are a field of requests and explanations, absent for items without one', async () => {
+    for (const who of [rows[0].user, { ratings: [{ item: ids[1], rating: 5 }] }]) {
+      const { items } = await model.recommend(who, 30, { names });
+      for (const { item, name } of items) expect(name ?? null).toBe(titleOf(item));
+    }
+    const { name, contributions } = await model.explain([{ item: ids[1], rating: 5 }, { item: ids[0], rating: 4 }], ids[2], { names });
+    expect(name).toBe(titleOf(ids[2]));
+    expect(contributions.map((one) => [one.item, one.name]).sort()).toEqual([[ids[0], undefined], [ids[1], `Title ${ids[1]}`]].sort());
+    expect('name' in (await model.recommend(rows[0].user, 1)).items[0]).toBe(false);
+  });
+
+  it('are refused where they cannot act', async () => {
+    const wrong = new Map([[1, 'One']]) as never;
+    expect(() => model.recommendForAllUsers(3, { names: wrong })).toThrow(/the option names of recommendForAllUsers takes ItemNames, got an object.*readItemNames/s);
+    expect(() => model.similarUsers([1], 3, { names })).toThrow('users have no names');
+    await expect(model.explain([], ids[0], { names: wrong })).rejects.toThrow('the option names of explain');
+    await expect(model.recommend(1, 3, { names: wrong })).rejects.toThrow('the option names of recommend');
   });
 });

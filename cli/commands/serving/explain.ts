@@ -5,8 +5,10 @@ import type { Explanation } from '../../../index.ts';
 import { decimal, requiredText, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
+import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { readOptions, readSpec } from '../../options/data/text-options.ts';
 import { facts } from '../../report/facts.ts';
+import { shownName } from '../../report/shown-name.ts';
 import { jsonId } from '../../report/recommendations.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { defineCommand } from '../command.ts';
@@ -22,6 +24,7 @@ export const explain = defineCommand({
     item: requiredText({ describe: 'id of the item whose score is explained', group: 'Required:' }),
     n: wholeNumber({ describe: 'ratings that the table shows, the largest contributions first; --json has all', group: 'Data:', least: 1, fallback: 10 }),
     regParam: decimal({ describe: 'λ of the user', group: 'Data:', least: 0, defaultText: "the training's" }),
+    ...nameOptions,
     ...readOptions,
     ...machineOptions,
     parquetBackend: parquetBackendOption,
@@ -31,32 +34,35 @@ export const explain = defineCommand({
   epilog: "The user is solved exactly from the ratings, by the equations of the training; the score is the base (the mean and the item's bias) and the shares of all ratings. It differs from the model's own where training was not exact or had other ratings.",
   run: async ({ values, positionals }, { signal, onEvent }) => {
     const { user, item, n, regParam } = values;
+    checkNameFlags(values);
     await using session = await openSession(values, { signal });
     const model = await session.loadModel(positionals.model[0]);
     if (!model.hasItem(item)) throw new UsageError(`the model has no item ${item}`);
     const ratings = await session.read.any(positionals.ratings, readSpec(values));
-    const { known, score, modelScore, base, contributions, unknownItems } = await model.explain({ user, ratings }, item, { regParam, signal, onEvent });
+    const names = await readNames(session, values, { signal, onEvent }, { model });
+    const { known, name, score, modelScore, base, contributions, unknownItems } = await model.explain({ user, ratings }, item, { regParam, names, signal, onEvent });
     if (!known) throw new UsageError(`the model knows no item that user ${user} rated`, { advice: 'There is nothing to explain' });
-    const shares = contributions.map(({ item: own, rating, share }) => ({ item: jsonId(own, model.idForms.item), rating, share }));
+    const shares = contributions.map(({ item: own, name: title, rating, share }) => ({ item: jsonId(own, model.idForms.item), ...(names ? { name: title ?? null } : {}), rating, share }));
     return {
-      json: { command: 'explain', user: jsonId(user, model.idForms.user), item: jsonId(item, model.idForms.item), score, modelScore: modelScore ?? null, base, contributions: shares, unknownItems },
+      json: { command: 'explain', user: jsonId(user, model.idForms.user), item: jsonId(item, model.idForms.item), ...(names ? { name: name ?? null } : {}), score, modelScore: modelScore ?? null, base, contributions: shares, unknownItems },
       text: [
         facts([
-          ['score', `${score.toFixed(4)} of item ${item} for user ${user}`],
+          ['score', `${score.toFixed(4)} of item ${item}${name === undefined ? '' : ` (${shownName(name)})`} for user ${user}`],
           ["the model's own", modelScore?.toFixed(4)],
           ['base', base === 0 ? undefined : `${base.toFixed(4)}: the mean and the item's bias`],
           ['ratings', `${counted(contributions.length, 'rating')}${unknownItems === 0 ? '' : `; ${counted(unknownItems, 'rating')} of unknown items`}`],
         ]),
-        shareTable(contributions, n),
+        shareTable(contributions, n, names !== undefined),
       ].join('\n'),
     };
   },
 });
 
-function shareTable(contributions: Explanation['contributions'], n: number): string {
-  const table = new Table({ head: ['item', 'rating', 'share'], colAligns: ['right', 'right', 'right'], style: { head: [], border: [], compact: true } });
-  for (const { item, rating, share } of contributions.slice(0, n)) table.push([String(item), String(rating), share.toFixed(4)]);
+function shareTable(contributions: Explanation['contributions'], n: number, isNamed: boolean): string {
+  const ifNamed = <T>(cell: T) => (isNamed ? [cell] : []);
+  const table = new Table({ head: ['item', ...ifNamed('name'), 'rating', 'share'], colAligns: ['right', ...ifNamed('left' as const), 'right', 'right'], style: { head: [], border: [], compact: true } });
+  for (const { item, name, rating, share } of contributions.slice(0, n)) table.push([String(item), ...ifNamed(shownName(name)), String(rating), share.toFixed(4)]);
   const rest = contributions.slice(n).reduce((sum, { share }) => sum + share, 0);
-  if (contributions.length > n) table.push([counted(contributions.length - n, 'other'), '', rest.toFixed(4)]);
+  if (contributions.length > n) table.push([counted(contributions.length - n, 'other'), ...ifNamed(''), '', rest.toFixed(4)]);
   return table.toString();
 }

@@ -1,15 +1,17 @@
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { IdForm } from '../../../index.ts';
+import type { IdForm, ItemNames } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { flagName } from '../../options/option.ts';
+import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { readOptions, readSpec } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
-import { jsonId, type Recommendation, recommendationRows, recommendationTable } from '../../report/recommendations.ts';
+import { jsonId, type Recommendation, recommendationRows, recommendationTable, withItemNames } from '../../report/recommendations.ts';
+import { namesAbove } from '../../report/shown-name.ts';
 import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
 
 /** Most users whose recommendations are printed. */
@@ -24,6 +26,7 @@ const options = {
   deny: listOf({ describe: 'ids of items that are never recommended', group: 'Data:' }),
   allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
   unknownUsers: choice({ describe: 'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command', group: 'Data:', choices: ['empty', 'popular', 'error'], fallback: 'empty' }),
+  ...nameOptions,
   ...readOptions,
   ...writingOptions,
 };
@@ -36,11 +39,13 @@ export const recommend = defineCommand({
     ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
     ['recommend model --output - --to ndjson', 'for the next program, an object a line'],
     ['recommend model --users 1,2,3 --n 5 --deny 10,11', 'a table for three users, without two items'],
+    ['recommend model --users 1 --item-names movies.csv', 'the same with titles'],
     ['recommend model --items all --output fans', 'ten users for every item'],
   ],
   run: async ({ values, given, positionals }, context) => {
     const { output, n, exclude, deny, allow, unknownUsers } = values;
     const side = sideOf(values);
+    checkNameFlags(values);
     const ids = values[side] === undefined || values[side].join() === 'all' ? 'all' : values[side];
     const unfit = (['deny', 'allow', 'unknownUsers'] as const).find((flag) => given.has(flag) && (side === 'items' || (flag === 'unknownUsers' && ids === 'all')));
     if (unfit !== undefined) throw new UsageError(`--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`, { advice: 'Leave it out' });
@@ -56,16 +61,18 @@ export const recommend = defineCommand({
     const model = await session.loadModel(positionals.model[0]);
     const excluded = exclude === undefined ? undefined : await session.read.any(exclude, readSpec(values));
     await excluded?.schema();
+    const names = await readNames(session, values, context, { model });
+    const inColumn = output === undefined ? undefined : names;
     const found = (() => {
-      if (side === 'items') return ids === 'all' ? model.recommendForAllItems(n, { exclude: excluded }) : model.recommendForItems(ids, n, { exclude: excluded });
-      const lists = { exclude: excluded, deny, allow };
+      if (side === 'items') return ids === 'all' ? model.recommendForAllItems(n, { exclude: excluded, names: inColumn }) : model.recommendForItems(ids, n, { exclude: excluded, names: inColumn });
+      const lists = { exclude: excluded, deny, allow, names: inColumn };
       return ids === 'all' ? model.recommendForAllUsers(n, lists) : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
     })();
     const unknown = {
       ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)).map((id) => jsonId(id, model.idForms.user)) } : {}),
       ...(deny || allow ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length } : {}),
     };
-    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown, forms: model.idForms };
+    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown, forms: model.idForms, names };
     // Awaited here, since the session's threads end with this function.
     return output === undefined || sink === undefined ? await printed(found, asked, context) : await written(found, { output, sink }, asked, context);
   },
@@ -78,6 +85,7 @@ interface Asked {
   readonly lists: number;
   readonly unknown: { readonly unknownUsers?: readonly (number | string)[]; readonly unknownItems?: number };
   readonly forms: Readonly<Record<'user' | 'item', IdForm>>;
+  readonly names: ItemNames | undefined;
 }
 
 async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, { n, side, lists, unknown }: Asked, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
@@ -95,14 +103,14 @@ async function written(found: Dataset, { output, sink }: { readonly output: stri
   };
 }
 
-async function printed(found: Dataset, { n, side, lists, unknown, forms }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+async function printed(found: Dataset, { n, side, lists, unknown, forms, names }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const rows: Recommendation[] = [];
   const columns = side === 'users' ? forms : { user: forms.item, item: forms.user };
   for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch, columns));
-  const named = side === 'users' ? rows : rows.map(({ user, rank, item, prediction }) => ({ item: user, rank, user: item, prediction }));
+  const named = side === 'users' ? withItemNames(rows, names) : rows.map(({ user, rank, item, prediction }) => ({ item: user, ...(names ? { name: names.get(user) ?? null } : {}), rank, user: item, prediction }));
   return {
     json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...unknown, recommendations: named.map((row) => ({ ...row })) },
-    text: recommendationTable(rows, side === 'users' ? undefined : ['item', 'rank', 'user', 'prediction']),
+    text: side === 'users' ? recommendationTable(withItemNames(rows, names)) : `${namesAbove(rows.map(({ user }) => user), names)}${recommendationTable(rows, ['item', 'rank', 'user', 'prediction'])}`,
   };
 }
 

@@ -1,0 +1,60 @@
+import { type Data, Field, makeData, RecordBatch, Schema, Struct, type TypeMap, Utf8, type Vector, vectorFromArray } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Id } from '../../engine/keys/find-id.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { fieldOf } from '../ratings/rows/columns.ts';
+import type { ItemNames } from './item-names.ts';
+
+/** Adds a column `name` (utf8, null for an item without a name) after a column of items; `itemName` where a column has that name. */
+export class NameItems implements Operator {
+  readonly name = 'name-items';
+  readonly passesNeeds = true;
+  readonly #names: ItemNames;
+  readonly #item: string;
+
+  constructor(names: ItemNames, item: string) {
+    this.#names = names;
+    this.#item = item;
+  }
+
+  describe(): JsonObject {
+    return { item: this.#item, names: this.#names.size };
+  }
+
+  outputSchema(input: Schema): Schema {
+    fieldOf(input, this.#item);
+    const added = new Field(nameColumn(input), new Utf8(), true);
+    return new Schema(input.fields.flatMap((field) => (field.name === this.#item ? [field, added] : [field])));
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    return wanted && [...new Set([...wanted.filter((name) => name !== 'name' && name !== 'itemName'), this.#item])];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#add(input, schema));
+  }
+
+  async *#add(input: BatchStream, schema: Schema) {
+    const at = input.schema.fields.findIndex(({ name }) => name === this.#item);
+    for await (const batch of input) {
+      const children = [...batch.data.children];
+      children.splice(at + 1, 0, this.#namesOf(batch.getChildAt(at) as Vector, batch.numRows));
+      const struct = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children });
+      const named = new RecordBatch(schema, struct);
+      const origin = originOf(batch);
+      yield origin === undefined ? named : setOrigin(named, origin);
+    }
+  }
+
+  #namesOf(items: Vector, rows: number): Data {
+    const names = Array.from({ length: rows }, (_, row) => this.#names.get(items.get(row) as Id) ?? null);
+    return vectorFromArray(names, new Utf8()).data[0];
+  }
+}
+
+function nameColumn({ fields }: Schema): string {
+  return fields.some(({ name }) => name === 'name') ? 'itemName' : 'name';
+}

@@ -1,0 +1,102 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { factorflow, fails, objectOf, ratings, runHere, temporaryFolder, trainedModel } from './run-cli.ts';
+
+const folder = temporaryFolder();
+const model = await trainedModel();
+/** One thread, without a search for graphics cards: names have nothing to do with devices. */
+const onCpu = ['--device', 'cpu', '--workers', '1'];
+const titles = join(ratings, '../titles.parquet');
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** The object that a command line gives with --json, run in this process. */
+async function here(...args: readonly string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await runHere(...args, ...onCpu, '--json', '--quiet');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return objectOf(stdout);
+}
+
+interface Named {
+  readonly item: number;
+  readonly name: string | null;
+}
+
+describe('--item-names', () => {
+  it('shows titles in the table of recommend, and gives them with --json', async () => {
+    const args = ['recommend', model, '--users', '26,27', '--n', '3'];
+    const { recommendations } = (await here(...args, '--item-names', titles)) as { recommendations: readonly Named[] };
+    expect(recommendations.length).toBe(6);
+    for (const { name } of recommendations) expect(name).toMatch(/^\S.* \(\d{4}\)$/);
+    expect(Object.keys(recommendations[0])).toEqual(['user', 'rank', 'item', 'name', 'prediction']);
+    const { stdout } = await runHere(...args, '--item-names', titles, ...onCpu, '--quiet');
+    expect(stdout).toMatch(/user │ rank │ +item │ name +│ prediction/);
+    for (const { item, name } of recommendations) expect(stdout).toContain(`${item} │ ${name}`);
+    expect((await runHere(...args, ...onCpu, '--quiet')).stdout).not.toContain('name');
+  });
+
+  it('of users for items are the names of the items', async () => {
+    const args = ['recommend', model, '--items', '111161', '--n', '2', '--item-names', titles];
+    expect(await here(...args)).toMatchObject({ recommendations: [{ item: 111_161, name: 'The Shawshank Redemption (1994)', rank: 1 }, { rank: 2 }] });
+    expect((await runHere(...args, ...onCpu, '--quiet')).stdout).toMatch(/^ +111161 +The Shawshank Redemption \(1994\)\n┌/);
+  });
+
+  it('writes a column of names, which is absent without the flag', async () => {
+    const args = ['recommend', model, '--output', '-', '--to', 'csv', '--n', '1', ...onCpu, '--quiet'];
+    const named = (await factorflow(...args, '--item-names', titles)).stdout.split('\n');
+    expect(named[0]).toBe('user,rank,item,name,prediction');
+    expect(named[1]).toMatch(/^\d+,1,\d+,"?.+ \(\d{4}\)"?,\d/);
+    expect((await factorflow(...args)).stdout.split('\n')[0]).toBe('user,rank,item,prediction');
+    const output = join(folder, 'fans.ndjson');
+    await here('recommend', model, '--items', 'all', '--n', '1', '--output', output, '--item-names', titles);
+    expect(JSON.parse(readFileSync(output, 'utf8').split('\n')[0])).toMatchObject({ item: expect.any(Number), name: expect.stringMatching(/\(\d{4}\)$/), rank: 1 });
+  });
+
+  it('shows titles of similar items, and those of the items that were asked for above', async () => {
+    const args = ['similar', model, '--item', '111161', '--n', '2', '--item-names', titles];
+    const { neighbours } = (await here(...args)) as { neighbours: readonly (Named & { readonly similar: number })[] };
+    const { stdout } = await runHere(...args, ...onCpu, '--quiet');
+    expect(stdout).toMatch(/^ +111161 +The Shawshank Redemption \(1994\)\n┌/);
+    for (const { similar, name } of neighbours) expect(stdout).toContain(`${similar} │ ${name}`);
+  });
+
+  it('shows titles of an explanation', async () => {
+    const args = ['explain', model, ratings, '--user', '26', '--item', '111161', '--item-names', titles];
+    expect(await here(...args)).toMatchObject({ item: 111_161, name: 'The Shawshank Redemption (1994)', contributions: [{ item: 109_506, name: 'The Crow (1994)', rating: 9 }] });
+    const { stdout } = await runHere(...args, ...onCpu, '--quiet');
+    expect(stdout).toContain('of item 111161 (The Shawshank Redemption (1994)) for user 26');
+    expect(stdout).toMatch(/109506 │ The Crow \(1994\) │ +9 │/);
+  });
+
+  it('from text shows ids without a name as ids, and counts them in one note', async () => {
+    const some = file('some.csv', 'movieId,title\n111161,"Redemption,\tThe ""Shawshank"" one whose title goes on for longer than any table is wide"\n468569,\n468569,The Dark Knight\n5,Unknown\n');
+    const { code, stdout, stderr } = await runHere('recommend', model, '--users', '26', '--n', '3', '--item-names', some, ...onCpu);
+    expect(code).toBe(0);
+    expect(stdout).toContain('Redemption, The "Shawshank" one whose title goes on for lon…');
+    expect(stderr).toMatch(/item names of .*some\.csv: 1 row repeats an id, of which the first name counts; 1 id is no item of the model; 10,504 of 10,506 items have no name and are shown as ids/);
+    const { recommendations } = (await here('recommend', model, '--users', '26', '--n', '20', '--item-names', some)) as { recommendations: readonly Named[] };
+    expect(recommendations.some(({ name }) => name === null)).toBe(true);
+  });
+
+  it('takes the columns that are named', async () => {
+    const odd = file('odd.tsv', 'code\tyear\tlabel\n111161\t1994\tShawshank\n');
+    const report = await here('recommend', model, '--items', '111161', '--n', '1', '--item-names', odd, '--item-names-id-col', 'code', '--item-names-col', 'label');
+    expect(report).toMatchObject({ recommendations: [{ name: 'Shawshank' }] });
+  });
+
+  it('says what is wrong with a file or a flag', async () => {
+    const users = ['recommend', model, '--users', '26', ...onCpu];
+    await fails(3, /there is no column of item names; there are: user \(Int32\), item .*ratings\.parquet\)\. Name it with --item-names-col/, ...users, '--item-names', ratings);
+    await fails(3, /there is no column of item ids; there are: code \(Utf8\), title .*Name it with --item-names-id-col/, ...users, '--item-names', file('ids.csv', 'code,title,year\na,b,5\n'));
+    await fails(3, /no id of the names is an item of the model: the ids of the names are texts such as "tt0111161", the model's are numbers such as \d+/, ...users, '--item-names', file('text.csv', 'id,title\ntt0111161,Shawshank\n'));
+    await fails(3, /absent\.csv/, ...users, '--item-names', join(folder, 'absent.csv'));
+    await fails(2, /--item-names-col acts only with --item-names/, ...users, '--item-names-col', 'title');
+    await fails(2, /--item-names-id-col acts only with --item-names/, 'explain', model, ratings, '--user', '26', '--item', '111161', '--item-names-id-col', 'id');
+    await fails(2, /--item-names cannot act with --user/, 'similar', model, '--user', '26', '--item-names', titles);
+  });
+});
