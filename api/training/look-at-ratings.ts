@@ -4,10 +4,12 @@ import type { Baselines, DampedMeans } from '../../operators/evaluation/baseline
 import { compareToMeans, type JudgedModel } from '../../operators/evaluation/compare-to-means.ts';
 import type { EffectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { RatingShape } from '../../operators/evaluation/rating-facts.ts';
+import { pastBestWarnings } from '../../operators/evaluation/past-best.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { TrainingIteration } from '../../operators/training/iteration.ts';
+import type { TrainingReport } from '../reports/training-report.ts';
 
 const LARGEST_RATING = 1e37;
 
@@ -74,6 +76,17 @@ export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: Tr
   if (trainRmse === undefined || testRmse === undefined || baselines === undefined) return [];
   const verdict = compareToMeans({ params, trainRmse, testRmse, baselines });
   return verdict ? [verdict] : [];
+}
+
+type EndedRun = Pick<TrainingReport, 'algorithm' | 'params' | 'iterations' | 'bestIteration'>;
+
+/** Warnings of a run that went past its best iteration, of which early stop would have kept the factors. */
+export function judgeCourse(ended: EndedRun, { block, baselines }: ValidationPairs, looked: LookedAt): TrainingWarning[] {
+  const { algorithm, params, iterations, bestIteration } = ended;
+  // The errors of equal ratings are those of float32 alone.
+  if (params.earlyStop !== undefined || looked.warnings.some(({ code }) => code === 'equal-ratings')) return [];
+  const called = algorithm === 'sgd' ? 'epoch' : 'iteration';
+  return pastBestWarnings({ iterations, bestIteration, called, pairs: block.ratings, meanRmse: baselines?.mean.rmse });
 }
 
 export function tellWarnings(warnings: readonly TrainingWarning[] = [], { events }: Pick<ExecutionContext, 'events'>): void {

@@ -8,7 +8,7 @@ import type { LoopResult } from '../../operators/training/training.ts';
 import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { judgeRanking, type RankedTraining } from './rank-held-out.ts';
-import { judge, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
+import { judge, judgeCourse, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
 import { Model } from '../model.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 import type { RatingInput } from '../rating-input.ts';
@@ -44,7 +44,11 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
-  const verdict = [...(best ? judge(about.params, best, test?.baselines) : []), ...(ranked ? judgeRanking(about, ranked.ranking) : [])];
+  const verdict = [
+    ...(best ? judge(about.params, best, test?.baselines) : []),
+    ...(test ? judgeCourse({ ...about, ...result }, test, looked) : []),
+    ...(ranked ? judgeRanking(about, ranked.ranking) : []),
+  ];
   tellWarnings(verdict, ctx);
   const trained = (performance.now() - loaded) / 1000 - (ranked?.seconds ?? 0);
   const model = new Model({

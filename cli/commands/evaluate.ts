@@ -1,7 +1,7 @@
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { defineCommand } from './command.ts';
-import { besideMeans, withoutComparison } from '../report/beside-means.ts';
+import { besideMeans, withoutVerdict } from '../report/beside-means.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
 import { badRowsOption } from '../options/data/data-options.ts';
@@ -33,12 +33,12 @@ export const evaluate = defineCommand({
     const model = await session.loadModel(positionals.model[0]);
     if (values.ranking) {
       const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, readSpec(values));
-      const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent: withoutComparison(onEvent), onBadRows: values.onBadRows });
+      const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent: withoutVerdict(onEvent), onBadRows: values.onBadRows });
       if (values.report === undefined) return rankingResult(found);
       const { rankingSection } = await import('../page/sections/ranking.ts');
       return { ...rankingResult(found), report: { title: `Rankings of ${positionals.model[0]}`, adapter: session.device.adapter, sections: [rankingSection(found)] } };
     }
-    const evaluation = await model.evaluate(ratings, { signal, onEvent: withoutComparison(onEvent), onBadRows: values.onBadRows, breakdown: values.report !== undefined });
+    const evaluation = await model.evaluate(ratings, { signal, onEvent: withoutVerdict(onEvent), onBadRows: values.onBadRows, breakdown: values.report !== undefined });
     const { rmse, mae, pairs, coldPairs, badRows, baselines, warnings } = evaluation;
     const error = (name: 'rmse' | 'mae', value: number) => {
       if (Number.isFinite(value)) return besideMeans(name, value, baselines);

@@ -107,7 +107,7 @@ export const tune = defineCommand({
     const { best, trials } = tuning;
     const report = values.report === undefined ? undefined : { title: `Search: ${trials.length} trials, ${metric}`, adapter: session.device.adapter, sections: [(await import('../page/sections/trials.ts')).trialsSection(trials, metric)] };
     return {
-      json: { command: 'tune', metric, search: tuner.search, best: trialJson(best), trials: trials.map(trialJson), seconds: { total: totalSeconds }, peakRssBytes: process.resourceUsage().maxRSS * 1024, model: modelDir },
+      json: { command: 'tune', metric, search: tuner.search, best: trialJson(best, options), trials: trials.map((trial) => trialJson(trial, options)), seconds: { total: totalSeconds }, peakRssBytes: process.resourceUsage().maxRSS * 1024, model: modelDir },
       text: tuningText(tuning, metric, { modelDir, totalSeconds }),
       report,
     };

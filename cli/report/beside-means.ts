@@ -1,4 +1,4 @@
-import type { Baselines, EventSink } from '../../index.ts';
+import type { Baselines, EventSink, WarningCode } from '../../index.ts';
 
 type Errors = Readonly<Record<'rmse' | 'mae', number | undefined>>;
 
@@ -12,9 +12,12 @@ function figure(value: number): string {
   return Number.isFinite(value) ? value.toFixed(4) : 'beyond the numbers';
 }
 
-/** A listener for commands whose result has the comparison with means or popularity: its event is not passed on. */
-export function withoutComparison(onEvent: EventSink): EventSink {
+/** Warnings about a model that has just been trained or evaluated, which the command's result shows. */
+const inResult: readonly (string | undefined)[] = ['no-better-than-means', 'no-better-than-popularity', 'past-best'] satisfies WarningCode[];
+
+/** A listener for commands whose result has the warnings about the model: their events are not passed on. */
+export function withoutVerdict(onEvent: EventSink): EventSink {
   return (event) => {
-    if (event.type !== 'warning' || (event.code !== 'no-better-than-means' && event.code !== 'no-better-than-popularity')) onEvent(event);
+    if (event.type !== 'warning' || !inResult.includes(event.code)) onEvent(event);
   };
 }

@@ -1,8 +1,9 @@
 import Table from 'cli-table3';
 import type { Trial, Tuning } from '../../index.ts';
-import { flagName } from '../options/option.ts';
+import { flagName, type Options } from '../options/option.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { nameFlags } from './name-flags.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 /** Trials from the best to the worst; those that were stopped early and those that failed come last. */
@@ -52,6 +53,7 @@ export function tuningText({ best, trials }: Tuning, metric: string, { modelDir,
 }
 
 /** A trial as JSON; the value of one that failed is null. */
-export function trialJson({ value, ...trial }: Trial): JsonObject {
-  return { ...(JSON.parse(JSON.stringify(trial)) as JsonObject), value: Number.isFinite(value) ? value : null };
+export function trialJson({ value, warnings, ...trial }: Trial, options: Options): JsonObject {
+  const shown = warnings?.map(({ code, text }) => ({ code, text: nameFlags(text, options) }));
+  return { ...(JSON.parse(JSON.stringify(trial)) as JsonObject), ...(shown ? { warnings: shown } : {}), value: Number.isFinite(value) ? value : null };
 }

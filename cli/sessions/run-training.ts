@@ -8,7 +8,7 @@ import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
-import { withoutComparison } from '../report/beside-means.ts';
+import { withoutVerdict } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { openSession } from './open-session.ts';
 import { trainerOf } from './trainer.ts';
@@ -35,7 +35,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   await using session = await openSession(values, context, { background: true, once: values.report === undefined, ahead });
   const sets = await trainingSets(session, ratings, values, context);
   const { signal } = context;
-  const onEvent = withoutComparison(context.onEvent);
+  const onEvent = withoutVerdict(context.onEvent);
   const ready = await trainer.prepare(session, sets.train, context);
   const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, ...rankingOf(values), signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
   await model.save(modelDir, { overwrite: force, signal });

@@ -3,7 +3,9 @@ import type { DuplicatePolicy } from '../tasks/tasks.ts';
 import type { RatingShape, SideFacts } from './rating-facts.ts';
 
 /** The kind of a warning; the names stay the same between releases. */
-export type WarningCode = 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test' | 'no-better-than-means' | 'no-better-than-popularity' | 'not-positive';
+export type WarningCode =
+  | 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test'
+  | 'no-better-than-means' | 'no-better-than-popularity' | 'past-best' | 'not-positive';
 
 /** Something about the ratings or the model that a user should know, with advice in the library's options. */
 export type TrainingWarning = {

@@ -130,6 +130,7 @@ export class TrainValidationSplit {
     if (this.metric === 'rmse' && baselines && value >= baselines.dampedMeans.rmse) {
       onEvent({ type: 'warning', code: 'no-better-than-means', text: `no trial has a lower RMSE than damped means of items and users, ${baselines.dampedMeans.rmse.toFixed(4)}. Search other values: larger regParam, smaller rank` });
     }
+    for (const { code, text } of best.warnings ?? []) onEvent({ type: 'warning', code, text: `the best trial, ${best.number}: ${text}` });
     // Without validation ratings nothing ends early: the model has the iterations of the best.
     const last = best.warm || best.bestIteration >= best.iterations ? {} : { maxIter: best.bestIteration };
     const final = this.#make({ ...best.params, earlyStop: undefined, earlyStopMetric: undefined, targetRmse: undefined, ...last });

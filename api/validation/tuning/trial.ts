@@ -1,6 +1,7 @@
 import { CapacityError, DataError, DivergedError } from '../../../engine/errors.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import type { Baselines } from '../../../operators/evaluation/baselines.ts';
+import type { TrainingWarning } from '../../../operators/evaluation/rating-warnings.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { FitOptions } from '../../rating-input.ts';
@@ -27,6 +28,8 @@ export interface Trial<P extends object = TrialParams> {
   readonly warm?: boolean;
   /** True where successive halving stopped it early: others with as many iterations were better. */
   readonly stopped?: boolean;
+  /** Where an earlier iteration was noticeably better (code `past-best`): SGD by all epochs, ALS by the first and the last iteration. */
+  readonly warnings?: readonly TrainingWarning[];
   /** The reason of a trial that diverged, did not fit, or whose metric cannot be computed. */
   readonly failure?: string;
 }
@@ -82,6 +85,8 @@ export async function runTrial({ number, params, metric, make, iterations, from,
     const value = isError(metric) ? (metric === 'rmse' ? best?.testRmse : best?.testMae) : best?.testMetrics?.[metric];
     if (training === undefined || value === undefined || !Number.isFinite(value)) throw new DataError(`${metric} cannot be computed on the validation ratings`, { phase: 'tune', advice: 'Check that their users and items occur in the ratings to train on' });
     const before = from?.warm === false ? from.iterations : 0;
+    // Iterations of a trial that goes on from its earlier rung are numbered anew.
+    const warnings = from === undefined ? training.warnings.filter(({ code }) => code === 'past-best') : [];
     const trial: Trial = {
       number,
       params,
@@ -93,6 +98,7 @@ export async function runTrial({ number, params, metric, make, iterations, from,
       ...(training.baselines === undefined ? {} : { baselines: training.baselines }),
       seconds: seconds(),
       ...(from?.warm ? { warm: true } : {}),
+      ...(warnings.length > 0 ? { warnings } : {}),
     };
     return { trial, factors };
   } catch (error) {

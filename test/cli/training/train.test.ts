@@ -26,6 +26,17 @@ describe.concurrent('train', () => {
     expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({ rank: 6, factorflow: { rank: 4 } });
   });
 
+  it('reports a best iteration that the model went past: in JSON, in the summary once, on the page', async () => {
+    const [model, page] = [join(folder, 'past-best'), join(folder, 'past-best.html')];
+    const over = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', '--rank', '64', '--max-iter', '3', '--no-biases', '--model-dir', model];
+    const text = /the best test RMSE, \d\.\d{4}, was after iteration 1, and the model's, \d\.\d{4}, is \d+\.\d % above it: .* Use --early-stop 2, which keeps the best/;
+    expect((await json(...over, '--report', page)).warnings).toContainEqual({ code: 'past-best', text: expect.stringMatching(text) });
+    expect(readFileSync(page, 'utf8')).toMatch(/was after iteration 1, .* Use --early-stop 2,/);
+    const { stdout, stderr } = await factorflow(...over, '--force');
+    expect(stdout).toMatch(text);
+    expect(stderr).not.toMatch(/best test RMSE/);
+  });
+
   it('leaves test fields out without held-out ratings', async () => {
     const report = await json('train', ratings, ...quick, '--model-dir', join(folder, 'no-test'), '--quiet');
     expect(report).toMatchObject({ users: 16_554, items: 10_506, ratings: 100_000 });
