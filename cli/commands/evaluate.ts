@@ -35,8 +35,7 @@ export const evaluate = defineCommand({
       const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, readSpec(values));
       const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent: withoutVerdict(onEvent), onBadRows: values.onBadRows });
       if (values.report === undefined) return rankingResult(found);
-      const { rankingSection } = await import('../page/sections/ranking.ts');
-      return { ...rankingResult(found), report: { title: `Rankings of ${positionals.model[0]}`, adapter: session.device.adapter, sections: [rankingSection(found)] } };
+      return { ...rankingResult(found), report: (await import('../report/evaluation-page.ts')).rankingPage(found, positionals.model[0], session.device.adapter) };
     }
     const evaluation = await model.evaluate(ratings, { signal, onEvent: withoutVerdict(onEvent), onBadRows: values.onBadRows, breakdown: values.report !== undefined });
     const { rmse, mae, pairs, coldPairs, badRows, baselines, warnings } = evaluation;

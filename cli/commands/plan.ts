@@ -45,7 +45,7 @@ export const plan = defineCommand({
     const { physical, planned } = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : sameOf(await planOfCounts(values, given, context));
     const { ExplainedPlan } = await import('../../api/training/plans/explained-plan.ts');
     const { comparedMemory } = await import('../../api/reports/compared-memory.ts');
-    const report = values.report === undefined ? undefined : { title: `Plan: ${physical.algorithm.toUpperCase()}`, sections: [(await import('../page/sections/plan.ts')).planSection(physical)] };
+    const report = values.report === undefined ? undefined : (await import('../report/plan-page.ts')).planPage(physical);
     return { json: { command: 'plan', analyzed: values.analyze, ...(values.analyze ? { memory: comparedMemory(physical) } : {}), plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)), report };
   },
 });

@@ -105,7 +105,7 @@ export const tune = defineCommand({
     if (values.trialsFile === undefined) await file.remove();
     const totalSeconds = performance.now() / 1000;
     const { best, trials } = tuning;
-    const report = values.report === undefined ? undefined : { title: `Search: ${trials.length} trials, ${metric}`, adapter: session.device.adapter, sections: [(await import('../page/sections/trials.ts')).trialsSection(trials, metric)] };
+    const report = values.report === undefined ? undefined : (await import('../report/search-page.ts')).searchPage(tuning, metric, { adapter: session.device.adapter, totalSeconds });
     return {
       json: { command: 'tune', metric, search: tuner.search, best: trialJson(best, options), trials: trials.map((trial) => trialJson(trial, options)), seconds: { total: totalSeconds }, peakRssBytes: process.resourceUsage().maxRSS * 1024, model: modelDir },
       text: tuningText(tuning, metric, { modelDir, totalSeconds }),

@@ -1,4 +1,5 @@
 import { document, element, table } from './document.ts';
+import { type Tip, tipLayer } from './tips.ts';
 import { Plot } from '../generated/charts.js';
 
 /** One of the quantities of a chart: its colour is not the only thing that tells it from the others. */
@@ -14,6 +15,8 @@ export interface Chart {
   readonly summary: string;
   readonly series?: readonly Series[];
   readonly options: (width: number) => Plot.PlotOptions;
+  /** Texts that appear where the mouse is near a point. */
+  readonly tips?: readonly Tip[];
   /** The numbers behind it. */
   readonly numbers?: { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] };
 }
@@ -33,12 +36,12 @@ export function fill(style: number): { readonly fill: string } {
 }
 
 /** A chart with its title, its legend and its numbers. */
-export function figure({ title, summary, series = [], options, numbers }: Chart): HTMLElement {
+export function figure({ title, summary, series = [], options, tips = [], numbers }: Chart): HTMLElement {
   const drawings = Object.entries(WIDTHS).map(([name, width]) => {
-    const svg = Plot.plot({ document, width, style: { background: 'none', fontSize: '12px' }, ...options(width) }) as Element;
+    const svg = Plot.plot({ document, width, style: { background: 'none', fontSize: '12px' }, ...options(width) });
     svg.setAttribute('role', 'img');
     svg.setAttribute('aria-label', `${title}. ${summary}`);
-    return element('div', { class: `chart ${name}` }, svg);
+    return element('div', { class: `chart ${name}` }, svg, tipLayer(tips, svg));
   });
   const keys = series.map(({ name, style }) => element('span', { class: 'key' }, sample(style), name));
   return element(

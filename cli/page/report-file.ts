@@ -30,9 +30,9 @@ async function isReport(path: string): Promise<boolean> {
 }
 
 /** Writes the page, with the parts that every page has: the time, the machine, the command. Whole or not at all. */
-export async function writeReport(path: string, { title, warnings, sections, adapter }: Report, profile: ProfileReport, argv: readonly string[]): Promise<void> {
+export async function writeReport(path: string, { title, lead, warnings, sections, adapter }: Report, profile: ProfileReport, argv: readonly string[]): Promise<void> {
   const [{ pageOf }, { timeSection }, { environmentSection }] = await Promise.all([import('./page.ts'), import('./sections/time.ts'), import('./sections/environment.ts')]);
-  const text = pageOf({ title, warnings, sections: [...sections, ...(profile.phases.length > 1 ? [timeSection(profile)] : []), environmentSection(argv, adapter ?? null)] });
+  const text = pageOf({ title, lead, warnings, sections: [...sections, ...(profile.phases.length > 1 ? [timeSection(profile)] : []), environmentSection(argv, adapter ?? null)] });
   const output = await ByteOutput.open(path, { overwrite: await isReport(path) });
   try {
     await output.write(Buffer.from(text));

@@ -21,9 +21,32 @@ export interface PageTable {
   readonly numbers?: (column: number) => boolean;
 }
 
+/** The result in one line, and the numbers that it follows from. */
+export interface Verdict {
+  /** `good` and `bad` have a colour. */
+  readonly tone: 'good' | 'bad' | 'plain';
+  readonly text: string;
+  readonly detail?: string | undefined;
+}
+
+/** A number of the first screen: its name, and a remark in smaller type. */
+export interface Tile {
+  readonly name: string;
+  readonly value: string;
+  readonly remark?: string | undefined;
+}
+
+/** The first screen of a page. */
+export interface Lead {
+  readonly verdict: Verdict;
+  readonly tiles?: readonly Tile[];
+  readonly charts?: readonly Chart[];
+}
+
 /** The contents of a page. */
 export interface Report {
   readonly title: string;
+  readonly lead?: Lead | undefined;
   readonly warnings?: readonly string[] | undefined;
   /** The GPU that was used. */
   readonly adapter?: string | null;

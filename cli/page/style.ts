@@ -1,9 +1,9 @@
 /** The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper. */
 export const style = `
 :root { color-scheme: light dark; --text: #1a1d21; --faint: #5a6270; --back: #ffffff; --panel: #f5f6f8; --line: #d5d9e0;
-  --series-0: #0b6bcb; --series-1: #b8500a; --series-2: #2e7d32; --series-3: #8e24aa; --warn: #8a5300; --warn-back: #fff4dc; }
+  --series-0: #0b6bcb; --series-1: #b8500a; --series-2: #2e7d32; --series-3: #8e24aa; --warn: #8a5300; --warn-back: #fff4dc; --good: #2e7d32; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --text: #e7eaee; --faint: #a3adbb; --back: #14171b; --panel: #1d2127; --line: #39414c;
-  --series-0: #6cb2ff; --series-1: #ffab6b; --series-2: #7fd086; --series-3: #d99cf0; --warn: #ffd48a; --warn-back: #3a2d12; } }
+  --series-0: #6cb2ff; --series-1: #ffab6b; --series-2: #7fd086; --series-3: #d99cf0; --warn: #ffd48a; --warn-back: #3a2d12; --good: #7fd086; --bad: #ff8a80; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 860px; margin: 0 auto; padding: 16px; }
@@ -13,14 +13,25 @@ h3 { font-size: 1rem; margin: 1.4em 0 0.4em; }
 nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 16px; }
 a { color: var(--series-0); }
 p { max-width: 70ch; }
+.verdict { margin: 0.6em 0; padding: 8px 14px; max-width: none; border-left: 6px solid var(--faint); background: var(--panel); border-radius: 4px 8px 8px 4px; }
+.verdict.good { border-color: var(--good); } .verdict.bad { border-color: var(--bad); }
+.verdict strong { display: block; font-size: 1.25rem; line-height: 1.3; } .verdict span { color: var(--faint); }
 dl { display: grid; grid-template-columns: minmax(110px, max-content) 1fr; gap: 2px 16px; margin: 0.6em 0; }
 dt { color: var(--faint); }
 dd { margin: 0; overflow-wrap: anywhere; }
+.tiles { grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 10px; margin: 0.8em 0; }
+.tiles div { background: var(--panel); border-radius: 8px; padding: 6px 12px; } .tiles dt { font-size: 0.8125rem; }
+.tiles strong { display: block; font-size: 1.2rem; line-height: 1.3; } .tiles span { display: block; font-size: 0.8125rem; line-height: 1.35; color: var(--faint); }
 figure { margin: 1.2em 0; padding: 12px; background: var(--panel); border-radius: 8px; }
 figcaption span { color: var(--faint); }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 6px 0; font-size: 0.9rem; }
 .key { display: inline-flex; align-items: center; gap: 6px; }
-.chart svg { width: 100%; height: auto; overflow: visible; }
+.chart { position: relative; } .chart svg { display: block; width: 100%; height: auto; overflow: visible; }
+.tip { position: absolute; width: 20px; height: 20px; margin: -10px 0 0 -10px; border-radius: 50%; }
+.tip:hover { z-index: 2; box-shadow: 0 0 0 2px var(--faint); }
+.tip:hover::after { content: attr(data-tip); position: absolute; top: 22px; left: 0; z-index: 2; width: max-content; max-width: 230px;
+  padding: 4px 9px; border-radius: 6px; background: var(--text); color: var(--back); font: 0.8125rem/1.35 system-ui, sans-serif; white-space: pre-line; overflow-wrap: anywhere; pointer-events: none; }
+.tip.left:hover::after { left: auto; right: 0; }
 .chart.narrow { display: none; }
 @media (max-width: 520px) { .chart.wide { display: none; } .chart.narrow { display: block; } }
 .scroll { overflow-x: auto; }

@@ -1,18 +1,22 @@
 import type { Model } from '../../api/model.ts';
 import { formatCount } from '../../engine/format.ts';
-import type { Evaluation } from '../../index.ts';
+import type { Evaluation, RankingEvaluation } from '../../index.ts';
 import type { Report } from '../page/section.ts';
 import { errorsSection } from '../page/sections/errors.ts';
+import { rankingSection } from '../page/sections/ranking.ts';
 import { ratingsSection } from '../page/sections/ratings.ts';
+import { evaluationVerdict, rankingVerdict } from './verdict.ts';
 
 /** The page of `evaluate` on ratings. */
-export function evaluationPage({ rmse, mae, pairs, coldPairs, badRows, baselines, breakdown, warnings }: Evaluation, directory: string, model: Model, adapter: string | null): Report {
+export function evaluationPage(evaluation: Evaluation, directory: string, model: Model, adapter: string | null): Report {
+  const { rmse, mae, pairs, coldPairs, badRows, baselines, breakdown, warnings } = evaluation;
   const error = (value: number) => (Number.isFinite(value) ? value.toFixed(4) : 'none');
   const ratings = ratingsSection({ users: model.userCounts, items: model.itemCounts });
   return {
     title: `Evaluation of ${directory}`,
     adapter,
     warnings: warnings.map(({ text }) => text),
+    lead: { verdict: evaluationVerdict(evaluation), tiles: [{ name: 'RMSE', value: error(rmse) }, { name: 'MAE', value: error(mae) }, { name: 'pairs', value: formatCount(pairs), remark: coldPairs === 0 ? undefined : `${formatCount(coldPairs)} cold, not averaged in` }] },
     sections: [
       {
         heading: 'Summary',
@@ -22,5 +26,16 @@ export function evaluationPage({ rmse, mae, pairs, coldPairs, badRows, baselines
       ...(breakdown ? [errorsSection(breakdown)] : []),
       ...(ratings ? [ratings] : []),
     ],
+  };
+}
+
+/** The page of `evaluate --ranking`. */
+export function rankingPage(found: RankingEvaluation, directory: string, adapter: string | null): Report {
+  const { metrics, baselines, users, pairs } = found;
+  return {
+    title: `Rankings of ${directory}`,
+    adapter,
+    lead: { verdict: rankingVerdict(metrics, baselines.popularity, users), tiles: [{ name: 'users', value: formatCount(users) }, { name: 'pairs', value: formatCount(pairs) }] },
+    sections: [rankingSection(found)],
   };
 }

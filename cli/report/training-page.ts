@@ -1,46 +1,115 @@
 import type { Dataset } from '../../api/dataset.ts';
+import { actedParams } from '../../api/reports/acted-params.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import type { BadRowPolicy } from '../../index.ts';
-import type { Report } from '../page/section.ts';
+import type { BadRowPolicy, Baselines } from '../../index.ts';
+import type { Report, Section, Tile } from '../page/section.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { planSection } from '../page/sections/plan.ts';
 import { ratingsSection } from '../page/sections/ratings.ts';
-import { trainingSection } from '../page/sections/training.ts';
+import { leadCurve, type TrainingCourse, trainingSection } from '../page/sections/training.ts';
+import { seconds3 } from '../progress/phrases.ts';
 import { nameFlags } from './name-flags.ts';
 import type { TrainedRun } from './training-report.ts';
+import { trainingVerdict } from './verdict.ts';
+
+/** A training run whose page is made. */
+export type PageRun = Omit<TrainedRun, 'modelDir' | 'updated'>;
+
+interface PageData {
+  /** The held-out ratings. */
+  readonly test: Dataset | undefined;
+  readonly signal: AbortSignal;
+  readonly onBadRows: BadRowPolicy;
+}
 
 /** The page of a training run. The errors on held-out ratings are measured for it, which reads those ratings once more. */
-export async function trainingPage({ model, training, adapter, options, peakRssBytes }: Omit<TrainedRun, 'totalSeconds' | 'modelDir' | 'updated'>, test: Dataset | undefined, { signal, onBadRows }: { readonly signal: AbortSignal; readonly onBadRows: BadRowPolicy }): Promise<Report> {
-  const { algorithm, params, iterations, bestIteration, baselines, testPairs, coldPairs, warnings } = training;
-  const best = iterations.find(({ iteration }) => iteration === bestIteration);
-  const implicit = algorithm === 'als' && params.implicitPrefs;
-  const errors = test === undefined || implicit || best?.testRmse === undefined ? undefined : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
+export async function trainingPage(run: PageRun, { test, signal, onBadRows }: PageData): Promise<Report> {
+  const { model, training, adapter, options } = run;
+  const { algorithm, params, iterations, bestIteration, baselines, warnings } = training;
+  const best = bestOf(run);
+  const errors = test === undefined || isImplicit(run) || best?.testRmse === undefined ? undefined : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
   const ratings = ratingsSection({ users: model.userCounts, items: model.itemCounts });
-  const beside = (value: number | undefined) => (value === undefined ? undefined : ` (the mean: ${baselines?.mean.rmse.toFixed(4)}, damped means: ${baselines?.dampedMeans.rmse.toFixed(4)})`);
+  const course: TrainingCourse = { called: algorithm === 'sgd' ? 'epoch' : 'iteration', iterations, bestIteration, baselines: isImplicit(run) ? undefined : baselines };
   return {
-    title: `Training: ${algorithm.toUpperCase()}, rank ${params.rank}, ${formatCount(training.ratings)} ratings`,
+    title: `Training: ${algorithm.toUpperCase()}${isImplicit(run) ? ', implicit' : ''}, rank ${params.rank}, ${formatCount(training.ratings)} ratings`,
     adapter,
     warnings: warnings.map(({ text }) => nameFlags(text, options)),
+    lead: { verdict: trainingVerdict(training), tiles: tilesOf(run), charts: leadCurve(course) },
     sections: [
-      {
-        heading: 'Summary',
-        facts: [
-          ['test RMSE', best?.testRmse && !implicit ? `${best.testRmse.toFixed(4)}${baselines ? beside(best.testRmse) : ''}` : test === undefined ? 'no ratings were held out: --test-fraction or --test measure the error on ratings that are not trained on' : undefined],
-          ['train RMSE', best?.trainRmse?.toFixed(4)],
-          ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
-          ['users', formatCount(model.userCount)],
-          ['items', formatCount(model.itemCount)],
-          ['ratings', formatCount(training.ratings)],
-          ['test pairs', testPairs === undefined ? undefined : `${formatCount(testPairs)}, of which ${formatCount(coldPairs ?? 0)} are cold`],
-          ['training', `${training.seconds.train.toFixed(2)} s, after ${training.seconds.load.toFixed(2)} s of loading`],
-          ['memory', `at most ${formatBytes(peakRssBytes)} of the process`],
-        ],
-      },
-      { heading: 'Parameters', facts: Object.entries(params).map(([name, value]) => [name, value === undefined ? undefined : typeof value === 'object' ? JSON.stringify(value) : String(value)]) },
-      trainingSection({ called: algorithm === 'sgd' ? 'epoch' : 'iteration', iterations, bestIteration, baselines: implicit ? undefined : baselines }),
+      trainingSection(course),
       ...(errors ? [errorsSection(errors)] : []),
       ...(ratings ? [ratings] : []),
+      summarySection(run),
+      { heading: 'Parameters', text: 'Parameters that had an effect in this run.', facts: actedParams(training).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : String(value)] as const) },
       planSection(training.plan),
     ],
   };
+}
+
+/** The numbers of the first screen. */
+function tilesOf(run: PageRun): Tile[] {
+  const { model, training, totalSeconds, peakRssBytes } = run;
+  const { algorithm, iterations, bestIteration, seconds, baselines } = training;
+  const best = bestOf(run);
+  const error = isImplicit(run) ? undefined : best?.testRmse;
+  return [
+    error === undefined ? trainTile(best?.trainRmse) : { name: 'test RMSE', value: error.toFixed(4), remark: baselines && `means ${baselines.dampedMeans.rmse.toFixed(4)}` },
+    { name: algorithm === 'sgd' ? 'epoch of the model' : 'iteration of the model', value: `${bestIteration} of ${iterations.length}`, remark: lowestText(run) },
+    { name: 'time', value: seconds3(totalSeconds), remark: `training ${seconds3(seconds.train)}` },
+    { name: 'peak memory', value: formatBytes(peakRssBytes) },
+    { name: 'ratings', value: formatCount(training.ratings), remark: `${formatCount(model.userCount)} users, ${formatCount(model.itemCount)} items` },
+  ].filter((tile) => tile !== undefined);
+}
+
+/** A rise of the test error below this part is not reported. */
+const LEAST_RISE = 0.0005;
+
+/** The iteration with the lowest test error, where it is not the model. */
+function lowestText({ training: { algorithm, iterations, bestIteration } }: PageRun): string | undefined {
+  const measured = iterations.filter(({ testRmse }) => testRmse !== undefined);
+  if (measured.length === 0) return undefined;
+  const lowest = measured.reduce((least, one) => ((one.testRmse ?? 0) < (least.testRmse ?? 0) ? one : least));
+  if (lowest.iteration === bestIteration) return 'the lowest test RMSE';
+  const own = measured.find(({ iteration }) => iteration === bestIteration)?.testRmse ?? Number.POSITIVE_INFINITY;
+  return own < (1 + LEAST_RISE) * (lowest.testRmse ?? 0) ? undefined : `the lowest test RMSE: ${algorithm === 'sgd' ? 'epoch' : 'iteration'} ${lowest.iteration}`;
+}
+
+function trainTile(error: number | undefined): Tile | undefined {
+  return error === undefined ? undefined : { name: 'train RMSE', value: error.toFixed(4) };
+}
+
+function summarySection(run: PageRun): Section {
+  const { model, training, peakRssBytes } = run;
+  const { baselines, testPairs, coldPairs, duplicates, badRows, seconds } = training;
+  const best = bestOf(run);
+  const implicit = isImplicit(run);
+  return {
+    heading: 'Summary',
+    facts: [
+      ['test RMSE', implicit || best?.testRmse === undefined ? undefined : `${best.testRmse.toFixed(4)}${meansText(baselines, 'rmse')}`],
+      ['test MAE', implicit || best?.testMae === undefined ? undefined : `${best.testMae.toFixed(4)}${meansText(baselines, 'mae')}`],
+      ['train RMSE', best?.trainRmse?.toFixed(4)],
+      ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
+      ['users', formatCount(model.userCount)],
+      ['items', formatCount(model.itemCount)],
+      ['ratings', formatCount(training.ratings)],
+      ['repeated pairs', duplicates === 0 ? undefined : formatCount(duplicates)],
+      ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
+      ['test pairs', testPairs === undefined ? undefined : `${formatCount(testPairs)}, of which ${formatCount(coldPairs ?? 0)} are cold`],
+      ['training', `${seconds.train.toFixed(2)} s, after ${seconds.load.toFixed(2)} s of loading`],
+      ['memory', `at most ${formatBytes(peakRssBytes)} of the process`],
+    ],
+  };
+}
+
+function meansText(baselines: Baselines | undefined, of: 'rmse' | 'mae'): string {
+  return baselines === undefined ? '' : ` (the mean: ${baselines.mean[of].toFixed(4)}, damped means: ${baselines.dampedMeans[of].toFixed(4)})`;
+}
+
+function bestOf({ training }: PageRun) {
+  return training.iterations.find(({ iteration }) => iteration === training.bestIteration);
+}
+
+function isImplicit({ training }: PageRun): boolean {
+  return training.algorithm === 'als' && training.params.implicitPrefs;
 }

@@ -54,7 +54,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   };
   if (values.report === undefined) return trainingResult(run);
   const { trainingPage } = await import('../report/training-page.ts');
-  return { ...trainingResult(run), report: await trainingPage(run, sets.test, { signal, onBadRows: values.onBadRows }) };
+  return { ...trainingResult(run), report: await trainingPage(run, { test: sets.test, signal, onBadRows: values.onBadRows }) };
 }
 
 /** The options of `fit` for rankings; a model that is updated takes none. */

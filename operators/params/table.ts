@@ -111,6 +111,11 @@ export function checkRules<P extends object>(table: ParamTable<P>, given: Partia
   if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
 }
 
+/** The parameters that a rule says have no effect with the others. */
+export function idleParams<P extends object>({ rules }: ParamTable<P>, params: P): ReadonlySet<string> {
+  return new Set(rules.filter(({ when }) => when(params)).map(({ refused }) => refused));
+}
+
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
   // Each beside the others: what it depends on is given too.

@@ -3,6 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { parseHTML } from 'linkedom';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { environmentSection } from '../../cli/page/sections/environment.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
@@ -27,6 +28,22 @@ describe('--report of train', () => {
   it('has the parts of a run', () => {
     for (const heading of ['Summary', 'Parameters', 'Iterations', 'Errors on held-out ratings', 'Ratings', 'Plan', 'Time', 'Run it again']) expect(page).toContain(`<h2>${heading}</h2>`);
     for (const text of ['test RMSE', 'damped means', 'update-items × 3', 'Calibration', 'Users by their number of ratings', 'Error by rating']) expect(page).toContain(text);
+  });
+
+  it('begins with the result, its numbers and the test error by iteration', () => {
+    const { document } = parseHTML(page);
+    expect(document.querySelector('main > .verdict')?.textContent).toMatch(/(better|worse) than means of users and items|than the mean rating/);
+    const tiles = [...document.querySelectorAll('.tiles dt')].map(({ textContent }) => textContent);
+    expect(tiles).toEqual(['test RMSE', 'iteration of the model', 'time', 'peak memory', 'ratings']);
+    expect(document.querySelector('main > figure strong')?.textContent).toBe('Test RMSE by iteration');
+    const tips = [...document.querySelectorAll('main > figure .wide .tip')].map((one) => one.getAttribute('data-tip'));
+    expect(tips.at(-1)).toMatch(/^iteration 3, the model\ntest RMSE \d\.\d{4}$/);
+  });
+
+  it('shows the parameters that acted, and no others', () => {
+    const shown = [...parseHTML(page).document.querySelectorAll('#parameters dt')].map(({ textContent }) => textContent);
+    expect(shown).toEqual(expect.arrayContaining(['rank', 'regParam', 'biases', 'biasDamping', 'solver']));
+    for (const idle of ['alpha', 'precision', 'partitionSums', 'nonnegative', 'implicitPrefs']) expect(shown).not.toContain(idle);
   });
 
   it('runs no script, asks for no address, and names what charts show in words', () => {
@@ -100,11 +117,20 @@ describe('the page in a browser', () => {
       expect(figures).toBeGreaterThan(8);
       expect(drawn).toBe(figures);
       expect(browser.complaints).toEqual([]);
+      expect(await hovered(browser)).toContain('iteration 2');
     } finally {
       await browser.close();
     }
   }, 60_000);
 });
+
+/** The text that appears over the second point of the first chart. */
+async function hovered(browser: Chromium): Promise<string> {
+  const shown = "[...document.querySelectorAll('figure .tip')].filter((one) => one.getBoundingClientRect().width > 0)[1]";
+  const { x, y } = await browser.value<{ x: number; y: number }>(`(({ x, y }) => ({ x: x + 10, y: y + 10 }))(${shown}.getBoundingClientRect())`);
+  await browser.pointAt(x, y);
+  return browser.value(`getComputedStyle(${shown}, '::after').content`);
+}
 
 interface Looks {
   readonly scroll: number;

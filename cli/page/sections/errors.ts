@@ -29,6 +29,7 @@ function errorChart(title: string, bins: readonly ErrorBin[], nameOf: (bin: Erro
     title,
     summary: `The RMSE lies between ${best.toFixed(3)} and ${worst.toFixed(3)}.`,
     series: [{ name: 'model', style: 0 }, ...(damped.length > 0 ? [{ name: 'damped means', style: 1 }] : [])],
+    tips: named.map(({ name, rmse, pairs, dampedMeansRmse }) => ({ x: name, y: rmse, text: `${name}\nRMSE ${rmse.toFixed(4)}, ${formatCount(pairs)} pairs${dampedMeansRmse === undefined ? '' : `\ndamped means ${dampedMeansRmse.toFixed(4)}`}` })),
     options: (width) => ({
       height: Math.max(250, Math.round(0.5 * width)),
       marginBottom: 70,
@@ -37,7 +38,7 @@ function errorChart(title: string, bins: readonly ErrorBin[], nameOf: (bin: Erro
       marks: [
         ...(damped.length > 0 ? [Plot.lineY(damped, { x: 'name', y: 'dampedMeansRmse', ...stroke(1) }), Plot.dot(damped, { x: 'name', y: 'dampedMeansRmse', r: 3, ...fill(1) })] : []),
         Plot.lineY(named, { x: 'name', y: 'rmse', ...stroke(0) }),
-        Plot.dot(named, { x: 'name', y: 'rmse', r: 4, ...fill(0), title: ({ name, rmse, pairs }: (typeof named)[number]) => `${name}: RMSE ${rmse.toFixed(4)} over ${formatCount(pairs)} pairs` }),
+        Plot.dot(named, { x: 'name', y: 'rmse', r: 4, ...fill(0) }),
         Plot.ruleY([0]),
       ],
     }),
@@ -54,13 +55,14 @@ function calibrationChart(bins: ErrorBreakdown['calibration']): Chart {
   return {
     title: 'Calibration',
     summary: `Ten groups of pairs by prediction; on the line, the mean rating is the mean prediction. The furthest group is ${furthest.toFixed(3)} off.`,
+    tips: bins.map(({ predicted, rated, pairs }) => ({ x: predicted, y: rated, text: `predicted ${predicted.toFixed(3)}, rated ${rated.toFixed(3)}\n${formatCount(pairs)} pairs` })),
     options: (width) => ({
       height: Math.max(230, Math.round(0.6 * width)),
       x: { label: 'mean prediction', grid: true, nice: true },
       y: { label: 'mean rating', grid: true, nice: true },
       marks: [
         Plot.line(ends.map((end) => [end, end] as [number, number]), { stroke: 'currentColor', strokeOpacity: 0.5, strokeDasharray: '3 4' }),
-        Plot.dot(bins, { x: 'predicted', y: 'rated', r: 5, ...fill(0), title: ({ predicted, rated }: (typeof bins)[number]) => `predicted ${predicted.toFixed(3)}, rated ${rated.toFixed(3)}` }),
+        Plot.dot(bins, { x: 'predicted', y: 'rated', r: 5, ...fill(0) }),
       ],
     }),
     numbers: { head: ['group', 'pairs', 'mean prediction', 'mean rating'], rows: bins.map(({ pairs, predicted, rated }, at) => [String(at + 1), formatCount(pairs), predicted.toFixed(4), rated.toFixed(4)]) },

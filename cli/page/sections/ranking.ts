@@ -18,6 +18,7 @@ export function rankingSection({ metrics, intervals, baselines, users }: Ranking
       title: 'Ranking metrics',
       summary: shares.map(({ name, value }) => `${name} ${value.toFixed(4)}`).join(', '),
       series: [{ name: 'model, with the 95 % interval', style: 0 }, ...(known.length > 0 ? [{ name: 'most popular items for everyone', style: 1 }] : [])],
+      tips: shares.map(({ name, value, popular }) => ({ x: value, y: name, text: `${name} ${number(value)}${popular === undefined ? '' : `\npopularity ${number(popular)}`}` })),
       options: (width) => ({
         height: 50 + 26 * shares.length,
         marginLeft: Math.min(150, Math.round(0.4 * width)),
@@ -26,7 +27,7 @@ export function rankingSection({ metrics, intervals, baselines, users }: Ranking
         marks: [
           ...(known.length > 0 ? [Plot.dot(known, { x: 'popular', y: 'name', symbol: 'times', r: 4, ...stroke(1), strokeDasharray: '' })] : []),
           Plot.link(shares, { x1: 'low', x2: 'high', y1: 'name', y2: 'name', ...stroke(0) }),
-          Plot.dot(shares, { x: 'value', y: 'name', r: 4, ...fill(0), title: ({ name, value }: (typeof shares)[number]) => `${name}: ${value.toFixed(4)}` }),
+          Plot.dot(shares, { x: 'value', y: 'name', r: 4, ...fill(0) }),
           Plot.ruleX([0]),
         ],
       }),

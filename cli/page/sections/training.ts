@@ -1,8 +1,10 @@
 import type { Baselines, TrainingIteration } from '../../../index.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
-import { type Chart, type Series, stroke } from '../figure.ts';
+import { type Chart, fill, type Series, stroke } from '../figure.ts';
+import { ownScale, type Rule } from '../own-scale.ts';
 import type { Section } from '../section.ts';
+import type { Tip } from '../tips.ts';
 
 export interface TrainingCourse {
   readonly called: 'iteration' | 'epoch';
@@ -17,28 +19,10 @@ const LARGE = 10_000;
 /** More points than these are drawn as a line without dots. */
 const MOST_DOTS = 60;
 
-/** Loss and error by iteration and by second, with the errors of means as lines. */
-export function trainingSection({ called, iterations, bestIteration, baselines }: TrainingCourse): Section {
-  const errors: Curve[] = [
-    { name: 'test RMSE', style: 0, of: ({ testRmse }) => testRmse },
-    { name: 'train RMSE', style: 1, of: ({ trainRmse }) => trainRmse },
-  ];
-  const metrics = Object.keys(iterations[0]?.testMetrics ?? {}).map((name, at): Curve => ({ name: `test ${name}`, style: at % 4, of: ({ testMetrics }) => testMetrics?.[name] }));
-  const rules = baselines ? [{ name: 'the mean', value: baselines.mean.rmse }, { name: 'damped means', value: baselines.dampedMeans.rmse }] : [];
-  const curves = errors.filter(({ of }) => iterations.some((one) => of(one) !== undefined));
-  const charts = [
-    ...(curves.length === 0 ? [] : [curve('Error by iteration', called, iterations, curves, rules, bestIteration), curve('Error by time', 'seconds', iterations, curves, rules, bestIteration)]),
-    ...metrics.map((one) => curve(`${one.name} by ${called}`, called, iterations, [one], [], bestIteration)),
-    curve(`Loss by ${called}`, called, iterations, [{ name: 'loss', style: 2, of: ({ loss }) => loss }], [], bestIteration),
-  ];
-  const shown = (value: number | undefined, digits = 4) => (value === undefined ? '' : value.toFixed(digits));
-  const head = [called, 'seconds', 'loss', ...curves.map(({ name }) => name), ...metrics.map(({ name }) => name)];
-  const rows = thinned(iterations).map((one) => [String(one.iteration), one.seconds.toFixed(3), one.loss.toPrecision(7), ...[...curves, ...metrics].map(({ of }) => shown(of(one)))]);
-  return { heading: `${called === 'epoch' ? 'Epochs' : 'Iterations'}`, text: `The model is that of ${called} ${formatCount(bestIteration)}. Seconds are those of the ${called}s alone, without evaluation.${iterations.some(({ fromSolve }) => fromSolve) ? ' Loss and train RMSE before the last come out of the solve, those of the last by a pass over the ratings.' : ''}`, charts, tables: [{ head, rows, numbers: () => true }] };
-}
-
+/** A quantity that is measured after each iteration. */
 interface Curve extends Series {
   readonly of: (one: TrainingIteration) => number | undefined;
+  readonly rules?: readonly Rule[];
 }
 
 interface Point {
@@ -46,38 +30,125 @@ interface Point {
   readonly y: number;
 }
 
-function curve(title: string, by: 'iteration' | 'epoch' | 'seconds', iterations: readonly TrainingIteration[], curves: readonly Curve[], rules: readonly { readonly name: string; readonly value: number }[], best: number): Chart {
+/** The quantities that were measured, most important first: the test error or metric, the training error, the loss. */
+function curvesOf({ iterations, baselines }: TrainingCourse): Curve[] {
+  const rules = baselines ? [{ name: 'damped means', value: baselines.dampedMeans.rmse }, { name: 'the mean', value: baselines.mean.rmse }] : [];
+  const metrics = Object.keys(iterations[0]?.testMetrics ?? {}).map((name): Curve => ({ name: `test ${name}`, style: 0, of: ({ testMetrics }) => testMetrics?.[name] }));
+  const all: Curve[] = [
+    { name: 'test RMSE', style: 0, of: ({ testRmse }) => testRmse, rules },
+    ...metrics,
+    { name: 'train RMSE', style: 1, of: ({ trainRmse }) => trainRmse },
+    { name: 'loss', style: 2, of: ({ loss }) => loss },
+  ];
+  return all.filter(({ of }) => iterations.some((one) => Number.isFinite(of(one))));
+}
+
+/** The course of the most important quantity, for the first screen. */
+export function leadCurve(course: TrainingCourse): readonly Chart[] {
+  return curvesOf(course).slice(0, 1).map((curve) => byIteration(curve, course, 0.36));
+}
+
+/** The other quantities, the most important one by time, and all numbers. */
+export function trainingSection(course: TrainingCourse): Section {
+  const { called, iterations, bestIteration } = course;
+  const curves = curvesOf(course);
+  const others = curves.slice(1).map((curve) => byIteration(curve, course, 0.4));
+  const shown = (value: number | undefined, name: string) => (value === undefined ? '' : name === 'loss' ? value.toPrecision(7) : value.toFixed(4));
+  const rows = thinned(iterations).map((one) => [String(one.iteration), one.seconds.toFixed(3), ...curves.map(({ name, of }) => shown(of(one), name))]);
+  const fromSolve = iterations.some((one) => one.fromSolve) ? ' Loss and train RMSE before the last are computed by the solve, the last by a pass over the ratings.' : '';
+  return {
+    heading: called === 'epoch' ? 'Epochs' : 'Iterations',
+    text: `The model is ${called} ${formatCount(bestIteration)}. Seconds are of the ${called}s alone, without evaluation.${fromSolve}`,
+    charts: [...others, ...curves.slice(0, 1).map((curve) => byTime(curve, course))],
+    tables: [{ head: [called, 'seconds', ...curves.map(({ name }) => name)], rows, numbers: () => true }],
+  };
+}
+
+function byIteration(curve: Curve, course: TrainingCourse, shape: number): Chart {
+  const { called, iterations, bestIteration } = course;
+  const points = pointsOf(curve, iterations, ({ iteration }) => iteration);
+  const ticks = (width: number) => ({ ticks: Math.min(iterations.length, width < 500 ? 6 : 12), tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') });
+  return curveChart({ title: `${titled(curve.name)} by ${called}`, curve, points, called, best: bestIteration, shape, axis: (width) => ({ label: called, ...ticks(width) }) });
+}
+
+function byTime(curve: Curve, { iterations }: TrainingCourse): Chart {
   let passed = 0;
-  const times = iterations.map(({ seconds }) => (passed += seconds));
-  const points = (of: Curve['of']): Point[] => iterations.flatMap((one, at) => {
-    const y = of(one);
-    return y === undefined || !Number.isFinite(y) ? [] : [{ x: by === 'seconds' ? times[at] : one.iteration, y }];
-  });
-  const lines = curves.map(({ name, style, of }) => ({ name, style, points: points(of) }));
-  const last = (values: readonly Point[]) => values.at(-1)?.y.toPrecision(5) ?? 'none';
-  const summary = `${lines.map(({ name, points: own }) => `${name} goes from ${own[0]?.y.toPrecision(5) ?? 'none'} to ${last(own)}`).join('; ')}${rules.length === 0 ? '' : `; ${rules.map(({ name, value }) => `${name}: ${value.toFixed(4)}`).join(', ')}`}.`;
+  const points = pointsOf(curve, iterations, ({ seconds }) => (passed += seconds));
+  return curveChart({ title: `${titled(curve.name)} by time`, curve, points, called: 'second', shape: 0.4, axis: () => ({ label: 'seconds' }) });
+}
+
+interface CurveChart {
+  readonly title: string;
+  readonly curve: Curve;
+  readonly points: readonly Point[];
+  readonly called: 'iteration' | 'epoch' | 'second';
+  /** The iteration of the model. */
+  readonly best?: number;
+  /** Height for a width of 1. */
+  readonly shape: number;
+  readonly axis: (width: number) => Plot.ScaleOptions;
+}
+
+function curveChart({ title, curve, points, called, best, shape, axis }: CurveChart): Chart {
+  const { name, style, rules = [] } = curve;
+  const { domain, has } = ownScale(points.map(({ y }) => y), rules);
+  const inside = points.filter(({ y }) => has(y));
+  const near = rules.filter(({ value }) => has(value));
+  const chosen = inside.filter(({ x }) => x === best);
+  const large = points.some(({ y }) => Math.abs(y) >= LARGE);
   return {
     title,
-    summary,
-    series: lines.map(({ name, style }) => ({ name, style })),
+    summary: summaryOf(curve, points, called, has),
+    tips: points.length > 4 * MOST_DOTS ? [] : inside.map(({ x, y }): Tip => ({ x, y, text: `${called} ${called === 'second' ? x.toPrecision(3) : x}${x === best ? ', the model' : ''}\n${name} ${figure(y)}` })),
     options: (width) => ({
-      height: Math.max(230, Math.round(0.55 * width)),
+      height: Math.max(210, Math.round(shape * width)),
       marginLeft: 56,
-      x: { label: by, ...(by === 'seconds' ? {} : { ticks: Math.min(iterations.length, width < 500 ? 6 : 12), tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') }) },
-      y: { label: curves.length === 1 ? curves[0].name : 'RMSE', grid: true, nice: true, ...(lines.some(({ points: own }) => own.some(({ y }) => y >= LARGE)) ? { tickFormat: '~s' } : {}) },
+      marginTop: 24,
+      marginRight: 24,
+      marginBottom: 44,
+      x: { ...axis(width), labelOffset: 40, domain: spread(points) },
+      y: { label: name, grid: true, domain, ticks: 5, ...(large ? { tickFormat: '~s' } : {}) },
       marks: [
-        ...rules.flatMap(({ name, value }) => [
+        ...near.flatMap(({ name: rule, value }) => [
           Plot.ruleY([value], { stroke: 'currentColor', strokeOpacity: 0.5, strokeDasharray: '3 4' }),
-          Plot.text([value], { frameAnchor: 'right', y: (y: number) => y, dy: -7, textAnchor: 'end', text: () => `${name} ${value.toFixed(4)}` }),
+          Plot.text([value], { frameAnchor: 'right', y: (y: number) => y, dy: -7, textAnchor: 'end', text: () => `${rule} ${value.toFixed(4)}` }),
         ]),
-        ...lines.flatMap(({ name, style, points: own }) => [
-          Plot.lineY(own, { x: 'x', y: 'y', ...stroke(style) }),
-          ...(own.length > MOST_DOTS ? [] : [Plot.dot(own, { x: 'x', y: 'y', r: 3, fill: stroke(style).stroke, title: ({ x, y }: Point) => `${name}, ${by} ${x.toPrecision(4)}: ${y.toPrecision(6)}` })]),
-        ]),
-        ...(iterations.length > 1 && best < iterations.length && by !== 'seconds' ? [Plot.ruleX([best], { stroke: 'currentColor', strokeOpacity: 0.4 })] : []),
+        Plot.lineY(inside, { x: 'x', y: 'y', ...stroke(style) }),
+        ...(points.length > MOST_DOTS ? [] : [Plot.dot(inside, { x: 'x', y: 'y', r: 3, ...fill(style) })]),
+        Plot.dot(points.length > 1 ? chosen : [], { x: 'x', y: 'y', r: 6, stroke: stroke(style).stroke, strokeWidth: 2 }),
       ],
     }),
   };
+}
+
+/** The course in words, with the values that the scale leaves out. */
+function summaryOf({ name, rules = [] }: Curve, points: readonly Point[], called: string, has: (value: number) => boolean): string {
+  const [first, last] = [points[0], points[points.length - 1]];
+  const course = points.length === 1 ? `${name} ${figure(first.y)}` : `From ${figure(first.y)} to ${figure(last.y)}`;
+  const beyond = [...points.filter(({ y }) => !has(y)).map(({ x, y }) => `${called} ${called === 'second' ? x.toPrecision(3) : x} (${figure(y)})`), ...rules.filter(({ value }) => !has(value)).map((rule) => `${rule.name} (${figure(rule.value)})`)];
+  return `${course}${beyond.length === 0 ? '' : `; beyond the scale: ${beyond.length > 4 ? `${beyond.slice(0, 3).join(', ')} and ${beyond.length - 3} more` : beyond.join(', ')}`}.`;
+}
+
+function pointsOf({ of }: Curve, iterations: readonly TrainingIteration[], place: (one: TrainingIteration) => number): Point[] {
+  return iterations.flatMap((one) => {
+    const [x, y] = [place(one), of(one)];
+    return y === undefined || !Number.isFinite(y) ? [] : [{ x, y }];
+  });
+}
+
+/** The range of x, of one point too. */
+function spread(points: readonly Point[]): readonly [number, number] {
+  const [first, last] = [points[0].x, points[points.length - 1].x];
+  return first === last ? [first - 1, first + 1] : [first, last];
+}
+
+function figure(value: number): string {
+  return Math.abs(value) < LARGE && Math.abs(value) >= 0.1 ? value.toFixed(4) : value.toPrecision(5);
+}
+
+/** "Test RMSE" */
+function titled(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
 /** At most a hundred rows, the first and the last among them. */

@@ -10,6 +10,9 @@ import type { Section } from '../section.ts';
 const MOST_POINTS = 1000;
 const MOST_ROWS = 200;
 
+/** With more points, charts have no texts of points: they would be most of the page. */
+const MOST_TIPS = 200;
+
 /** The trials of a search: their values in order, and by each parameter that is a number. */
 export function trialsSection(trials: readonly Trial[], metric: string): Section {
   const [best] = sortedTrials(trials, metric);
@@ -38,19 +41,20 @@ function points(title: string, trials: readonly Trial[], metric: string, name: s
   const all = trials.map((trial) => ({ x: of(trial), y: trial.value, trial }));
   const least = Math.min(...all.map(({ x }) => x));
   const wide = name !== 'trial' && least > 0 && Math.max(...all.map(({ x }) => x)) / least >= 10;
-  const text = ({ trial }: (typeof all)[number]) => `trial ${trial.number}: ${metric} ${trial.value.toFixed(4)}`;
+  const text = (trial: Trial) => `trial ${trial.number}\n${metric} ${trial.value.toFixed(4)}\n${Object.entries(trial.params).map(([param, value]) => `${flagName(param)} ${String(value)}`).join(', ')}`;
   return {
     title,
     summary: `The best value, ${best.value.toFixed(4)}, is at ${name} ${of(best)}.`,
     series: [{ name: 'best', style: 1 }, { name: 'others', style: 0 }],
+    tips: all.length > MOST_TIPS ? [] : all.map(({ x, y, trial }) => ({ x, y, text: text(trial) })),
     options: (width) => ({
       height: Math.max(220, Math.round(0.5 * width)),
       marginLeft: 56,
       x: { label: name, ...(wide ? { type: 'log', tickFormat: '~g' } : {}), ...(name === 'trial' ? { tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') } : {}) },
       y: { label: metric, grid: true, nice: true },
       marks: [
-        Plot.dot(all.filter(({ trial }) => trial !== best), { x: 'x', y: 'y', r: 4, ...fill(0), fillOpacity: 0.7, title: text }),
-        Plot.dot(all.filter(({ trial }) => trial === best), { x: 'x', y: 'y', r: 7, symbol: 'star', ...fill(1), title: text }),
+        Plot.dot(all.filter(({ trial }) => trial !== best), { x: 'x', y: 'y', r: 4, ...fill(0), fillOpacity: 0.7 }),
+        Plot.dot(all.filter(({ trial }) => trial === best), { x: 'x', y: 'y', r: 7, symbol: 'star', ...fill(1) }),
       ],
     }),
   };
