@@ -5,7 +5,7 @@ import { type CommandEntry, commandList } from './command-list.ts';
 import { nearestFlag } from './options/nearest.ts';
 import { flagName, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
-import { commandName, quickAnswer } from './quick-answer.ts';
+import { commandName, HELP, quickAnswer } from './quick-answer.ts';
 
 export type Request =
   | { readonly kind: 'text'; readonly text: string }
@@ -18,7 +18,7 @@ export async function parseArguments(argv: readonly string[]): Promise<Request> 
   const name = commandName(argv);
   const entry = commandList.find((candidate) => candidate.name === name);
   if (entry !== undefined) return parseCommand(entry, argv);
-  if (name !== undefined) throw unknownCommand(name);
+  if (name !== undefined) throw unknownCommand(name === HELP ? argv[1] : name);
   const stray = argv.find((word) => word.startsWith('-'));
   if (stray !== undefined) throw new UsageError(`unknown flag ${stray}`, { advice: 'A command comes first: see factorflow --help' });
   throw new UsageError('no command is given', { advice: `The commands are: ${commandList.map((command) => command.name).join(', ')}; see factorflow --help` });

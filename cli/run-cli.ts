@@ -75,7 +75,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   const progress = await openProgress(command.quiet, say);
   run.progress = progress;
   const { options } = request.command;
-  const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
+  const onEvent = warnOnce((event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event));
   await (await import('./output/check-collisions.ts')).refuseCollisions(command.files);
   if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
   const trace = command.trace === undefined ? undefined : await (await import('./output/open-trace.ts')).openTrace(command.trace);
@@ -97,6 +97,20 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;
+}
+
+/** Passes the same warning on only once: fitting, evaluation and each trial of a search may all find it. */
+export function warnOnce(events: EventSink): EventSink {
+  const seen = new Set<string>();
+  return (event) => {
+    if (event.type === 'warning') {
+      const { code, text } = event;
+      const key = JSON.stringify([code, text]);
+      if (seen.has(key)) return;
+      seen.add(key);
+    }
+    events(event);
+  };
 }
 
 /** A trace that cannot be written is no failure of the command. */

@@ -16,7 +16,7 @@ const overviewExamples = [
   ['recommend model --users 1,2,3', 'ten items for each of three users'],
 ] as const;
 
-const closing = `factorflow <command> --help shows the flags of a command.
+const closing = `factorflow <command> --help, or factorflow help <command>, shows the flags of a command.
 Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged or GPU trouble, 130 cancelled.`;
 
 /** By command, '' for the overview, and by width: the text. */

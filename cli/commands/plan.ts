@@ -28,7 +28,7 @@ const options = {
 type PlanValues = Values<typeof options>;
 
 /** Flags that act on ratings alone. */
-const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel', 'spillDir'] as const;
+const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel'] as const;
 
 export const plan = defineCommand({
   summary: 'Show what a training run would do, and why',
@@ -89,6 +89,7 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   if (values.devices !== undefined) return planOfAssumed(profile, values, given, values.devices);
-  await using session = await openSession(values, { signal, profile: times });
+  // Nothing is written, so the folder need not be there.
+  await using session = await openSession({ ...values, spillDir: undefined }, { signal, profile: times });
   return planOfProblem(profile, values, given, session);
 }

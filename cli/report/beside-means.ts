@@ -15,9 +15,14 @@ function figure(value: number): string {
 /** Warnings about a model that has just been trained or evaluated, which the command's result shows. */
 const inResult: readonly (string | undefined)[] = ['no-better-than-means', 'no-better-than-popularity', 'past-best'] satisfies WarningCode[];
 
+/** True for a warning that a result shows; all others are on stderr alone. */
+export function isVerdict({ code }: { readonly code?: string }): boolean {
+  return inResult.includes(code);
+}
+
 /** A listener for commands whose result has the warnings about the model: their events are not passed on. */
 export function withoutVerdict(onEvent: EventSink): EventSink {
   return (event) => {
-    if (event.type !== 'warning' || !inResult.includes(event.code)) onEvent(event);
+    if (event.type !== 'warning' || !isVerdict(event)) onEvent(event);
   };
 }

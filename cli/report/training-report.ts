@@ -6,7 +6,7 @@ import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
-import { besideMeans } from './beside-means.ts';
+import { besideMeans, isVerdict } from './beside-means.ts';
 import { facts } from './facts.ts';
 import { heldOutRankingFacts, heldOutRankingJson } from './held-out-ranking.ts';
 import { nameFlags } from './name-flags.ts';
@@ -94,7 +94,7 @@ function trainingText({ model, training, modelDir, updated, resume, options, tot
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading${validationText(seconds)}; at most ${formatBytes(peakRssBytes)} of memory`],
       ['model', modelDir],
     ]),
-    ...warnings.map(({ text }) => `warning: ${nameFlags(text, options)}`),
+    ...warnings.filter(isVerdict).map(({ text }) => `warning: ${nameFlags(text, options)}`),
   ].join('\n');
 }
 

@@ -3,6 +3,27 @@ import { helpTexts as builtTexts } from '../../cli/generated/help.ts';
 import { commandList } from '../../cli/command-list.ts';
 import { quickAnswer } from '../../cli/quick-answer.ts';
 import { helpTexts, helpWidths } from '../../scripts/help-texts.ts';
+import { fails } from './run-cli.ts';
+
+describe('the words help and version', () => {
+  it('give the texts of the flags', async () => {
+    expect(await quickAnswer(['help'])).toBe(builtTexts[''][100]);
+    expect(await quickAnswer(['help', 'train'])).toBe(builtTexts.train[100]);
+    expect(await quickAnswer(['help', 'help'])).toBe(builtTexts[''][100]);
+    expect(await quickAnswer(['help', '--quiet'])).toBe(builtTexts[''][100]);
+    expect(await quickAnswer(['version'])).toBe(await quickAnswer(['--version']));
+    expect(await quickAnswer(['version'])).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+
+  it('name the nearest command', async () => {
+    await fails(2, /unknown command "trian"\. Did you mean train\?/, 'help', 'trian');
+  });
+
+  it('stay words elsewhere', async () => {
+    expect(await quickAnswer(['inspect', 'help'])).toBeUndefined();
+    expect(await quickAnswer(['inspect', 'version'])).toBeUndefined();
+  });
+});
 
 describe('--help', () => {
   it('has the texts that yargs makes of the definitions (npm run build)', async () => {
@@ -34,6 +55,6 @@ describe('--help', () => {
   it('is asked for anywhere before "--", of one command or of all', async () => {
     expect(await quickAnswer(['train', 'ratings', '--rank', 'x', '-h'])).toBe(builtTexts.train[100]);
     expect(await quickAnswer(['-h', 'train'])).toBe(builtTexts[''][100]);
-    for (const other of [['train', '--', '--help'], ['train', '--helpful'], ['trian', '--help'], []]) expect(await quickAnswer(other)).toBeUndefined();
+    for (const other of [['train', '--', '--help'], ['train', '--helpful'], ['trian', '--help'], ['help', 'trian'], []]) expect(await quickAnswer(other)).toBeUndefined();
   });
 });

@@ -1,4 +1,5 @@
 /** Plans for devices that are not there, and partitions that do not fit. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../engine/json.ts';
@@ -34,6 +35,20 @@ describe('plan --devices', () => {
     const update = rounds.find(({ name }) => name === 'update-users');
     expect(update).toMatchObject({ partitions: { p: 1, q: update?.at.length }, tasks: 1 });
     expect(new Set(update?.at)).toEqual(new Set(['gpu:0', 'gpu:1', 'gpu:2', 'gpu:3']));
+  });
+
+  it.each([['4x12GB', ['--memory-budget', '512GB']], ['4x80GB', []]])('takes the folder for files, which it does not make: %s', async (devices, budget) => {
+    const spillDir = join(folder, 'spill', devices);
+    const sized = [...hugewiki, '--devices', devices, ...budget];
+    expect(await planned(...sized, '--spill-dir', spillDir)).toEqual(await planned(...sized));
+    expect(existsSync(spillDir)).toBe(false);
+  });
+
+  it('takes it for devices of this machine as well', async () => {
+    const spillDir = join(folder, 'spill');
+    const plan = await planned('--users', '1000', '--items', '500', '--ratings', '10000', '--device', 'cpu', '--spill-dir', spillDir);
+    expect(plan.algorithm).toBe('als');
+    expect(existsSync(spillDir)).toBe(false);
   });
 
   it('takes the parts that are asked for', async () => {
