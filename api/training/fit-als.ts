@@ -130,7 +130,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const draw = async () => (draws ? placeStart(await drawnStart(indexed, params, ctx), profile.users, ctx) : undefined);
   // The start goes first: it is on its way to the GPU while ratings are sorted. Where memory is bounded, one thing is done after the other.
   const [drawn, [read, test]] = session.bounded ? [undefined, [await sort(), await readTest()] as const] : await together(draw, () => together(sort, readTest));
-  const heldOut = test && ranksHeldOut(params, options) ? await HeldOutPairs.of({ users, items, test: test.block, train: read.byUser }, { seed: params.seed, rankUsers: checkRankUsers(options), itemUsers: read.duplicates === 0 ? indexed.itemCounts : undefined }, ctx) : undefined;
+  const heldOut = validation && test && ranksHeldOut(params, options) ? await loadedOnce(validation, `${form} held out ${params.seed} ${options.rankUsers}`, () => HeldOutPairs.of({ users, items, test: test.block, train: read.byUser }, { seed: params.seed, rankUsers: checkRankUsers(options), itemUsers: read.duplicates === 0 ? indexed.itemCounts : undefined }, ctx)) : undefined;
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });

@@ -158,7 +158,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   ctx.events({ type: 'note', text: `schedule ${scheduleOf(plan).kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
   ctx.events({ type: 'plan', plan });
-  const heldOut = test && ranksHeldOut(params, options) ? await heldOutOf(data, test.block, { seed: params.seed, rankUsers: checkRankUsers(options) }, ctx) : undefined;
+  const heldOut = validation && test && ranksHeldOut(params, options) ? await loadedOnce(validation, `${form} held out ${options.rankUsers}`, () => heldOutOf(data, test.block, { seed: params.seed, rankUsers: checkRankUsers(options) }, ctx)) : undefined;
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, rankUsers: checkRankUsers(options), fetched: () => heldOut === undefined && session.trained(), devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);

@@ -3,6 +3,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import { checkAlgorithm } from '../options/training/check-algorithm.ts';
 import { columnOptions, policyOptions } from '../options/data/data-options.ts';
+import { heldOutRankingOptions } from '../options/data/held-out-options.ts';
 import { choice, decimal, text, toggle, wholeNumber } from '../options/kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../options/machine-options.ts';
 import { flagName, type Values } from '../options/option.ts';
@@ -13,6 +14,8 @@ import { modelDirOption } from '../options/training/training-options.ts';
 import { readSpace, usualSpace } from '../options/training/try-option.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
+import { heldOutRankingJson } from '../report/held-out-ranking.ts';
+import { nameFlags } from '../report/name-flags.ts';
 import { trialJson, tuningText } from '../report/tuning.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
 import { ratingOptions } from '../sessions/trainer.ts';
@@ -33,6 +36,7 @@ const options = {
   warmStart: toggle({ describe: 'ALS: begin with the factors of the larger λ before, in half the iterations; faster, and a little to the good of small λ', group: search }),
   trialsFile: text({ describe: 'file of the trials that have ended, a line of JSON each; kept where it is named', group: search, defaultText: 'MODEL-DIR.trials.ndjson, until the end' }),
   resume: toggle({ describe: 'go on with a search that was interrupted', group: search }),
+  ...heldOutRankingOptions,
   ...paramOptions,
   ...columnOptions,
   ...readOptions,
@@ -68,7 +72,11 @@ export const tune = defineCommand({
     const { signal } = context;
     const { modelDir, force, resume } = values;
     const { algorithms, space } = spaceOf(values, given);
-    const onEvent: CommandContext['onEvent'] = (event) => context.onEvent(event.type === 'note' ? { ...event, text: inFlags(event.text, Object.keys(space)) } : event);
+    const warnings: { code: string; text: string }[] = [];
+    const onEvent: CommandContext['onEvent'] = (event) => {
+      if (event.type === 'warning' && event.code !== undefined) warnings.push({ code: event.code, text: nameFlags(event.text, options) });
+      context.onEvent(event.type === 'note' ? { ...event, text: inFlags(event.text, Object.keys(space)) } : event);
+    };
     const trialsPath = values.trialsFile ?? `${modelDir.replace(/\/+$/, '')}.trials.ndjson`;
     for (const output of [modelDir, trialsPath]) await refuseOverlap(output, [...positionals.ratings, values.validation]);
     await checkWritable(modelDir);
@@ -77,7 +85,7 @@ export const tune = defineCommand({
     const { TrainValidationSplit } = await import('../../api/validation/tuning/train-validation-split.ts');
     const { seed = 0, implicitPrefs = false } = values;
     const metric = values.metric ?? (implicitPrefs ? 'ndcg@20' : 'rmse');
-    const splitting = { metric, validationFraction: values.validationFraction, seed, trials: values.trials, parallelism: values.parallel, warmStart: values.warmStart, ...(values.search === undefined ? {} : { search: values.search }) };
+    const splitting = { metric, validationFraction: values.validationFraction, seed, trials: values.trials, parallelism: values.parallel, warmStart: values.warmStart, ranking: values.ranking, rankUsers: values.rankUsers, ...(values.search === undefined ? {} : { search: values.search }) };
     const estimator = await estimatorOf(values, given, algorithms);
     // Without --try the defaults come first: a search is never worse than none.
     const defaults = estimator({}).params as unknown as TrialParams;
@@ -88,8 +96,8 @@ export const tune = defineCommand({
     const ratings = await session.read.any(positionals.ratings, readSpec(values));
     const validation = values.validation === undefined ? undefined : await session.read.any(values.validation, readSpec(values));
     const { identityOf, TrialsFile } = await import('../sessions/trials-file.ts');
-    const { parallelism: _parallelism, ...defined } = splitting;
-    const meaningful = { ...paramOptions, ...columnOptions, ...readOptions, ...policyOptions };
+    const { parallelism: _parallelism, ranking: _ranking, rankUsers: _rankUsers, ...defined } = splitting;
+    const meaningful = { ...heldOutRankingOptions, ...paramOptions, ...columnOptions, ...readOptions, ...policyOptions };
     const params = Object.fromEntries(Object.entries(values).filter(([name]) => given.has(name as keyof TuneValues) && name in meaningful));
     const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: await identityOf(positionals.ratings), validation: values.validation === undefined ? null : await identityOf([values.validation]), version: packageInfo().version, rows: (await knownRows(ratings)) ?? null };
     const file = await TrialsFile.open(trialsPath, JSON.parse(JSON.stringify(definition)), { resume, force });
@@ -107,7 +115,7 @@ export const tune = defineCommand({
     const { best, trials } = tuning;
     const report = values.report === undefined ? undefined : (await import('../report/search-page.ts')).searchPage(tuning, metric, { adapter: session.device.adapter, totalSeconds });
     return {
-      json: { command: 'tune', metric, search: tuner.search, best: trialJson(best, options), trials: trials.map((trial) => trialJson(trial, options)), seconds: { total: totalSeconds }, peakRssBytes: process.resourceUsage().maxRSS * 1024, model: modelDir },
+      json: { command: 'tune', metric, search: tuner.search, best: trialJson(best, options), ranking: heldOutRankingJson(best.ranking), trials: trials.map((trial) => trialJson(trial, options)), warnings, seconds: { total: totalSeconds }, peakRssBytes: process.resourceUsage().maxRSS * 1024, model: modelDir },
       text: tuningText(tuning, metric, { modelDir, totalSeconds }),
       report,
     };

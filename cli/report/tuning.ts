@@ -4,6 +4,8 @@ import { flagName, type Options } from '../options/option.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { nameFlags } from './name-flags.ts';
+import { facts } from './facts.ts';
+import { heldOutRankingFacts } from './held-out-ranking.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 /** Trials from the best to the worst; those that were stopped early and those that failed come last. */
@@ -47,6 +49,7 @@ export function tuningText({ best, trials }: Tuning, metric: string, { modelDir,
   return [
     trialsTable(trials, metric),
     `best: trial ${best.number}, ${Object.entries(best.params).map(([name, value]) => `${flagName(name)} ${valueText(value)}`).join(', ')}: ${metric} ${best.value.toFixed(4)} on the validation ratings${means}`,
+    ...(best.ranking === undefined ? [] : [facts(heldOutRankingFacts(best.ranking))]),
     `${formatCount(trials.length)} trials in ${seconds3(totalSeconds)}; trained with the best parameters on all ratings: ${modelDir}`,
     'The value of the best of many trials is too good by a little: measure the model on ratings that the search has not seen (evaluate)',
   ].join('\n');

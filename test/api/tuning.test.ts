@@ -160,6 +160,35 @@ describe('TrainValidationSplit', () => {
     expect(best.params).toEqual({ rank: 2 });
   });
 
+  it('ranks the validation ratings by the best trial, as a fit of its own does', async () => {
+    const implicit = (params: TrialParams) => new ALS({ maxIter: 3, implicitPrefs: true, ...params });
+    const codes: (string | undefined)[] = [];
+    const space = { rank: [2, 6], alpha: [0.1, 5, 900] };
+    for (const search of ['grid', 'halving'] as const) {
+      const { best } = await new TrainValidationSplit({ estimator: implicit, space, search, metric: 'ndcg@20', rankUsers: 25 }).fit(ratings, { onEvent: (event) => void (event.type === 'warning' && codes.push(event.code)) });
+      const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
+      const { training } = await implicit({ ...best.params, maxIter: best.bestIteration }).fit(train, { validation, rankUsers: 25 });
+      expect(best.ranking).toEqual(training?.ranking);
+      expect(best.ranking?.users).toBe(25);
+      const { metrics, popularity } = best.ranking!;
+      expect(codes.includes('no-better-than-popularity')).toBe(metrics['ndcg@10'] <= popularity['ndcg@10']);
+      codes.length = 0;
+    }
+  });
+
+  it('ranks for other trials where it is asked to, and goes on from trials that have ranked', async () => {
+    const space = { rank: [2, 4] };
+    expect((await new TrainValidationSplit({ estimator: als, space }).fit(ratings)).best.ranking).toBeUndefined();
+    const tuner = new TrainValidationSplit({ estimator: als, space, ranking: true });
+    const whole = await tuner.fit(ratings);
+    expect(whole.best.ranking?.users).toBeGreaterThan(10);
+    const again = await tuner.fit(ratings, { done: JSON.parse(JSON.stringify(whole.trials)) as Trial[] });
+    expect(again.best.ranking).toEqual(whole.best.ranking);
+    const parallel = await new TrainValidationSplit({ estimator: als, space: { rank: [2, 3, 4, 5] }, ranking: true, parallelism: 3 }).fit(ratings);
+    expect(parallel.best.ranking).toBeDefined();
+    expect(() => new TrainValidationSplit({ estimator: als, space, rankUsers: 0 })).toThrow('rankUsers must be all or a whole number');
+  });
+
   it('fails with the reason where the validation ratings say nothing', async () => {
     const foreign = session.from([ratingsBatch(5, 5, 20, 1000)]);
     await expect(new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(ratings, { validation: foreign })).rejects.toThrow('rmse cannot be computed on the validation ratings');

@@ -29,6 +29,8 @@ export class Search {
   readonly #options: TrainValidationSplitOptions;
   readonly #done: ReadonlyMap<string, Trial>;
   readonly #results = new Map<number, Trial>();
+  /** The best value of a trial whose model has ranked the validation ratings. */
+  #bestRanked: number | undefined;
   /** The first that a trial failed with. */
   failure: CapacityError | DivergedError | DataError | undefined;
   /** Fires where a trial ends the search. */
@@ -40,6 +42,7 @@ export class Search {
     this.#ratings = ratings;
     this.#options = options;
     this.#done = new Map((run.done ?? []).map((trial) => [keyOf(trial), trial]));
+    for (const trial of run.done ?? []) this.#noteRanked(trial);
   }
 
   /** Runs them all. */
@@ -110,7 +113,7 @@ export class Search {
           return;
         }
         const from = reached.get(planned.number);
-        const ran = await this.#trial(planned, { iterations: target - (from?.iterations ?? 0), from });
+        const ran = await this.#trial(planned, { iterations: target - (from?.iterations ?? 0), from, ranks: last });
         if (ran.factors && !this.#endsEarly(planned)) reached.set(planned.number, { factors: ran.factors, iterations: target, warm: false });
         values.set(planned.number, ran.trial);
       });
@@ -127,22 +130,36 @@ export class Search {
     }
   }
 
-  async #trial({ number, params }: PlannedTrial, how: { readonly iterations?: number; readonly from?: Parameters<typeof runTrial>[0]['from'] }): Promise<RanTrial> {
+  async #trial({ number, params }: PlannedTrial, { ranks = true, ...how }: { readonly iterations?: number; readonly from?: Parameters<typeof runTrial>[0]['from']; readonly ranks?: boolean }): Promise<RanTrial> {
     const { signal, onEvent } = this.#run;
     throwIfAborted(signal, 'tune');
     // A warning about the ratings has a code, and comes once, with the last fit.
     const own = (event: ProgressEvent) => void (event.type === 'warning' && event.code === undefined && onEvent(event));
     const both = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal]);
-    const ran = await runTrial({ number, params, metric: this.#split.metric, make: this.#options.estimator, signal: both, onEvent: own, ...how }, this.#ratings);
+    const { metric } = this.#split;
+    const isBest = (value: number) => this.#bestRanked === undefined || !isBetter(this.#bestRanked, value, metric);
+    const ranking = ranks && this.#ranks(params) ? isBest : undefined;
+    const ran = await runTrial({ number, params, metric, make: this.#options.estimator, rankUsers: this.#options.rankUsers, ranks: ranking, signal: both, onEvent: own, ...how }, this.#ratings);
     this.failure ??= ran.error;
     return ran;
   }
 
   async #end(trial: Trial, tell: boolean): Promise<void> {
     this.#results.set(trial.number, trial);
+    this.#noteRanked(trial);
     if (!tell) return;
     this.#run.onEvent({ type: 'note', text: `trial ${trial.number} of ${this.#split.trials.length}, ${describeTrial(trial, this.#split.metric)}` });
     await this.#run.onTrial?.(trial);
+  }
+
+  #noteRanked({ ranking, value }: Trial): void {
+    if (ranking !== undefined && (this.#bestRanked === undefined || isBetter(value, this.#bestRanked, this.#split.metric))) this.#bestRanked = value;
+  }
+
+  /** True where models rank the validation ratings: by default those of implicit data. */
+  #ranks(params: PlannedTrial['params']): boolean {
+    const { params: own } = this.#options.estimator(params) as { readonly params?: { readonly implicitPrefs?: boolean } };
+    return this.#options.ranking ?? own?.implicitPrefs === true;
   }
 
   /** True for a trial whose factors may be those of an earlier iteration than its last. */

@@ -1,7 +1,8 @@
 import { throwIfAborted, UsageError } from '../../../engine/errors.ts';
-import { noEvents } from '../../../engine/events.ts';
+import { type EventSink, noEvents } from '../../../engine/events.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
+import { compareToPopularity } from '../../../operators/evaluation/ranking/compare-to-popularity.ts';
 import { parseMetric } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../../check-options.ts';
 import type { Dataset } from '../../dataset.ts';
@@ -9,6 +10,7 @@ import type { Model } from '../../model.ts';
 import { requireReplayable } from '../../replayable.ts';
 import { requireDataset } from '../../require-dataset.ts';
 import type { RunOptions } from '../../session.ts';
+import { checkRankUsers, type RankUsersOption } from '../rank-users.ts';
 import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
 import type { PlannedTrial } from './schedule.ts';
 import { bestOf, Search } from './search.ts';
@@ -17,7 +19,7 @@ import { isError, isOwn, type Trial, type TunedEstimator } from './trial.ts';
 
 export type SearchStrategy = 'grid' | 'random' | 'halving';
 
-export interface TrainValidationSplitOptions {
+export interface TrainValidationSplitOptions extends RankUsersOption {
   /** Makes the estimator of one combination of parameters: (params) => new ALS(params). */
   readonly estimator: (params: TrialParams) => TunedEstimator;
   /** The combinations to compare, or the values of each parameter. */
@@ -42,6 +44,8 @@ export interface TrainValidationSplitOptions {
    * Faster; values of small λ come out a little better than of a fit of their own. Default false.
    */
   readonly warmStart?: boolean;
+  /** Has the best trial's model rank the validation ratings, next to popularity: `best.ranking`. Default: for implicit data alone. */
+  readonly ranking?: boolean;
 }
 
 export interface TuneOptions extends RunOptions {
@@ -61,7 +65,7 @@ export interface Tuning {
   readonly model: Model;
 }
 
-const optionNames = ['estimator', 'grid', 'space', 'search', 'trials', 'first', 'metric', 'validationFraction', 'seed', 'parallelism', 'warmStart'] as const;
+const optionNames = ['estimator', 'grid', 'space', 'search', 'trials', 'first', 'metric', 'validationFraction', 'seed', 'parallelism', 'warmStart', 'ranking', 'rankUsers'] as const;
 
 /**
  * Compares combinations of parameters on one validation set, as Spark's class of this name does, over a grid, at random, or by successive
@@ -87,6 +91,7 @@ export class TrainValidationSplit {
     if (!Number.isInteger(parallelism) || parallelism < 1) throw new UsageError(`parallelism must be a whole number of 1 or more, got ${shown(parallelism)}`);
     if (!(validationFraction > 0 && validationFraction < 1)) throw new UsageError(`validationFraction must be a number between 0 and 1, got ${shown(validationFraction)}`);
     checkSeed(seed);
+    checkRankUsers(options);
     if (!isError(metric)) parseMetric(metric, 'metric');
     if (space !== undefined) checkSpace(space);
     const lists = space === undefined || Object.values(space).every((values) => Array.isArray(values));
@@ -131,6 +136,7 @@ export class TrainValidationSplit {
       onEvent({ type: 'warning', code: 'no-better-than-means', text: `no trial has a lower RMSE than damped means of items and users, ${baselines.dampedMeans.rmse.toFixed(4)}. Search other values: larger regParam, smaller rank` });
     }
     for (const { code, text } of best.warnings ?? []) onEvent({ type: 'warning', code, text: `the best trial, ${best.number}: ${text}` });
+    warnOfPopularity(best, onEvent);
     // Without validation ratings nothing ends early: the model has the iterations of the best.
     const last = best.warm || best.bestIteration >= best.iterations ? {} : { maxIter: best.bestIteration };
     const final = this.#make({ ...best.params, earlyStop: undefined, earlyStopMetric: undefined, targetRmse: undefined, ...last });
@@ -144,6 +150,12 @@ export class TrainValidationSplit {
   }
 }
 
+function warnOfPopularity({ ranking }: Trial, onEvent: EventSink): void {
+  if (ranking === undefined || compareToPopularity(ranking) === undefined) return;
+  const [own, popular] = [ranking.metrics, ranking.popularity].map((values) => values['ndcg@10'].toFixed(4));
+  onEvent({ type: 'warning', code: 'no-better-than-popularity', text: `the best trial ranks no better than popularity, which is the same for all users: ndcg@10 ${own} and ${popular}. Search other values: larger regParam, another alpha, or by the metric ndcg@10` });
+}
+
 /** The seed of the split: ratings that were split by the same seed before would else be split into all and none. */
 export function validationSeed(seed: number): number {
   return mix32(seed, VALIDATION_STREAM);
@@ -153,5 +165,5 @@ const VALIDATION_STREAM = 0x7a11da7e;
 
 /** The facts about a search that a model is saved with. */
 function evidenceOf({ metric, search, seed }: TrainValidationSplit, { number, value }: Trial, trials: readonly Trial[]): JsonObject {
-  return { metric, search, seed, best: number, value, trials: trials.map(({ seconds: _seconds, baselines: _baselines, ...trial }) => JSON.parse(JSON.stringify(trial)) as JsonObject) };
+  return { metric, search, seed, best: number, value, trials: trials.map(({ seconds: _seconds, baselines: _baselines, ranking: _ranking, ...trial }) => JSON.parse(JSON.stringify(trial)) as JsonObject) };
 }

@@ -1,11 +1,14 @@
 import { CapacityError, DataError, DivergedError } from '../../../engine/errors.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
+import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
+import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import type { Baselines } from '../../../operators/evaluation/baselines.ts';
 import type { TrainingWarning } from '../../../operators/evaluation/rating-warnings.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { FitOptions } from '../../rating-input.ts';
 import type { RunOptions } from '../../session.ts';
+import type { RankUsersOption } from '../rank-users.ts';
 import { ALS } from '../../training/als.ts';
 import { SGD } from '../../training/sgd.ts';
 import type { TrialParams } from './search-space.ts';
@@ -23,6 +26,8 @@ export interface Trial<P extends object = TrialParams> {
   readonly rmse?: number;
   readonly mae?: number;
   readonly baselines?: Baselines;
+  /** Rankings of the validation ratings, of a trial that was the best when it ended, where they were asked for. */
+  readonly ranking?: HeldOutRanking;
   readonly seconds: number;
   /** True where the factors of another λ were the start. */
   readonly warm?: boolean;
@@ -46,7 +51,7 @@ export interface TrialRatings {
   readonly validation: Dataset;
 }
 
-export interface TrialRun extends RunOptions {
+export interface TrialRun extends RunOptions, RankUsersOption {
   readonly number: number;
   readonly params: TrialParams;
   readonly metric: string;
@@ -54,6 +59,8 @@ export interface TrialRun extends RunOptions {
   readonly make: (params: TrialParams) => TunedEstimator;
   /** Iterations, where not all of the trial's own. */
   readonly iterations?: number | undefined;
+  /** Asks, with the value of the metric, if the model is to rank the validation ratings. Without it no model does. */
+  readonly ranks?: ((value: number) => boolean) | undefined;
   /** Factors to go on from, and the iterations behind them. */
   readonly from?: { readonly factors: AlsStart; readonly iterations: number; readonly warm: boolean } | undefined;
 }
@@ -72,17 +79,18 @@ export function isError(metric: string): metric is 'rmse' | 'mae' {
 }
 
 /** Trains one trial. One that diverges or does not fit is a trial with a failure; another error is thrown. */
-export async function runTrial({ number, params, metric, make, iterations, from, signal, onEvent }: TrialRun, { train, validation }: TrialRatings): Promise<RanTrial> {
+export async function runTrial({ number, params, metric, make, iterations, from, rankUsers, ranks, signal, onEvent }: TrialRun, { train, validation }: TrialRatings): Promise<RanTrial> {
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
   let factors: AlsStart | undefined;
   try {
     const estimator = make({ ...params, ...(iterations === undefined ? {} : { maxIter: iterations }), ...rankedBy(metric, params, iterations, make) });
     const measuresEnds = isError(metric) && !endsEarly(estimator);
-    const model = await estimator.fit(train, { validation, signal, onEvent, ...(isOwn(estimator) ? { continued: { measuresEnds, start: from?.factors, kept: (ended: AlsStart) => (factors = ended) } } : {}) });
+    const asked = ranks && { ranks: (best: TrainingIteration | undefined) => ranks(valueOf(best, metric) ?? Number.NaN) };
+    const model = await estimator.fit(train, { validation, signal, onEvent, ...(isOwn(estimator) ? { rankUsers, continued: { ...asked, measuresEnds, start: from?.factors, kept: (ended: AlsStart) => (factors = ended) } } : {}) });
     const { training } = model;
     const best = training?.iterations.find(({ iteration }) => iteration === training.bestIteration);
-    const value = isError(metric) ? (metric === 'rmse' ? best?.testRmse : best?.testMae) : best?.testMetrics?.[metric];
+    const value = valueOf(best, metric);
     if (training === undefined || value === undefined || !Number.isFinite(value)) throw new DataError(`${metric} cannot be computed on the validation ratings`, { phase: 'tune', advice: 'Check that their users and items occur in the ratings to train on' });
     const before = from?.warm === false ? from.iterations : 0;
     // Iterations of a trial that goes on from its earlier rung are numbered anew.
@@ -96,6 +104,7 @@ export async function runTrial({ number, params, metric, make, iterations, from,
       ...(best?.testRmse === undefined ? {} : { rmse: best.testRmse }),
       ...(best?.testMae === undefined ? {} : { mae: best.testMae }),
       ...(training.baselines === undefined ? {} : { baselines: training.baselines }),
+      ...(training.ranking === undefined ? {} : { ranking: training.ranking }),
       seconds: seconds(),
       ...(from?.warm ? { warm: true } : {}),
       ...(warnings.length > 0 ? { warnings } : {}),
@@ -107,6 +116,10 @@ export async function runTrial({ number, params, metric, make, iterations, from,
     if (!own) throw error;
     return { trial: { number, params, value: Number.NaN, iterations: 0, bestIteration: 0, seconds: seconds(), failure: error.summary }, factors: undefined, error };
   }
+}
+
+function valueOf(best: TrainingIteration | undefined, metric: string): number | undefined {
+  return isError(metric) ? (metric === 'rmse' ? best?.testRmse : best?.testMae) : best?.testMetrics?.[metric];
 }
 
 /** True for the estimators of this program, which take what a search hands from one fit to the next. */

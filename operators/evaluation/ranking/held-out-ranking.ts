@@ -1,3 +1,4 @@
+import { dataSetName } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
@@ -85,7 +86,9 @@ export class HeldOutPairs {
   rank(sides: ModelRows, ctx: ExecutionContext): Promise<HeldOutRanking> {
     return Holdings.within(ctx, async (held) => {
       using _ = held.metrics.begin('rank');
-      const [pairs, facts, ids] = [this.#pairs, this.#facts, this.#ids];
+      const [facts, ids] = [this.#facts, this.#ids];
+      // Trials of a search may rank at the same time.
+      const pairs = { ...this.#pairs, seen: { ...this.#pairs.seen, ref: { name: dataSetName('seen'), partition: 0, version: 0 } } };
       await giveTo(held, hostDevice(held.executor).info.place, [[pairs.seen.ref, hostForm(pairs.seen)]]);
       const model: FactorModel = { rank: sides.users.columns, ...ids, userFactors: rowsOf(sides.users, this.#drawn), itemFactors: readRows(sides.items, 0, sides.items.rows, true) };
       const ranked = { positives: pairs.positives, items: keyCount(ids.items), excluded: distinctItems(pairs.seen) };

@@ -28,6 +28,16 @@ describe('tune', () => {
     expect(readFileSync(path('page.html'), 'utf8')).toMatch(/rmse by trial[\s\S]*rmse by reg-param[\s\S]*Run it again/);
   }, 60_000);
 
+  it('ranks the validation ratings of implicit data next to popularity', async () => {
+    const search = ['tune', ratings, '--implicit', '--try', 'rank=2,4', '--max-iter', '2', '--rank-users', '200', ...cpu, '--quiet'];
+    const { code, stdout, stderr } = await runHere(...search, '--model-dir', path('implicit'));
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\n {2}test ndcg@10 +0\.\d{4}; popularity 0\.\d{4}\n[^]*\n {2}ranked users +200 of 4,\d{3}, drawn by the seed; --rank-users all ranks all\n/);
+    expect(stderr).toMatch(/warning: the best trial ranks no better than popularity.*larger --reg-param/);
+    const found = objectOf((await runHere(...search, '--model-dir', path('implicit-json'), '--json')).stdout);
+    expect(found).toMatchObject({ ranking: { users: 200, metrics: { 'ndcg@10': expect.any(Number) as number } }, warnings: expect.arrayContaining([expect.objectContaining({ code: 'no-better-than-popularity' })]) as object[] });
+  }, 60_000);
+
   it('prints a table from the best to the worst', async () => {
     const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('table'), '--try', 'rank=2 reg-param=0.001..1', '--trials', '5', '--search', 'random', '--max-iter', '3', ...cpu, '--quiet');
     expect(code).toBe(0);
