@@ -20,6 +20,7 @@ const expected: Readonly<Record<string, RegExp>> = {
   '06-csv-to-recommendations.ts': /listener: Utf8, 1: song: Utf8, 2: stars: Int32(.|\n)*\nlistener,rank,song,prediction\n(listener-0,\d,"song, no\. \d?[02468]",[45]\.\d+\n){3}/,
   '07-update-a-model.ts': /^701 new users, 497 new films in 8961 new ratings\nbefore the update: RMSE 1\.45\d+ over 8639 known pairs, 1366 unknown\nupdated: RMSE 1\.45\d+ over 8713 known pairs, 1292 unknown\ntrained anew: RMSE 1\.44\d+ over 8713 known pairs, 1292 unknown\n$/,
   '08-serve-with-fastify.ts': /^\/recommend\/26\?n=3 -> 200 \{"user":26,"known":true,"items":\[(\{"item":\d+,"score":\d+\.\d+\},?){3}\],"short":false,"unknownItems":0\}\n.*deny=68646,77777 -> 200 .*"unknownItems":1\}\n.*999999\?n=2 -> 200 \{"user":999999,"known":false,"fallback":"popular","items":\[\{"item":770828,"score":1812\},.*\n\/similar\/68646\?n=2 -> 200 \{"item":"68646","similar":\[\{"item":68646,"rank":1,"similarItem":\d+,"similarity":0\.\d+\},.*\n\/similar\/5 -> 404 \{"error":"there is no item 5"\}\n.*n=0 -> 400 \{"error":"n must be a whole number from 1 to 1,000, got 0"\}\n3 ratings -> 200 \{"user":null,"known":true,"short":false,"unknownItems":1,"items":\[(\{"item":\d+,"score":\d+\.\d+,"because":(68646|468569)\},?){2}\]\}\n0 ratings -> 200 \{"user":null,"known":false,"fallback":"popular","short":false,"unknownItems":0,"items":\[\{"item":770828,"score":1812\},.*\]\}\n$/,
+  '09-rows-and-titles.ts': /^(\d?[13579] Song no\. \d?[13579] [45]\.\d\d\n){3}$/,
 };
 
 describe(`the examples on Node ${node.version}`, () => {
