@@ -12,7 +12,8 @@ import { ALS, FactorFlowError, Session } from 'factorflow';
 import Fastify from 'fastify';
 
 const session = await Session.create({ device: 'cpu' });
-const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
+const data = join(import.meta.dirname, 'data/movietweetings-100k');
+const ratings = session.read.parquet(join(data, 'ratings.parquet'));
 
 // A service would have a model that was trained elsewhere.
 const directory = join(tmpdir(), 'factorflow-served-model');
@@ -21,6 +22,7 @@ await new ALS({ rank: 16, seed: 1 }).fit(ratings).then((trained) => trained.save
 const model = await session.loadModel(directory);
 await model.prepare();
 const seen = await model.exclusions(ratings);
+const names = await session.readItemNames(join(data, 'titles.parquet'), { model });
 
 const server = Fastify();
 server.setErrorHandler((error, _request, reply) => {
@@ -32,20 +34,20 @@ server.setReplySerializer((payload) => JSON.stringify(payload, (_key, value: unk
 
 server.get<{ Params: { user: string }; Querystring: { n?: string; deny?: string } }>('/recommend/:user', async ({ params, query }) => {
   const deny = query.deny?.split(',') ?? [];
-  return model.recommend(params.user, Number(query.n ?? 10), { exclude: seen, deny, unknownUsers: 'popular' });
+  return model.recommend(params.user, Number(query.n ?? 10), { exclude: seen, deny, names, unknownUsers: 'popular' });
 });
 
 // A user who has just come, by ratings: solved within the request, and each recommendation with the film that speaks most for it.
 server.post<{ Body: { ratings: { item: number; rating: number }[] }; Querystring: { n?: string } }>('/recommend', async ({ body: { ratings: rated }, query }) => {
-  const { items, ...answer } = await model.recommend({ ratings: rated }, Number(query.n ?? 10), { unknownUsers: 'popular' });
-  const explained = items.map(async (one) => ({ ...one, because: (await model.explain(rated, one.item)).contributions[0]?.item }));
+  const { items, ...answer } = await model.recommend({ ratings: rated }, Number(query.n ?? 10), { names, unknownUsers: 'popular' });
+  const explained = items.map(async (one) => ({ ...one, because: (await model.explain(rated, one.item, { names })).contributions[0]?.name }));
   return { ...answer, items: await Promise.all(explained) };
 });
 
 server.get<{ Params: { item: string }; Querystring: { n?: string } }>('/similar/:item', async ({ params, query }, reply) => {
   if (!model.hasItem(params.item)) return reply.code(404).send({ error: `there is no item ${params.item}` });
   const similar = [];
-  for await (const batch of model.similarItems([params.item], Number(query.n ?? 10))) similar.push(...batch.toArray().map((row) => row.toJSON()));
+  for await (const batch of model.similarItems([params.item], Number(query.n ?? 10), { names })) similar.push(...batch.toArray().map((row) => row.toJSON()));
   return { item: params.item, similar };
 });
 

@@ -130,6 +130,12 @@ describe('training on rows', () => {
     await expect(factors([{ user: 1, item: 2, score: 3 }])).rejects.toThrow(/there is no column "rating"; there are: user \(Int32\), item \(Int32\), score \(Int32\)/);
   });
 
+  it('splits by Dates', async () => {
+    const dated = rows.map((row, i) => ({ ...row, timestamp: new Date(2020, 0, 1, 0, i) }));
+    const [before, later] = await session.fromRows(dated).timeSplit({ before: new Date(2020, 0, 1, 0, 100) });
+    expect([await before.count(), await later.count()]).toEqual([100, rows.length - 100]);
+  });
+
   it('refuses an iterator where two passes are needed, with the advice', async () => {
     await expect(session.fromRows(rows.values()).leaveOut(1)).rejects.toThrow(/more than once.*Pass an array, or a function that makes the rows anew/s);
     const { test } = await session.fromRows(() => rows.values()).leaveOut(1);
