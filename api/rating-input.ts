@@ -27,28 +27,30 @@ import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts
 
 /** The options of ratings that every trainer takes beside its parameters. */
 export interface RatingOptions {
-  /** Columns; defaults 'user', 'item', 'rating'. */
+  /** Column of user ids: integers or text. Default 'user'. */
   readonly userCol?: string;
+  /** Column of item ids: integers or text. Default 'item'. */
   readonly itemCol?: string;
+  /** Column of ratings: numbers, any unit. Default 'rating'. */
   readonly ratingCol?: string;
-  /** Needed by onDuplicates 'last' only; default 'timestamp'. */
+  /** Column of times, for onDuplicates 'last' only. Default 'timestamp'. */
   readonly timestampCol?: string;
-  /** Treatment of unknown users and items in predictions: 'nan' (default) or 'drop'. */
+  /** Predictions for unknown users and items: 'nan', or 'drop' to leave their rows out. Default 'nan'. */
   readonly coldStartStrategy?: ColdStart;
-  /** Several ratings of one pair: 'keep' all (default), 'error', the 'last' by timestamp, their 'mean' or 'sum'. */
+  /** Several ratings of one pair: 'keep' all, 'error', the 'last' by timestamp, their 'mean' or 'sum'. Default 'keep'. */
   readonly onDuplicates?: DuplicatePolicy;
-  /** Rows with null, NaN or infinite values: 'error' (default) or 'skip'. */
+  /** Rows with null, NaN or infinite values: 'error' ends the run, 'skip' leaves them out and counts them. Default 'error'. */
   readonly onBadRows?: BadRowPolicy;
 }
 
 export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'coldStartStrategy', 'onDuplicates', 'onBadRows'] as const satisfies readonly (keyof RatingOptions)[];
 
 export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
-  /** Ratings that are not trained on, for the error after each iteration. */
+  /** Ratings that are not trained on, for the error after each iteration. Default: none, and no test error. */
   readonly validation?: Dataset;
   /** Ranks the validation pairs by the model at the end: `training.ranking`, with a warning where popularity ranks no worse. Default: for implicit data alone. */
   readonly ranking?: boolean;
-  /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does not fit is refused with the differences. */
+  /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does not fit is refused with the differences. Default: planned anew. */
   readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
 }
 

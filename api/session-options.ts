@@ -4,23 +4,24 @@ import type { DeviceRequest } from './devices/device-request.ts';
 import type { Profile } from './reports/profile.ts';
 
 export interface SessionOptions {
-  /** The device that holds factors and runs kernels: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. */
+  /** The device that holds factors and runs kernels: `auto` takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. Default 'auto'. */
   readonly device?: DeviceRequest;
-  /** CPU threads; by default as many as the machine has cores, beside a GPU three quarters of them. */
+  /** CPU threads, 1 or more. Default: the number of the machine's cores; with a GPU three quarters of it. */
   readonly workers?: number;
-  /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: the machine's memory. */
+  /** Bound on the resident memory of the whole process, in bytes, or a size such as '4GiB'. Default: the machine's memory. */
   readonly memoryBudget?: string | number;
-  /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
+  /** Bound on the GPU's memory that is used, in bytes or as '40GiB', since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
   readonly deviceMemory?: string | number;
   /** Folder, made where it is missing, for ratings that do not fit into memoryBudget while they are loaded and, by ALS, trained on; removed again at the end. Default: the system's folder for temporary files. */
   readonly spillDir?: string;
+  /** The library that Parquet is read and written with. Default 'parquet-wasm'. */
   readonly parquetBackend?: ParquetBackendName;
   /**
-   * The form of integer ids that the session's models give: numbers where all ids of a side are safe integers, else bigints (the default), or always
+   * The form of integer ids that the session's models give: numbers where all ids of a side are safe integers, else bigints (default), or always
    * 'number', 'bigint' or 'string'. With 'number', training on an unsafe id and loading a model with one throw UsageError. Ids that are text stay strings, and Arrow batches keep int64.
    */
   readonly ids?: IdForm;
-  /** Measures where the time of this session's work goes. */
+  /** Measures where the time of this session's work goes. Default: not measured. */
   readonly profile?: Profile;
   /** @internal Stored bytes of a split of a source; sources with no more come in one stream. */
   readonly splitBytes?: number;
@@ -32,6 +33,6 @@ export interface SessionOptions {
   readonly once?: boolean;
   /** @internal With `background`: DevicesAhead. */
   readonly ahead?: object | undefined;
-  /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
+  /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. Default: none. */
   readonly signal?: AbortSignal;
 }

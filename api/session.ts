@@ -41,7 +41,9 @@ const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'n
 
 /** Options of a single run: a signal that cancels it, and a listener for its events. */
 export interface RunOptions {
+  /** Cancels the run, which throws CancelledError. Default: none. */
   readonly signal?: AbortSignal;
+  /** Gets each event: phases, iterations, notes, warnings. Default: events are dropped. */
   readonly onEvent?: EventSink;
 }
 

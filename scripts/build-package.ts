@@ -21,14 +21,14 @@ function references(file: string): string[] {
   return paths.map((path) => posix.join(posix.dirname(file), path)).filter((path) => existsSync(dist + path));
 }
 
-/** A declaration imports `./model.ts`, which is `./model.d.ts` in dist/. */
+/** Declarations in dist/types/ have no internal members, as tests and the command use. A declaration imports `./model.ts`, which is `./model.d.ts` in dist/. */
 function declarations(file: string): string[] {
   const imports = [...readFileSync(dist + file, 'utf8').matchAll(/\b(?:from|import) ?\(?["'](\.[^"']+)\.[jt]s["']/g)];
   return imports.map(([, path]) => `${posix.join(posix.dirname(file), path)}.d.ts`);
 }
 
 const modules = reached(['require.cjs', ...globSync('programs/**/*.js', { cwd: dist })], references);
-const types = reached(['index.d.ts'], declarations);
+const types = reached(['types/index.d.ts'], declarations);
 const packed = [...modules.filter((path) => !path.startsWith('programs/')), 'programs/**/*.js', ...types];
 writeFileSync(`${dist}.npmignore`, ['.tsbuildinfo', '*.map', '*.js', '*.ts', '*.cts', ...packed.map((path) => `!/${path}`), ''].join('\n'));
 console.log(`dist/.npmignore: ${modules.length} modules and ${types.length} declarations are packed`);

@@ -24,7 +24,7 @@ export interface CrossValidatorOptions<P extends object> {
   readonly estimator: (params: P) => Estimator;
   /** The combinations to compare, e.g. those of `paramGrid`. */
   readonly grid: readonly P[];
-  /** 2 or more; default 3. */
+  /** Parts of the ratings, each of which is held out once: 2 or more. Default 3. */
   readonly numFolds?: number;
   /** Seed of the folds; default 0. */
   readonly seed?: number;

@@ -83,8 +83,9 @@ export const tune = defineCommand({
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const { TrainValidationSplit } = await import('../../api/validation/tuning/train-validation-split.ts');
+    const { tuningMetricOf } = await import('../../api/validation/tuning/trial.ts');
     const { seed = 0, implicitPrefs = false } = values;
-    const metric = values.metric ?? (implicitPrefs ? 'ndcg@20' : 'rmse');
+    const metric = tuningMetricOf(values.metric ?? (implicitPrefs ? 'ndcg@20' : 'rmse'));
     const splitting = { metric, validationFraction: values.validationFraction, seed, trials: values.trials, parallelism: values.parallel, warmStart: values.warmStart, ranking: values.ranking, rankUsers: values.rankUsers, ...(values.search === undefined ? {} : { search: values.search }) };
     const estimator = await estimatorOf(values, given, algorithms);
     // Without --try the defaults come first: a search is never worse than none.

@@ -1,4 +1,4 @@
-import { parseMetric } from '../evaluation/ranking/ranking-metrics.ts';
+import { parseMetric, type RankingMetricName } from '../evaluation/ranking/ranking-metrics.ts';
 import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
 
 export const MAXIMUM_RANK = 512;
@@ -15,34 +15,41 @@ export function dependentDefaults(biases: boolean): Partial<CommonParams> {
   return biases ? {} : { biases, ...withoutBiases };
 }
 
+/** A measure on the validation set that decides which iteration is the best: the RMSE, or a metric of full rankings. */
+export type EarlyStopMetric = 'rmse' | RankingMetricName;
+
 /** Parameters of both algorithms; names are Spark ML's where it has them. */
 export interface CommonParams {
-  /** f, k in papers on SGD: factors per user and item, 1 to 512. */
+  /** f, k in papers on SGD: factors per user and item, 1 to 512. Default 10. */
   readonly rank: number;
-  /** Iterations of ALS; epochs of SGD, each of which visits every rating once. */
+  /** Iterations of ALS, 1 or more, default 10; epochs of SGD, each of which visits every rating once, default 20. */
   readonly maxIter: number;
-  /** λ: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. Default 0.02, and 0.1 without biases. */
+  /**
+   * λ, 0 or more: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. Default 0.02, and 0.1
+   * without biases; for implicit data 4, and 0.003 with `unobservedWeight`.
+   */
   readonly regParam: number;
-  /** o of λ n^ν + o, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. Default 10, and 0 without biases. */
+  /** o of λ n^ν + o, 0 or more, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. Default 10, and 0 without biases. */
   readonly regOffset: number;
+  /** Seed of the start, a whole number from 0 to 2^32 - 1: the same data, seed and plan give the same model (SGD by `hogwild` and `tile` excepted). Default 0. */
   readonly seed: number;
-  /** True, the default but for implicit data, learns μ, user and item biases beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
+  /** True learns the mean μ and biases of users and items as well as the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. Default true, and false for implicit data. */
   readonly biases: boolean;
   /**
-   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings: one number, or [users, items]. So many ratings of the
-   * mean are added to a row, as it were. Only with biases.
+   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings of the mean that are added to a row, as it were: one number,
+   * or [users, items], 0 or more. Only with biases. Default [3, 5], and 0 without biases.
    */
   readonly biasDamping: OneOrTwo;
   /**
    * Factors as a GPU gathers them: float32, float16, 8 bits with a scale for each factor (ALS on explicit ratings with tensor cores that multiply whole numbers), or what
-   * is best for the problem (`auto`: 8 bits where they serve, see docs/gpu.md). Factors themselves and sums are float32. A CPU computes in float32 and refuses the others.
+   * is best for the problem (`auto`: 8 bits where they serve, see docs/gpu.md). Factors themselves and sums are float32. A CPU computes in float32 and refuses the others. Default 'auto'.
    */
   readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
-  /** Ends after so many iterations without a better value of `earlyStopMetric` on the validation set, and keeps the best. */
+  /** Ends after this number of iterations without a better value of `earlyStopMetric` on the validation set, and keeps the best; needs `validation`. Default: no early stop, the last iteration is kept. */
   readonly earlyStop?: number;
-  /** The metric of `earlyStop`: rmse (default), or a ranking metric such as ndcg@20, over full rankings of what users have not rated in the training set. */
-  readonly earlyStopMetric?: string;
-  /** Ends once the validation RMSE is at most this. */
+  /** The metric of `earlyStop`: the RMSE, or a ranking metric such as 'ndcg@20', over full rankings of what users have not rated in the training set. Default 'rmse'. */
+  readonly earlyStopMetric?: EarlyStopMetric;
+  /** Ends once the validation RMSE, in the ratings' unit, is at most this; needs `validation`. Default: no target. */
   readonly targetRmse?: number;
 }
 
@@ -73,7 +80,7 @@ export const metricNeedsEarlyStop: Rule<EarlyStop> = {
 };
 
 /** The ranking metric that ends a run; undefined where it is the RMSE. */
-export function rankingMetricOf({ earlyStopMetric }: EarlyStop): string | undefined {
+export function rankingMetricOf({ earlyStopMetric }: EarlyStop): RankingMetricName | undefined {
   return earlyStopMetric === 'rmse' ? undefined : earlyStopMetric;
 }
 

@@ -57,7 +57,10 @@ export interface TextParam extends Described<string> {
 
 export type Param = NumberParam | CountParam | PairParam | ChoiceParam | ToggleParam | TextParam;
 
-type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [number | 'auto'] ? ([T] extends [string] ? ChoiceParam<T> : CountParam) : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
+/** True for strings of a pattern, such as `ndcg@${number}`, among T: a property of such a name is never required. */
+type HasPattern<T extends string> = true extends (T extends string ? (Record<never, never> extends Record<T, true> ? true : false) : never) ? true : false;
+
+type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [number | 'auto'] ? ([T] extends [string] ? ChoiceParam<T> : CountParam) : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (HasPattern<T> extends true ? TextParam : ChoiceParam<T>) : never;
 
 /** A description of each parameter of P: those that P requires have a fallback, and no others. */
 export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };

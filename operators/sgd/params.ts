@@ -3,16 +3,17 @@ import { checkParams, forSides, type ParamTable } from '../params/table.ts';
 
 /** Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of ratings. */
 export interface SgdParams extends CommonParams {
-  /** λ of one side, in place of `regParam`. */
+  /** λ of users, 0 or more, in place of `regParam`. Default: `regParam`. */
   readonly regParamUsers?: number;
+  /** λ of items, 0 or more, in place of `regParam`. Default: `regParam`. */
   readonly regParamItems?: number;
-  /** α, the learning rate of the first epoch. */
+  /** α, the learning rate of the first epoch, above 0, for ratings of standard deviation 1. Default 0.08. */
   readonly learningRate: number;
-  /** β of the rate `paper`. */
+  /** β of the rate `paper`, 0 or more: the rate of epoch t, from 0, is α / (1 + β t^1.5). Default 0.3. */
   readonly decay: number;
-  /** Course of the rate: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a rate for each row). */
+  /** Course of the rate: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a rate for each row). Default 'paper'. */
   readonly rate: 'paper' | 'constant' | 'bold' | 'adagrad';
-  /** Order in which workers visit the ratings. */
+  /** Order in which workers visit the ratings (docs/sgd.md): `auto` takes blocks on a CPU and on several GPUs, tile or hogwild on one GPU. Default 'auto'. */
   readonly schedule: 'auto' | 'hogwild' | 'wavefront' | 'tile' | 'blocks';
 }
 

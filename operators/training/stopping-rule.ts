@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import { rankingMetricOf } from '../params/common.ts';
+import { type EarlyStopMetric, rankingMetricOf } from '../params/common.ts';
 import type { TrainingIteration } from './iteration.ts';
 
 /** Parameters that end a run before its last iteration. */
@@ -7,7 +7,7 @@ export interface StoppingParams {
   /** Ends after so many iterations without a better value of the metric, and keeps the best. */
   readonly earlyStop?: number;
   /** See CommonParams. */
-  readonly earlyStopMetric?: string;
+  readonly earlyStopMetric?: EarlyStopMetric;
   /** Ends once the validation RMSE is at most this. */
   readonly targetRmse?: number;
 }

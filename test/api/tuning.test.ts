@@ -48,6 +48,7 @@ describe('a search space', () => {
     expect(make({ regParam: { from: 1, to: 0 } })).toThrow('whose bounds ascend');
     expect(make({ regParam: { from: 0, to: 1, scale: 'log' } })).toThrow('begins above 0');
     expect(make({ rank: [0] })).toThrow('rank must be');
+    // @ts-expect-error No metric of this name.
     expect(() => new TrainValidationSplit({ estimator: als, grid: [{}], metric: 'ndgc@20' })).toThrow('ndgc');
   });
 });

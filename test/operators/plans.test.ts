@@ -37,7 +37,7 @@ describe('the plan of als', () => {
     ['movielens-rank-64', { rank: 64, regParam: 0.05 }],
     ['movielens-rank-100-cholesky', { rank: 100, solver: 'cholesky' as const }],
     ['movielens-rank-64-implicit', { rank: 64, implicitPrefs: true, alpha: 40, unobservedWeight: 0.1, cgSteps: 3 }],
-    ['movielens-rank-32-implicit-early-stop', { rank: 32, implicitPrefs: true, earlyStop: 2, earlyStopMetric: 'ndcg@20' }],
+    ['movielens-rank-32-implicit-early-stop', { rank: 32, implicitPrefs: true, earlyStop: 2, earlyStopMetric: 'ndcg@20' as const }],
     ['movielens-rank-32-nonnegative', { rank: 32, ...undamped, nonnegative: true }],
   ])('prints as %s.txt', async (name, params) => {
     await expect(`${explain(planAls(movielens, alsParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));

@@ -51,7 +51,7 @@ describe('the package', () => {
   const names = () => globSync('**/*', { cwd: installed }).filter((path) => statSync(join(installed, path)).isFile());
 
   it('holds what it refers to, and nothing of the build', () => {
-    expect(names()).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md', 'dist/programs/index.js', 'dist/index.d.ts', 'docs/README.md', 'examples/01-train.ts']));
+    expect(names()).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md', 'dist/programs/index.js', 'dist/types/index.d.ts', 'docs/README.md', 'examples/01-train.ts']));
     expect(names().filter((path) => /\.map$|tsbuildinfo|^(test|bench|scripts)\//.test(path))).toEqual([]);
     const sourceOf = (path: string) => path.replace(/^dist\/(.*)\.js$/, '$1.ts');
     const mapped = names().filter((path) => existsSync(join(root, sourceOf(path))) && readFileSync(join(installed, path), 'utf8').includes('sourceMappingURL='));
@@ -61,7 +61,7 @@ describe('the package', () => {
   it('holds no module that a bundle has already, and of declarations those that public types lead to, all of them', () => {
     expect(names().filter((path) => /^dist\/(?!programs\/)(?!.*\/generated\/).*\.js$/.test(path))).toEqual([]);
     const imports = (file: string) => [...readFileSync(join(installed, file), 'utf8').matchAll(/(?:from|import) ?\(?["'](\.[^"']+)\.[jt]s["']/g)];
-    const found = new Set(['dist/index.d.ts']);
+    const found = new Set(['dist/types/index.d.ts']);
     for (const file of found) for (const [, path] of imports(file)) found.add(`${join(dirname(file), path)}.d.ts`);
     expect(found.size).toBeGreaterThan(100);
     expect(names().filter((path) => path.endsWith('.d.ts')).sort()).toEqual([...found].sort());
@@ -143,7 +143,7 @@ describe('a bundle', () => {
 });
 
 describe('its types', () => {
-  const program = `import { ALS, CancelledError, type Dataset, type Model, type Operator, Session, SGD } from 'factorflow';
+  const program = `import { ALS, CancelledError, type Dataset, type EarlyStopMetric, type Model, type Operator, Session, type SessionOptions, SGD, type TuningMetric } from 'factorflow';
 export async function trained(paths: string[], signal: AbortSignal): Promise<Model> {
   const session = await Session.create({ device: 'auto', memoryBudget: '1GiB' });
   const ratings: Dataset = session.read.parquet(paths);
@@ -158,6 +158,14 @@ export const trainer: SGD = new SGD({ rank: 4 });
 export type Mine = Operator;
 // @ts-expect-error A parameter is a number.
 new ALS({ rank: 'eight' });
+new ALS({ earlyStop: 2, earlyStopMetric: 'ndcg@20' });
+// @ts-expect-error No metric of this name.
+new ALS({ earlyStop: 2, earlyStopMetric: 'ndgc@20' });
+export const metric: TuningMetric = 'mrr';
+// @ts-expect-error A metric of lists needs its k.
+export const without: EarlyStopMetric = 'recall';
+// @ts-expect-error An internal option.
+export const internal: SessionOptions = { fakeDevices: 2 };
 `;
 
   // Without skipLibCheck, so that the declarations of the package and of its dependencies are checked too.

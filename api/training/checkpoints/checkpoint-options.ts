@@ -4,11 +4,11 @@ import { shown } from '../../check-options.ts';
 
 /** Options of `fit` for runs that outlive the process: docs/checkpoints.md. */
 export interface CheckpointOptions {
-  /** Folder for checkpoints of this run alone; made where it is missing. Without it there are none. */
+  /** Folder for checkpoints of this run alone; made where it is missing. Default: no checkpoints. */
   readonly checkpointDir?: string;
-  /** Iterations between two checkpoints, default 10; the last iteration has one too. */
+  /** Iterations between two checkpoints, 1 or more; the last iteration has one too. Default 10. */
   readonly checkpointInterval?: number;
-  /** Goes on from the newest checkpoint in checkpointDir, and starts from the beginning where there is none. Without it a folder that has one is refused. */
+  /** Goes on from the newest checkpoint in checkpointDir, and starts from the beginning where there is none. Default false: a folder that has one is refused. */
   readonly resume?: boolean;
 }
 

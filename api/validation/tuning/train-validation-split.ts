@@ -3,7 +3,6 @@ import { type EventSink, noEvents } from '../../../engine/events.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
 import { compareToPopularity } from '../../../operators/evaluation/ranking/compare-to-popularity.ts';
-import { parseMetric } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../../check-options.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
@@ -15,24 +14,25 @@ import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
 import type { PlannedTrial } from './schedule.ts';
 import { bestOf, Search } from './search.ts';
 import { checkSpace, gridOf, randomTrials, type SearchSpace, type TrialParams } from './search-space.ts';
-import { isError, isOwn, type Trial, type TunedEstimator } from './trial.ts';
+import { isOwn, type Trial, type TunedEstimator, tuningMetricOf, type TuningMetric } from './trial.ts';
 
 export type SearchStrategy = 'grid' | 'random' | 'halving';
 
 export interface TrainValidationSplitOptions extends RankUsersOption {
   /** Makes the estimator of one combination of parameters: (params) => new ALS(params). */
   readonly estimator: (params: TrialParams) => TunedEstimator;
-  /** The combinations to compare, or the values of each parameter. */
+  /** The combinations to compare. Default: those of `space`; one of the two is needed. */
   readonly grid?: readonly TrialParams[];
+  /** The values of each parameter, as lists or ranges. Default: `grid` has them. */
   readonly space?: SearchSpace;
   /** `grid`: all combinations; `random`: `trials` of them; `halving`: the same, of which a third goes on at a time. Default: `grid` for lists alone, else `random`. */
   readonly search?: SearchStrategy;
-  /** Trials of a search at random; default 30. */
+  /** Trials of a search at random, 1 or more. Default 30. */
   readonly trials?: number;
-  /** Combinations that come before those at random, and count among the trials: the defaults, say. */
+  /** Combinations that come before those at random, and count among the trials: the defaults, say. Default: none. */
   readonly first?: readonly TrialParams[];
-  /** 'rmse' (default), 'mae', or a ranking metric such as 'ndcg@20', which is to be large. */
-  readonly metric?: string;
+  /** The measure on the validation ratings: 'rmse', 'mae', or a ranking metric such as 'ndcg@20', of which the largest is best. Default 'rmse'. */
+  readonly metric?: TuningMetric;
   /** The part of the ratings that trials are measured on; default 0.1. */
   readonly validationFraction?: number;
   /** Seed of the split and of a search at random; default 0. */
@@ -49,11 +49,11 @@ export interface TrainValidationSplitOptions extends RankUsersOption {
 }
 
 export interface TuneOptions extends RunOptions {
-  /** Ratings to measure trials on, in the place of a part of those given. */
+  /** Ratings to measure trials on. Default: the part `validationFraction` of those given. */
   readonly validation?: Dataset;
-  /** Told of each trial that ended. */
+  /** Called with each trial that has ended. Default: nothing is called. */
   readonly onTrial?: (trial: Trial) => void | Promise<void>;
-  /** Trials of an earlier run of the same search on the same ratings, which are not run again. */
+  /** Trials of an earlier run of the same search on the same ratings, which are not run again. Default: none. */
   readonly done?: readonly Trial[];
 }
 
@@ -75,7 +75,7 @@ const optionNames = ['estimator', 'grid', 'space', 'search', 'trials', 'first', 
 export class TrainValidationSplit {
   /** The trials in their order. */
   readonly trials: readonly PlannedTrial[];
-  readonly metric: string;
+  readonly metric: TuningMetric;
   readonly search: SearchStrategy;
   readonly validationFraction: number;
   readonly seed: number;
@@ -92,7 +92,7 @@ export class TrainValidationSplit {
     if (!(validationFraction > 0 && validationFraction < 1)) throw new UsageError(`validationFraction must be a number between 0 and 1, got ${shown(validationFraction)}`);
     checkSeed(seed);
     checkRankUsers(options);
-    if (!isError(metric)) parseMetric(metric, 'metric');
+    tuningMetricOf(metric);
     if (space !== undefined) checkSpace(space);
     const lists = space === undefined || Object.values(space).every((values) => Array.isArray(values));
     const { search = lists ? 'grid' : 'random' } = options;

@@ -3,6 +3,7 @@ import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import type { Baselines } from '../../../operators/evaluation/baselines.ts';
+import { parseMetric, type RankingMetricName } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { TrainingWarning } from '../../../operators/evaluation/rating-warnings.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
@@ -54,7 +55,7 @@ export interface TrialRatings {
 export interface TrialRun extends RunOptions, RankUsersOption {
   readonly number: number;
   readonly params: TrialParams;
-  readonly metric: string;
+  readonly metric: TuningMetric;
   /** Makes the estimator, with further parameters of the search itself. */
   readonly make: (params: TrialParams) => TunedEstimator;
   /** Iterations, where not all of the trial's own. */
@@ -71,6 +72,14 @@ export interface RanTrial {
   readonly factors: AlsStart | undefined;
   /** Of a trial with a failure. */
   readonly error?: CapacityError | DivergedError | DataError;
+}
+
+/** The measure that trials are compared by: an error, or a metric of full rankings. */
+export type TuningMetric = 'rmse' | 'mae' | RankingMetricName;
+
+/** The text as a metric. Throws UsageError where it names none. */
+export function tuningMetricOf(text: string): TuningMetric {
+  return isError(text) ? text : parseMetric(text, 'metric').name;
 }
 
 /** True for the metrics of single ratings; the others are of rankings. */
@@ -134,7 +143,7 @@ export function endsEarly(estimator: TunedEstimator): boolean {
 }
 
 /** Parameters that let training measure a ranking: it never ends early by them, unless the trial asks for that itself. */
-function rankedBy(metric: string, params: TrialParams, iterations: number | undefined, make: TrialRun['make']): TrialParams {
+function rankedBy(metric: TuningMetric, params: TrialParams, iterations: number | undefined, make: TrialRun['make']): TrialParams {
   if (isError(metric) || params.earlyStop !== undefined) return isError(metric) ? {} : { earlyStopMetric: metric };
   const { params: own } = make(params) as { readonly params?: { readonly maxIter?: number; readonly earlyStop?: number } };
   return { earlyStop: own?.earlyStop ?? iterations ?? own?.maxIter ?? 1, earlyStopMetric: metric };

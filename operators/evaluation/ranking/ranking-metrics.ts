@@ -24,6 +24,8 @@ export const metricsOfLists = ['coverage', 'novelty'] as const;
 
 export const rankingMetricNames = [...metricsOfUser, ...metricsOfLists] as const;
 export type RankingMetric = (typeof rankingMetricNames)[number];
+/** A metric of users with its k, such as 'ndcg@20'; 'mrr' and 'auc' have none. */
+export type RankingMetricName = `${(typeof metricsAtK)[number]}@${number}` | 'mrr' | 'auc';
 
 export interface UserRanking {
   /** Places of the `ranked` positives, ascending; what lies behind them means nothing. */
@@ -100,10 +102,10 @@ function positivesOf({ ranked, missing }: UserRanking): number {
 }
 
 /** "ndcg@20" as metric and k; "mrr" and "auc" have no k. Throws UsageError for another text. */
-export function parseMetric(text: string, what: string): { readonly metric: RankingMetric; readonly k: number | undefined } {
+export function parseMetric(text: string, what: string): { readonly metric: RankingMetric; readonly k: number | undefined; readonly name: RankingMetricName } {
   const [, name, k] = /^([a-z-]+)(?:@(\d+))?$/.exec(text) ?? [];
   const metric = metricsOfUser.find((candidate) => candidate === name);
   const needsK = metric !== 'mrr' && metric !== 'auc';
-  if (metric !== undefined && needsK === (k !== undefined) && Number(k ?? 1) >= 1) return { metric, k: k === undefined ? undefined : Number(k) };
+  if (metric !== undefined && needsK === (k !== undefined) && Number(k ?? 1) >= 1) return { metric, k: k === undefined ? undefined : Number(k), name: text as RankingMetricName };
   throw new UsageError(`${what} must be a metric such as ndcg@20, recall@10, mrr or auc, got "${text}"`, { advice: `There are: ${metricsAtK.map((one) => `${one}@k`).join(', ')}, mrr, auc` });
 }

@@ -41,7 +41,9 @@ describe('the parameter earlyStopMetric', () => {
   it('is refused where it cannot act, or does not exist', () => {
     expect(() => new ALS({ earlyStopMetric: 'ndcg@20' })).toThrow('earlyStopMetric acts only with earlyStop');
     expect(() => new SGD({ earlyStopMetric: 'ndcg@20' })).toThrow('earlyStopMetric acts only with earlyStop');
+    // @ts-expect-error No metric of this name.
     expect(() => new ALS({ earlyStop: 2, earlyStopMetric: 'ndgc@20' })).toThrow('earlyStopMetric must be a metric such as ndcg@20, recall@10, mrr or auc, got "ndgc@20"');
+    // @ts-expect-error Without its k.
     expect(() => new SGD({ earlyStop: 2, earlyStopMetric: 'ndcg' })).toThrow('got "ndcg"');
     expect(() => new ALS({ implicitPrefs: true, earlyStop: 2 })).toThrow('earlyStop cannot act with implicitPrefs on the RMSE, which implicit data do not have');
     expect(new ALS({ earlyStop: 2, earlyStopMetric: 'rmse' }).params.earlyStopMetric).toBe('rmse');
