@@ -4,6 +4,7 @@ import { fileFormats, kindOfPath, knownExtensions } from './files/format-names.t
 import type { FileKind } from './files/format-names.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
 import { firstBytes } from './files/stored-bytes.ts';
+import { headOfUrl } from './http/stream-url.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
@@ -21,15 +22,29 @@ export async function detectFormat(paths: readonly string[]): Promise<FileKind> 
   return format;
 }
 
+const HEAD_BYTES = 8;
+
+/** Types that web servers give for files. */
+const serverTypes: Readonly<Record<string, FileKind>> = {
+  'text/csv': 'text',
+  'text/tab-separated-values': 'text',
+  'application/x-ndjson': 'ndjson',
+  'application/jsonl': 'ndjson',
+  'application/vnd.apache.parquet': 'parquet',
+  'application/vnd.apache.arrow.file': 'arrow',
+  'application/vnd.apache.arrow.stream': 'arrow',
+};
+
 async function formatOfFile(file: string): Promise<FileKind> {
   const byName = kindOfPath(file);
   if (byName !== undefined) return byName;
-  // Files on a server are read by ranges, which only Parquet allows.
-  if (isUrl(file)) return 'parquet';
-  const head = Buffer.from(firstBytes(file, 8)).toString('latin1');
+  const { bytes, type } = isUrl(file) ? await headOfUrl(file, HEAD_BYTES) : { bytes: firstBytes(file, HEAD_BYTES), type: '' };
+  const head = Buffer.from(bytes).toString('latin1');
   if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
   if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
   if (/^[\s\xef\xbb\xbf]*\{\s*["}]/.test(head)) return 'ndjson';
+  const byType = Object.hasOwn(serverTypes, type) ? serverTypes[type] : undefined;
+  if (byType !== undefined) return byType;
   throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Set the option format: ${fileFormats.join(', ')}` });
 }
 

@@ -4,7 +4,7 @@ import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
 import { delimiterOf, kindOfFormat } from './files/format-names.ts';
 import type { FileFormatName } from './files/format-names.ts';
-import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
+import { STANDARD_STREAM } from './files/path-kinds.ts';
 import { NdjsonSource } from './ndjson/ndjson-source.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSource } from './parquet/parquet-source.ts';
@@ -27,8 +27,6 @@ export async function openSource(paths: string | readonly string[], options: Ope
     rejectOptions(text, kind);
     return new ParquetSource(named, { backend: parquetBackend });
   }
-  const url = named.find(isUrl);
-  if (url !== undefined) throw new UsageError('only Parquet is read from a web server', { phase: 'read', file: url, advice: 'Download the file first' });
   if (kind === 'arrow') {
     rejectOptions(text, kind);
     return new ArrowSource(named);

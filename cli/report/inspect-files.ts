@@ -3,6 +3,8 @@ import type { Dataset } from '../../api/dataset.ts';
 import type { RunOptions } from '../../api/session.ts';
 import { resolveDataset } from '../../connectors/files/dataset-path.ts';
 import { knownExtensions } from '../../connectors/files/format-names.ts';
+import { isUrl } from '../../connectors/files/path-kinds.ts';
+import { headOfUrl } from '../../connectors/http/stream-url.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import { ParquetSource } from '../../index.ts';
@@ -24,7 +26,7 @@ export async function inspectFiles(paths: readonly string[], dataset: Dataset, o
   const schema = await source.schema();
   const { files } = await resolveDataset(paths, { extensions: knownExtensions });
   let bytes = 0;
-  for (const { file } of files) bytes += (await stat(file)).size;
+  for (const { file } of files) bytes += isUrl(file) ? ((await headOfUrl(file, 1)).size ?? 0) : (await stat(file)).size;
   let rows = 0;
   for await (const batch of await dataset.stream({ ...options, columns: [schema.fields[0].name] })) rows += batch.numRows;
   const kind = source.name.replace('-source', '');

@@ -6,8 +6,9 @@ import { fileSplitReader } from '../files/file-format.ts';
 import type { FileFormat, FilePart, FileSplit, OpenFile } from '../files/file-format.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import { arrowExtensions } from '../files/format-names.ts';
-import { inputName, STANDARD_STREAM } from '../files/path-kinds.ts';
+import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { fileSize, firstBytes, storedBytes } from '../files/stored-bytes.ts';
+import { headOfUrl } from '../http/stream-url.ts';
 import { fileMessages, messageSizes } from './file-messages.ts';
 import { IpcDecoder } from './ipc-decoder.ts';
 import { FILE_MAGIC, ipcMessages } from './ipc-messages.ts';
@@ -112,9 +113,14 @@ class OpenArrow implements OpenFile<ArrowLayout> {
 
 async function messagesOf(path: string, part: BatchPart): Promise<AsyncGenerator<IpcMessage>> {
   if (path === STANDARD_STREAM) return ipcMessages(storedBytes(path), inputName(path), true);
-  return isIpcFile(path) ? fileMessages(path, part) : ipcMessages(storedBytes(path), path, false);
+  const isFile = isUrl(path) ? isMagic((await headOfUrl(path, FILE_MAGIC.length)).bytes) : isIpcFile(path);
+  return isFile ? fileMessages(path, part) : ipcMessages(storedBytes(path), inputName(path), false);
 }
 
 function isIpcFile(path: string): boolean {
-  return Buffer.from(firstBytes(path, FILE_MAGIC.length)).toString('latin1') === FILE_MAGIC;
+  return isMagic(firstBytes(path, FILE_MAGIC.length));
+}
+
+function isMagic(bytes: Uint8Array): boolean {
+  return Buffer.from(bytes).toString('latin1') === FILE_MAGIC;
 }

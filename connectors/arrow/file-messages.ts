@@ -3,6 +3,8 @@ import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { fileProblem, messageOf } from '../files/file-problem.ts';
+import { isUrl } from '../files/path-kinds.ts';
+import { HttpFile } from '../http/http-file.ts';
 import { KeptBytes } from './ipc-bytes.ts';
 import { decodeHead, FILE_MAGIC } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
@@ -13,6 +15,9 @@ const END = 4 + FILE_MAGIC.length;
 
 /** Begins a message since version 0.15; the length of its metadata follows, which begins an older one. */
 const CONTINUATION = 0xffffffff;
+
+/** A file of the disk or of a web server. */
+type OpenFile = FileHandle | HttpFile;
 
 /** Batches `from` .. `to - 1` of a file. */
 export interface BatchRange {
@@ -55,7 +60,8 @@ export async function messageSizes(file: string): Promise<{ readonly dictionarie
   }
 }
 
-function openFile(file: string): Promise<FileHandle> {
+function openFile(file: string): Promise<OpenFile> {
+  if (isUrl(file)) return HttpFile.open(file);
   return open(file, 'r').catch((error: unknown) => {
     throw fileProblem(error, 'read', file);
   });
@@ -65,7 +71,7 @@ function fault(summary: string, file: string, cause?: unknown): DataError {
   return new DataError(summary, { phase: 'read', file, cause, advice: 'Write or copy the file again' });
 }
 
-async function readFooter(handle: FileHandle, size: number, file: string): Promise<Uint8Array> {
+async function readFooter(handle: OpenFile, size: number, file: string): Promise<Uint8Array> {
   const end = Buffer.from(await readAt(handle, Math.max(0, size - END), END));
   if (end.length < END || end.toString('latin1', 4) !== FILE_MAGIC) throw fault('the Arrow file is cut off: its end is missing', file);
   const length = end.readInt32LE(0);
@@ -93,7 +99,7 @@ function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
   }
 }
 
-async function readMessage(handle: FileHandle, block: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<IpcMessage> {
+async function readMessage(handle: OpenFile, block: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<IpcMessage> {
   const { metadata, bodyLength } = await readHead(handle, block, size, kind, number, file);
   const body = await readAt(handle, block.offset + block.headLength, bodyLength);
   if (body.length < bodyLength) throw fault(`${kind} ${number}: the file ended while it was read`, file);
@@ -109,7 +115,7 @@ interface MessageHead {
   readonly rows: number;
 }
 
-async function readHead(handle: FileHandle, { offset, headLength, bodyLength }: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<MessageHead> {
+async function readHead(handle: OpenFile, { offset, headLength, bodyLength }: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<MessageHead> {
   const broken = (summary: string) => fault(`${kind} ${number}: ${summary}`, file);
   if (!(offset >= 8 && headLength >= 8 && bodyLength >= 0 && offset + headLength + bodyLength <= size - END)) {
     throw broken(`it lies at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`);
@@ -128,7 +134,7 @@ async function readHead(handle: FileHandle, { offset, headLength, bodyLength }: 
 }
 
 /** Bytes at a position, fewer when the file ends. */
-async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+async function readAt(handle: OpenFile, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(length);
   let done = 0;
   while (done < length) {

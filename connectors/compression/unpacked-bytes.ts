@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
-import { inputName, STANDARD_STREAM } from '../files/path-kinds.ts';
+import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { firstBytes, isRegularFile, storedBytes } from '../files/stored-bytes.ts';
 import { ByteCursor } from './byte-cursor.ts';
 import { compressionOf, requireZstd } from './compressions.ts';
@@ -31,7 +31,7 @@ export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
 
 /** True for a file of the disk that is read as it is stored, so that it can be entered in its middle. */
 export function isPlainFile(file: string): boolean {
-  if (file === STANDARD_STREAM || !isRegularFile(file)) return false;
+  if (file === STANDARD_STREAM || isUrl(file) || !isRegularFile(file)) return false;
   const head = firstBytes(file, 4);
   return !isTooShort(file, head) && !isGzip(head) && !isFrame(magicOf(head));
 }

@@ -7,6 +7,7 @@ import { recoverInput } from '../output/temporaries.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
+import { refuseAddress } from './other-addresses.ts';
 import { isPassedOver, isUrl } from './path-kinds.ts';
 import { isPattern, staticBase } from './patterns.ts';
 
@@ -49,6 +50,7 @@ export async function resolveDataset(paths: string | readonly string[], options:
 
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
   if (isUrl(path)) return [{ file: path, partitions: {} }];
+  refuseAddress(path, 'read');
   const pattern = await isPattern(path);
   await recoverInput(pattern ? await staticBase(path) : path);
   const kind = await kindOf(path);

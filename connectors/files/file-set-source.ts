@@ -13,7 +13,7 @@ import { fileStamp, requireStamp } from './file-stamp.ts';
 import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { constantsOf } from './hive-partitions.ts';
-import { inputName, STANDARD_STREAM } from './path-kinds.ts';
+import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';
 
@@ -68,9 +68,9 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return batchStream(schema, this.#run(opened, schema, { signal, takesFaults: needs?.takesFaults ?? false }));
   }
 
-  /** The files, or parts of large ones. What comes from stdin has one stream only. */
+  /** The files, or parts of large ones. What comes from stdin or a web server has one stream only. */
   async splits({ signal }: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
-    if (!this.replayable) return undefined;
+    if (!this.replayable || this.paths.some(isUrl)) return undefined;
     const { files, partitionColumns, schema } = this.#agreed(await this.#fresh(), needs);
     const splits: FileSplit[] = [];
     for (const { file, layout, stamp } of files) {

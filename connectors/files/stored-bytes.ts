@@ -6,11 +6,16 @@ import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
 import { waitForOther } from '../../engine/waits.ts';
 import { fileProblem } from './file-problem.ts';
-import { inputName, STANDARD_STREAM } from './path-kinds.ts';
+import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { smallFile } from './small-file.ts';
 
-/** Stored bytes of a file, a pipe or stdin, chunk by chunk. Throws DataError that names the file. */
+/** Stored bytes of a file, a pipe, stdin or a file on a web server, chunk by chunk. Throws DataError that names the file. */
 export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
+  if (isUrl(file)) {
+    // Few runs read from a server.
+    yield* (await import('../http/stream-url.ts')).streamUrl(file);
+    return;
+  }
   const whole = file === STANDARD_STREAM ? undefined : wholeOf(file);
   if (whole !== undefined) {
     if (whole.length > 0) yield whole;

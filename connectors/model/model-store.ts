@@ -7,6 +7,8 @@ import type { RunMetrics } from '../../engine/metrics.ts';
 import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { Executor } from '../../engine/run/device.ts';
 import { fileProblem } from '../files/file-problem.ts';
+import { refuseAddress } from '../files/other-addresses.ts';
+import { isUrl } from '../files/path-kinds.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporaries.ts';
@@ -99,6 +101,8 @@ export async function checkModelDirectory(directory: string, overwrite = false):
  * replaces the model meanwhile, it is read again, so that users and items are of the same model.
  */
 export async function loadModel(directory: string): Promise<StoredModel> {
+  refuseAddress(directory, 'load');
+  if (isUrl(directory)) throw new UsageError('a model is a folder, which is not read from a web server', { phase: 'load', file: directory, advice: 'Download it first' });
   await recoverInput(directory);
   await recoverOutput(resolve(directory));
   for (let attempt = 1; ; attempt++) {

@@ -5,6 +5,7 @@ import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { refuseAddress } from '../files/other-addresses.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { realPath } from '../files/real-path.ts';
 import { syncHandle } from './new-file.ts';
@@ -56,6 +57,7 @@ export async function checkOutput(target: string, options: AtomicOutputOptions):
 async function check(path: string, name: string, options: AtomicOutputOptions): Promise<void> {
   const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: name, advice });
   if (isUrl(name)) throw fail('nothing is written to a web server', 'Name a file or folder');
+  refuseAddress(name, 'write');
   const kind = await kindOf(path);
   const model = await partOfModel(path);
   if (model !== undefined) throw fail(`the output would lie in a model: ${model}`, 'Choose another output');

@@ -1,0 +1,72 @@
+import { joinBytes } from '../files/stored-bytes.ts';
+import { waitForOther } from '../../engine/waits.ts';
+import { chunksOf, get, lengthOf, Passing, problemOf, refuse, withAttempts } from './request.ts';
+
+/**
+ * All bytes of a file on a web server, as they come: no server needs ranges for that. Until the first bytes it tries again, twice. Throws DataError
+ * that names the URL, also where fewer bytes come than were announced; UsageError for what is no URL.
+ */
+export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
+  const problem = problemOf(url, 'the whole file');
+  const answer = await withAttempts(async () => {
+    const found = await get(url, {});
+    if (found.response.status === 200) return found;
+    await found.response.body?.cancel().catch(() => undefined);
+    return refuse(found.response, problem);
+  }, problem);
+  const expected = lengthOf(answer.response);
+  const chunks = chunksOf(answer);
+  let length = 0;
+  try {
+    for (;;) {
+      const chunk = await waitForOther(chunks.next());
+      if (chunk.done) break;
+      length += chunk.value.length;
+      yield chunk.value;
+    }
+  } catch (error) {
+    if (!(error instanceof Passing)) throw error;
+    throw problem(`${error.message}, after ${length} bytes`, 'Check the connection and try again', error);
+  } finally {
+    await chunks.return(undefined);
+  }
+  if (expected !== undefined && length < expected) throw problem(`the connection broke off after ${length} of ${expected} bytes`, 'Try again');
+}
+
+/** Facts about a file on a web server. */
+export interface UrlHead {
+  /** The first bytes, fewer of a shorter file. */
+  readonly bytes: Uint8Array;
+  /** Bytes of the whole file, where the server tells. */
+  readonly size: number | undefined;
+  /** The type that the server gives, in lower case and without parameters: "text/csv". */
+  readonly type: string;
+}
+
+/** The first bytes of a file on a web server, with its size and type. Throws as streamUrl does. */
+export function headOfUrl(url: string, length: number): Promise<UrlHead> {
+  const problem = problemOf(url, `the first ${length} bytes`);
+  return withAttempts(async () => {
+    const answer = await get(url, { Range: `bytes=0-${length - 1}` });
+    const { response } = answer;
+    try {
+      const isEmpty = response.status === 416 && response.headers.get('content-range') === 'bytes */0';
+      if (isEmpty) return { bytes: new Uint8Array(0), size: 0, type: typeOf(response) };
+      if (response.status !== 206 && response.status !== 200) return refuse(response, problem);
+      const whole = /\/(\d+)$/.exec(response.headers.get('content-range') ?? '')?.[1];
+      const size = response.status === 200 ? lengthOf(response) : whole === undefined ? undefined : Number(whole);
+      const parts: Uint8Array[] = [];
+      for await (const part of chunksOf(answer)) {
+        parts.push(part);
+        if (parts.reduce((sum, { length: bytes }) => sum + bytes, 0) >= length) break;
+      }
+      return { bytes: joinBytes(parts).subarray(0, length), size, type: typeOf(response) };
+    } finally {
+      if (!response.bodyUsed) await response.body?.cancel().catch(() => undefined);
+    }
+  }, problem);
+}
+
+function typeOf({ headers }: Response): string {
+  return (headers.get('content-type') ?? '').split(';')[0].trim().toLowerCase();
+}
