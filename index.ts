@@ -107,6 +107,7 @@ export type { CalibrationBin, ErrorBin, ErrorBreakdown } from './operators/evalu
 export { Exclusions } from './operators/serving/exclusions.ts';
 export { ItemNames, type NameMatch } from './operators/serving/item-names.ts';
 export type { ItemLists } from './operators/serving/choose-items.ts';
+export type { CandidateCounts } from './operators/evaluation/ranking/candidate-lists.ts';
 export type { RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
 export type { HeldOutRanking } from './operators/evaluation/ranking/held-out-ranking.ts';
 export type { MetricValues } from './operators/evaluation/ranking/measure-rankings.ts';

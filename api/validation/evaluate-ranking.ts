@@ -1,8 +1,9 @@
-import { UsageError } from '../../engine/errors.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
+import type { CandidatePairs } from '../../operators/evaluation/ranking/candidate-lists.ts';
 import { EvaluateRanking, type ExcludedPairs, type RankingEvaluation } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
 import { type RankingMetric, rankingMetricNames } from '../../operators/evaluation/ranking/ranking-metrics.ts';
@@ -23,6 +24,11 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   readonly k?: number | readonly number[];
   /** The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of them. */
   readonly exclude?: Dataset;
+  /**
+   * Pairs of user and item: for each user only these items and the test items are ranked, without those of `exclude`. For the protocols of papers with
+   * sampled negatives; default: all items.
+   */
+  readonly candidates?: Dataset;
   /** Default: all. `coverage` and `novelty` need the users' lists, a second search. */
   readonly metrics?: readonly RankingMetric[];
   /** Only test pairs with at least this rating are positives. Default: all are. */
@@ -41,13 +47,13 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   readonly onBadRows?: BadRowPolicy;
 }
 
-const optionNames = ['k', 'exclude', 'metrics', 'minRating', 'coldPairs', 'baselines', 'resamples', 'seed', 'rankUsers', 'onBadRows', ...runOptionNames] as const satisfies readonly (keyof RankingOptions)[];
+const optionNames = ['k', 'exclude', 'candidates', 'metrics', 'minRating', 'coldPairs', 'baselines', 'resamples', 'seed', 'rankUsers', 'onBadRows', ...runOptionNames] as const satisfies readonly (keyof RankingOptions)[];
 
 /** See Model.evaluateRanking. */
 export async function evaluateRanking(model: Model, factors: FactorModel, session: Session, test: Dataset, options: RankingOptions): Promise<RankingEvaluation> {
   requireDataset(test, 'evaluateRanking');
   checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }');
-  const { exclude, metrics = rankingMetricNames, minRating, coldPairs = 'drop', baselines = true, resamples = 1000, seed = 0, onBadRows } = options;
+  const { exclude, candidates, metrics = rankingMetricNames, minRating, coldPairs = 'drop', baselines = true, resamples = 1000, seed = 0, onBadRows } = options;
   const ks = checkKs(options.k ?? 10);
   checkMetrics(metrics);
   checkSeed(seed);
@@ -56,21 +62,22 @@ export async function evaluateRanking(model: Model, factors: FactorModel, sessio
   if (!Number.isInteger(resamples) || resamples < 0 || resamples > 10_000) throw new UsageError(`resamples must be a whole number from 0 to 10,000, got ${shown(resamples)}`);
   if (minRating !== undefined && !Number.isFinite(minRating)) throw new UsageError(`minRating must be a number, got ${shown(minRating)}`);
   if (exclude !== undefined) requireDataset(exclude, 'the option exclude of evaluateRanking');
+  if (candidates !== undefined) requireDataset(candidates, 'the option candidates of evaluateRanking');
   const ctx = session.context(options);
-  warn(model.metadata, exclude !== undefined, ctx);
+  warn(model.metadata, { excluding: exclude !== undefined, listed: candidates !== undefined }, ctx);
   const { user, item, rating } = model.columns;
   const select = new SelectRatings({ user, item, ...(minRating === undefined ? {} : { rating }) }, onBadRows);
   const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, { user, item, rating }, factors, held));
-  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers, training: rankedTraining(model.metadata), exclude: excluded };
+  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers, training: rankedTraining(model.metadata), exclude: excluded, candidates: candidates && ((held: ExecutionContext) => candidatePairs(candidates, { user, item }, factors, held)) };
   return runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
 }
 
-function warn({ algorithm, params }: JsonObject, excluding: boolean, { events }: ExecutionContext): void {
+function warn({ algorithm, params }: JsonObject, { excluding, listed }: { readonly excluding: boolean; readonly listed: boolean }, { events }: ExecutionContext): void {
   const { implicitPrefs, loss } = (params ?? {}) as JsonObject;
   if (typeof algorithm === 'string' && implicitPrefs !== true && loss !== 'bpr') {
     events({ type: 'warning', text: `the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not${excluding ? '. Compare it with the baselines' : ''}` });
   }
-  if (!excluding) events({ type: 'warning', text: 'no pairs are excluded: items that users have rated already are ranked as well, and there are no baselines. Give the training ratings by the option exclude' });
+  if (!excluding) events({ type: 'warning', text: `no pairs are excluded: ${listed ? 'candidates' : 'items'} that users have rated already are ranked as well, and there are no baselines. Give the training ratings by the option exclude` });
 }
 
 /** The facts about a model's training that advice needs; undefined for a model of another program. */
@@ -87,6 +94,13 @@ async function excludedPairs(dataset: Dataset, { user, item, rating }: { readonl
   if (coldPairs > 0) ctx.events({ type: 'note', text: `${formatCount(coldPairs)} excluded pairs have a user or an item that the model does not know` });
   // Repeated pairs become one, with their mean rating.
   return { block: (await buildUserBlock(indexed, 'mean', ctx)).byUser, hasRatings, unknown: coldPairs };
+}
+
+async function candidatePairs(dataset: Dataset, columns: { readonly user: string; readonly item: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<CandidatePairs> {
+  const { indexed, coldPairs } = await readKnownPairs(andThen(dataset.plan, new SelectRatings(columns)), { users, items }, dataset.session.splitBytes, ctx);
+  const pairs = indexed.rows + coldPairs;
+  if (pairs === 0) throw new DataError('there are no candidates', { phase: 'evaluate', advice: 'Give rows of user and item, or leave the option candidates out to rank all items' });
+  return { block: (await buildUserBlock(indexed, 'keep', ctx)).byUser, pairs, coldPairs };
 }
 
 function checkKs(given: number | readonly number[]): number[] {

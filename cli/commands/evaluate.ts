@@ -23,6 +23,7 @@ export const evaluate = defineCommand({
   examples: [
     ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
     ['evaluate model test.parquet --ranking --k 10,20 --exclude train.parquet', 'NDCG, recall and others over full rankings of what users have not seen'],
+    ['evaluate model test.parquet --ranking --candidates negatives.parquet --exclude train.parquet', 'the same over sampled negatives, as some papers have it'],
   ],
   epilog: 'Pairs with a user or an item that the model does not know are counted as cold and never averaged in.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect, profile }) => {
@@ -33,7 +34,8 @@ export const evaluate = defineCommand({
     const model = await session.loadModel(positionals.model[0]);
     if (values.ranking) {
       const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, readSpec(values));
-      const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent: withoutVerdict(onEvent), onBadRows: values.onBadRows });
+      const candidates = values.candidates === undefined ? undefined : await session.read.any(values.candidates, readSpec(values));
+      const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, candidates, signal, onEvent: withoutVerdict(onEvent), onBadRows: values.onBadRows });
       if (values.report === undefined) return rankingResult(found);
       return { ...rankingResult(found), report: (await import('../report/evaluation-page.ts')).rankingPage(found, positionals.model[0], session.device.adapter) };
     }

@@ -1,5 +1,5 @@
 import { formatCount } from '../../engine/format.ts';
-import type { MetricValues, RankingEvaluation } from '../../index.ts';
+import type { CandidateCounts, MetricValues, RankingEvaluation } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import { facts } from './facts.ts';
 import { trainingOptions } from '../options/training/training-options.ts';
@@ -32,10 +32,22 @@ function rankingText({ metrics, intervals, baselines, warnings, ...counts }: Ran
       ['leaked pairs', some(counts.leakedPairs, 'are excluded as well; not ranked')],
       ['repeated pairs', some(counts.repeatedPairs, 'repeat another; ranked once')],
       ['irrelevant pairs', some(counts.irrelevantPairs, 'are rated below --min-rating')],
+      ...candidateFacts(counts.candidates),
       ['unknown exclusions', some(counts.unknownExcluded, 'with a user or an item that the model does not know')],
     ]),
     ...warnings.map(({ text }) => `warning: ${nameFlags(text, trainingOptions)}`),
   ].join('\n\n');
+}
+
+function candidateFacts(candidates: CandidateCounts | undefined): (readonly [name: string, value: string | undefined])[] {
+  if (candidates === undefined) return [];
+  const { pairs, coldPairs, excludedPairs, repeatedPairs, idlePairs, usersWithout } = candidates;
+  const left = [[coldPairs, 'that the model does not know'], [excludedPairs, 'are excluded'], [repeatedPairs, 'repeat another'], [idlePairs, 'of users without a known test pair']] as const;
+  const shown = left.flatMap(([count, text]) => (count === 0 ? [] : [`${formatCount(count)} ${text}`]));
+  return [
+    ['candidates', `${formatCount(pairs)}${shown.length === 0 ? '' : `; not ranked: ${shown.join(', ')}`}`],
+    ['no candidates', usersWithout === 0 ? undefined : `${formatCount(usersWithout)} users, who are not measured`],
+  ];
 }
 
 function number(value: number | undefined): string {

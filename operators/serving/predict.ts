@@ -106,7 +106,6 @@ export async function scorePairs(
   factors: PairFactors,
   ctx: ExecutionContext,
 ): Promise<ScoredPairs> {
-  const { at: place } = factors;
   const users = lookupOf(model.users).positions(batch, columns.user);
   const items = lookupOf(model.items).positions(batch, columns.item);
   const known = new Uint32Array(batch.numRows);
@@ -120,20 +119,21 @@ export async function scorePairs(
     rows[k] = users[warm[k]];
     cols[k] = items[warm[k]];
   }
+  const values = await scorePositions(rows, cols, { rank: model.rank, factors }, ctx);
+  for (let k = 0; k < count; k++) predictions[warm[k]] = values[k];
+  return { predictions, warm, users: rows, items: cols };
+}
+
+/** x_uᵀθ_v of pairs of positions, in shared memory. */
+export async function scorePositions(rows: Uint32Array, columns: Uint32Array, { rank, factors }: { readonly rank: number; readonly factors: PairFactors }, ctx: ExecutionContext): Promise<Float32Array> {
+  const { at: place } = factors;
   const name = dataSetName('predict');
   const pairs: PartitionRef = { name: `${name}/pairs`, partition: 0, version: 0 };
   const output: PartitionRef = { name: `${name}/predictions`, partition: 0, version: 0 };
-  const task: TaskOf<'predict'> = {
-    kernel: 'predict',
-    inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
-    outputs: { predictions: output },
-    params: { rank: model.rank },
-  };
+  const task: TaskOf<'predict'> = { kernel: 'predict', inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items }, outputs: { predictions: output }, params: { rank } };
   const steps = new StepList(contracts);
   steps.handOut(STAGE, output, place, steps.task(STAGE, place, task));
   steps.free(STAGE, place, [pairs, output]);
-  const [partition] = (await runSteps(steps.steps, ctx, { given: [[pairs, { layout: 'pairs', rows: count, columns: { rows, columns: cols } }, place]] })).handed;
-  const values = partition.columns.values as Float32Array;
-  for (let k = 0; k < count; k++) predictions[warm[k]] = values[k];
-  return { predictions, warm, users: rows, items: cols };
+  const [partition] = (await runSteps(steps.steps, ctx, { given: [[pairs, { layout: 'pairs', rows: rows.length, columns: { rows, columns } }, place]] })).handed;
+  return partition.columns.values as Float32Array;
 }

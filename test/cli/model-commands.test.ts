@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
+import { factorflow, fails, json, ratings, runHere, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
@@ -48,6 +48,22 @@ describe.concurrent('evaluate --ranking', () => {
     expect(stderr).toMatch(/warning: .* test data has leaked into training/);
   });
 
+  it('ranks given candidates, and some users, and warns of a model that popularity beats', async () => {
+    const test = await writeParquet(join(folder, 'held.parquet'), `(SELECT "user", item + 1 AS item, rating FROM '${ratings}' USING SAMPLE 500 ROWS (reservoir, 1))`);
+    const candidates = await writeParquet(join(folder, 'candidates.parquet'), `SELECT DISTINCT "user", i.item FROM (SELECT "user" FROM '${test}'), (SELECT DISTINCT item FROM '${ratings}' ORDER BY item LIMIT 30) i UNION ALL SELECT -9, 1`);
+    const args = ['evaluate', model, test, '--ranking', '--candidates', candidates, '--exclude', ratings, '--metrics', 'hit-rate,ndcg'];
+    const report = await json(...args, '--rank-users', '20');
+    expect(report).toMatchObject({ users: 20, candidates: { coldPairs: 1, usersWithout: 0 } });
+    expect(report.availableUsers).toBeGreaterThan(20);
+    const { stdout, stderr } = await factorflow(...args, '--rank-users', 'all');
+    expect(stdout).toMatch(/\n +users +\d+\n[^]*\n +candidates +[\d,]+; not ranked: 1 that the model does not know/);
+    expect(stderr).toContain('warning: 1 candidates have a user or an item that the model does not know');
+    const full = await factorflow('evaluate', model, test, '--ranking', '--exclude', ratings, '--rank-users', '20', '--quiet');
+    expect(full.stdout).toMatch(/\n +users +20 of \d+, drawn by the seed; --rank-users all ranks all\n/);
+    expect(full.stdout).toMatch(/\nwarning: the model's ndcg@10, 0\.\d{4}, is no better than .* for rankings train ALS with --implicit\n$/);
+    expect(full.stderr).not.toContain('popularity');
+  });
+
   it('says so in place of metrics where no user is left', async () => {
     const { code, stdout } = await factorflow('evaluate', model, ratings, '--ranking', '--exclude', ratings, '--quiet');
     expect(code).toBe(0);
@@ -60,6 +76,16 @@ describe.concurrent('evaluate --ranking', () => {
     await fails(2, /--cold-pairs acts only with --ranking/, 'evaluate', model, ratings, '--cold-pairs', 'miss');
     await fails(2, /--metrics must be .*, got "ndgc"/, 'evaluate', model, ratings, '--ranking', '--metrics', 'ndcg,ndgc');
     await fails(2, /--k must be a whole number from 1 to 10,000, got "0"/, 'evaluate', model, ratings, '--ranking', '--k', '10,0');
+    await fails(2, /--candidates acts only with --ranking/, 'evaluate', model, ratings, '--candidates', ratings);
+    await fails(2, /--rank-users acts only with --ranking/, 'evaluate', model, ratings, '--rank-users', 'all');
+    await fails(2, /--rank-users must be all or a whole number of 1 or more, got "0"/, 'evaluate', model, ratings, '--ranking', '--rank-users', '0');
+    await fails(2, /--rank-users must be all or a whole number of 1 or more, got "some"/, 'evaluate', model, ratings, '--ranking', '--rank-users', 'some');
+    const [nameless, none] = [await writeParquet(join(folder, 'nameless.parquet'), 'SELECT 1 AS "user", 2 AS thing'), await writeParquet(join(folder, 'none.parquet'), `SELECT "user", item FROM '${ratings}' LIMIT 0`)];
+    for (const [candidates, message] of [[nameless, /\nfactorflow: .*"item".*\n$/], [none, /\nfactorflow: .*there are no candidates.*leave --candidates out.*\n$/]] as const) {
+      const { code, stdout, stderr } = await runHere('evaluate', model, ratings, '--ranking', '--candidates', candidates, '--exclude', ratings, '--quiet');
+      expect([code, stdout]).toEqual([3, '']);
+      expect(stderr).toMatch(message);
+    }
   });
 });
 

@@ -5,7 +5,7 @@ import { fill, stroke } from '../figure.ts';
 import type { Section } from '../section.ts';
 
 /** Ranking metrics with their 95 % intervals, beside rankings that are the same for all users. */
-export function rankingSection({ metrics, intervals, baselines, users }: RankingEvaluation): Section {
+export function rankingSection({ metrics, intervals, baselines, users, availableUsers, candidates }: RankingEvaluation): Section {
   const shares = Object.entries(metrics).filter(([, value]) => value >= 0 && value <= 1).map(([name, value]) => ({ name, value, low: intervals[name]?.[0] ?? value, high: intervals[name]?.[1] ?? value, popular: baselines.popularity?.[name] }));
   const known = shares.filter(({ popular }) => popular !== undefined);
   const number = (value: number | undefined) => (value === undefined ? '' : value.toFixed(4));
@@ -13,7 +13,7 @@ export function rankingSection({ metrics, intervals, baselines, users }: Ranking
   const rows = Object.entries(metrics).map(([name, value]) => [name, number(value), intervals[name] ? `${number(intervals[name][0])} to ${number(intervals[name][1])}` : '', ...others.map(([, values]) => number(values[name]))]);
   return {
     heading: 'Rankings',
-    text: `Means over ${formatCount(users)} users, of full rankings of what each has not seen.`,
+    text: `Means over ${formatCount(users)} users${availableUsers > users ? ` of ${formatCount(availableUsers)}` : ''}, of ${candidates ? 'rankings of the candidates' : 'full rankings of what each has not seen'}.`,
     charts: [{
       title: 'Ranking metrics',
       summary: shares.map(({ name, value }) => `${name} ${value.toFixed(4)}`).join(', '),

@@ -14,12 +14,14 @@ import type { TrainingWarning } from '../rating-warnings.ts';
 import { bootstrapIntervals, type Interval } from './bootstrap.ts';
 import { chosenMetrics } from './chosen-metrics.ts';
 import { compareToPopularity, type RankedTraining } from './compare-to-popularity.ts';
-import { drawnPairs } from './drawn-pairs.ts';
+import { type CandidateCounts, candidateLists, type CandidatePairs } from './candidate-lists.ts';
+import { drawnPairs, type RankedPairs } from './drawn-pairs.ts';
 import { itemFacts } from './item-order.ts';
 import { measureRankings, type MetricValues } from './measure-rankings.ts';
-import { distinctItems, rankedTest } from './ranked-test.ts';
+import { listedRankings, listedScores, scoresOfItems } from './listed-rankings.ts';
+import { distinctItems, type Ranked, rankedTest } from './ranked-test.ts';
 import type { RankingMetric } from './ranking-metrics.ts';
-import { modelRankings, sharedRankings } from './rankings.ts';
+import { modelRankings, type Rankings, sharedRankings } from './rankings.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
 
 /** Pairs that are not ranked: a block over the users and items of the model. */
@@ -44,6 +46,8 @@ export interface RankingSettings {
   readonly training?: RankedTraining | undefined;
   /** The pairs seen in training, read before the test pairs are ranked. */
   readonly exclude?: (ctx: ExecutionContext) => Promise<ExcludedPairs>;
+  /** The pairs that are ranked in place of all items. */
+  readonly candidates?: ((ctx: ExecutionContext) => Promise<CandidatePairs>) | undefined;
 }
 
 export interface RankingEvaluation {
@@ -69,13 +73,15 @@ export interface RankingEvaluation {
   readonly irrelevantPairs: number;
   /** Excluded pairs with a user or an item that the model does not know. */
   readonly unknownExcluded: number;
+  /** What became of the candidates, where there are some. */
+  readonly candidates?: CandidateCounts;
   /** Warnings about the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
 }
 
 /**
- * Ranks, for each user of the test pairs, all items that the user has not seen, and measures where the user's test items stand. Full
- * rankings, no sampled candidates (Krichene, Rendle 2020). Input: `user`, `item` and, where there is a least rating, `rating`.
+ * Ranks, for each user of the test pairs, all items that the user has not seen, and measures where the user's test items stand: full
+ * rankings (Krichene, Rendle 2020), or those of given candidates. Input: `user`, `item` and, where there is a least rating, `rating`.
  */
 export class EvaluateRanking implements Sink<RankingEvaluation> {
   readonly name = 'evaluate-ranking';
@@ -103,13 +109,12 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
   async #evaluate(input: BatchStream, ctx: ExecutionContext): Promise<RankingEvaluation> {
     const { metrics, ks, seed, resamples, baselines } = this.#settings;
     const chosen = chosenMetrics(metrics, ks);
-    const { model, positives, seen, missing, facts, counts } = await this.#read(input, ctx);
-    const items = keyCount(model.items);
-    const ranked = { positives, items, excluded: seen && distinctItems(seen), missing };
-    const own = await measureRankings(modelRankings(model, { positives, seen }, ctx), ranked, chosen, facts);
+    const { pairs, facts, counts } = await this.#read(input, ctx);
+    const ranked = rankedOf(pairs);
+    const own = await measureRankings(await ownRankings(pairs, ctx), ranked, chosen, facts);
     const { values, means, users } = own.values;
     const intervals = resamples === 0 || users === 0 ? [] : bootstrapIntervals(values, means.length, means, { resamples, seed, confidence: 0.95 });
-    const baseline = async (scores: ArrayLike<number>) => (await measureRankings(sharedRankings(scores, { positives, seen }, ctx), ranked, chosen, facts)).metrics;
+    const baseline = async (scores: ArrayLike<number>) => (await measureRankings(rankingsByItem(scores, pairs, ctx), ranked, chosen, facts)).metrics;
     const wanted = baselines ? facts : undefined;
     const popularity = wanted && (await baseline(wanted.counts));
     const itemMean = wanted?.means && (await baseline(wanted.means));
@@ -138,8 +143,37 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     if (leaked > 0) ctx.events({ type: 'warning', text: `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked` });
     const missing = policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined;
     const facts = excluded && itemFacts(excluded.block, keyCount(items), excluded.hasRatings);
-    const drawn = await drawnPairs({ model: this.#model, positives, seen: excluded?.block, missing }, { most: rankUsers, seed }, ctx);
-    const counts = { availableUsers: drawn.availableUsers, coldUsers: cold.userCount, pairs: test.pairs, coldPairs, leakedPairs: leaked, repeatedPairs: repeated, irrelevantPairs: test.irrelevant, unknownExcluded: excluded?.unknown ?? 0 };
-    return { ...drawn.pairs, facts, counts };
+    const given = await this.#settings.candidates?.(ctx);
+    const listed = given && candidateLists(given, { positives, seen: excluded?.block, missing: missing?.positives });
+    if (listed) reportCandidates(listed.counts, ctx);
+    const own: RankedPairs = { model: this.#model, positives: listed?.positives ?? positives, seen: excluded?.block, missing: missing && { ...missing, positives: listed?.missing ?? missing.positives }, lists: listed?.lists };
+    const drawn = await drawnPairs(own, { most: rankUsers, seed }, ctx);
+    const counts = { availableUsers: drawn.availableUsers, coldUsers: cold.userCount, pairs: test.pairs, coldPairs, leakedPairs: leaked, repeatedPairs: repeated, irrelevantPairs: test.irrelevant, unknownExcluded: excluded?.unknown ?? 0, ...(listed && { candidates: listed.counts }) };
+    return { pairs: drawn.pairs, facts, counts };
   }
+}
+
+/** The model's rankings of all items, or of the candidates. */
+async function ownRankings(pairs: RankedPairs, ctx: ExecutionContext): Promise<Rankings> {
+  const { model, positives, lists } = pairs;
+  return lists === undefined ? modelRankings(model, pairs, ctx) : listedRankings(await listedScores(model, lists, ctx), { lists, positives, items: keyCount(model.items) });
+}
+
+/** The same by a score of each item. */
+function rankingsByItem(scores: ArrayLike<number>, pairs: RankedPairs, ctx: ExecutionContext): Rankings {
+  const { model, positives, lists } = pairs;
+  return lists === undefined ? sharedRankings(scores, pairs, ctx) : listedRankings(scoresOfItems(scores, lists), { lists, positives, items: keyCount(model.items) });
+}
+
+/** The facts about the rankings that their measures need. */
+function rankedOf({ model, positives, seen, missing, lists }: RankedPairs): Omit<Ranked, 'places'> {
+  const items = keyCount(model.items);
+  const excluded = lists ? Uint32Array.from({ length: lists.rows }, (_, user) => items - lists.offsets[user + 1] + lists.offsets[user]) : seen && distinctItems(seen);
+  return { positives, items, excluded, missing };
+}
+
+function reportCandidates({ coldPairs, usersWithout, idlePairs }: CandidateCounts, { events }: ExecutionContext): void {
+  if (coldPairs > 0) events({ type: 'warning', text: `${formatCount(coldPairs)} candidates have a user or an item that the model does not know, and are not ranked` });
+  if (usersWithout > 0) events({ type: 'warning', text: `${formatCount(usersWithout)} users with test pairs have no candidate to rank them with, and are not measured` });
+  if (idlePairs > 0) events({ type: 'note', text: `${formatCount(idlePairs)} candidates are of users without a known test pair` });
 }

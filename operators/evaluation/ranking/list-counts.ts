@@ -44,7 +44,8 @@ export function listCountsByOrder(order: Uint32Array, positives: RatingBlock, ex
   return counts;
 }
 
-function addTo(counts: ListCounts, ks: readonly number[], item: number, place: number): void {
+/** Counts an item at a place of a list. */
+export function addTo(counts: ListCounts, ks: readonly number[], item: number, place: number): void {
   for (let i = 0; i < ks.length; i++) if (place < ks[i]) counts[i][item]++;
 }
 

@@ -32,7 +32,8 @@ export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined):
   return { positives: blockOf({ name: dataSetName('positives'), partition: 0, version: 0 }, partition), leaked, repeated };
 }
 
-function holds({ offsets, indices }: RatingBlock, user: number, item: number): boolean {
+/** True where a user has an item in a block. */
+export function holds({ offsets, indices }: RatingBlock, user: number, item: number): boolean {
   const at = lowerBound(indices, item, offsets[user], offsets[user + 1]);
   return at < offsets[user + 1] && indices[at] === item;
 }

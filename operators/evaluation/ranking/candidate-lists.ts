@@ -1,0 +1,80 @@
+import { dataSetName } from '../../../engine/partition.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
+import { holds } from './ranked-test.ts';
+import { onlyRows } from './ranked-users.ts';
+
+/** Pairs of users and items that are ranked in place of all items: a block over the users and items of the model. */
+export interface CandidatePairs extends Pick<CandidateCounts, 'pairs' | 'coldPairs'> {
+  readonly block: RatingBlock;
+}
+
+/** What became of candidates. Plain data. */
+export type CandidateCounts = {
+  /** Rows that were read, and rows with a user or an item that the model does not know. */
+  readonly pairs: number;
+  readonly coldPairs: number;
+  /** Candidates that are excluded, that repeat another, and of users without a known test pair: none of them is ranked. */
+  readonly excludedPairs: number;
+  readonly repeatedPairs: number;
+  readonly idlePairs: number;
+  /** Users with test pairs for whom no candidate is left: they are not ranked. */
+  readonly usersWithout: number;
+};
+
+export interface CandidateLists {
+  /** The items of each user to rank, positives included: distinct, ascending. */
+  readonly lists: RatingBlock;
+  /** The positives of the users who are ranked. */
+  readonly positives: RatingBlock;
+  /** Unknown positives of the users who are ranked. */
+  readonly missing: Int32Array | undefined;
+  readonly counts: CandidateCounts;
+}
+
+export interface ListedTest {
+  readonly positives: RatingBlock;
+  readonly seen: RatingBlock | undefined;
+  /** Positives of each user whose items are unknown, where they count. */
+  readonly missing: Int32Array | undefined;
+}
+
+/** Joins the candidates of each user with the user's positives, without those that the user has seen. */
+export function candidateLists({ block, pairs, coldPairs }: CandidatePairs, { positives, seen, missing }: ListedTest): CandidateLists {
+  const { rows } = positives;
+  const [lengths, items] = [new Int32Array(rows), [] as Uint32Array[]];
+  let [excludedPairs, repeatedPairs, idlePairs, usersWithout] = [0, 0, 0, 0];
+  for (let user = 0; user < rows; user++) {
+    const given = block.indices.subarray(block.offsets[user], block.offsets[user + 1]);
+    const own = positives.indices.subarray(positives.offsets[user], positives.offsets[user + 1]);
+    if (own.length === 0 && (missing?.[user] ?? 0) === 0) {
+      idlePairs += given.length;
+      continue;
+    }
+    const distinct = given.filter((item, k) => k === 0 || item !== given[k - 1]);
+    const unseen = seen === undefined ? distinct : distinct.filter((item) => !holds(seen, user, item));
+    repeatedPairs += given.length - distinct.length;
+    excludedPairs += distinct.length - unseen.length;
+    const list = merged(unseen, own);
+    // A list of positives alone would be perfect in any order.
+    if (list.length === own.length) usersWithout++;
+    else lengths[user] = items.push(list) && list.length;
+  }
+  const ranked = Uint32Array.from({ length: rows }, (_, user) => user).filter((user) => lengths[user] > 0);
+  const partition = emptyBlock(lengths);
+  items.reduce((filled, list) => ((partition.columns.indices as Uint32Array).set(list, filled), filled + list.length), 0);
+  return {
+    lists: blockOf({ name: dataSetName('candidates'), partition: 0, version: 0 }, partition),
+    positives: onlyRows(positives, ranked),
+    missing: missing && missing.map((count, user) => (lengths[user] > 0 ? count : 0)),
+    counts: { pairs, coldPairs, excludedPairs, repeatedPairs, idlePairs, usersWithout },
+  };
+}
+
+/** Distinct numbers of two ascending lists, ascending. */
+function merged(left: Uint32Array, right: Uint32Array): Uint32Array {
+  const both = new Uint32Array(left.length + right.length);
+  both.set(left);
+  both.set(right, left.length);
+  both.sort();
+  return both.filter((item, k) => k === 0 || item !== both[k - 1]);
+}
