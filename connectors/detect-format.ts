@@ -8,15 +8,15 @@ import { headOfUrl } from './http/stream-url.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
- * two files of different formats, or one of unknown format; UsageError for stdin.
+ * two files of different formats, or one of unknown format unless `otherwise` stands for that; UsageError for stdin.
  */
-export async function detectFormat(paths: readonly string[]): Promise<FileKind> {
+export async function detectFormat(paths: readonly string[], otherwise?: FileKind): Promise<FileKind> {
   if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Set the option format: csv, tsv, text, ndjson or arrow' });
   const { files } = await resolveDataset(paths, { extensions: knownExtensions });
   const [first, ...others] = files.map(({ file }) => file);
-  const format = await formatOfFile(first);
+  const format = await formatOfFile(first, otherwise);
   for (const file of others) {
-    const other = await formatOfFile(file);
+    const other = await formatOfFile(file, otherwise);
     if (other !== format) throw new DataError(`this is ${other}, and ${inputName(first)} is ${format}`, { phase: 'read', file, advice: 'Name files of one format, or a pattern such as "folder/*.csv"' });
   }
   return format;
@@ -35,7 +35,7 @@ const serverTypes: Readonly<Record<string, FileKind>> = {
   'application/vnd.apache.arrow.stream': 'arrow',
 };
 
-async function formatOfFile(file: string): Promise<FileKind> {
+async function formatOfFile(file: string, otherwise: FileKind | undefined): Promise<FileKind> {
   const byName = kindOfPath(file);
   if (byName !== undefined) return byName;
   const { bytes, type } = isUrl(file) ? await headOfUrl(file, HEAD_BYTES) : { bytes: firstBytes(file, HEAD_BYTES), type: '' };
@@ -45,6 +45,8 @@ async function formatOfFile(file: string): Promise<FileKind> {
   if (/^[\s\xef\xbb\xbf]*\{\s*["}]/.test(head)) return 'ndjson';
   const byType = Object.hasOwn(serverTypes, type) ? serverTypes[type] : undefined;
   if (byType !== undefined) return byType;
+  if (/^[\s\xef\xbb\xbf]*\[\s*([{\]]|$)/.test(head)) throw new DataError('a JSON array is not read', { phase: 'read', file, advice: "Write an object on each line (NDJSON), for example with jq -c '.[]'" });
+  if (otherwise !== undefined) return otherwise;
   throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Set the option format: ${fileFormats.join(', ')}` });
 }
 

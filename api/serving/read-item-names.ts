@@ -1,5 +1,7 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
+import { detectFormat } from '../../connectors/detect-format.ts';
+import type { FileKind } from '../../connectors/files/format-names.ts';
 import { openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
@@ -30,11 +32,12 @@ export async function readItemNames(session: Session, path: string, options: Ite
   checkOptions('readItemNames', options, ['idCol', 'nameCol', 'itemCol', 'model', ...runOptionNames], "{ nameCol: 'title' }");
   if (typeof path !== 'string') throw new UsageError(`readItemNames takes the path of a file, got ${shown(path)}`);
   const { idCol, nameCol, model, itemCol = model?.columns.item, ...run } = options;
-  const found = await openSource(path);
+  const format = await detectFormat([path], 'text');
+  const found = await openSource(path, { format });
   const isText = found instanceof TextSource;
   const columns = await inFile(path, async () => nameColumns(await found.schema(), { idCol, nameCol, itemCol }, isText));
   const entries: [Id, string | undefined][] = [];
-  const source = await withTexts(path, found, columns);
+  const source = await withTexts({ path, format }, found, columns);
   requireTextNames(await source.schema(), columns.name, path);
   let missing = 0;
   for await (const batch of await session.source(source).stream({ ...run, columns: [columns.id, columns.name] })) {
@@ -68,9 +71,9 @@ async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
 }
 
 /** Ids and names of text stay as they are written: 007 is no 7, and the title 1984 no number. A pipe can be read only once. */
-async function withTexts(path: string, found: Source, { id, name }: NameColumns): Promise<Source> {
+async function withTexts({ path, format }: { readonly path: string; readonly format: FileKind }, found: Source, { id, name }: NameColumns): Promise<Source> {
   const isLines = found instanceof TextSource || found instanceof NdjsonSource;
-  return isLines && found.replayable ? openSource(path, { types: { [id]: 'utf8', [name]: 'utf8' } }) : found;
+  return isLines && found.replayable ? openSource(path, { format, types: { [id]: 'utf8', [name]: 'utf8' } }) : found;
 }
 
 function* rowsOf(batch: RecordBatch, columns: NameColumns): Generator<readonly [id: string | undefined, name: string | undefined]> {

@@ -52,6 +52,7 @@ describe('item names', () => {
     ['ndjson', '{"item_id":1,"tags":["a"],"Title":"American President, The (1995)"}\n{"item_id":2,"tags":[],"Title":"1984"}\n'],
     ['dat', '1::American President, The (1995)::Drama\n2::1984::Drama\n3::Other::Drama\n'],
     ['csv', '1,"American President, The (1995)"\n2,1984\n3,Other\n'],
+    ['item', '1|American President, The (1995)|01-Jan-1995\n2|1984|01-Jan-1984\n3|Other|\n'],
     ['csv', 'code,film\n1,"American President, The (1995)"\n2,1984\n', { idCol: 'code' }],
     ['csv', 'film,x,label\n1,0,"American President, The (1995)"\n2,0,1984\n', { nameCol: 'label' }],
   ])('are read from %s, whose columns are found', async (ending, content, options) => {
@@ -93,6 +94,7 @@ describe('item names', () => {
     await expect(read(file('bad.csv', 'id,title\n'))).rejects.toThrow('there are no ids of items');
     await expect(read(file('bad.csv', 'id,title\ntt01,One\n'), { model })).rejects.toThrow(`no id of the names is an item of the model: the ids of the names are texts such as "tt01", the model's are numbers such as ${ids[0]}`);
     await expect(read(file('bad.csv', Buffer.from('id,title\n1,Misérables\n', 'latin1')))).rejects.toThrow(/not UTF-8.*iconv/s);
+    await expect(read(file('bad.json', '[{"id":1,"title":"One"}]'))).rejects.toThrow(/a JSON array is not read.*NDJSON.*jq/s);
     await expect(read(join(folder, 'absent.csv'))).rejects.toThrow(/absent\.csv/);
     await expect(read(file('bad.csv', 'id,title\n1,One\n'), { title: 'x' } as object)).rejects.toThrow('unknown option title of readItemNames');
     const floats = batchOf({ id: { type: 'int32', values: [1] }, name: { type: 'float64', values: [1.5] } });
