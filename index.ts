@@ -40,6 +40,7 @@ export type { RecommendedItem, UserRecommendations } from './api/serving/request
 export type { SimilarOptions } from './api/serving/similar-rows.ts';
 export { type RunOptions, Session } from './api/session.ts';
 export type { SessionOptions } from './api/session-options.ts';
+export type { FromOptions, FromRowsOptions, NamedColumns, ReadAnyOptions, ReadArrowOptions, ReadNdjsonOptions, ReadParquetOptions, ReadTextOptions } from './api/reading.ts';
 export { SGD, type SgdOptions } from './api/training/sgd.ts';
 export type { UpdateOptions } from './api/training/update-model.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow/arrow-sink.ts';
@@ -114,6 +115,7 @@ export type { MetricValues } from './operators/evaluation/ranking/measure-rankin
 export { type RankingMetric, type RankingMetricName, rankingMetricNames } from './operators/evaluation/ranking/ranking-metrics.ts';
 export type { TrainingWarning, WarningCode } from './operators/evaluation/rating-warnings.ts';
 export type { FactorModel } from './operators/serving/factor-model.ts';
+export type { ColumnNames } from './operators/ratings/rows/column-names.ts';
 export type { PairOptions } from './operators/ratings/rows/pair-columns.ts';
 export type { CommonParams, EarlyStopMetric } from './operators/params/common.ts';
 export type { OneOrTwo } from './operators/params/table.ts';

@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { type ColumnNames, type ColumnRole, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { type IdForm, idForms } from '../engine/keys/id-form.ts';
 import type { DeviceRequest } from './devices/device-request.ts';
 
@@ -28,6 +29,13 @@ export function shown(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
+/** Throws UsageError unless `columns` names columns of a data set. */
+export function checkColumnNames(what: string, columns: ColumnNames): void {
+  checkOptions(what, columns, Object.keys(usualNames) as ColumnRole[], "{ user: 'userId', item: 'movieId' }");
+  const wrong = Object.entries(columns).find(([, name]) => name !== undefined && (typeof name !== 'string' || name === ''));
+  if (wrong !== undefined) throw new UsageError(`the ${wrong[0]} column must be the name of a column, got ${shown(wrong[1])}`);
+}
+
 /** Throws UsageError for a form of ids that there is not. */
 export function checkIdForm(ids: IdForm | undefined): void {
   if (ids !== undefined && !idForms.includes(ids)) throw new UsageError(`ids must be one of ${idForms.join(', ')}, got ${shown(ids)}`);
@@ -38,11 +46,4 @@ export function checkFakeDevices(count: number | undefined, device: DeviceReques
   if (count === undefined) return;
   if (!Number.isInteger(count) || count < 1 || count > 16) throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
   if (device.startsWith('gpu:')) throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
-}
-
-/** Throws UsageError for an array of rows, before anything is read. */
-export function requireBatches(batches: readonly unknown[]): void {
-  const first = batches[0];
-  const plain = typeof first !== 'object' || first === null || [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
-  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)');
 }

@@ -11,11 +11,13 @@ import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts'
 import { FindHeldOut } from '../operators/splits/held-out-ratings.ts';
 import { LeaveOut } from '../operators/splits/leave-out.ts';
 import type { PairOrder } from '../operators/splits/pair-order.ts';
+import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { pairColumns, type PairOptions } from '../operators/ratings/rows/pair-columns.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits/random-split.ts';
 import { TimeSplit } from '../operators/splits/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
-import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
+import { checkColumnNames, checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
+import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { writeInto } from './write-into.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
@@ -31,7 +33,7 @@ export interface TrainTest {
 export type SplitParts<C> = C extends readonly number[] ? { -readonly [K in keyof C]: Dataset } : [Dataset, Dataset];
 
 export interface TimeSplitOptions extends RunOptions {
-  /** The column of times: numbers of any unit, or Arrow timestamps. Default 'timestamp'. */
+  /** The column of times: numbers of any unit, or Arrow timestamps. Default: the data set's own name, else 'timestamp', else one such as 'ts' or 'date'. */
   readonly timestampCol?: string;
 }
 
@@ -49,10 +51,13 @@ export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
 export class Dataset implements AsyncIterable<RecordBatch> {
   readonly session: Session;
   readonly plan: LogicalPlan;
+  /** The names of its columns as far as they are said. */
+  readonly columns: ColumnNames;
 
-  constructor(session: Session, plan: LogicalPlan) {
+  constructor(session: Session, plan: LogicalPlan, columns: ColumnNames = {}) {
     this.session = session;
     this.plan = plan;
+    this.columns = columns;
   }
 
   /** The columns; opens metadata only. */
@@ -63,16 +68,21 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /** This data set through one more operator, of the library or of the caller. */
   pipe(operator: Operator): Dataset {
-    return new Dataset(this.session, andThen(this.plan, operator));
+    return new Dataset(this.session, andThen(this.plan, operator), this.columns);
+  }
+
+  /** The same rows with names of columns: splits, training, evaluation and all else that takes the data set use them. */
+  withColumns(columns: ColumnNames): Dataset {
+    checkColumnNames('withColumns', columns);
+    return new Dataset(this.session, this.plan, { ...this.columns, ...definedNames(columns) });
   }
 
   /**
    * Cuts the rows into parts of about the given weights by a hash of (user, item, seed), so that the parts don't depend on
-   * the order of rows and repetitions of a pair stay together. `user` and `item` are the columns of the pair unless others
-   * are given; see `userCol`.
+   * the order of rows and repetitions of a pair stay together. The columns of the pair are those that the data set names, else as `userCol` says.
    */
   randomSplit<const W extends readonly number[]>(weights: W, options: Partial<SplitOptions> = {}): SplitParts<W> {
-    const split = splitOptions('randomSplit', options);
+    const split = splitOptions(this, 'randomSplit', options);
     return splitBounds(weights).map(([from, to]) => this.pipe(new RandomSplit(from, to, split))) as SplitParts<W>;
   }
 
@@ -83,7 +93,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
     if (!Number.isInteger(k) || k < 2 || k > 1000) throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
-    const split = splitOptions('kFold', options);
+    const split = splitOptions(this, 'kFold', options);
     return splitBounds(Array.from({ length: k }, () => 1)).map(([from, to]) => ({
       train: this.pipe(new RandomSplit(from, to, split, 'outside')),
       test: this.pipe(new RandomSplit(from, to, split)),
@@ -103,8 +113,9 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   }
 
   async #timeParts(cut: readonly number[] | { readonly before: number | Date }, options: TimeSplitOptions): Promise<Dataset[]> {
-    const { timestampCol = 'timestamp', ...run } = options;
+    const { timestampCol: given, ...run } = options;
     const schema = await this.schema(run);
+    const timestampCol = await this.#timeColumn(given, run);
     requireTimes(schema, timestampCol);
     if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol)]);
     requireReplayable(this, 'a time split by weights');
@@ -134,14 +145,21 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return this.#leaveOut(k, { ...options, by });
   }
 
-  async #leaveOut(k: number, { by, seed = 0, timestampCol: timestamp = 'timestamp', userCol, itemCol, ...run }: LeaveOutOptions): Promise<TrainTest> {
+  async #leaveOut(k: number, { by, seed = 0, timestampCol, userCol, itemCol, ...run }: LeaveOutOptions): Promise<TrainTest> {
     const schema = await this.schema(run);
+    const timestamp = by === 'time' ? await this.#timeColumn(timestampCol, run) : usualNames.time;
     if (by === 'time') requireTimes(schema, timestamp);
-    const [user, item] = pairColumns(schema, { userCol, itemCol });
+    const [user, item] = pairColumns(schema, pairOptions(this, { userCol, itemCol }));
     requireReplayable(this, 'leaving ratings out');
     const order: PairOrder = by === 'time' ? { user, item, by, timestamp } : { user, item, by: 'random', seed };
     const heldOut = await runInto(this.plan, new FindHeldOut(order, k), this.session.context(run));
     return { train: this.pipe(new LeaveOut(order, heldOut, 'others')), test: this.pipe(new LeaveOut(order, heldOut, 'held-out')) };
+  }
+
+  /** The column of times that is named, else found by its name. */
+  async #timeColumn(timestampCol: string | undefined, run: RunOptions): Promise<string> {
+    const { columns } = await withFoundColumns(this, { roles: ['time'], given: definedNames({ time: timestampCol }) }, this.session.context(run));
+    return columns.time ?? usualNames.time;
   }
 
   /** Runs the plan; `columns` lets sources prune the others. */
@@ -201,11 +219,11 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 }
 
 /** The options of a split by hash, with the seed filled in. */
-function splitOptions(what: string, options: Partial<SplitOptions>): SplitOptions {
+function splitOptions(dataset: Dataset, what: string, options: Partial<SplitOptions>): SplitOptions {
   checkOptions(what, options, ['seed', 'userCol', 'itemCol'], '{ seed: 42 }');
   const { seed = 0, userCol, itemCol } = options;
   checkSeed(seed);
-  return { seed, ...(userCol === undefined ? {} : { userCol }), ...(itemCol === undefined ? {} : { itemCol }) };
+  return { seed, ...pairOptions(dataset, { userCol, itemCol }) };
 }
 
 function checkCut(cut: unknown): void {

@@ -17,6 +17,7 @@ import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
+import { ratedPairsOf } from './found-columns.ts';
 import { joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
 import { requireDataset } from './require-dataset.ts';
 import { hasBiases, loadedParts, storedParts } from './loaded-parts.ts';
@@ -132,7 +133,7 @@ export class Model {
     requireDataset(pairs, 'predict');
     checkOptions('predict', options, ['coldStart'], "{ coldStart: 'drop' }");
     const { user, item, prediction } = this.columns;
-    return pairs.pipe(new Predict(this.#factors, { user, item, prediction }, options.coldStart ?? this.coldStartStrategy));
+    return pairs.pipe(new Predict(this.#factors, { named: pairs.columns, preferred: { user, item }, prediction }, options.coldStart ?? this.coldStartStrategy));
   }
 
   /**
@@ -144,9 +145,9 @@ export class Model {
     this.#served.searches.requireOpen();
     requireDataset(ratings, 'evaluate');
     checkOptions('evaluate', options, ['onBadRows', 'breakdown', ...runOptionNames], "{ onBadRows: 'skip' }");
-    const { user, item, rating } = this.columns;
-    const select = new SelectRatings({ user, item, rating }, options.onBadRows);
-    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, { means: this.#means, biases: this.#hasBiases, breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined }), this.#session.context(options));
+    const ctx = this.#session.context(options);
+    const select = new SelectRatings(await ratedPairsOf(ratings, this.columns, ctx), options.onBadRows);
+    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, { means: this.#means, biases: this.#hasBiases, breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined }), ctx);
   }
 
   /**

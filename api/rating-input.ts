@@ -12,13 +12,16 @@ import { type KnownPairs, readKnownPairs, readPairs, type ReadPairs } from '../o
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { typesOf } from '../operators/ratings/reading/rating-chunk.ts';
+import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
+import { definedNames, withFoundColumns } from './found-columns.ts';
 import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
+import { keptAs } from './training/kept-ratings.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
@@ -27,13 +30,13 @@ import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts
 
 /** The options of ratings that every trainer takes beside its parameters. */
 export interface RatingOptions {
-  /** Column of user ids: integers or text. Default 'user'. */
+  /** Column of user ids: integers or text. Default: the data set's name, which must agree, else 'user', else one such as userId. */
   readonly userCol?: string;
-  /** Column of item ids: integers or text. Default 'item'. */
+  /** Column of item ids: integers or text. Default: the data set's name, which must agree, else 'item', else one such as movie_id. */
   readonly itemCol?: string;
-  /** Column of ratings: numbers, any unit. Default 'rating'. */
+  /** Column of ratings: numbers, any unit. Default: the data set's name, which must agree, else 'rating', else one such as stars. */
   readonly ratingCol?: string;
-  /** Column of times, for onDuplicates 'last' only. Default 'timestamp'. */
+  /** Column of times, for onDuplicates 'last' only. Default: the data set's name, else 'timestamp', else one such as ts or date. */
   readonly timestampCol?: string;
   /** Predictions for unknown users and items: 'nan', or 'drop' to leave their rows out. Default 'nan'. */
   readonly coldStartStrategy?: ColdStart;
@@ -56,35 +59,59 @@ export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOpti
 
 /** The way from ratings to a trainer: columns, policies for bad rows and duplicates, and positions of ids. */
 export class RatingInput {
+  /** The columns of data that say nothing else. */
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly #given: ColumnNames;
+  readonly #preferred: ColumnNames | undefined;
   readonly coldStartStrategy: ColdStart;
   readonly onDuplicates: DuplicatePolicy;
   readonly onBadRows: BadRowPolicy;
 
-  /** Throws UsageError naming the option that is out of range or cannot act. */
-  constructor({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions) {
-    this.columns = { user: userCol ?? 'user', item: itemCol ?? 'item', rating: ratingCol ?? 'rating', timestamp: timestampCol ?? 'timestamp' };
+  /** `preferred`: the columns of a model, for data that have them. Throws UsageError naming the option that is out of range or cannot act. */
+  constructor({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions, preferred?: Pick<ColumnNames, 'user' | 'item' | 'rating'>) {
+    this.#given = definedNames({ user: userCol, item: itemCol, rating: ratingCol, time: timestampCol });
+    this.#preferred = preferred;
+    const { user, item, rating, time } = { ...usualNames, ...preferred, ...this.#given };
+    this.columns = { user, item, rating, timestamp: time };
     this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
     this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
     this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
     if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
   }
 
+  /** The data set with the names of its columns found, for the other methods. Throws as withFoundColumns does. */
+  async found(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
+    const roles = this.onDuplicates === 'last' ? (['user', 'item', 'rating', 'time'] as const) : (['user', 'item', 'rating'] as const);
+    return keptAs(await withFoundColumns(dataset, { roles, given: this.#given, preferred: this.#preferred }, ctx), dataset);
+  }
+
+  /** The same for a validation set, whose times are not used. */
+  async foundTest(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
+    const { time: _time, ...given } = this.#given;
+    return keptAs(await withFoundColumns(dataset, { roles: ['user', 'item', 'rating'], given, preferred: this.#preferred }, ctx), dataset);
+  }
+
+  /** The columns of a data set. */
+  columnsOf({ columns }: Dataset): RatingInput['columns'] {
+    const { time: timestamp, ...others } = columns;
+    return { ...this.columns, ...others, ...(timestamp === undefined ? {} : { timestamp }) };
+  }
+
   /** Everything that loaded ratings depend on beside the dataset. */
-  get form(): string {
-    return JSON.stringify([this.columns, this.onDuplicates, this.onBadRows]);
+  form(dataset: Dataset): string {
+    return JSON.stringify([this.columnsOf(dataset), this.onDuplicates, this.onBadRows]);
   }
 
   /** The ratings to train on. */
-  selected(plan: LogicalPlan): LogicalPlan {
-    const { user, item, rating, timestamp } = this.columns;
+  selected(dataset: Dataset): LogicalPlan {
+    const { user, item, rating, timestamp } = this.columnsOf(dataset);
     const columns = this.onDuplicates === 'last' ? { user, item, rating, timestamp } : { user, item, rating };
-    return andThen(plan, new SelectRatings(columns, this.onBadRows));
+    return andThen(dataset.plan, new SelectRatings(columns, this.onBadRows));
   }
 
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. `inBands`: more than one block may be, within the memory budget. */
   async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inParts = false, inBands = false }: IndexingOptions & { readonly inBands?: boolean } = {}): Promise<IndexedRatings> {
-    const selected = this.selected(ratings.plan);
+    const selected = this.selected(ratings);
     const { ids, timestamps } = await this.#types(ratings, ctx.signal);
     const { maximum, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
     const maximumRows = inParts ? Number.MAX_SAFE_INTEGER : inBands ? maximum : Math.min(maximum, blockLimit.ratings);
@@ -107,7 +134,7 @@ export class RatingInput {
 
   /** The kind of ids that takes the most memory, of those that are there. */
   async #types(ratings: Dataset, signal: AbortSignal): Promise<{ readonly ids: KeyType; readonly timestamps: boolean }> {
-    const { users, items, timestamps } = typesOf(await schemaOf(this.selected(ratings.plan), undefined, signal));
+    const { users, items, timestamps } = typesOf(await schemaOf(this.selected(ratings), undefined, signal));
     return { ids: (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32', timestamps };
   }
 
@@ -118,29 +145,30 @@ export class RatingInput {
 
   /** The pairs of a validation set whose user and item are known. */
   async knownPairs(dataset: Dataset, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext, ahead?: Promise<ReadPairs | undefined>): Promise<KnownPairs> {
-    return readKnownPairs(this.#selectedPairs(dataset.plan), { users, items }, dataset.session.splitBytes, ctx, ahead);
+    return readKnownPairs(this.#selectedPairs(dataset), { users, items }, dataset.session.splitBytes, ctx, ahead);
   }
 
   /** Reads the pairs of a validation set, for knownPairs, before the known ids are there. */
   async readPairs(dataset: Dataset, ctx: ExecutionContext): Promise<ReadPairs | undefined> {
-    return readPairs(this.#selectedPairs(dataset.plan), dataset.session.splitBytes, ctx);
+    return readPairs(this.#selectedPairs(dataset), dataset.session.splitBytes, ctx);
   }
 
   /** Rows of a validation set, without the bad ones that are left out. */
   async countPairs(dataset: Dataset): Promise<number> {
-    const { user, item, rating } = this.columns;
+    const { user, item, rating } = this.columnsOf(dataset);
     return (this.onBadRows === 'skip' ? dataset.pipe(new SelectRatings({ user, item, rating }, 'skip')) : dataset).count();
   }
 
   /** The validation set, whose times are not used. */
-  #selectedPairs(plan: LogicalPlan): LogicalPlan {
-    const { user, item, rating } = this.columns;
-    return andThen(plan, new SelectRatings({ user, item, rating }, this.onBadRows));
+  #selectedPairs(dataset: Dataset): LogicalPlan {
+    const { user, item, rating } = this.columnsOf(dataset);
+    return andThen(dataset.plan, new SelectRatings({ user, item, rating }, this.onBadRows));
   }
 
   async #checkIdTypes(ratings: Dataset, validation: Dataset, signal: AbortSignal): Promise<void> {
-    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map((plan) => schemaOf(plan, undefined, signal)));
-    for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
+    const [train, test] = await Promise.all([this.selected(ratings), this.#selectedPairs(validation)].map((plan) => schemaOf(plan, undefined, signal)));
+    const { user, item } = this.columnsOf(ratings);
+    for (const [i, column] of [user, item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
       // A text file without rows has no types.

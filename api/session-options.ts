@@ -1,7 +1,9 @@
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
-import type { DeviceRequest } from './devices/device-request.ts';
-import type { Profile } from './reports/profile.ts';
+import { UsageError } from '../engine/errors.ts';
+import { checkFakeDevices, checkIdForm, shown } from './check-options.ts';
+import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
+import { Profile } from './reports/profile.ts';
 
 export interface SessionOptions {
   /** The device that holds factors and runs kernels: `auto` takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. Default 'auto'. */
@@ -35,4 +37,17 @@ export interface SessionOptions {
   readonly ahead?: object | undefined;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. Default: none. */
   readonly signal?: AbortSignal;
+}
+
+type CheckedOptions = { readonly device: DeviceRequest } & { readonly [Name in 'deviceMemory' | 'fakeDevices' | 'profile' | 'ids' | 'spillDir']: SessionOptions[Name] };
+
+/** Throws UsageError for an option that is unknown, or whose value cannot be. */
+export function checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir }: CheckedOptions, unknown: object): void {
+  for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, ids, profile, signal' });
+  checkDevice(device);
+  checkFakeDevices(fakeDevices, device);
+  checkIdForm(ids);
+  if (profile !== undefined && !(profile instanceof Profile)) throw new UsageError(`profile must be a Profile, got ${shown(profile)}`, { advice: 'Make one by new Profile()' });
+  if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
+  if (spillDir !== undefined && (typeof spillDir !== 'string' || spillDir === '')) throw new UsageError(`spillDir must be the path of a folder, got ${shown(spillDir)}`);
 }

@@ -2,15 +2,14 @@ import { totalmem } from 'node:os';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/iterable-source.ts';
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
-import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
 import { SpillFolder } from '../connectors/spill/spill-folder.ts';
 import { ArrowSource } from '../connectors/arrow/arrow-source.ts';
-import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
-import { NdjsonSource, type NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
+import { openSource } from '../connectors/open-source.ts';
+import { NdjsonSource } from '../connectors/ndjson/ndjson-source.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import type { RowInput } from '../connectors/rows/row-pages.ts';
-import { RowSource, type RowSourceOptions } from '../connectors/rows/row-source.ts';
-import { checkValueOptions, TextSource, type TextSourceOptions } from '../connectors/text/text-source.ts';
+import { RowSource } from '../connectors/rows/row-source.ts';
+import { TextSource } from '../connectors/text/text-source.ts';
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/run/device.ts';
@@ -23,21 +22,20 @@ import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
+import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { checkFakeDevices, checkIdForm, checkOptions, requireBatches, shown } from './check-options.ts';
+import { shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
 import { MemoryFiles } from '../gpu/exchange/memory-files.ts';
-import { checkDevice } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
 import { beginDevices, type DevicesAhead, machineAhead, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
-import { Profile } from './reports/profile.ts';
-import type { SessionOptions } from './session-options.ts';
+import type { Profile } from './reports/profile.ts';
+import { checkBatches, checkRows, type FromOptions, type FromRowsOptions, type ReadAnyOptions, type ReadArrowOptions, readingOf, type ReadNdjsonOptions, type ReadParquetOptions, type ReadTextOptions } from './reading.ts';
+import { checkSessionOptions, type SessionOptions } from './session-options.ts';
 import { parseSize } from './sizes.ts';
-
-const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'nullValues', 'decimalComma', 'batchSize'] as const;
 
 /** Options of a single run: a signal that cancels it, and a listener for its events. */
 export interface RunOptions {
@@ -97,15 +95,9 @@ export class Session implements AsyncDisposable {
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
     const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, ids, profile, splitBytes, fakeDevices, background = false, once = false, ahead, signal, ...unknown } = options;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, ids, profile, signal' });
-    checkDevice(device);
-    checkFakeDevices(fakeDevices, device);
-    checkIdForm(ids);
-    if (profile !== undefined && !(profile instanceof Profile)) throw new UsageError(`profile must be a Profile, got ${shown(profile)}`, { advice: 'Make one by new Profile()' });
-    if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
+    checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir }, unknown);
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
-    if (spillDir !== undefined && (typeof spillDir !== 'string' || spillDir === '')) throw new UsageError(`spillDir must be the path of a folder, got ${shown(spillDir)}`);
     const scarce = budget < SCARCE_BYTES;
     if (scarce) keepHeapsSmall();
     const spill = new SpillFolder(spillDir);
@@ -144,32 +136,32 @@ export class Session implements AsyncDisposable {
   get read() {
     return {
       /** Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them. */
-      parquet: (paths: string | readonly string[], options: { readonly filter?: RowGroupFilter } = {}): Dataset => {
-        checkOptions('read.parquet', options, ['filter']);
-        return this.source(new ParquetSource(paths, { backend: this.#parquetBackend, ...options }));
+      parquet: (paths: string | readonly string[], options: ReadParquetOptions = {}): Dataset => {
+        const { source: { filter }, names } = readingOf('read.parquet', options);
+        return this.source(new ParquetSource(paths, { backend: this.#parquetBackend, filter }), names);
       },
       /** Comma-separated text, plain or packed by gzip, zstd or lz4; header and types are found out where they are not given. */
-      csv: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => {
-        checkOptions('read.csv', options, textOptionNames, '{ header: true }');
-        return this.source(new TextSource(paths, { delimiter: ',', ...options }));
+      csv: (paths: string | readonly string[], options: ReadTextOptions = {}): Dataset => {
+        const { source, names } = readingOf('read.csv', options);
+        return this.source(new TextSource(paths, { delimiter: ',', ...source }), names);
       },
       /** Text with any delimiter, which is found out where it is not given: CSV, TSV, "::" and others. */
-      text: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => {
-        checkOptions('read.text', options, textOptionNames, '{ header: true }');
-        return this.source(new TextSource(paths, options));
+      text: (paths: string | readonly string[], options: ReadTextOptions = {}): Dataset => {
+        const { source, names } = readingOf('read.text', options);
+        return this.source(new TextSource(paths, source), names);
       },
       /** NDJSON: one JSON object on each line, plain or packed as text can be; fields and types are found out where they are not given. */
-      ndjson: (paths: string | readonly string[], options: NdjsonSourceOptions = {}): Dataset => {
-        checkOptions('read.ndjson', options, ['columns', 'types', 'nullValues', 'batchSize'], "{ columns: ['user', 'item'] }");
-        return this.source(new NdjsonSource(paths, options));
+      ndjson: (paths: string | readonly string[], options: ReadNdjsonOptions = {}): Dataset => {
+        const { source, names } = readingOf('read.ndjson', options);
+        return this.source(new NdjsonSource(paths, source), names);
       },
       /** Arrow IPC, file (Feather too) or stream format; "-" is stdin. */
-      arrow: (paths: string | readonly string[]): Dataset => this.source(new ArrowSource(paths)),
+      arrow: (paths: string | readonly string[], options: ReadArrowOptions = {}): Dataset => this.source(new ArrowSource(paths), readingOf('read.arrow', options).names),
       /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
-      any: async (paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Dataset> => {
-        checkOptions('read.any', options, ['format', 'parquetBackend', ...textOptionNames], "{ format: 'csv' }");
+      any: async (paths: string | readonly string[], options: ReadAnyOptions = {}): Promise<Dataset> => {
+        const { source, names } = readingOf('read.any', options);
         using _ = this.beginPhase('open files');
-        return this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...options }));
+        return this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...source }), names);
       },
     };
   }
@@ -178,13 +170,9 @@ export class Session implements AsyncDisposable {
    * Record batches as a data set: an array, a generator, the stream of another library. An iterator that can be
    * pulled only once makes a data set that can be used only once. `schema` is needed only when there may be no batch.
    */
-  from(batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>, schema?: Schema, options: { readonly replayable?: boolean } = {}): Dataset {
-    checkOptions('session.from', options, ['replayable'], '{ replayable: true }');
-    if (schema !== undefined && !Array.isArray((schema as Partial<Schema> | null)?.fields)) {
-      throw new UsageError(`session.from takes batches, their schema and options, but the schema is ${shown(schema)}`, { advice: 'Without a schema: session.from(batches, undefined, options)' });
-    }
-    if (Array.isArray(batches)) requireBatches(batches);
-    return this.source(iterableSource(batches, schema, options));
+  from(batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>, schema?: Schema, options: FromOptions = {}): Dataset {
+    const { columns, ...pulls } = checkBatches(batches, schema, options);
+    return this.source(iterableSource(batches, schema, pulls), columns);
   }
 
   /**
@@ -193,15 +181,14 @@ export class Session implements AsyncDisposable {
    * a row; objects and arrays as values are left out. Batches have at most 65,536 rows. An array, and a function that makes the iterable anew for
    * each pass, can be read repeatedly; an iterator once. Reading throws DataError that names row, column and value where a column's kinds differ.
    */
-  fromRows(rows: RowInput, options: RowSourceOptions = {}): Dataset {
-    checkOptions('session.fromRows', options, ['types'], "{ types: { user: 'utf8' } }");
-    checkValueOptions(options);
-    return this.source(new RowSource(rows, options));
+  fromRows(rows: RowInput, options: FromRowsOptions = {}): Dataset {
+    const { columns, ...types } = checkRows(options);
+    return this.source(new RowSource(rows, types), columns);
   }
 
-  /** A data set over a source of the caller. */
-  source(source: Source): Dataset {
-    return new Dataset(this, fromSource(source));
+  /** A data set over a source of the caller, with the names of its columns. */
+  source(source: Source, columns: ColumnNames = {}): Dataset {
+    return new Dataset(this, fromSource(source), columns);
   }
 
   /** The model in a folder that `save` or Spark ML wrote. Throws DataError naming the file that is missing or wrong. */

@@ -75,7 +75,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   const progress = await openProgress(command.quiet, say);
   run.progress = progress;
   const { options } = request.command;
-  const onEvent = warnOnce((event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event));
+  const onEvent = warnOnce((event) => progress.onEvent(event.type === 'warning' || event.type === 'note' ? { ...event, text: nameFlags(event.text, options) } : event));
   await (await import('./output/check-collisions.ts')).refuseCollisions(command.files);
   if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
   const trace = command.trace === undefined ? undefined : await (await import('./output/open-trace.ts')).openTrace(command.trace);

@@ -38,11 +38,11 @@ export interface FoldedUsers {
 /** Solves users from their ratings; see Model.foldIn. `make`: a model of parts. */
 export async function foldInUsers(parts: ModelParts & FactorModel, rule: RowRule, ratings: Dataset, options: FoldInOptions, make: (parts: ModelParts) => Model): Promise<FoldedUsers> {
   const { onDuplicates, onBadRows, signal, onEvent } = options;
-  const { user, item, rating } = parts.columns;
-  const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, onDuplicates, onBadRows });
+  const input = new RatingInput({ onDuplicates, onBadRows }, parts.columns);
   return Holdings.ofRun(ratings.session.context({ signal, onEvent }), async (ctx) => {
     using _ = ctx.metrics.begin('fold-in');
-    const rated = rule.implicit ? await unratedAsOnes(ratings, rating, ctx) : ratings;
+    const found = await input.found(ratings, ctx);
+    const rated = rule.implicit ? await unratedAsOnes(found, input.columnsOf(found).rating, ctx) : found;
     const indexed = await input.index(rated, undefined, ctx);
     const { byUser } = await buildUserBlock(indexed, input.onDuplicates, ctx);
     const known = knownRatings({ users: indexed.users, items: indexed.items, byUser }, parts, rule);

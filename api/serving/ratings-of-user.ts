@@ -6,6 +6,7 @@ import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
+import { ratedPairsOf } from '../found-columns.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../session.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
@@ -22,21 +23,22 @@ export interface RatingsOfUser {
 export async function ratingsOfUser({ factors, columns, metadata }: ServedModel, { user, ratings }: RatingsOfUser, options: RunOptions): Promise<RatedItem[]> {
   requireDataset(ratings, 'explain');
   const ctx = ratings.session.context(options);
-  const rated = (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true ? await unratedAsOnes(ratings, columns.rating, ctx) : ratings;
+  const found = await ratedPairsOf(ratings, columns, ctx);
+  const rated = (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true ? await unratedAsOnes(ratings, found.rating, ctx) : ratings;
   const { type } = factors.users;
-  const found: RatedItem[] = [];
+  const own: RatedItem[] = [];
   if (fitsKeys(type, user)) {
     const lookup = new KeyLookup(keysOfIds([user], type));
-    for await (const batch of await executePlan(andThen(rated.plan, new SelectRatings({ user: columns.user, item: columns.item, rating: columns.rating })), ctx)) {
+    for await (const batch of await executePlan(andThen(rated.plan, new SelectRatings(found)), ctx)) {
       const codes = lookup.positions(batch, 'user');
       if (!codes.includes(0)) continue;
       const items = batch.getChild('item');
       const values = batch.getChild('rating');
       if (items === null || values === null) throw new Error('select-ratings gave no column item or rating');
-      const keys = keysFromVector(items, columns.item);
-      for (let row = codes.indexOf(0); row >= 0; row = codes.indexOf(0, row + 1)) found.push({ item: idAt(keys, row), rating: Number(values.get(row)) });
+      const keys = keysFromVector(items, found.item);
+      for (let row = codes.indexOf(0); row >= 0; row = codes.indexOf(0, row + 1)) own.push({ item: idAt(keys, row), rating: Number(values.get(row)) });
     }
   }
-  if (found.length === 0) throw new UsageError(`the ratings have none of user ${String(user)}`, { advice: 'Give the ratings that the user has made' });
-  return found;
+  if (own.length === 0) throw new UsageError(`the ratings have none of user ${String(user)}`, { advice: 'Give the ratings that the user has made' });
+  return own;
 }

@@ -18,6 +18,7 @@ import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
 import type { Dataset } from '../dataset.ts';
+import { pairsOf } from '../found-columns.ts';
 import { type ItemsOptions, type RecommendOptions, UNKNOWN_USER_ADVICE, type UsersOptions } from './recommend-options.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
@@ -36,8 +37,9 @@ export interface ListColumns {
 export function recommendAll(served: ServedModel, factors: FactorModel, n: number, columns: ListColumns, options: RecommendOptions): Dataset {
   const { exclude } = options;
   const chosen = chooseItems(factors.items, options);
-  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? blockOfExclusions(exclude, model, ctx) : excludeBlock(exclude, columns, model, ctx)));
-  const unit = columns.user === served.columns.user ? 'users' : 'items';
+  const swapped = columns.user !== served.columns.user;
+  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? blockOfExclusions(exclude, model, ctx) : excludeBlock(exclude, { columns: served.columns, swapped }, model, ctx)));
+  const unit = swapped ? 'items' : 'users';
   const onEnd = (short: number, ctx: ExecutionContext) => tell(chosen, short, n, unit, ctx);
   return served.session.source(new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }));
 }
@@ -93,15 +95,18 @@ export function findItems(served: ServedModel, user: number | undefined, n: numb
 export function readExclusions({ factors, columns, searches }: Pick<ServedModel, 'factors' | 'columns' | 'searches'>, dataset: Dataset, ctx: ExecutionContext): Promise<Exclusions> {
   searches.requireOpen();
   return Holdings.within(ctx, async (held) => {
-    const plan = andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item }));
+    const plan = andThen(dataset.plan, new SelectRatings(await pairsOf(dataset, columns, held)));
     const { indexed, coldPairs } = await readKnownPairs(plan, factors, dataset.session.splitBytes, held);
     const { byUser } = await buildUserBlock(indexed, 'keep', held);
     return new Exclusions(factors, byUser, coldPairs);
   });
 }
 
-async function excludeBlock(dataset: Dataset, columns: ListColumns, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
-  const plan = andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item }));
+/** `swapped`: the users of `model` are the items of the data. */
+async function excludeBlock(dataset: Dataset, { columns, swapped }: { readonly columns: ServedModel['columns']; readonly swapped: boolean }, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+  const { user, item } = await pairsOf(dataset, columns, ctx);
+  const pairs = swapped ? { user: item, item: user } : { user, item };
+  const plan = andThen(dataset.plan, new SelectRatings(pairs));
   const { indexed } = await readKnownPairs(plan, model, dataset.session.splitBytes, ctx);
   return (await buildUserBlock(indexed, 'keep', ctx)).byUser;
 }

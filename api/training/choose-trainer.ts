@@ -29,7 +29,8 @@ export async function chooseTrainer(ratings: Dataset, options: TrainerOptions = 
   requireReplayable(ratings, 'chooseTrainer');
   const { userCol, itemCol, ratingCol, onBadRows } = options;
   const ctx = ratings.session.context(run);
-  const plan = new RatingInput({ userCol, itemCol, ratingCol, onBadRows }).selected(ratings.plan);
+  const input = new RatingInput({ userCol, itemCol, ratingCol, onBadRows });
+  const plan = input.selected(await input.found(ratings, ctx));
   const { users, items, ratings: count } = await runInto(plan, new ProfileRatings(), ctx);
   await ratings.session.opened(run.onEvent);
   const { rank, targetRmse } = als.params;

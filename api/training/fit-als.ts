@@ -61,11 +61,12 @@ export interface AlsFit {
 /** The plan of such a training: reads the ids once, to count users and items. */
 export async function planAlsFit({ params, input }: AlsFit, given: Dataset, options: FitOptions): Promise<ExplainedPlan> {
   const context = given.session.context(options);
-  const ratings = params.implicitPrefs ? await unratedAsOnes(given, input.columns.rating, context) : given;
+  const ratings = await ratedBy(params, input, await input.found(given, context), context);
+  const validation = options.validation && (await input.foundTest(options.validation, context));
   const { executor } = trainingDevice(ratings.session.device, context.executor, params);
   const ctx = { ...context, executor };
-  const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
-  const testRatings = options.validation && (await input.countPairs(options.validation));
+  const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings), new ProfileRatings(), ctx);
+  const testRatings = validation && (await input.countPairs(validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
   const choices = await chooseKernels(known, params, ctx);
@@ -73,6 +74,11 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const budget = { ...budgetOf(ratings), loading: await input.loadingNeed(ratings, count, ctx.signal, { inParts }) };
   const { plan } = ratingsHome(inParts, (grid) => planCheckpoints(planAls(known, params, planDevices(executor), choices, grid), intervalOf(options)), count, budget);
   return new ExplainedPlan(plan);
+}
+
+/** Implicit data may have no ratings: see unratedAsOnes. */
+async function ratedBy({ implicitPrefs }: AlsParams, input: RatingInput, dataset: Dataset, ctx: ExecutionContext): Promise<Dataset> {
+  return implicitPrefs ? keptAs(await unratedAsOnes(dataset, input.columnsOf(dataset).rating, ctx), dataset) : dataset;
 }
 
 /** The means of the ratings, which the model keeps, and their errors on the validation set. */
@@ -85,8 +91,9 @@ interface Judged {
 export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
   const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
-  const rated = async (dataset: Dataset) => (fit.params.implicitPrefs ? keptAs(await unratedAsOnes(dataset, fit.input.columns.rating, context), dataset) : dataset);
-  const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
+  const { params, input } = fit;
+  const train = await ratedBy(params, input, await input.found(ratings, context), context);
+  const validation = options.validation && (await ratedBy(params, input, await input.foundTest(options.validation, context), context));
   return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)), ratings.session.tidies);
 }
 
@@ -99,7 +106,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   if (given) plannedDevices(given, planDevices(ctx.executor));
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
-  const form = `als ${input.form}`;
+  const form = `als ${input.form(ratings)}`;
   makeRoom(ratings, form);
   // Ratings that are kept from fit to fit stay in one block in memory.
   const inParts = !isKept(ratings);
@@ -179,7 +186,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   options.continued?.kept?.(result.raw());
   const ranked = heldOut && (await rankHeldOut(heldOut, result, options, ctx));
   if (heldOut) session.trained();
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, columns: input.columnsOf(ratings), users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings that one block, or memory, does not hold. */

@@ -65,17 +65,23 @@ export interface SgdFit {
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
   const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
-  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, { opened, checkpoints }, ctx)), ratings.session.tidies);
+  const found = await foundSets(fit, ratings, options, context);
+  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, found.ratings, { ...options, validation: found.validation }, { opened, checkpoints }, ctx)), ratings.session.tidies);
+}
+
+async function foundSets({ input }: SgdFit, ratings: Dataset, { validation }: FitOptions, ctx: ExecutionContext) {
+  return { ratings: await input.found(ratings, ctx), validation: validation && (await input.foundTest(validation, ctx)) };
 }
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
-export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
-  const context = ratings.session.context(options);
-  trainingDevice(ratings.session.device, context.executor, fit.params);
+export async function planSgdFit(fit: SgdFit, given: Dataset, options: FitOptions): Promise<ExplainedPlan> {
+  const context = given.session.context(options);
+  trainingDevice(given.session.device, context.executor, fit.params);
+  const { ratings, validation } = await foundSets(fit, given, options, context);
   return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
-    const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
-    const planned = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
+    const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, { ...options, validation }, ctx);
+    const planned = planSgd({ ...indexed.profile, testRatings: validation && (await fit.input.countPairs(validation)) }, stepParams(fit), planDevices(ctx.executor), details);
     const plan = planCheckpoints(planned, intervalOf(options));
     requireBudget(plan, { ...budgetOf(ratings), loading: await fit.input.loadingNeed(ratings, indexed.profile.ratings, ctx.signal) });
     return new ExplainedPlan(plan);
@@ -89,7 +95,7 @@ function stepParams({ params, start, stepLambda }: SgdFit): SgdParams {
 }
 
 async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionContext): Promise<RatingsProfile> {
-  const { users, items, ratings: count } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
+  const { users, items, ratings: count } = await runInto(input.selected(ratings), new ProfileRatings(), ctx);
   return { users, items, ratings: count, input: describeInput(ratings.plan) };
 }
 
@@ -122,7 +128,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'sgd', params });
   if (given) plannedDevices(given, planDevices(ctx.executor));
-  const form = `sgd ${params.seed} ${params.biases} ${input.form}`;
+  const form = `sgd ${params.seed} ${params.biases} ${input.form(ratings)}`;
   makeRoom(ratings, form);
   const { indexed, widened, profile, details } = await opened.during(ctx, (reading) => loadedOnce(ratings, `${form} index`, () => indexFit(fit, ratings, options, reading)), () => {});
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
@@ -165,7 +171,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, { o
   const ranked = heldOut && (await rankHeldOut(heldOut, result, options, ctx));
   if (heldOut) session.trained();
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : new Uint32Array(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, columns: start ? input.columns : input.columnsOf(ratings), users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : new Uint32Array(userCounts), ratings: data.ratings.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning }, ctx);
 }
 
 /** The held-out pairs by position, to be ranked by the model. */

@@ -23,8 +23,8 @@ interface Kept {
 const keptOf = new WeakMap<Dataset, Kept>();
 
 /** The same dataset, whose loaded forms are kept, in memory, from one fit to the next, for as long as it is. `together`: fits on it at the same time. */
-export function keptDataset({ session, plan }: Dataset, together = 1): Dataset {
-  const kept = new Dataset(session, plan);
+export function keptDataset({ session, plan, columns }: Dataset, together = 1): Dataset {
+  const kept = new Dataset(session, plan, columns);
   keptOf.set(kept, { forms: new Map(), bytes: new Map(), together });
   return kept;
 }

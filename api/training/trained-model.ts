@@ -19,6 +19,8 @@ export interface EndedTraining {
   readonly about: Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'> | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
   readonly session: Session;
   readonly input: RatingInput;
+  /** The columns that the model is to have. */
+  readonly columns: RatingInput['columns'];
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   /** Ratings of each item, those of a model that was continued among them. */
@@ -39,8 +41,7 @@ export interface EndedTraining {
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, ranked, tuning }: EndedTraining, ctx: ExecutionContext): Model {
-  const { user, item, rating } = input.columns;
+export function trainedModel({ about, session, input, columns, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, ranked, tuning }: EndedTraining, ctx: ExecutionContext): Model {
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
@@ -59,7 +60,7 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
     itemFactors: result.sides.items,
     itemCounts,
     userCounts,
-    columns: { user, item, rating, prediction: 'prediction' },
+    columns: { user: columns.user, item: columns.item, rating: columns.rating, prediction: 'prediction' },
     coldStartStrategy: input.coldStartStrategy,
     means: looked.means,
     session,

@@ -18,7 +18,8 @@ export interface RatingsTuning {
 /** Times all kernels of ALS's half-iterations on these ratings, once for each set of parameters; see tuneKernels. */
 export async function tuneRatings(ratings: Dataset, wanted: readonly AlsParams[], columns: RatingOptions, options: RunOptions): Promise<RatingsTuning> {
   return Holdings.ofRun(ratings.session.context(options), async (ctx) => {
-    const indexed = await new RatingInput(columns).index(ratings, undefined, ctx);
+    const input = new RatingInput(columns);
+    const indexed = await input.index(await input.found(ratings, ctx), undefined, ctx);
     const { users, items } = indexed;
     const blocks = await buildRatingBlocks(indexed, 'keep', ctx);
     const profile = profileOfBlocks(blocks);

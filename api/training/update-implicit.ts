@@ -44,7 +44,7 @@ export async function updateImplicit(updated: UpdatedModel, ratings: Dataset, op
     const { users, items } = indexed;
     const { byUser, byItem, duplicates } = blocks;
     const result = await trainAls({ byUser, byItem, users, items }, params, { devices: devices.compute, plan: () => plan, start }, ctx);
-    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, users, items, itemCounts, userCounts: undefined, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
+    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, columns: input.columns, users, items, itemCounts, userCounts: undefined, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
   });
 }
 
@@ -70,9 +70,9 @@ async function prepare({ model, factors }: UpdatedModel, given: Dataset, options
     if (known) throw new UsageError(`${foreign} cannot act on a model of implicit data, which is updated by one round of ALS with its own parameters`, { advice: 'Leave it out' });
     throw new UsageError(`update has no option ${foreign}`, { advice: `There are: ${names.join(', ')}` });
   }
-  const { user, item, rating } = model.columns;
-  const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...rest });
-  const ratings = await unratedAsOnes(given, input.columns.rating, ctx);
+  const input = new RatingInput({ coldStartStrategy: model.coldStartStrategy, ...rest }, model.columns);
+  const found = await input.found(given, ctx);
+  const ratings = await unratedAsOnes(found, input.columnsOf(found).rating, ctx);
   const params = updateParams(model.metadata.params as unknown as AlsParams, model.rank);
   const { indexed, users, items } = await widenRatings(await input.index(ratings, undefined, ctx), factors, ctx);
   const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);

@@ -71,8 +71,7 @@ function updateFit({ model, factors, means }: UpdatedModel, ratings: Dataset, op
   const trained = (model.metadata.params ?? {}) as JsonObject;
   const { ratingDeviation } = model.metadata;
   const biases = trained.biases === true;
-  const { user, item, rating } = model.columns;
-  const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) });
+  const input = new RatingInput({ coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) }, model.columns);
   const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, ...trainedShrinking(trained), rank: model.rank });
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });

@@ -4,6 +4,7 @@ import { startPhase } from '../../engine/phase.ts';
 import type { Baselines, PairErrors } from '../../operators/evaluation/baselines.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
 import type { Dataset, TrainTest } from '../dataset.ts';
+import { pairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import type { FitOptions } from '../rating-input.ts';
 import { requireReplayable } from '../replayable.ts';
@@ -101,7 +102,7 @@ export class CrossValidator<P extends object> {
     checkOptions('CrossValidator.fit', options, runOptionNames);
     const { signal, onEvent = noEvents } = options;
     requireReplayable(ratings, 'cross-validation');
-    const { user, item } = this.#candidates[0].estimator.columns;
+    const { user, item } = await pairsOf(ratings, this.#candidates[0].estimator.columns, { ...ratings.session.context({ signal }), events: noEvents });
     const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
     const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
     const runs = this.#candidates.map(({ params, estimator }) => new CandidateRun(params, estimator));

@@ -14,6 +14,7 @@ import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
+import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions, Session } from '../session.ts';
@@ -65,10 +66,11 @@ export async function evaluateRanking(model: Model, factors: FactorModel, sessio
   if (candidates !== undefined) requireDataset(candidates, 'the option candidates of evaluateRanking');
   const ctx = session.context(options);
   warn(model.metadata, { excluding: exclude !== undefined, listed: candidates !== undefined }, ctx);
-  const { user, item, rating } = model.columns;
-  const select = new SelectRatings({ user, item, ...(minRating === undefined ? {} : { rating }) }, onBadRows);
-  const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, { user, item, rating }, factors, held));
-  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers, training: rankedTraining(model.metadata), exclude: excluded, candidates: candidates && ((held: ExecutionContext) => candidatePairs(candidates, { user, item }, factors, held)) };
+  const columns = minRating === undefined ? await pairsOf(test, model.columns, ctx) : await ratedPairsOf(test, model.columns, ctx);
+  const select = new SelectRatings(columns, onBadRows);
+  const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, model.columns, factors, held));
+  const listed = candidates && (async (held: ExecutionContext) => candidatePairs(candidates, await pairsOf(candidates, model.columns, held), factors, held));
+  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers, training: rankedTraining(model.metadata), exclude: excluded, candidates: listed };
   return runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
 }
 
@@ -87,7 +89,8 @@ function rankedTraining({ algorithm, params }: JsonObject): RankedTraining | und
   return { implicitPrefs, alpha, regParam, unobservedWeight };
 }
 
-async function excludedPairs(dataset: Dataset, { user, item, rating }: { readonly user: string; readonly item: string; readonly rating: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {
+async function excludedPairs(dataset: Dataset, preferred: Model['columns'], { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {
+  const { user, item, rating } = await ratedPairsOf(dataset, preferred, ctx);
   const hasRatings = (await dataset.schema(ctx)).fields.some(({ name }) => name === rating);
   const plan = andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) }));
   const { indexed, coldPairs } = await readKnownPairs(plan, { users, items }, dataset.session.splitBytes, ctx);

@@ -4,8 +4,9 @@ import { defineCommand } from './command.ts';
 import { besideMeans, withoutVerdict } from '../report/beside-means.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
-import { badRowsOption } from '../options/data/data-options.ts';
-import { readOptions, readSpec } from '../options/data/text-options.ts';
+import { readNamed } from '../sessions/read-ratings.ts';
+import { badRowsOption, columnOptions } from '../options/data/data-options.ts';
+import { readOptions } from '../options/data/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { checkRanking, rankingOptions, rankingSettings } from '../options/data/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
@@ -19,7 +20,7 @@ export const evaluate = defineCommand({
     { name: 'model', describe: 'folder of a model', required: true },
     { name: 'ratings', describe: 'ratings with the columns that the model was trained on: files, folders, quoted globs, or - for stdin', required: true, many: true },
   ],
-  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, trace: traceOption, report: reportOption, ...commonOptions },
+  options: { ...columnOptions, ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, trace: traceOption, report: reportOption, ...commonOptions },
   examples: [
     ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
     ['evaluate model test.parquet --ranking --k 10,20 --exclude train.parquet', 'NDCG, recall and others over full rankings of what users have not seen'],
@@ -29,12 +30,12 @@ export const evaluate = defineCommand({
   run: async ({ values, given, positionals }, { signal, onEvent, expect, profile }) => {
     checkRanking(values, given);
     await using session = await openSession(values, { signal, profile });
-    const ratings = await session.read.any(positionals.ratings, readSpec(values));
+    const ratings = await readNamed(session, positionals.ratings, values);
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
     if (values.ranking) {
-      const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, readSpec(values));
-      const candidates = values.candidates === undefined ? undefined : await session.read.any(values.candidates, readSpec(values));
+      const exclude = values.exclude === undefined ? undefined : await readNamed(session, values.exclude, values);
+      const candidates = values.candidates === undefined ? undefined : await readNamed(session, values.candidates, values);
       const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, candidates, signal, onEvent: withoutVerdict(onEvent), onBadRows: values.onBadRows });
       if (values.report === undefined) return rankingResult(found);
       return { ...rankingResult(found), report: (await import('../report/evaluation-page.ts')).rankingPage(found, positionals.model[0], session.device.adapter) };

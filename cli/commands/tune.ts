@@ -9,7 +9,7 @@ import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOp
 import { flagName, type Values } from '../options/option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../options/output-options.ts';
 import { type Algorithm, givenParams, paramOptions } from '../options/training/param-options.ts';
-import { readOptions, readSpec } from '../options/data/text-options.ts';
+import { readOptions } from '../options/data/text-options.ts';
 import { modelDirOption } from '../options/training/training-options.ts';
 import { readSpace, usualSpace } from '../options/training/try-option.ts';
 import { checkWritable } from '../output/check-output.ts';
@@ -18,6 +18,7 @@ import { heldOutRankingJson } from '../report/held-out-ranking.ts';
 import { nameFlags } from '../report/name-flags.ts';
 import { trialJson, tuningText } from '../report/tuning.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
+import { readNamed } from '../sessions/read-ratings.ts';
 import { ratingOptions } from '../sessions/trainer.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 
@@ -94,8 +95,8 @@ export const tune = defineCommand({
     const tuner = new TrainValidationSplit({ estimator, space, first, ...splitting });
     if (given.has('trials') && tuner.search === 'grid') throw new UsageError('--trials acts only with --search random or halving: a grid has all combinations', { advice: 'Leave it out, or choose another search' });
     await using session = await openSession(values, context);
-    const ratings = await session.read.any(positionals.ratings, readSpec(values));
-    const validation = values.validation === undefined ? undefined : await session.read.any(values.validation, readSpec(values));
+    const ratings = await readNamed(session, positionals.ratings, values);
+    const validation = values.validation === undefined ? undefined : await readNamed(session, values.validation, values);
     const { identityOf, TrialsFile } = await import('../sessions/trials-file.ts');
     const { parallelism: _parallelism, ranking: _ranking, rankUsers: _rankUsers, ...defined } = splitting;
     const meaningful = { ...heldOutRankingOptions, ...paramOptions, ...columnOptions, ...readOptions, ...policyOptions };

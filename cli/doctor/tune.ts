@@ -14,7 +14,7 @@ export interface TuneRequest {
   readonly solver: 'auto' | 'cholesky' | 'cg';
   readonly biases: boolean;
   readonly paths: readonly string[];
-  readonly columns: { readonly userCol: string; readonly itemCol: string; readonly ratingCol: string };
+  readonly columns: { readonly [Name in 'userCol' | 'itemCol' | 'ratingCol']: string | undefined };
 }
 
 /** Ratings in the shape of MovieLens-20M: 4 million, or 20,000 for an adapter that computes on the processor. */

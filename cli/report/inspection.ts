@@ -12,8 +12,8 @@ import { nameFlags } from './name-flags.ts';
 export interface Inspection {
   readonly layout: DatasetLayout;
   readonly columns: readonly ColumnDescription[];
-  /** Columns that were not found; then there is no summary. */
-  readonly missing?: readonly string[];
+  /** The reason for which columns were not found; then there is no summary. */
+  readonly missing?: string;
   readonly names?: { readonly user: string; readonly item: string; readonly rating: string };
   readonly summary?: RatingsSummary;
   readonly badRows?: number;
@@ -46,8 +46,7 @@ function inspectionText({ layout, columns, missing, names, summary, firstBadRow,
   const head = `${paths.map(publicPath).join(', ')}: ${counted(rows, 'row')} in ${counted(files, 'file')}, ${rowGroups === 0 ? '' : `${counted(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
   const parts = [head, columnTable(columns, rows > 0)];
   if (missing !== undefined) {
-    const named = missing.map((name) => `"${name}"`).join(', ');
-    parts.push(`There is no column ${named}. To count users, items and ratings, name the columns with --user-col, --item-col and --rating-col.`);
+    parts.push(`${missing[0].toUpperCase()}${missing.slice(1)}. To count users, items and ratings, name the columns with --user-col, --item-col and --rating-col.`);
   }
   if (summary !== undefined && names !== undefined) {
     const { users, items, ratings, userDegrees, itemDegrees, rating } = summary;

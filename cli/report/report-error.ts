@@ -31,10 +31,11 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
   return { message: `internal error: ${message}`, text, code: 'INTERNAL', exitCode: 1 };
 }
 
-/** Advice on columns for commands without flags for all of them: a model's own names are fixed. */
+/** Advice on columns for commands without flags for all of them. */
 function columnAdvice(advice: string, options: Options): string {
-  if (!('userCol' in options)) return advice.replace(/Name the columns with userCol, .* and timestampCol/, 'Rename the columns as those that the model was trained on');
-  return 'timestampCol' in options ? advice : advice.replace(', ratingCol and timestampCol', ' and ratingCol');
+  const names = ['userCol', 'itemCol', 'ratingCol', 'timestampCol'].filter((name) => name in options);
+  if (names.length === 0) return advice;
+  return advice.replace('userCol, itemCol, ratingCol and timestampCol', `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`);
 }
 
 /** Turns errors of the system and of the JavaScript engine into errors of the library. */

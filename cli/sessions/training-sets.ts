@@ -1,9 +1,10 @@
 import type { Dataset } from '../../api/dataset.ts';
+import type { RatingInput as Input } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
 import type { CommandContext } from '../commands/command.ts';
-import { readSpec } from '../options/data/text-options.ts';
 import type { TrainingValues } from '../options/training/training-options.ts';
 import { knownRows } from './open-session.ts';
+import { readNamed, withoutRepeats } from './read-ratings.ts';
 
 export interface TrainingSets {
   readonly train: Dataset;
@@ -15,16 +16,18 @@ export interface TrainingSets {
  * that a wrong test path fails before training. Throws DataError.
  */
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
-  const { SelectRatings } = await import('../../operators/ratings/rows/select-ratings.ts');
-  const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction } = values;
-  const rated = async (dataset: Dataset) => {
-    if (!values.implicitPrefs) return dataset;
-    const { unratedAsOnes } = await import('../../api/training/unrated-as-ones.ts');
-    return unratedAsOnes(dataset, ratingCol, { events: context.onEvent, signal: context.signal });
+  const [{ SelectRatings }, { RatingInput }] = await Promise.all([import('../../operators/ratings/rows/select-ratings.ts'), import('../../api/rating-input.ts')]);
+  const { onDuplicates, onBadRows, test, testFraction } = values;
+  const { signal } = context;
+  const run = { events: withoutRepeats(context.onEvent), signal };
+  const found = async (dataset: Dataset, input: Input) => {
+    const { user, item, rating, timestamp } = input.columnsOf(dataset);
+    const rated = values.implicitPrefs ? await (await import('../../api/training/unrated-as-ones.ts')).unratedAsOnes(dataset, rating, run) : dataset;
+    await rated.pipe(new SelectRatings({ user, item, rating, timestamp: input.onDuplicates === 'last' ? timestamp : undefined }, onBadRows)).schema({ signal });
+    return rated;
   };
-  const all = await rated(await session.read.any(paths, readSpec(values)));
-  const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
-  await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema({ signal: context.signal });
+  const input = new RatingInput({ onDuplicates, onBadRows });
+  const all = await found(await input.found(await readNamed(session, paths, values), run), input);
   const rows = await knownRows(all);
   if (rows !== undefined) {
     context.expect('read', Math.round(rows * (1 - (testFraction ?? 0))));
@@ -33,16 +36,15 @@ export async function trainingSets(session: Session, paths: readonly string[], v
   const drawn = await drawnSets(all, values, context);
   if (drawn !== undefined) return drawn;
   if (test === undefined) return { train: all, test: undefined };
-  const heldOut = await rated(await session.read.any(test, readSpec(values)));
-  await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema({ signal: context.signal });
-  return { train: all, test: heldOut };
+  const heldOut = await input.foundTest(await readNamed(session, test, values), run);
+  return { train: all, test: await found(heldOut, new RatingInput({ onBadRows })) };
 }
 
 /** The sets where a part of the ratings is held out. */
-async function drawnSets(all: Dataset, { testFraction, testLeaveOut, testBy, userCol, itemCol, timestampCol, seed }: TrainingValues, { signal }: CommandContext): Promise<TrainingSets | undefined> {
-  if (testLeaveOut !== undefined) return all.leaveOut(testLeaveOut, { by: testBy, userCol, itemCol, signal, ...(testBy === 'time' ? { timestampCol } : { seed }) });
+async function drawnSets(all: Dataset, { testFraction, testLeaveOut, testBy, seed }: TrainingValues, { signal, onEvent }: CommandContext): Promise<TrainingSets | undefined> {
+  if (testLeaveOut !== undefined) return all.leaveOut(testLeaveOut, { by: testBy, signal, ...(testBy === 'time' ? { onEvent } : { seed }) });
   if (testFraction === undefined) return undefined;
   const weights = [1 - testFraction, testFraction] as const;
-  const [train, test] = testBy === 'time' ? await all.timeSplit(weights, { timestampCol, signal }) : all.randomSplit(weights, { seed, userCol, itemCol });
+  const [train, test] = testBy === 'time' ? await all.timeSplit(weights, { signal, onEvent }) : all.randomSplit(weights, { seed });
   return { train, test };
 }

@@ -11,6 +11,8 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { usualNames, type WantedColumns } from '../ratings/rows/column-names.ts';
+import { findColumns } from '../ratings/rows/find-columns.ts';
 import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
 import { takeRows } from '../ratings/rows/take-rows.ts';
@@ -20,10 +22,14 @@ const STAGE = 'predict-pairs';
 
 export type ColdStart = 'nan' | 'drop';
 
-export interface PredictColumns {
+/** The columns of users and items: as the data set names them, else the preferred ones, else by their names; and the new column. */
+export interface PredictColumns extends Pick<WantedColumns, 'named' | 'preferred'> {
+  readonly prediction: string;
+}
+
+interface PairNames {
   readonly user: string;
   readonly item: string;
-  readonly prediction: string;
 }
 
 /**
@@ -43,12 +49,13 @@ export class Predict implements Operator {
   }
 
   describe(): JsonObject {
-    return { rank: this.#model.rank, ...this.#columns, coldStart: this.#coldStart };
+    const { named, preferred, prediction } = this.#columns;
+    return { rank: this.#model.rank, ...preferred, ...named, prediction, coldStart: this.#coldStart };
   }
 
   outputSchema(input: Schema): Schema {
-    const { user, item, prediction } = this.#columns;
-    for (const column of [user, item]) keyTypeOfColumn(input, column);
+    const { prediction } = this.#columns;
+    for (const column of Object.values(this.#pair(input))) keyTypeOfColumn(input, column);
     if (input.fields.some((field) => field.name === prediction)) {
       throw new UsageError(`the input has a column "${prediction}" already`, { advice: 'Rename it, or choose another name for predictions' });
     }
@@ -56,8 +63,9 @@ export class Predict implements Operator {
   }
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    if (wanted === undefined) return undefined;
-    const { user, item, prediction } = this.#columns;
+    const { user, item } = this.#columns.named ?? {};
+    if (wanted === undefined || user === undefined || item === undefined) return undefined;
+    const { prediction } = this.#columns;
     return [...new Set([...wanted.filter((name) => name !== prediction), user, item])];
   }
 
@@ -66,12 +74,18 @@ export class Predict implements Operator {
     return batchStream(schema, this.#predict(input, schema, ctx));
   }
 
+  #pair(schema: Schema): PairNames {
+    const { columns } = findColumns(schema, ['user', 'item'], this.#columns);
+    return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item };
+  }
+
   async *#predict(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
     const holdings = new Holdings(ctx);
+    const pair = this.#pair(input.schema);
     try {
       const { parallelism } = computeDevice(ctx.executor).info;
       const factors = await placeForPairs(this.#model, holdings.ctx);
-      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, (batch) => this.#score(batch, factors, holdings.ctx))) {
+      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, async (batch) => ({ batch, ...(await scorePairs(batch, pair, this.#model, factors, holdings.ctx)) }))) {
         const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
         const data = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children: [...batch.data.children, column] });
         const whole = new RecordBatch(schema, data);
@@ -81,10 +95,6 @@ export class Predict implements Operator {
     } finally {
       await holdings.close();
     }
-  }
-
-  async #score(batch: RecordBatch, factors: PairFactors, ctx: ExecutionContext) {
-    return { batch, ...(await scorePairs(batch, this.#columns, this.#model, factors, ctx)) };
   }
 }
 
@@ -101,7 +111,7 @@ export interface ScoredPairs {
 /** Scores each row of a batch. */
 export async function scorePairs(
   batch: RecordBatch,
-  columns: { readonly user: string; readonly item: string },
+  columns: PairNames,
   model: FactorModel,
   factors: PairFactors,
   ctx: ExecutionContext,

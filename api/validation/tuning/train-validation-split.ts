@@ -5,6 +5,7 @@ import { mix32 } from '../../../engine/random.ts';
 import { compareToPopularity } from '../../../operators/evaluation/ranking/compare-to-popularity.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../../check-options.ts';
 import type { Dataset } from '../../dataset.ts';
+import { pairsOf } from '../../found-columns.ts';
 import type { Model } from '../../model.ts';
 import { requireReplayable } from '../../replayable.ts';
 import { requireDataset } from '../../require-dataset.ts';
@@ -121,7 +122,7 @@ export class TrainValidationSplit {
     const { signal, onEvent = noEvents, validation } = options;
     if (validation !== undefined) requireDataset(validation, 'the option validation of TrainValidationSplit.fit');
     requireReplayable(ratings, 'tuning');
-    const { user, item } = this.#make(this.trials[0].params).columns;
+    const { user, item } = await pairsOf(ratings, this.#make(this.trials[0].params).columns, { ...ratings.session.context({ signal }), events: noEvents });
     const [train, held] = validation === undefined ? ratings.randomSplit([1 - this.validationFraction, this.validationFraction], { seed: validationSeed(this.seed), userCol: user, itemCol: item }) : [ratings, validation];
     const kept = { train: keptDataset(train, this.#options.parallelism), validation: keptDataset(held) };
     const search = new Search(this, { ...options, onEvent }, kept, this.#options);

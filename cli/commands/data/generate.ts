@@ -5,7 +5,6 @@ import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { checkWritable } from '../../output/check-output.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { facts } from '../../report/facts.ts';
-import { columnOptions } from '../../options/data/data-options.ts';
 import { choice, decimal, list, requiredText, shown, text, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { flagName, type Option, type Values } from '../../options/option.ts';
@@ -38,8 +37,8 @@ const options = {
   scale: decimal({ describe: 'factor of the number of users and ratings; items grow with its square root', group: 'Data:', above: 0, fallback: 1 }),
   seed: wholeNumber({ describe: 'seed of the ratings; the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
   copies: copiesOption,
-  userCol: { ...columnOptions.userCol, describe: 'column of user ids in --from (int32 or int64)' },
-  itemCol: { ...columnOptions.itemCol, describe: 'column of item ids in --from' },
+  userCol: text({ describe: 'column of user ids in --from (int32 or int64)', group: 'Data:', fallback: 'user' }),
+  itemCol: text({ describe: 'column of item ids in --from', group: 'Data:', fallback: 'item' }),
   workers: { ...machineOptions.workers, describe: 'threads; any number gives the same files' },
   force: forceOption,
   ...commonOptions,

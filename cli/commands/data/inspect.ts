@@ -1,9 +1,11 @@
+import { DataError } from '../../../engine/errors.ts';
 import type { EventSink } from '../../../index.ts';
 import { defineCommand } from '../command.ts';
 import { inspectionResult } from '../../report/inspection.ts';
 import { columnOptions } from '../../options/data/data-options.ts';
-import { readOptions, readSpec } from '../../options/data/text-options.ts';
+import { readOptions } from '../../options/data/text-options.ts';
 import { parquetBackendOption } from '../../options/machine-options.ts';
+import { readNamed } from '../../sessions/read-ratings.ts';
 import { commonOptions } from '../../options/output-options.ts';
 
 export const inspect = defineCommand({
@@ -14,17 +16,23 @@ export const inspect = defineCommand({
     ['inspect ratings/', 'print files, row groups, columns with types and codecs; users, items and ratings'],
     ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
   ],
-  epilog: 'Users, items and ratings are counted where the columns user, item and rating are there, or are named by flags.',
+  epilog: 'Users, items and ratings are counted where their columns have such names as user, item and rating, or are named by flags.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
     const { inspectFiles, profileDataset } = await import('../../report/inspect-files.ts');
     const { Session } = await import('../../../api/session.ts');
     await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });
-    const dataset = await session.read.any(positionals.ratings, readSpec(values));
+    const dataset = await readNamed(session, positionals.ratings, values);
     const { layout, columns } = await inspectFiles(positionals.ratings, dataset, { signal });
-    const names = { user: values.userCol, item: values.itemCol, rating: values.ratingCol };
-    const missing = Object.values(names).filter((name) => !columns.some((column) => column.name === name));
     const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));
-    if (missing.length > 0 && !isAsked) return inspectionResult({ layout, columns, missing });
+    const { ratedPairsOf } = await import('../../../api/found-columns.ts');
+    const found = await ratedPairsOf(dataset, {}, { events: onEvent, signal }).catch((error: unknown) => {
+      if (!(error instanceof DataError) || isAsked) throw error;
+      return error.summary;
+    });
+    if (typeof found === 'string') return inspectionResult({ layout, columns, missing: found });
+    const missing = Object.values(found).filter((name) => !columns.some((column) => column.name === name));
+    if (missing.length > 0 && !isAsked) return inspectionResult({ layout, columns, missing: `there is no column ${missing.map((name) => `"${name}"`).join(', ')}` });
+    const names = found;
 
     let firstBadRow: string | undefined;
     const listen: EventSink = (event) => {

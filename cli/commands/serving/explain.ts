@@ -5,12 +5,14 @@ import type { Explanation } from '../../../index.ts';
 import { decimal, requiredText, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
+import { columnOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { readOptions, readSpec } from '../../options/data/text-options.ts';
+import { readOptions } from '../../options/data/text-options.ts';
 import { facts } from '../../report/facts.ts';
 import { shownName } from '../../report/shown-name.ts';
 import { jsonId } from '../../report/recommendations.ts';
 import { openSession } from '../../sessions/open-session.ts';
+import { readNamed } from '../../sessions/read-ratings.ts';
 import { defineCommand } from '../command.ts';
 
 export const explain = defineCommand({
@@ -25,6 +27,7 @@ export const explain = defineCommand({
     n: wholeNumber({ describe: 'ratings that the table shows, the largest contributions first; --json has all', group: 'Data:', least: 1, fallback: 10 }),
     regParam: decimal({ describe: 'λ of the user', group: 'Data:', least: 0, defaultText: "the training's" }),
     ...nameOptions,
+    ...columnOptions,
     ...readOptions,
     ...machineOptions,
     parquetBackend: parquetBackendOption,
@@ -38,7 +41,7 @@ export const explain = defineCommand({
     await using session = await openSession(values, { signal });
     const model = await session.loadModel(positionals.model[0]);
     if (!model.hasItem(item)) throw new UsageError(`the model has no item ${item}`);
-    const ratings = await session.read.any(positionals.ratings, readSpec(values));
+    const ratings = await readNamed(session, positionals.ratings, values);
     const names = await readNames(session, values, { signal, onEvent }, { model });
     const { known, name, score, modelScore, base, contributions, unknownItems } = await model.explain({ user, ratings }, item, { regParam, names, signal, onEvent });
     if (!known) throw new UsageError(`the model knows no item that user ${user} rated`, { advice: 'There is nothing to explain' });

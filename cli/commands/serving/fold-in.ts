@@ -1,15 +1,16 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
-import { policyOptions } from '../../options/data/data-options.ts';
+import { columnOptions, policyOptions } from '../../options/data/data-options.ts';
 import { decimal, text } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
-import { readOptions, readSpec } from '../../options/data/text-options.ts';
+import { readOptions } from '../../options/data/text-options.ts';
 import { checkWritable } from '../../output/check-output.ts';
 import { refuseOverlap } from '../../output/check-overlap.ts';
 import { openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openSession } from '../../sessions/open-session.ts';
+import { readNamed } from '../../sessions/read-ratings.ts';
 
 const { onDuplicates, onBadRows } = policyOptions;
 
@@ -25,6 +26,7 @@ export const foldIn = defineCommand({
     regParam: decimal({ describe: 'λ of the users', group: 'Data:', least: 0, defaultText: "the training's" }),
     onDuplicates,
     onBadRows,
+    ...columnOptions,
     ...readOptions,
     ...writingOptions,
   },
@@ -47,7 +49,7 @@ export const foldIn = defineCommand({
     }
     await using session = await openSession(values, { signal, profile });
     const model = await session.loadModel(positionals.model[0]);
-    const folded = await model.foldIn(await session.read.any(positionals.ratings, readSpec(values)), { regParam, onDuplicates: duplicates, onBadRows: badRows, signal, onEvent });
+    const folded = await model.foldIn(await readNamed(session, positionals.ratings, values), { regParam, onDuplicates: duplicates, onBadRows: badRows, signal, onEvent });
     const { users, withoutItems, ratings, coldRatings } = folded;
     if (modelDir !== undefined) await folded.model.save(modelDir, { overwrite: force, signal });
     if (sink !== undefined) await writeOutput(session.from([folded.model.userFactors]), sink, { signal, onEvent });

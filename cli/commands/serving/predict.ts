@@ -1,7 +1,9 @@
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
 import { knownRows, openSession } from '../../sessions/open-session.ts';
-import { readOptions, readSpec } from '../../options/data/text-options.ts';
+import { readNamed } from '../../sessions/read-ratings.ts';
+import { pairColumnOptions } from '../../options/data/data-options.ts';
+import { readOptions } from '../../options/data/text-options.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
@@ -15,6 +17,7 @@ export const predict = defineCommand({
   ],
   options: {
     output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
+    ...pairColumnOptions,
     ...readOptions,
     coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
     ...writingOptions,
@@ -25,7 +28,7 @@ export const predict = defineCommand({
     const { output, coldStart } = values;
     const sink = await openOutput(output, values, [positionals.model[0], ...positionals.pairs]);
     await using session = await openSession(values, { signal, profile });
-    const pairs = await session.read.any(positionals.pairs, readSpec(values));
+    const pairs = await readNamed(session, positionals.pairs, values);
     expect('write', (await knownRows(pairs)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
     const { countColdPairs } = await import('../../output/cold-pairs.ts');

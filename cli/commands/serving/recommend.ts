@@ -4,9 +4,11 @@ import type { IdForm, ItemNames } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
+import { readNamed } from '../../sessions/read-ratings.ts';
 import { flagName } from '../../options/option.ts';
+import { pairColumnOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { readOptions, readSpec } from '../../options/data/text-options.ts';
+import { readOptions } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
@@ -27,6 +29,7 @@ const options = {
   allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
   unknownUsers: choice({ describe: 'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command', group: 'Data:', choices: ['empty', 'popular', 'error'], fallback: 'empty' }),
   ...nameOptions,
+  ...pairColumnOptions,
   ...readOptions,
   ...writingOptions,
 };
@@ -51,7 +54,7 @@ export const recommend = defineCommand({
     if (unfit !== undefined) throw new UsageError(`--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`, { advice: 'Leave it out' });
     const idle = output === undefined ? (['codec', 'force', 'to'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    const unread = exclude === undefined ? (Object.keys(readOptions) as (keyof typeof readOptions)[]).find((name) => given.has(name)) : undefined;
+    const unread = exclude === undefined ? (Object.keys({ ...pairColumnOptions, ...readOptions }) as (keyof typeof pairColumnOptions | keyof typeof readOptions)[]).find((name) => given.has(name)) : undefined;
     if (unread !== undefined) throw new UsageError(`--${flagName(unread)} acts only with --exclude`, { advice: 'Leave it out; --to is the format of the output' });
     const sink = output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
     if (sink === undefined && (ids === 'all' || ids.length > MOST_PRINTED)) {
@@ -59,7 +62,7 @@ export const recommend = defineCommand({
     }
     await using session = await openSession(values, context);
     const model = await session.loadModel(positionals.model[0]);
-    const excluded = exclude === undefined ? undefined : await session.read.any(exclude, readSpec(values));
+    const excluded = exclude === undefined ? undefined : await readNamed(session, exclude, values);
     await excluded?.schema();
     const names = await readNames(session, values, context, { model });
     const inColumn = output === undefined ? undefined : names;

@@ -38,7 +38,9 @@ export const textOptions = {
 /** The flags of ratings that a command reads. */
 export const readOptions = { format: formatOption, ...textOptions };
 
+export type ReadValues = Values<typeof readOptions>;
+
 /** The flags as the library's options. */
-export function readSpec({ format, delimiter, noHeader, columns, types, nullValues, decimalComma }: Values<typeof readOptions>): OpenSourceOptions {
+export function readSpec({ format, delimiter, noHeader, columns, types, nullValues, decimalComma }: ReadValues): OpenSourceOptions {
   return { format, delimiter, header: noHeader ? false : undefined, columns, types, nullValues, decimalComma: decimalComma || undefined };
 }

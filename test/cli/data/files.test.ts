@@ -132,9 +132,9 @@ describe('names on the command line', () => {
   });
 
   test('a column that is nearly there', async () => {
-    await fails(3, /there is no column "user"; there are: userId .*\. Did you mean userId\? Name the columns with --user-col/, ...train(path('names.csv')));
+    await fails(3, /there is no column "user"; there are: usrs .*\. Did you mean usrs\? Name the columns with --user-col/, ...train(put('near.csv', 'usrs,item,rating\n1,2,3\n')));
     await fails(3, /there is no column "itme".*Did you mean item\? Name the columns with --user-col, --item-col and --rating-col$/m, 'inspect', path('names.csv'), '--user-col', 'userId', '--item-col', 'itme');
-    await fails(3, /there is no column "userId".*Rename the columns as those that the model was trained on$/m, 'predict', path('model'), put('renamed.csv', 'reader,item\n1,2\n'), '--output', path('not-written.csv'));
+    await fails(3, /there is no column "userId".*Name the columns with --user-col and --item-col$/m, 'predict', path('model'), put('renamed.csv', 'person,item\n1,2\n'), '--output', path('not-written.csv'));
     await fails(3, /a type is given for a column that is not there \(.*\)\. Did you mean userId\?/, 'convert', path('names.csv'), path('x.parquet'), '--types', 'userid=int64');
   });
 });

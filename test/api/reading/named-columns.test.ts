@@ -1,0 +1,158 @@
+/** Columns that a data set names once, or that are recognised, in all that takes the data set. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RecordBatch } from 'apache-arrow';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ALS, chooseTrainer, CrossValidator, type Dataset, type Model, type ProgressEvent, Session, SGD, TrainValidationSplit } from '../../../index.ts';
+import { batchOf, randomRatings } from '../../support/ratings.ts';
+
+const rows = randomRatings(3, 30, 40, 500);
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-named-'));
+let session: Session;
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 1 });
+});
+afterAll(async () => {
+  await session.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** The ratings in columns of other names, beside one that is no id. */
+function batchNamed(user: string, item: string, rating: string, time = 'when'): RecordBatch {
+  return batchOf({
+    row: { type: 'int32', values: rows.map((_, at) => at) },
+    [user]: { type: 'int32', values: rows.map((row) => row.user) },
+    [item]: { type: 'int32', values: rows.map((row) => row.item) },
+    [rating]: { type: 'float64', values: rows.map((row) => row.rating) },
+    [time]: { type: 'float64', values: rows.map((row) => (row.user * 31 + row.item) % 97) },
+  });
+}
+
+const names = { user: 'who', item: 'what', rating: 'how', time: 'when' } as const;
+const named = () => session.from([batchNamed('who', 'what', 'how')], undefined, { columns: names });
+const recognised = () => session.from([batchNamed('userId', 'movieId', 'stars', 'ts')]);
+const als = new ALS({ rank: 2, maxIter: 2, seed: 1 });
+
+async function factorsOf(model: Model): Promise<readonly number[]> {
+  return [...model.userArrays.values, ...model.itemArrays.values];
+}
+
+async function listOf(data: Dataset): Promise<object[]> {
+  const all: object[] = [];
+  for await (const batch of data) all.push(...batch.toArray().map((row) => row.toJSON() as object));
+  return all;
+}
+
+describe('a data set that names its columns', () => {
+  it('is split, trained on, evaluated, ranked, explained and excluded without naming them again', async () => {
+    const [train, test] = named().randomSplit([0.8, 0.2], { seed: 4 });
+    const model = await als.fit(train, { validation: test });
+    expect(model.columns).toEqual({ user: 'who', item: 'what', rating: 'how', prediction: 'prediction' });
+    expect((await model.evaluate(test)).pairs).toBe(await test.count());
+    expect((await model.evaluateRanking(test, { exclude: train, minRating: 3, resamples: 0 })).metrics['ndcg@10']).toBeGreaterThan(0);
+    expect(Object.keys((await listOf(model.predict(test)))[0])).toEqual(['row', 'who', 'what', 'how', 'when', 'prediction']);
+    const seen = await model.exclusions(train);
+    expect([seen.pairs, seen.unknownPairs]).toEqual([await train.count(), 0]);
+    const user = rows[0].user;
+    const own = new Set(rows.filter((row) => row.user === user).map((row) => row.item));
+    const lists = await listOf(model.recommendForAllUsers(5, { exclude: named() })) as { who: number; what: number }[];
+    expect(lists.filter(({ who, what }) => who === user && own.has(what))).toEqual([]);
+    expect((await model.explain({ user, ratings: named() }, rows[0].item)).contributions.length).toBe(own.size);
+    expect((await model.foldIn(named())).users).toBeGreaterThan(0);
+    expect((await model.update(named(), { maxIter: 1 })).columns.user).toBe('who');
+  });
+
+  it('gives the model that options give', async () => {
+    const bare = session.from([batchNamed('who', 'what', 'how')]);
+    const told = await new ALS({ rank: 2, maxIter: 2, seed: 1, userCol: 'who', itemCol: 'what', ratingCol: 'how' }).fit(bare);
+    expect(await factorsOf(await als.fit(named()))).toEqual(await factorsOf(told));
+    expect((await new SGD({ rank: 2, maxIter: 1 }).fit(named())).columns.item).toBe('what');
+    expect(String(await als.plan(named()))).toContain('Physical plan');
+    expect((await chooseTrainer(named(), { rank: 2 })).reason).not.toBe('');
+  });
+
+  it('is cut by time, and its last ratings left out, by the time that it names', async () => {
+    const [before, after] = await named().timeSplit({ before: 50 });
+    expect([before, after].map(({ columns }) => columns)).toEqual([names, names]);
+    expect((await before.count()) + (await after.count())).toBe(rows.length);
+    const { test } = await named().leaveLastOut();
+    expect(await test.count()).toBeGreaterThan(10);
+    expect((await new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' }).fit(named())).training?.duplicates).toBe(0);
+  });
+
+  it('is cross-validated and tuned', async () => {
+    const { model } = await new CrossValidator({ estimator: () => als, grid: [{}], numFolds: 2 }).fit(named());
+    expect(model.columns.user).toBe('who');
+    const tuning = await new TrainValidationSplit({ estimator: (params) => new ALS({ maxIter: 1, ...params }), grid: [{ rank: 2 }] }).fit(recognised());
+    expect(tuning.model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'stars' });
+  });
+
+  it('says so where a trainer or a split names others', async () => {
+    await expect(new ALS({ userCol: 'what' }).fit(named())).rejects.toThrow('the data set names its user column "who", but userCol is "what"');
+    await expect(new SGD({ ratingCol: 'when' }).fit(named())).rejects.toThrow('the data set names its rating column "how", but ratingCol is "when"');
+    expect(() => named().randomSplit([1, 1], { itemCol: 'who' })).toThrow('the data set names its item column "what", but itemCol is "who"');
+    await expect(named().timeSplit([1, 1], { timestampCol: 'row' })).rejects.toThrow('the data set names its time column "when", but timestampCol is "row"');
+  });
+
+  it('may have other names than the data set beside it, and than the model', async () => {
+    const model = await als.fit(named(), { validation: session.from([batchNamed('u', 'i', 'r')], undefined, { columns: { user: 'u', item: 'i', rating: 'r' } }) });
+    expect(model.training?.coldPairs).toBe(0);
+    expect((await model.evaluate(recognised())).coldPairs).toBe(0);
+    expect((await model.exclusions(recognised())).unknownPairs).toBe(0);
+  });
+
+  it.each(['csv', 'ndjson', 'parquet', 'arrow'] as const)('is read from %s', async (format) => {
+    const path = join(folder, `named.${format}`);
+    await session.from([batchNamed('who', 'what', 'how')]).write[format](path);
+    const columns = { user: 'who', item: 'what', rating: 'how' };
+    const read = session.read[format](path, { columns });
+    expect(read.columns).toEqual(columns);
+    expect((await session.read.any(path, { columns })).columns).toEqual(columns);
+    expect(await factorsOf(await als.fit(read))).toEqual(await factorsOf(await als.fit(named())));
+  });
+
+  it('refuses roles and names that cannot be', async () => {
+    expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow('unknown option users of the option columns of read.csv. There are: user, item, rating, time');
+    expect(() => session.read.parquet('x', { columns: { user: '' } })).toThrow('the user column must be the name of a column, got ""');
+    expect(() => session.from([], undefined, { columns: 5 as unknown as object })).toThrow('got 5');
+    const wrong = session.from([batchNamed('who', 'what', 'how')], undefined, { columns: { user: 'whoo', item: 'what', rating: 'how' } });
+    await expect(als.fit(wrong)).rejects.toThrow('there is no column "whoo"');
+  });
+
+  it('keeps a list of names for text without a header', async () => {
+    const path = join(folder, 'bare.csv');
+    writeFileSync(path, rows.map(({ user, item, rating }) => `${user},${item},${rating}\n`).join(''));
+    const model = await als.fit(session.read.csv(path, { header: false, columns: ['userId', 'movieId', 'score'] }));
+    expect(model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'score' });
+  });
+});
+
+describe('a data set that names nothing', () => {
+  it('has columns with known names recognised, and a note says which', async () => {
+    const events: ProgressEvent[] = [];
+    const model = await als.fit(recognised(), { onEvent: (event) => events.push(event) });
+    expect(await factorsOf(model)).toEqual(await factorsOf(await als.fit(named())));
+    expect(events).toContainEqual({ type: 'note', text: 'columns are recognised by their names: user is "userId", item is "movieId", rating is "stars"; others are chosen with userCol, itemCol, ratingCol' });
+    const { test } = await recognised().leaveLastOut({ onEvent: (event) => events.push(event) });
+    expect(events).toContainEqual({ type: 'note', text: 'a column is recognised by its name: time is "ts"; others are chosen with timestampCol' });
+    expect((await model.evaluate(test)).coldPairs).toBe(0);
+  });
+
+  it('is an error with the candidates where two columns could be the item', async () => {
+    const two = session.from([batchNamed('userId', 'movieId', 'rating', 'bookId')]);
+    await expect(als.fit(two)).rejects.toThrow(/which column is the item\? "movieId" and "bookId" may be.*Name it with itemCol/);
+    expect((await new ALS({ rank: 2, maxIter: 1, itemCol: 'movieId' }).fit(two)).columns.item).toBe('movieId');
+    expect((await als.fit(two.withColumns({ item: 'movieId' }))).columns.item).toBe('movieId');
+  });
+
+  it('has ratings of 1 in implicit data without a column of ratings, and its own where one is recognised', async () => {
+    const implicit = new ALS({ rank: 2, maxIter: 1, implicitPrefs: true });
+    const events: ProgressEvent[] = [];
+    const pairs = session.from([batchOf({ userId: { type: 'int32', values: rows.map(({ user }) => user) }, movieId: { type: 'int32', values: rows.map(({ item }) => item) } })]);
+    const model = await implicit.fit(pairs, { onEvent: (event) => events.push(event) });
+    expect(model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'rating' });
+    expect(events).toContainEqual({ type: 'note', text: expect.stringContaining('there is no column "rating"') as string });
+    expect((await implicit.fit(recognised())).columns.rating).toBe('stars');
+  });
+});
