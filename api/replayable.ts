@@ -3,6 +3,11 @@ import { UsageError } from '../engine/errors.ts';
 import { rootSource } from '../engine/stream/logical-plan.ts';
 import type { Dataset } from './dataset.ts';
 
+/** True where the rows can be read more than once. */
+export function isReplayable({ plan }: Dataset): boolean {
+  return rootSource(plan).replayable;
+}
+
 /** Throws UsageError when the rows can be read only once; `purpose` names the work that reads them more than once. */
 export function requireReplayable({ plan }: Dataset, purpose: string): void {
   if (rootSource(plan).replayable) return;

@@ -2,8 +2,10 @@ import { UsageError } from '../../engine/errors.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { andThen, executePlan, type LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
@@ -26,19 +28,25 @@ export async function ratingsOfUser({ factors, columns, metadata }: ServedModel,
   const found = await ratedPairsOf(ratings, columns, ctx);
   const rated = (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true ? await unratedAsOnes(ratings, found.rating, ctx) : ratings;
   const { type } = factors.users;
-  const own: RatedItem[] = [];
-  if (fitsKeys(type, user)) {
-    const lookup = new KeyLookup(keysOfIds([user], type));
-    for await (const batch of await executePlan(andThen(rated.plan, new SelectRatings(found)), ctx)) {
-      const codes = lookup.positions(batch, 'user');
-      if (!codes.includes(0)) continue;
-      const items = batch.getChild('item');
-      const values = batch.getChild('rating');
-      if (items === null || values === null) throw new Error('select-ratings gave no column item or rating');
-      const keys = keysFromVector(items, found.item);
-      for (let row = codes.indexOf(0); row >= 0; row = codes.indexOf(0, row + 1)) own.push({ item: idAt(keys, row), rating: Number(values.get(row)) });
-    }
-  }
+  const selected = andThen(rated.plan, new SelectRatings(found));
+  const [own] = fitsKeys(type, user) ? await ratingsOfUsers(selected, keysOfIds([user], type), found.item, ctx) : [[]];
   if (own.length === 0) throw new UsageError(`the ratings have none of user ${String(user)}`, { advice: 'Give the ratings that the user has made' });
   return own;
+}
+
+/** The ratings of each of a few users, from one pass over the rows of select-ratings; `column` is the source's name of the items. */
+export async function ratingsOfUsers(selected: LogicalPlan, users: KeyColumn, column: string, ctx: ExecutionContext): Promise<Required<RatedItem>[][]> {
+  const found = Array.from({ length: keyCount(users) }, (): Required<RatedItem>[] => []);
+  const lookup = new KeyLookup(users);
+  for await (const batch of await executePlan(selected, ctx)) {
+    const codes = lookup.positions(batch, 'user');
+    const items = batch.getChild('item');
+    const values = batch.getChild('rating');
+    if (items === null || values === null) throw new Error('select-ratings gave no column item or rating');
+    const keys = keysFromVector(items, column);
+    for (const [at, own] of found.entries()) {
+      for (let row = codes.indexOf(at); row >= 0; row = codes.indexOf(at, row + 1)) own.push({ item: idAt(keys, row), rating: Number(values.get(row)) });
+    }
+  }
+  return found;
 }

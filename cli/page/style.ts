@@ -1,9 +1,11 @@
 /** The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper. */
 export const style = `
 :root { color-scheme: light dark; --text: #1a1d21; --faint: #5a6270; --back: #ffffff; --panel: #f5f6f8; --line: #d5d9e0;
-  --series-0: #0b6bcb; --series-1: #b8500a; --series-2: #2e7d32; --series-3: #8e24aa; --warn: #8a5300; --warn-back: #fff4dc; --good: #2e7d32; --bad: #b3261e; }
+  --series-0: #0b6bcb; --series-1: #b8500a; --series-2: #2e7d32; --series-3: #8e24aa; --warn: #8a5300; --warn-back: #fff4dc; --good: #2e7d32; --bad: #b3261e;
+  --heat-0: #9fb6cf; --heat-1: #7ba3c9; --heat-2: #4a86bd; --heat-3: #b56a1c; --heat-4: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --text: #e7eaee; --faint: #a3adbb; --back: #14171b; --panel: #1d2127; --line: #39414c;
-  --series-0: #6cb2ff; --series-1: #ffab6b; --series-2: #7fd086; --series-3: #d99cf0; --warn: #ffd48a; --warn-back: #3a2d12; --good: #7fd086; --bad: #ff8a80; } }
+  --series-0: #6cb2ff; --series-1: #ffab6b; --series-2: #7fd086; --series-3: #d99cf0; --warn: #ffd48a; --warn-back: #3a2d12; --good: #7fd086; --bad: #ff8a80;
+  --heat-0: #4b5d70; --heat-1: #5b82a8; --heat-2: #6cb2ff; --heat-3: #ffb86b; --heat-4: #ff7a6b; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 860px; margin: 0 auto; padding: 16px; }
@@ -28,10 +30,19 @@ figcaption span { color: var(--faint); }
 .key { display: inline-flex; align-items: center; gap: 6px; }
 .chart { position: relative; } .chart svg { display: block; width: 100%; height: auto; overflow: visible; }
 .tip { position: absolute; width: 20px; height: 20px; margin: -10px 0 0 -10px; border-radius: 50%; }
-.tip:hover { z-index: 2; box-shadow: 0 0 0 2px var(--faint); }
-.tip:hover::after { content: attr(data-tip); position: absolute; top: 22px; left: 0; z-index: 2; width: max-content; max-width: 230px;
+.map { position: relative; height: 520px; } .map.flat { height: 90px; } .map i { position: absolute; width: 8px; height: 8px; margin: -4px 0 0 -4px; border-radius: 50%; }
+.map .c0, .map .c1, .map .c2 { width: 6px; height: 6px; margin: -3px 0 0 -3px; } .map .c0, .map .c1 { opacity: 0.7; } .map i:hover { opacity: 1; }
+i.c0 { background: var(--heat-0); } i.c1 { background: var(--heat-1); } i.c2 { background: var(--heat-2); } i.c3 { background: var(--heat-3); } i.c4 { background: var(--heat-4); }
+.key i { width: 10px; height: 10px; border-radius: 50%; } .map i, .key i { print-color-adjust: exact; }
+.map span { display: none; position: absolute; transform: translate(5px, -50%); font-size: 0.75rem; line-height: 1.2; white-space: nowrap; pointer-events: none;
+  padding: 0 2px; border-radius: 3px; background: color-mix(in srgb, var(--panel) 80%, transparent); }
+.map span.left { transform: translate(calc(-100% - 5px), -50%); } .map .on-wide { display: block; }
+@media (max-width: 520px) { .map { height: 340px; } .map .on-wide { display: none; } .map .on-narrow { display: block; }
+  .map i, .map .c0, .map .c1, .map .c2 { width: 5px; height: 5px; margin: -2.5px 0 0 -2.5px; } .sample div { margin-top: 10px; } }
+.tip:hover, .map i:hover { z-index: 2; box-shadow: 0 0 0 2px var(--faint); }
+.tip:hover::after, .map i:hover::after { content: attr(data-tip); position: absolute; top: 22px; left: 0; z-index: 2; width: max-content; max-width: 230px;
   padding: 4px 9px; border-radius: 6px; background: var(--text); color: var(--back); font: 0.8125rem/1.35 system-ui, sans-serif; white-space: pre-line; overflow-wrap: anywhere; pointer-events: none; }
-.tip.left:hover::after { left: auto; right: 0; }
+.map i:hover::after { top: 12px; } .tip.left:hover::after, .map i.left:hover::after { left: auto; right: 0; }
 .chart.narrow { display: none; }
 @media (max-width: 520px) { .chart.wide { display: none; } .chart.narrow { display: block; } }
 .scroll { overflow-x: auto; }
@@ -39,6 +50,7 @@ table { border-collapse: collapse; font-size: 0.875rem; width: 100%; }
 th, td { text-align: left; padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--faint); font-weight: 600; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+@media (min-width: 640px) { .sample { display: grid; grid-template-columns: 1fr 1fr; column-gap: 28px; } .sample h3 { grid-column: 1 / -1; } }
 details { margin-top: 8px; }
 summary { cursor: pointer; color: var(--faint); }
 pre { background: var(--panel); padding: 10px; border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }

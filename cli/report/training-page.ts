@@ -1,11 +1,15 @@
 import type { Dataset } from '../../api/dataset.ts';
 import { actedParams } from '../../api/reports/acted-params.ts';
+import { itemMap } from '../../api/reports/item-map.ts';
+import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import type { BadRowPolicy, Baselines } from '../../index.ts';
+import type { BadRowPolicy, Baselines, HeldOutRanking, ItemNames } from '../../index.ts';
 import type { Report, Section, Tile } from '../page/section.ts';
 import { errorsSection } from '../page/sections/errors.ts';
+import { itemMapSection } from '../page/sections/item-map.ts';
 import { planSection } from '../page/sections/plan.ts';
 import { ratingsSection } from '../page/sections/ratings.ts';
+import { samplesSection } from '../page/sections/samples.ts';
 import { leadCurve, type TrainingCourse, trainingSection } from '../page/sections/training.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { nameFlags } from './name-flags.ts';
@@ -15,20 +19,29 @@ import { trainingVerdict } from './verdict.ts';
 /** A training run whose page is made. */
 export type PageRun = Omit<TrainedRun, 'modelDir' | 'updated'>;
 
+/** Items on the map, and in each list of recommendations. */
+const MOST_MAPPED = 2000;
+const LISTED = 6;
+
 interface PageData {
+  readonly train: Dataset;
   /** The held-out ratings. */
   readonly test: Dataset | undefined;
   readonly signal: AbortSignal;
   readonly onBadRows: BadRowPolicy;
+  readonly names: ItemNames | undefined;
 }
 
-/** The page of a training run. The errors on held-out ratings are measured for it, which reads those ratings once more. */
-export async function trainingPage(run: PageRun, { test, signal, onBadRows }: PageData): Promise<Report> {
+/** The page of a training run. It reads the training ratings and the held-out ratings once more. */
+export async function trainingPage(run: PageRun, data: PageData): Promise<Report> {
   const { model, training, adapter, options } = run;
+  const { train, test, signal, onBadRows, names } = data;
   const { algorithm, params, iterations, bestIteration, baselines, warnings } = training;
   const best = bestOf(run);
   const errors = test === undefined || isImplicit(run) || best?.testRmse === undefined ? undefined : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
   const ratings = ratingsSection({ users: model.userCounts, items: model.itemCounts });
+  const samples = samplesSection(await sampleUsers(model, train, { n: LISTED, onBadRows, signal }), names);
+  const map = itemMap(model, MOST_MAPPED);
   const course: TrainingCourse = { called: algorithm === 'sgd' ? 'epoch' : 'iteration', iterations, bestIteration, baselines: isImplicit(run) ? undefined : baselines };
   return {
     title: `Training: ${algorithm.toUpperCase()}${isImplicit(run) ? ', implicit' : ''}, rank ${params.rank}, ${formatCount(training.ratings)} ratings`,
@@ -36,7 +49,10 @@ export async function trainingPage(run: PageRun, { test, signal, onBadRows }: Pa
     warnings: warnings.map(({ text }) => nameFlags(text, options)),
     lead: { verdict: trainingVerdict(training), tiles: tilesOf(run), charts: leadCurve(course) },
     sections: [
+      ...(samples ? [samples] : []),
+      ...(map ? [itemMapSection(map, model.itemCount, names)] : []),
       trainingSection(course),
+      ...(training.ranking ? [rankingSection(training.ranking)] : []),
       ...(errors ? [errorsSection(errors)] : []),
       ...(ratings ? [ratings] : []),
       summarySection(run),
@@ -53,7 +69,7 @@ function tilesOf(run: PageRun): Tile[] {
   const best = bestOf(run);
   const error = isImplicit(run) ? undefined : best?.testRmse;
   return [
-    error === undefined ? trainTile(best?.trainRmse) : { name: 'test RMSE', value: error.toFixed(4), remark: baselines && `means ${baselines.dampedMeans.rmse.toFixed(4)}` },
+    error === undefined ? (rankingTile(training.ranking) ?? trainTile(best?.trainRmse)) : { name: 'test RMSE', value: error.toFixed(4), remark: baselines && `means ${baselines.dampedMeans.rmse.toFixed(4)}` },
     { name: algorithm === 'sgd' ? 'epoch of the model' : 'iteration of the model', value: `${bestIteration} of ${iterations.length}`, remark: lowestText(run) },
     { name: 'time', value: seconds3(totalSeconds), remark: `training ${seconds3(seconds.train)}` },
     { name: 'peak memory', value: formatBytes(peakRssBytes) },
@@ -72,6 +88,17 @@ function lowestText({ training: { algorithm, iterations, bestIteration } }: Page
   if (lowest.iteration === bestIteration) return 'the lowest test RMSE';
   const own = measured.find(({ iteration }) => iteration === bestIteration)?.testRmse ?? Number.POSITIVE_INFINITY;
   return own < (1 + LEAST_RISE) * (lowest.testRmse ?? 0) ? undefined : `the lowest test RMSE: ${algorithm === 'sgd' ? 'epoch' : 'iteration'} ${lowest.iteration}`;
+}
+
+function rankingTile(ranking: HeldOutRanking | undefined): Tile | undefined {
+  const [first] = Object.entries(ranking?.metrics ?? {});
+  return first === undefined ? undefined : { name: first[0], value: first[1].toFixed(4), remark: `popularity ${ranking?.popularity[first[0]].toFixed(4)}` };
+}
+
+function rankingSection({ metrics, popularity, users, availableUsers }: HeldOutRanking): Section {
+  const rows = Object.keys(metrics).map((name) => [name, metrics[name].toFixed(4), popularity[name].toFixed(4)]);
+  const text = `Held-out ratings in rankings of all items that a user has not rated: means over ${formatCount(users)}${availableUsers > users ? ` of ${formatCount(availableUsers)}` : ''} users.`;
+  return { heading: 'Rankings', text, tables: [{ head: ['metric', 'model', 'most popular items for everyone'], rows }] };
 }
 
 function trainTile(error: number | undefined): Tile | undefined {

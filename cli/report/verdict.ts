@@ -47,6 +47,7 @@ export function trainingVerdict(training: TrainingReport): Verdict {
   if (testPairs === undefined) return unmeasured(implicit, best?.trainRmse);
   if (testPairs === coldPairs) return { tone: 'bad', text: 'Not measured: the model knows no pair of the held-out ratings', detail: `${formatCount(testPairs)} pairs are held out; each has a user or an item without training ratings.` };
   if (!implicit && best?.testRmse !== undefined) return errorVerdict(best.testRmse, baselines, testPairs - coldPairs);
+  if (training.ranking !== undefined) return rankingVerdict(training.ranking.metrics, training.ranking.popularity, training.ranking.users);
   const [metric] = Object.entries(best?.testMetrics ?? {});
   if (metric !== undefined) return { tone: 'plain', text: `${metric[0]} ${metric[1].toFixed(4)} on held-out ratings`, detail: `${formatCount(testPairs)} pairs.` };
   return { tone: 'plain', text: 'Not measured: implicit data have no test error', detail: 'factorflow evaluate --ranking compares rankings with popularity.' };
@@ -54,7 +55,7 @@ export function trainingVerdict(training: TrainingReport): Verdict {
 
 function unmeasured(implicit: boolean, trainRmse: number | undefined): Verdict {
   const own = trainRmse === undefined ? '' : `The RMSE on the training ratings is ${trainRmse.toFixed(4)}; on new ratings it is larger. `;
-  const measure = implicit ? '--test-fraction 0.1 holds ratings out, which evaluate --ranking ranks.' : '--test-fraction 0.1 holds ratings out and measures on them.';
+  const measure = implicit ? '--test-fraction 0.1 holds ratings out, which are ranked next to popularity.' : '--test-fraction 0.1 holds ratings out and measures on them.';
   return { tone: 'plain', text: 'Not measured: no ratings were held out', detail: `${own}${measure}` };
 }
 

@@ -4,6 +4,7 @@ import type { FitOptions } from '../../api/rating-input.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
+import { readNames } from '../options/data/name-options.ts';
 import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
 import { checkWritable } from '../output/check-output.ts';
@@ -33,6 +34,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   await checkModelDirectory(modelDir, force);
   const trainer = await trainerOf(values, given);
   await using session = await openSession(values, context, { background: true, once: values.report === undefined, ahead });
+  const names = await readNames(session, values, context, { itemCol: values.itemCol });
   const sets = await trainingSets(session, ratings, values, context);
   const { signal } = context;
   const onEvent = withoutVerdict(context.onEvent);
@@ -54,7 +56,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   };
   if (values.report === undefined) return trainingResult(run);
   const { trainingPage } = await import('../report/training-page.ts');
-  return { ...trainingResult(run), report: await trainingPage(run, { test: sets.test, signal, onBadRows: values.onBadRows }) };
+  return { ...trainingResult(run), report: await trainingPage(run, { ...sets, names, signal, onBadRows: values.onBadRows }) };
 }
 
 /** The options of `fit` for rankings; a model that is updated takes none. */

@@ -26,7 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('--report of train', () => {
   it('has the parts of a run', () => {
-    for (const heading of ['Summary', 'Parameters', 'Iterations', 'Errors on held-out ratings', 'Ratings', 'Plan', 'Time', 'Run it again']) expect(page).toContain(`<h2>${heading}</h2>`);
+    for (const heading of ['Recommendations', 'Map of items', 'Summary', 'Parameters', 'Iterations', 'Errors on held-out ratings', 'Ratings', 'Plan', 'Time', 'Run it again']) expect(page).toContain(`<h2>${heading}</h2>`);
     for (const text of ['test RMSE', 'damped means', 'update-items × 3', 'Calibration', 'Users by their number of ratings', 'Error by rating']) expect(page).toContain(text);
   });
 
@@ -46,6 +46,27 @@ describe('--report of train', () => {
     for (const idle of ['alpha', 'precision', 'partitionSums', 'nonnegative', 'implicitPrefs']) expect(shown).not.toContain(idle);
   });
 
+  it('shows users with what they rated highest and what they have not rated', () => {
+    const samples = [...parseHTML(page).document.querySelectorAll('#recommendations .sample')];
+    expect(samples.map((one) => one.querySelector('h3')?.textContent)).toEqual([1, 2, 3].map(() => expect.stringMatching(/^User \d+, \d+ ratings$/)));
+    for (const sample of samples) {
+      const [rated, found] = [...sample.querySelectorAll('tbody')].map((body) => [...body.querySelectorAll('td:first-child')].map(({ textContent }) => textContent));
+      expect(rated).toHaveLength(6);
+      expect(found.length).toBeGreaterThan(3);
+      expect(found.filter((item) => rated.includes(item))).toEqual([]);
+      const ratings = [...sample.querySelectorAll('tbody')][0].querySelectorAll('td.number');
+      expect([...ratings].map(({ textContent }) => Number(textContent))).toEqual([...ratings].map(({ textContent }) => Number(textContent)).toSorted((a, b) => b - a));
+    }
+  });
+
+  it('maps the items, with texts of their ids and numbers of ratings', () => {
+    const map = parseHTML(page).document.querySelector('#map-of-items .map');
+    const dots = [...(map?.querySelectorAll('i') ?? [])];
+    expect(dots).toHaveLength(40);
+    expect(new Set(dots.map((one) => one.getAttribute('style'))).size).toBeGreaterThan(30);
+    for (const dot of dots) expect(dot.getAttribute('data-tip')).toMatch(/^<img src=x onerror=alert\(\d+\)>\n\d+ ratings$/);
+  });
+
   it('runs no script, asks for no address, and names what charts show in words', () => {
     expect(page).not.toMatch(/<script|<link|<iframe|@import|url\((?!#)|(src|href)="(?!#)/i);
     expect(page).toContain("default-src 'none'");
@@ -55,7 +76,8 @@ describe('--report of train', () => {
   });
 
   it('holds names from the input as text', () => {
-    expect(page).not.toMatch(/<b>|<img/);
+    expect(parseHTML(page).document.querySelectorAll('b, img')).toHaveLength(0);
+    expect(page.replaceAll(/ data-tip="[^"]*"/g, '')).not.toMatch(/<b>|<img/);
     expect(page).toContain('ratings &lt;b&gt;&amp;amp;.csv');
   });
 
@@ -73,6 +95,22 @@ describe('--report of train', () => {
     expect([refused.code, readFileSync(path('mine.html'), 'utf8')]).toEqual([2, '<p>mine</p>']);
     expect((await train(path('report.pdf'))).code).toBe(2);
     expect((await train(path('absent/below/report.html'))).code).toBe(0);
+  }, 60_000);
+});
+
+describe('names of items', () => {
+  it('stand in the place of ids, as text', async () => {
+    writeFileSync(path('named.csv'), readFileSync(ratings, 'utf8').replaceAll(/<img src=x onerror=alert\((\d+)\)>/g, '$1'));
+    const titles = Array.from({ length: 40 }, (_, k) => `${k},"<i>Film</i> & ""${k}"", ${'long '.repeat(20)}"`);
+    writeFileSync(path('titles.csv'), `item,title\n${titles.join('\n')}\n`);
+    const named = ['train', path('named.csv'), '--model-dir', path('named'), '--rank', '1', '--max-iter', '2', '--workers', '1', '--device', 'cpu', '--item-names', path('titles.csv'), '--quiet'];
+    expect((await runCli(...named, '--report', path('named.html'))).code).toBe(0);
+    const { document } = parseHTML(readFileSync(path('named.html'), 'utf8'));
+    expect(document.querySelector('#recommendations td')?.textContent).toMatch(/^<i>Film<\/i> & "\d+", long .*…$/);
+    expect(document.querySelector('#map-of-items .map')?.className).toBe('map flat');
+    expect(document.querySelector('#map-of-items .map span')?.textContent).toMatch(/^<i>Film<\/i> & "\d+".*…$/);
+    const idle = await runCli(...named, '--force');
+    expect([idle.code, idle.stderr]).toEqual([2, expect.stringContaining('--item-names acts only with --report')]);
   }, 60_000);
 });
 
@@ -112,10 +150,11 @@ describe('the page in a browser', () => {
     const browser = await Chromium.open();
     try {
       await browser.show(pathToFileURL(path('shown.html')).href, { width, height, dark });
-      const { scroll, inner, figures, drawn } = await browser.value<Looks>(LOOKS);
+      const { scroll, inner, figures, drawn, foreign } = await browser.value<Looks>(LOOKS);
       expect(scroll).toBeLessThanOrEqual(inner);
       expect(figures).toBeGreaterThan(8);
       expect(drawn).toBe(figures);
+      expect(foreign).toBe(0);
       expect(browser.complaints).toEqual([]);
       expect(await hovered(browser)).toContain('iteration 2');
     } finally {
@@ -137,11 +176,13 @@ interface Looks {
   readonly inner: number;
   readonly figures: number;
   readonly drawn: number;
+  readonly foreign: number;
 }
 
 const LOOKS = `({
   scroll: document.documentElement.scrollWidth,
   inner: innerWidth,
   figures: document.querySelectorAll('figure').length,
-  drawn: [...document.querySelectorAll('.chart')].filter((one) => one.getBoundingClientRect().width > 0).length,
+  drawn: [...document.querySelectorAll('.chart, .map')].filter((one) => one.getBoundingClientRect().width > 0).length,
+  foreign: document.querySelectorAll('b, img, script').length,
 })`;

@@ -3,6 +3,7 @@ import { checkAlgorithm } from './check-algorithm.ts';
 import { checkCheckpoints, checkpointOptions } from './checkpoint-options.ts';
 import { columnOptions, policyOptions } from '../data/data-options.ts';
 import { checkHeldOut, heldOutOptions, heldOutRankingOptions } from '../data/held-out-options.ts';
+import { checkNameFlags, nameOptions } from '../data/name-options.ts';
 import { choice, requiredText, text } from '../kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../machine-options.ts';
 import { flagName, type Values } from '../option.ts';
@@ -35,13 +36,14 @@ export const initModelOption = text({ describe: "model to go on from, with these
 
 export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
 
-export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, ...heldOutRankingOptions, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption };
+export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, ...heldOutRankingOptions, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption, ...nameOptions };
 
 export type TrainingValues = Values<typeof trainingOptions>;
 export type TrainCommandValues = Values<typeof trainOptions>;
 
 /** Throws UsageError for a flag that cannot act beside the others. */
-export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking'>>, given: ReadonlySet<string>): void {
+export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'report' | keyof typeof nameOptions>>, given: ReadonlySet<string>): void {
+  checkNames(values);
   checkAlgorithm(values, given);
   checkHeldOut(values, given);
   checkHeldOutRanking(values, given);
@@ -51,6 +53,12 @@ export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommand
     if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
     if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
   }
+}
+
+/** Throws UsageError for flags of names without a page that shows them. */
+function checkNames({ report, itemNames, itemNamesIdCol, itemNamesCol }: Partial<Pick<TrainCommandValues, 'report' | keyof typeof nameOptions>>): void {
+  checkNameFlags({ itemNames, itemNamesIdCol, itemNamesCol });
+  if (itemNames !== undefined && report === undefined) throw new UsageError('--item-names acts only with --report, whose page shows the names', { advice: 'Leave it out, or give --report FILE; recommend takes --item-names too' });
 }
 
 /** Throws UsageError for flags of rankings that cannot act. */

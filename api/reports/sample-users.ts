@@ -1,0 +1,68 @@
+import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
+import type { Id } from '../../engine/keys/find-id.ts';
+import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
+import { andThen } from '../../engine/stream/logical-plan.ts';
+import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
+import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
+import type { Dataset } from '../dataset.ts';
+import { ratedPairsOf } from '../found-columns.ts';
+import type { Model } from '../model.ts';
+import { isReplayable } from '../replayable.ts';
+import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
+import type { RunOptions } from '../session.ts';
+
+/** A user, with the ratings of their own and the recommendations that follow from them. */
+export interface SampleUser {
+  readonly user: Id;
+  /** Number of training ratings. */
+  readonly ratings: number;
+  /** The highest ratings of the user, best first. */
+  readonly rated: readonly { readonly item: Id; readonly rating: number }[];
+  /** Items without a rating of the user, best first. */
+  readonly recommended: readonly { readonly item: Id; readonly score: number }[];
+}
+
+export interface SampleOptions extends RunOptions {
+  /** Items of each list. */
+  readonly n: number;
+  readonly onBadRows: BadRowPolicy;
+}
+
+/** Parts of the users that have fewer ratings than a sample. */
+const PARTS = [0.99, 0.9, 0.5];
+
+/**
+ * Users with many, some and few ratings, from one pass over the training ratings. None where the source can be read
+ * only once, and where the model has no counts of users.
+ */
+export async function sampleUsers(model: Model, ratings: Dataset, { n, onBadRows, ...run }: SampleOptions): Promise<SampleUser[]> {
+  const { userCounts: counts, columns } = model;
+  if (counts === undefined || !isReplayable(ratings)) return [];
+  const { ids } = model.userArrays;
+  const users = sampledPositions(counts).map((position) => ids[position]);
+  const column = model.userFactors.getChildAt(0);
+  if (column === null) throw new Error('the factors of users have no column of ids');
+  const keys = keysOfIds(users, keysFromVector(column, columns.user).type);
+  const ctx = ratings.session.context(run);
+  const named = await ratedPairsOf(ratings, columns, ctx);
+  const found = await ratingsOfUsers(andThen(ratings.plan, new SelectRatings(named, onBadRows)), keys, named.item, ctx);
+  const samples: SampleUser[] = [];
+  for (const [at, user] of users.entries()) {
+    const rated = [...new Map(found[at].map((one) => [one.item, one])).values()].sort((a, b) => b.rating - a.rating);
+    const { items } = await model.recommend(user, n, { deny: rated.map(({ item }) => item), signal: run.signal });
+    samples.push({ user, ratings: rated.length, rated: rated.slice(0, n), recommended: items });
+  }
+  return samples;
+}
+
+/** Positions at these parts of the users by their number of ratings, each once; the first among equals. */
+function sampledPositions(counts: Uint32Array): number[] {
+  const sorted = counts.slice().sort();
+  const wanted = PARTS.map((part) => sorted[Math.floor(part * (sorted.length - 1))]);
+  const taken = new Set<number>();
+  for (const count of wanted) {
+    const position = counts.findIndex((own, at) => own === count && !taken.has(at));
+    if (position >= 0) taken.add(position);
+  }
+  return [...taken];
+}

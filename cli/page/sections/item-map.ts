@@ -1,0 +1,93 @@
+import type { ItemMap, MappedItem } from '../../../api/reports/item-map.ts';
+import { formatCount } from '../../../engine/format.ts';
+import type { Id, ItemNames } from '../../../index.ts';
+import { shownName } from '../../report/shown-name.ts';
+import { element } from '../document.ts';
+import { type Box, freePlaces } from '../labels.ts';
+import type { Section } from '../section.ts';
+import { tipAt } from '../tips.ts';
+import { range } from './ratings.ts';
+
+/** Colours of the dots, from few to many ratings. */
+const COLOURS = 5;
+
+/** Characters of a label; the text of a dot has more. */
+const MOST_LETTERS = 26;
+
+/** Items that may have a label: with names, and with ids alone. */
+const MOST_LABELS = { named: 60, unnamed: 25 } as const;
+
+/** Part of the items at either end of an axis that are drawn at its edge, so that a few do not flatten the others. */
+const EDGE = 0.005;
+
+/** Sizes of the map in pixels for screens and for phones: see the style. */
+const SIZES = { wide: { width: 828, height: 520 }, narrow: { width: 340, height: 340 } } as const;
+
+interface Dot extends MappedItem {
+  readonly title: string;
+  /** Place in percent of the map. */
+  readonly left: number;
+  readonly top: number;
+  readonly colour: number;
+}
+
+/** Items on a plane, coloured by their number of ratings, with the titles of those that have the most. */
+export function itemMapSection({ items, share }: ItemMap, all: number, names: ItemNames | undefined): Section {
+  const bounds = colourBounds(items);
+  const dots = placed(items, bounds, (item) => shownName(names?.get(item)) || String(item));
+  const which = items.length < all ? `The ${formatCount(items.length)} items with the most ratings of ${formatCount(all)}` : `All ${formatCount(all)} items`;
+  const text = `${which}, by ${items.every(({ y }) => y === 0) ? 'their factor' : 'the directions of their factors'}: items near each other are liked by the same users.${share < 0.995 ? ` The plane shows ${(100 * share).toFixed(0)} % of the variance.` : ''}`;
+  const labels = labelsOf(dots.slice(0, names === undefined ? MOST_LABELS.unnamed : MOST_LABELS.named));
+  return { heading: 'Map of items', text, drawing: () => element('figure', {}, legend(items, bounds), mapOf(dots, labels, text)) };
+}
+
+function mapOf(dots: readonly Dot[], labels: readonly HTMLElement[], text: string): HTMLElement {
+  // Dots of many ratings are drawn over the others.
+  const marks = dots.toReversed().map(({ left, top, colour, title, ratings }) => tipAt(left, top, `${title}\n${formatCount(ratings)} rating${ratings === 1 ? '' : 's'}`, `c${colour}`));
+  const flat = dots.every(({ y }) => y === 0);
+  return element('div', { class: flat ? 'map flat' : 'map', role: 'img', 'aria-label': text }, ...marks, ...labels);
+}
+
+/** The titles that have room on the map: of screens, of phones, or of both; the first ones come first. */
+function labelsOf(dots: readonly Dot[]): HTMLElement[] {
+  const boxes = dots.map(({ left, top, title }): Box => ({ left, top, letters: Math.min(title.length, MOST_LETTERS) }));
+  const [wide, narrow] = [freePlaces(boxes, SIZES.wide), freePlaces(boxes, SIZES.narrow)];
+  return dots.flatMap(({ left, top, title }, at) => {
+    const places = [wide.has(at) ? 'on-wide' : '', narrow.has(at) ? 'on-narrow' : ''].filter((name) => name !== '');
+    if (places.length === 0) return [];
+    const shown = title.length > MOST_LETTERS ? `${title.slice(0, MOST_LETTERS - 1).trimEnd()}…` : title;
+    return [element('span', { class: `${places.join(' ')}${left > 50 ? ' left' : ''}`, style: `left:${left.toFixed(1)}%;top:${top.toFixed(1)}%` }, shown)];
+  });
+}
+
+function placed(items: readonly MappedItem[], bounds: readonly number[], title: (item: Id) => string): Dot[] {
+  const [x, y] = [axisOf(items.map((one) => one.x)), axisOf(items.map((one) => one.y))];
+  return items.map((one) => ({ ...one, title: title(one.item), left: x(one.x), top: 100 - y(one.y), colour: colourOf(one.ratings, bounds) }));
+}
+
+/** Maps values to 3 to 97 percent. */
+function axisOf(values: readonly number[]): (value: number) => number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const cut = Math.floor(EDGE * sorted.length);
+  const [least, most] = [sorted[cut], sorted[sorted.length - 1 - cut]];
+  return (value) => (most > least ? 3 + (94 * (Math.min(Math.max(value, least), most) - least)) / (most - least) : 50);
+}
+
+/** The fewest ratings of each colour: about the same number of items each. */
+function colourBounds(items: readonly MappedItem[]): readonly number[] {
+  const ascending = items.map(({ ratings }) => ratings).toReversed();
+  return [...new Set(Array.from({ length: COLOURS }, (_, at) => ascending[Math.floor((at * ascending.length) / COLOURS)]))];
+}
+
+function colourOf(ratings: number, bounds: readonly number[]): number {
+  // The last colour is always that of the most ratings.
+  return COLOURS - bounds.length + bounds.findLastIndex((bound) => ratings >= bound);
+}
+
+function legend(items: readonly MappedItem[], bounds: readonly number[]): HTMLElement {
+  const keys = bounds.map((least, at) => {
+    const most = at + 1 < bounds.length ? bounds[at + 1] - 1 : items[0].ratings;
+    return element('span', { class: 'key' }, element('i', { class: `c${COLOURS - bounds.length + at}` }), range(least, most));
+  });
+  return element('div', { class: 'legend' }, element('span', {}, 'Ratings of the item:'), ...keys);
+}
