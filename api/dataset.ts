@@ -18,6 +18,7 @@ import { TimeSplit } from '../operators/splits/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
+import { datasetText } from './inspect/dataset-text.ts';
 import { writeInto } from './write-into.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
@@ -166,6 +167,11 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
     checkOptions('stream', options, ['columns', ...runOptionNames]);
     return executePlan(this.plan, this.session.context(options), options.columns);
+  }
+
+  /** Source, format, size, columns and operators, as far as they are known without opening a file. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return datasetText(this.plan);
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<RecordBatch> {

@@ -22,6 +22,8 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly means?: DampedMeans;
   /** The metadata of a loaded model beside Spark's own keys. */
   readonly metadata?: JsonObject;
+  /** The folder that the model was loaded from. */
+  readonly directory?: string;
 }
 
 /** X and Θ, each joined when it is first used as a whole. */

@@ -22,6 +22,7 @@ import { joinedFactors, type ModelParts, type Sides, sidesOf } from './model-par
 import { requireDataset } from './require-dataset.ts';
 import { hasBiases, loadedParts, storedParts } from './loaded-parts.ts';
 import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
+import { modelFacts, modelText } from './inspect/model-facts.ts';
 import { factorBatch } from './serving/factor-batch.ts';
 import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
@@ -59,6 +60,7 @@ export class Model {
   readonly #means: DampedMeans | undefined;
   readonly #session: Session;
   readonly #served: ServedModel;
+  readonly #directory: string | undefined;
 
   constructor(parts: ModelParts) {
     const { rank, users, items } = parts;
@@ -73,6 +75,7 @@ export class Model {
     this.itemCounts = parts.itemCounts;
     this.userCounts = parts.userCounts;
     this.#session = parts.session;
+    this.#directory = parts.directory;
     this.#served = { factors: this.#factors, rank: this.rank, itemCounts: this.itemCounts, columns: this.columns, session: parts.session, searches: new Searches(parts.session), metadata: this.metadata };
   }
 
@@ -80,7 +83,7 @@ export class Model {
   static async load(session: Session, directory: string): Promise<Model> {
     if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
     using _ = session.beginPhase('load model');
-    return new Model({ ...(await loadedParts(directory, session.ids)), session });
+    return new Model({ ...(await loadedParts(directory, session.ids)), session, directory });
   }
 
   get userCount(): number {
@@ -287,6 +290,13 @@ export class Model {
   /** The same for users: rows {user, rank, similarUser, similarity}. */
   similarUsers(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
     return similarRows(this.#served, 'user', ids, n, options);
+  }
+
+  /** Algorithm, rank, users, items, measures, origin and columns. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    const { users, items } = this.#factors;
+    const shape = { users: this.userCount, items: this.itemCount, idTypes: { user: users.type, item: items.type }, columns: this.columns, coldStartStrategy: this.coldStartStrategy, features: this.features };
+    return modelText(modelFacts(shape, this.metadata), this.#directory ?? (this.training === undefined ? 'another model' : 'training in this process'));
   }
 
   /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal` cancels. */

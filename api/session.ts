@@ -35,6 +35,7 @@ import { beginDevices, type DevicesAhead, machineAhead, openDevices, type Openin
 import type { Profile } from './reports/profile.ts';
 import { checkBatches, checkRows, type FromOptions, type FromRowsOptions, type ReadAnyOptions, type ReadArrowOptions, readingOf, type ReadNdjsonOptions, type ReadParquetOptions, type ReadTextOptions } from './reading.ts';
 import { checkSessionOptions, type SessionOptions } from './session-options.ts';
+import { sessionText } from './inspect/session-text.ts';
 import { parseSize } from './sizes.ts';
 
 /** Options of a single run: a signal that cancels it, and a listener for its events. */
@@ -304,6 +305,12 @@ export class Session implements AsyncDisposable {
     await this.#opening?.found.catch(() => undefined);
     await Promise.all([this.#executor.close(), this.#requests?.close()]);
     await this.#spill.close();
+  }
+
+  /** State, devices, workers, memory budget and form of ids. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    const workers = this.#executor.devices.length === 0 ? undefined : this.workers;
+    return sessionText({ closed: this.#closed, device: this.#device, workers, memoryBudget: this.memoryBudget, bounded: this.bounded, ids: this.ids });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
 import { counted } from '../../engine/format.ts';
 import type { Vector } from 'apache-arrow';
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { RunMetrics } from '../../engine/metrics.ts';
@@ -16,7 +16,7 @@ import { isDatasetEntry } from '../parquet/part-names.ts';
 import { readFactors } from './factor-table.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
-import type { ModelMetadata } from './model-metadata.ts';
+import type { ModelMetadata, ModelStorage } from './model-metadata.ts';
 import { bytesOf, type SavedSide, saveSides } from './save-sides.ts';
 import type { FactorTable, WrittenTable } from './write-factors.ts';
 
@@ -114,6 +114,31 @@ export async function loadModel(directory: string): Promise<StoredModel> {
     }
     if (attempt === MOST_ATTEMPTS) throw new DataError('other processes keep replacing the model', { phase: 'load', file: directory, advice: 'Load it when they have ended' });
   }
+}
+
+/** What a model's metadata tell, and the size of its folder. */
+export interface ModelHead {
+  readonly metadata: ModelMetadata;
+  /** Absent from models that Spark wrote. */
+  readonly storage: ModelStorage | undefined;
+  readonly bytes: number;
+}
+
+/** Reads the metadata of a model without its factors; throws DataError that names a missing or wrong file. */
+export async function readModelHead(directory: string): Promise<ModelHead> {
+  await recoverInput(directory);
+  await recoverOutput(resolve(directory));
+  await requireFolders(directory);
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const sizes = await Promise.all(entries.filter((entry) => entry.isFile()).map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size));
+  return { ...(await readMetadata(join(directory, 'metadata'))), bytes: sizes.reduce((sum, size) => sum + size, 0) };
+}
+
+/** True for a folder with metadata and factors of a model, also where others are missing. */
+export async function isModelFolder(directory: string): Promise<boolean> {
+  const has = async (name: string) => (await stat(join(directory, name)).catch(() => undefined))?.isDirectory() === true;
+  const [metadata, ...factors] = await Promise.all(folders.map(has));
+  return metadata && factors.some((found) => found);
 }
 
 /** A text that differs from that of another folder that takes the name later; undefined where there is none. */

@@ -28,10 +28,31 @@ export function operatorsOf(plan: LogicalPlan): readonly Operator[] {
   return plan.kind === 'source' ? [] : [...operatorsOf(plan.input), plan.operator];
 }
 
+/** Columns that sources were found to have. */
+const schemas = new WeakMap<Source, Schema>();
+
+/** The columns of the plan's result where its source has been opened already; else undefined. */
+export function knownSchema(plan: LogicalPlan): Schema | undefined {
+  if (plan.kind === 'source') return schemas.get(plan.source);
+  const input = knownSchema(plan.input);
+  try {
+    return input && plan.operator.outputSchema(input);
+  } catch {
+    // A column is missing, which the run reports.
+    return undefined;
+  }
+}
+
 /** The columns of the plan's result; opens the source's metadata, reads no rows. A signal cancels it. */
 export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
   if (plan.kind === 'operator') return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs), signal));
   const { source } = plan;
+  const schema = await openedSchema(source, needs, signal);
+  schemas.set(source, schema);
+  return schema;
+}
+
+async function openedSchema(source: Source, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
   if (signal === undefined) return source.schema(needs);
   using patience = new Patience(signal, source.phase ?? source.name);
   return await patience.waitFor(() => source.schema(needs));

@@ -1,4 +1,4 @@
-import { DataError } from '../../../engine/errors.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
 import type { EventSink } from '../../../index.ts';
 import { defineCommand } from '../command.ts';
 import { inspectionResult } from '../../report/inspection.ts';
@@ -6,18 +6,31 @@ import { columnOptions } from '../../options/data/data-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { parquetBackendOption } from '../../options/machine-options.ts';
 import { readNamed } from '../../sessions/read-ratings.ts';
+import { flagName } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
 
+const options = { ...columnOptions, ...readOptions, parquetBackend: parquetBackendOption, ...commonOptions };
+
 export const inspect = defineCommand({
-  summary: 'Describe a data set: files, columns, users, items, ratings',
-  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs', required: true, many: true }],
-  options: { ...columnOptions, ...readOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  summary: 'Describe a data set: files, columns, users, items, ratings; or a model',
+  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; or the folder of a model', required: true, many: true }],
+  options,
   examples: [
     ['inspect ratings/', 'print files, row groups, columns with types and codecs; users, items and ratings'],
     ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
+    ['inspect model', 'print rank, users, items, parameters and measures of a model'],
   ],
   epilog: 'Users, items and ratings are counted where their columns have such names as user, item and rating, or are named by flags.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
+    const [first, ...others] = positionals.ratings;
+    const { inspectModel, isModelFolder } = await import('../../../api/inspect/model-folder.ts');
+    if (await isModelFolder(first)) {
+      if (others.length > 0) throw new UsageError(`${first} is a model, which is inspected alone`, { advice: 'Leave the other paths out' });
+      const idle = Object.keys(options).find((name) => given.has(name as keyof typeof options) && !(name in commonOptions));
+      if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts on ratings, and ${first} is a model`, { advice: 'Leave it out' });
+      const { modelInspection } = await import('../../report/model-inspection.ts');
+      return modelInspection(first, await inspectModel(first));
+    }
     const { inspectFiles, profileDataset } = await import('../../report/inspect-files.ts');
     const { Session } = await import('../../../api/session.ts');
     await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });

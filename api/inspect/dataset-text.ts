@@ -1,0 +1,46 @@
+import { statSync } from 'node:fs';
+import type { Schema } from 'apache-arrow';
+import { formatBytes } from '../../engine/format.ts';
+import { knownSchema, type LogicalPlan, operatorsOf, rootSource } from '../../engine/stream/logical-plan.ts';
+import { factLines, someOf } from './fact-lines.ts';
+
+/** Paths and columns that are listed. */
+const MOST_PATHS = 4;
+const MOST_COLUMNS = 12;
+
+const formats: Readonly<Record<string, string>> = {
+  'iterable-source': 'record batches of the caller',
+  'row-source': 'plain objects of the caller',
+  'text-source': 'separated text',
+  'ndjson-source': 'NDJSON',
+  'parquet-source': 'Parquet',
+  'arrow-source': 'Arrow IPC',
+};
+
+/** A data set for console.log: what is known without opening a file. */
+export function datasetText(plan: LogicalPlan): string {
+  const source = rootSource(plan);
+  const { paths } = source.describe();
+  const files = Array.isArray(paths) ? paths.map(String) : [];
+  const schema = knownSchema(plan);
+  const operators = operatorsOf(plan).map(({ name }) => name);
+  return factLines('Dataset', {
+    source: files.length > 0 ? someOf(files, MOST_PATHS) : source.name,
+    format: formats[source.name],
+    size: sizeOf(files),
+    columns: schema === undefined ? 'not read yet; await dataset.schema() opens the files' : columnsOf(schema),
+    operators: operators.length === 0 ? 'none' : operators.join(', '),
+    read: source.replayable ? undefined : 'only once',
+  });
+}
+
+/** Bytes of files of the disk; undefined for folders, patterns and what is elsewhere. */
+function sizeOf(files: readonly string[]): string | undefined {
+  const found = files.map((file) => statSync(file, { throwIfNoEntry: false }));
+  if (files.length === 0 || !found.every((one) => one?.isFile())) return undefined;
+  return formatBytes(found.reduce((sum, one) => sum + (one?.size ?? 0), 0));
+}
+
+function columnsOf({ fields }: Schema): string {
+  return someOf(fields.map(({ name, type }) => `${name} ${String(type)}`), MOST_COLUMNS);
+}
