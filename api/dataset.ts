@@ -12,10 +12,12 @@ import { FindHeldOut } from '../operators/splits/held-out-ratings.ts';
 import { LeaveOut } from '../operators/splits/leave-out.ts';
 import type { PairOrder } from '../operators/splits/pair-order.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
+import { fieldOf } from '../operators/ratings/rows/columns.ts';
 import { pairColumns, type PairOptions } from '../operators/ratings/rows/pair-columns.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits/random-split.ts';
 import { TimeSplit } from '../operators/splits/time-split.ts';
-import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
+import { CountTimeSizes } from '../operators/splits/time-sizes.ts';
+import { requireTimes, timeInUnit, unitsPerMillisecond } from '../operators/splits/times.ts';
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { datasetText } from './inspect/dataset-text.ts';
@@ -34,7 +36,7 @@ export interface TrainTest {
 export type SplitParts<C> = C extends readonly number[] ? { -readonly [K in keyof C]: Dataset } : [Dataset, Dataset];
 
 export interface TimeSplitOptions extends RunOptions {
-  /** The column of times: numbers of any unit, or Arrow timestamps. Default: the data set's own name, else 'timestamp', else one such as 'ts' or 'date'. */
+  /** The column of times: numbers of one unit, timestamps, dates, or text of ISO dates and times. Default: the data set's own name, else 'timestamp', else one such as 'ts' or 'date'. */
   readonly timestampCol?: string;
 }
 
@@ -105,7 +107,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
    * Cuts the rows by time, the oldest part first: into parts of the given weights, or into the rows before a moment and the
    * others. Weights need the times that cut, so the column of times is read first, two or three times. All rows of
    * one time fall into the same part, the later one, so a part can have less than its share. A Date is understood where
-   * the column is an Arrow timestamp. Throws DataError for a row without a time, or when a part of a weight would be empty.
+   * the column has timestamps, dates or text of dates, and where the size of plain numbers says their unit (from 1973 on, in seconds to nanoseconds). Throws DataError for a row without a time, or when a part of a weight would be empty.
    */
   async timeSplit<const C extends readonly number[] | { readonly before: number | Date }>(cut: C, options: TimeSplitOptions = {}): Promise<SplitParts<C>> {
     if (!Array.isArray(cut)) checkCut(cut);
@@ -118,7 +120,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     const schema = await this.schema(run);
     const timestampCol = await this.#timeColumn(given, run);
     requireTimes(schema, timestampCol);
-    if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol)]);
+    if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol, cut.before instanceof Date ? await this.#unitOf(schema, timestampCol, run) : undefined)]);
     requireReplayable(this, 'a time split by weights');
     return this.#parts(timestampCol, await timeCuts(this.plan, timestampCol, cut, this.session.context(run)));
   }
@@ -155,6 +157,16 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     const order: PairOrder = by === 'time' ? { user, item, by, timestamp } : { user, item, by: 'random', seed };
     const heldOut = await runInto(this.plan, new FindHeldOut(order, k), this.session.context(run));
     return { train: this.pipe(new LeaveOut(order, heldOut, 'others')), test: this.pipe(new LeaveOut(order, heldOut, 'held-out')) };
+  }
+
+  /** Units of a column of times in a millisecond: by its type, else by the size of its numbers, which are read for it. */
+  async #unitOf(schema: Schema, column: string, run: RunOptions): Promise<number | undefined> {
+    const known = unitsPerMillisecond(fieldOf(schema, column).type);
+    if (known !== undefined || !rootSource(this.plan).replayable) return known;
+    const ctx = this.session.context(run);
+    const sizes = await runInto(this.plan, new CountTimeSizes(column), ctx);
+    sizes.report(ctx);
+    return sizes.perMillisecond;
   }
 
   /** The column of times that is named, else found by its name. */

@@ -4,7 +4,7 @@ import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { idValues } from '../engine/keys/id-form.ts';
 import type { KeyColumn, KeyType } from '../engine/keys/key-column.ts';
-import { andThen, type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
+import { andThen, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
@@ -21,6 +21,7 @@ import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';
 import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
+import { CountTimeSizes } from '../operators/splits/time-sizes.ts';
 import { keptAs } from './training/kept-ratings.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';
@@ -120,11 +121,18 @@ export class RatingInput {
     if (totalRows !== undefined && this.onBadRows === 'error' && !inParts) requireRows(totalRows, ids, ratings.session);
     // Before the reading where their number is known, else before they are sorted.
     if (inParts && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
+    if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable) await this.#reportTimes(ratings, ctx);
     const indexed = await readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
     // An id that the session's form cannot hold ends the run before the training.
     idValues(indexed.users, ratings.session.ids, 'user');
     idValues(indexed.items, ratings.session.ids, 'item');
     return indexed;
+  }
+
+  /** Notes the unit of the times by which the last of several ratings is found, or warns of two. */
+  async #reportTimes(ratings: Dataset, ctx: ExecutionContext): Promise<void> {
+    const sizes = await runInto(ratings.plan, new CountTimeSizes(this.columnsOf(ratings).timestamp), ctx);
+    sizes.report(ctx);
   }
 
   /** Bytes without which so many ratings cannot be read. */

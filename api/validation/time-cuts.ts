@@ -33,6 +33,7 @@ export async function timeCuts(plan: LogicalPlan, column: string, weights: reado
     const prefixes = level === 0 ? [0] : [...new Set(targets.map(({ prefix }) => prefix))];
     const pass = await runInto(plan, new TimeHistogram(column, level, prefixes), ctx);
     if (pass.rows === 0) throw new DataError('there are no rows to split', { phase: 'time-split' });
+    if (level === 0) pass.sizes.report(ctx);
     if (level === 0) targets = shares.map((share) => ({ rank: Math.min(pass.rows - 1, Math.round(share * pass.rows)), below: 0, prefix: 0, last: 0 }));
     targets = targets.map((target) => narrowed(target, level, pass.counts[prefixes.indexOf(target.prefix)]));
     rows = pass.rows;

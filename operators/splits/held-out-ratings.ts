@@ -6,6 +6,7 @@ import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
+import { TimeSizes } from './time-sizes.ts';
 import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pair-order.ts';
 
 /** The last k ratings of every user in an order, by the number that the table gives the user; repetitions of a pair at one place count once. */
@@ -49,9 +50,11 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
     const k = this.#k;
     const users = makeKeyTable(keyTypeOf(fieldOf(input.schema, this.#order.user).type, this.#order.user));
     let [times, hashes, kept, more] = [new Float64Array(1024 * k), new Uint32Array(1024 * k), new Uint32Array(1024), new Uint8Array(1024)];
+    const sizes = this.#order.by === 'time' ? new TimeSizes(input.schema, this.#order.timestamp) : undefined;
     let rows = 0;
     for await (const batch of input) {
       const pairs = orderedPairs(batch, this.#order);
+      sizes?.add(pairs.times);
       const codes = new Uint32Array(batch.numRows);
       users.add(pairs.users, codes);
       if (users.size > kept.length) {
@@ -75,6 +78,7 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
       rows += batch.numRows;
       ctx.events({ type: 'phase-progress', phase: this.name, done: rows, unit: 'rows' });
     }
+    sizes?.report(ctx);
     return { users, k, times, hashes, kept, more };
   }
 }

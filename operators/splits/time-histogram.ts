@@ -3,6 +3,7 @@ import type { Sink } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { digitCount, digitOf, LEVELS, orderedWords, prefixOf } from './time-digits.ts';
+import { TimeSizes } from './time-sizes.ts';
 import { requireTimes, timesOf } from './times.ts';
 
 export interface TimeCounts {
@@ -11,6 +12,8 @@ export interface TimeCounts {
   readonly counts: readonly Float64Array[];
   /** True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a pass earlier. */
   readonly lastDigitUsed: boolean;
+  /** The units of the times by their size; in the first pass. */
+  readonly sizes: TimeSizes;
 }
 
 /** One pass of the selection: of the times that begin with one of the prefixes, counts the digit that follows. */
@@ -38,10 +41,13 @@ export class TimeHistogram implements Sink<TimeCounts> {
     requireTimes(input.schema, this.#column);
     const [level, prefixes] = [this.#level, this.#prefixes];
     const counts = prefixes.map(() => new Float64Array(digitCount(level)));
+    const sizes = new TimeSizes(input.schema, this.#column);
     let rows = 0;
     let lastDigits = 0;
     for await (const batch of input) {
-      const words = orderedWords(timesOf(batch, this.#column));
+      const times = timesOf(batch, this.#column);
+      if (level === 0) sizes.add(times);
+      const words = orderedWords(times);
       for (let i = 0; i < words.length; i += 2) {
         lastDigits |= digitOf(words, i, LEVELS - 1);
         const slot = prefixes.indexOf(prefixOf(words, i, level));
@@ -50,6 +56,6 @@ export class TimeHistogram implements Sink<TimeCounts> {
       rows += batch.numRows;
       ctx.events({ type: 'phase-progress', phase: 'time-split', done: rows, unit: 'rows' });
     }
-    return { rows, counts, lastDigitUsed: lastDigits !== 0 };
+    return { rows, counts, lastDigitUsed: lastDigits !== 0, sizes };
   }
 }

@@ -2,6 +2,7 @@ import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } 
 import { DataError } from '../../../engine/errors.ts';
 import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
+import { isText } from './text-values.ts';
 import type { KeyType } from '../../../engine/keys/key-column.ts';
 import { LEFT_OUT } from '../../../engine/stream/stream.ts';
 
@@ -32,25 +33,25 @@ export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
   return type === 'int64' ? new Int64() : new Utf8();
 }
 
-/** Throws DataError unless the column holds numbers; times are not ratings. */
+/** Throws DataError unless the column holds numbers, text of numbers or booleans; times are not ratings. */
 export function requireRatings(schema: Schema, column: string): void {
   if (!schema.fields.some(({ name }) => name === column)) {
     throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, { phase: 'read', advice: 'Name the columns with userCol, itemCol, ratingCol and timestampCol; pairs without ratings are implicit data, for implicitPrefs: true' });
   }
   const { type } = fieldOf(schema, column);
-  if (DataType.isTimestamp(type)) throw noNumbers(type, column);
-  requireNumbers(schema, column);
+  if (isNumeric(type) || DataType.isBool(type) || isText(type)) return;
+  throw new DataError(`the column must hold numbers, but its type is ${type}`, { phase: 'read', column });
 }
 
-/** Throws DataError unless the column holds numbers or times, which are numbers too. */
-export function requireNumbers(schema: Schema, column: string): void {
+/** Throws DataError unless the column holds times: numbers, timestamps, dates, or text of them. */
+export function requireTimeValues(schema: Schema, column: string): void {
   const { type } = fieldOf(schema, column);
-  if (DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type) || DataType.isTimestamp(type)) return;
-  throw noNumbers(type, column);
+  if (isNumeric(type) || DataType.isTimestamp(type) || DataType.isDate(type) || isText(type)) return;
+  throw new DataError(`the column must hold times: numbers, dates or text of dates, but its type is ${type}`, { phase: 'read', column });
 }
 
-function noNumbers(type: DataType, column: string): DataError {
-  return new DataError(`the column must hold numbers, but its type is ${type}`, { phase: 'read', column });
+function isNumeric(type: DataType): boolean {
+  return DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type);
 }
 
 /** The numbers of a column in the wanted width; a view when they have it already. Nulls give undefined values. */

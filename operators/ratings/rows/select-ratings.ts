@@ -1,4 +1,4 @@
-import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { type Data, DataType, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf, requireShortIds } from '../../../engine/keys/arrow-keys.ts';
@@ -7,7 +7,8 @@ import type { Operator, ValueNeeds } from '../../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { batchStream, type BatchStream, originOf, placeOf, setOrigin } from '../../../engine/stream/stream.ts';
 import { BadRowCounter, type BadRowPolicy, reportBadRows } from './bad-rows.ts';
-import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers, requireRatings } from './columns.ts';
+import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireRatings, requireTimeValues } from './columns.ts';
+import { isText, numbersOfTexts, type OnRefusedText, timesOfTexts } from './text-values.ts';
 
 export type RatingColumns = {
   readonly user: string;
@@ -56,7 +57,7 @@ export class SelectRatings implements Operator {
       fields.push(new Field('rating', new Float32(), false));
     }
     if (timestamp !== undefined) {
-      requireNumbers(input, timestamp);
+      requireTimeValues(input, timestamp);
       fields.push(new Field('timestamp', new Float64(), false));
     }
     return new Schema(fields);
@@ -109,10 +110,14 @@ export class SelectRatings implements Operator {
 
 /** The column in the engine's type; the values at nulls are undefined. Notes the reasons of ids that are not exact. */
 function toColumn(field: Field, data: Data, name: string, refused: Map<number, string>): Data {
-  if (field.name === 'rating') return makeData({ type: new Float32(), length: data.length, data: numbersOf(data, Float32Array) });
-  if (field.name === 'timestamp') return makeData({ type: new Float64(), length: data.length, data: numbersOf(data, Float64Array) });
   const onRefused = (row: number, reason: string) => void refused.set(row, refused.get(row) ?? `${name} ${reason}`);
+  if (field.name === 'rating') return makeData({ type: new Float32(), length: data.length, data: ratingsOf(data, onRefused) });
+  if (field.name === 'timestamp') return makeData({ type: new Float64(), length: data.length, data: isText(data.type) ? timesOfTexts(data, onRefused) : numbersOf(data, Float64Array) });
   return keysToVector(keysFromData(data, keyTypeOf(data.type, name), onRefused)).data[0];
+}
+
+function ratingsOf(data: Data, onRefused: OnRefusedText): Float32Array {
+  return isText(data.type) || DataType.isBool(data.type) ? Float32Array.from(numbersOfTexts(data, onRefused)) : numbersOf(data, Float32Array);
 }
 
 type AreFinite = (values: Float32Array) => boolean;
@@ -165,7 +170,7 @@ function describeValues(names: readonly string[], raw: readonly Data[], columns:
     if (hasNulls(raw[i]) && isNullAt(raw[i], position)) return `${names[i]} is null`;
     const { values } = columns[i];
     if (!(values instanceof Float32Array) || Number.isFinite(values[position])) continue;
-    const given = numbersOf(raw[i], Float64Array)[position];
+    const given = isText(raw[i].type) ? numbersOfTexts(raw[i])[position] : numbersOf(raw[i], Float64Array)[position];
     return `${names[i]} is ${given}${Number.isFinite(given) ? ', beyond float32' : ''}`;
   }
   return 'a value is missing';

@@ -112,6 +112,12 @@ describe('a data set that names its columns', () => {
     expect(await factorsOf(await als.fit(read))).toEqual(await factorsOf(await als.fit(named())));
   });
 
+  it('is made of plain objects', async () => {
+    const plain = session.fromRows(rows.map(({ user, item, rating }) => ({ who: user, what: item, how: rating })), { columns: { user: 'who', item: 'what', rating: 'how' } });
+    expect(await factorsOf(await als.fit(plain))).toEqual(await factorsOf(await als.fit(named())));
+    expect(() => session.fromRows([], { columns: { user: 1 as unknown as string } })).toThrow('the user column must be the name of a column, got 1');
+  });
+
   it('refuses roles and names that cannot be', async () => {
     expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow('unknown option users of the option columns of read.csv. There are: user, item, rating, time');
     expect(() => session.read.parquet('x', { columns: { user: '' } })).toThrow('the user column must be the name of a column, got ""');
