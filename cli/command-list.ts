@@ -21,6 +21,7 @@ export const commandList: readonly CommandEntry[] = [
   { name: 'export', words: '<model>', summary: "Write a model's factors for other programs", load: async () => (await import('./commands/data/export.ts')).exportFactors },
   { name: 'inspect', words: '<ratings..>', summary: 'Describe a data set or a model', load: async () => (await import('./commands/data/inspect.ts')).inspect },
   { name: 'convert', words: '<paths..>', summary: 'Copy ratings into another format', load: async () => (await import('./commands/data/convert.ts')).convert },
+  { name: 'split', words: '<ratings..>', summary: 'Write the parts of ratings to train and to test on', load: async () => (await import('./commands/data/split.ts')).split },
   { name: 'plan', words: '[paths..]', summary: 'Show what a training run would do, and why', load: async () => (await import('./commands/plan.ts')).plan },
   { name: 'generate', words: '', summary: 'Write a synthetic data set', load: async () => (await import('./commands/data/generate.ts')).generate },
   { name: 'doctor', words: '[ratings..]', summary: 'Show versions, processor, memory and GPU; check and tune its kernels', load: async () => (await import('./commands/doctor.ts')).doctor },

@@ -80,8 +80,8 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
 }
 
 /** Flags that name what commands read and write. */
-const inputFlags = ['test', 'validation', 'initModel', 'exclude', 'itemNames'] as const;
-const resultFlags = ['modelDir', 'output'] as const;
+const inputFlags = ['test', 'validation', 'initModel', 'exclude', 'candidates', 'itemNames'] as const;
+const resultFlags = ['modelDir', 'output', 'testOutput'] as const;
 const otherFlags = ['checkpointDir', 'trialsFile', 'report', 'trace'] as const;
 
 /** A command without the flags json and quiet prints by itself. */

@@ -1,6 +1,6 @@
 import type { Model } from '../../api/model.ts';
 import type { TrainingReport } from '../../api/reports/training-report.ts';
-import type { Baselines } from '../../index.ts';
+import type { Baselines, WriteSummary } from '../../index.ts';
 import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -22,6 +22,8 @@ export interface TrainedRun {
   readonly updated: boolean;
   /** True with --resume. */
   readonly resume?: boolean;
+  /** The held-out ratings, where they were written. */
+  readonly heldOut?: WriteSummary | undefined;
   /** The flags of the command, for advice. */
   readonly options: Options;
   readonly totalSeconds: number;
@@ -30,7 +32,7 @@ export interface TrainedRun {
 
 /** The result of `train`. */
 export function trainingResult(run: TrainedRun): CommandResult {
-  return { json: { command: 'train', ...trainingJson(run), model: run.modelDir }, text: trainingText(run) };
+  return { json: { command: 'train', ...trainingJson(run), model: run.modelDir, ...(run.heldOut ? { testOutput: run.heldOut.path } : {}) }, text: trainingText(run) };
 }
 
 /** The report of `--json`, without the command and the model's folder. */
@@ -70,7 +72,7 @@ function partitionsOf({ round }: TrainingReport['plan']): JsonObject {
   return sides.some(([, { p, q }]) => p * q > 1) ? { partitions: Object.fromEntries(sides) } : {};
 }
 
-function trainingText({ model, training, modelDir, updated, resume, options, totalSeconds, peakRssBytes }: TrainedRun): string {
+function trainingText({ model, training, modelDir, updated, resume, heldOut, options, totalSeconds, peakRssBytes }: TrainedRun): string {
   const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates, badRows, baselines, warnings } = training;
   const best = bestOf(training);
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
@@ -93,6 +95,7 @@ function trainingText({ model, training, modelDir, updated, resume, options, tot
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading${validationText(seconds)}; at most ${formatBytes(peakRssBytes)} of memory`],
       ['model', modelDir],
+      ['held out', heldOut && `${counted(heldOut.rows, 'rating')}, ${heldOut.path}`],
     ]),
     ...warnings.filter(isVerdict).map(({ text }) => `warning: ${nameFlags(text, options)}`),
   ].join('\n');

@@ -9,6 +9,7 @@ import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
+import { openOutput, writeOutput } from '../output/write-output.ts';
 import { withoutVerdict } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { openSession } from './open-session.ts';
@@ -32,6 +33,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   await checkWritable(modelDir);
   const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
   await checkModelDirectory(modelDir, force);
+  const testSink = values.testOutput === undefined ? undefined : await openOutput(values.testOutput, { force, json: false, to: undefined }, [...ratings, values.initModel]);
   const trainer = await trainerOf(values, given);
   await using session = await openSession(values, context, { background: true, once: values.report === undefined, ahead });
   const names = await readNames(session, values, context, { itemCol: values.itemCol });
@@ -41,6 +43,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
   const ready = await trainer.prepare(session, sets.train, context);
   const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, ...rankingOf(values), signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
   await model.save(modelDir, { overwrite: force, signal });
+  const heldOut = testSink && sets.test && (await writeOutput(sets.test, testSink, { signal, onEvent }));
   if (model.training === undefined) throw new Error('a model that was just trained has no report');
   const run = {
     model,
@@ -49,6 +52,7 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
     modelDir,
     updated: values.initModel !== undefined,
     resume: values.resume,
+    heldOut,
     options: trainOptions,
     // Counted from the start of the process.
     totalSeconds: performance.now() / 1000,

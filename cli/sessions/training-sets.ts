@@ -5,6 +5,7 @@ import type { CommandContext } from '../commands/command.ts';
 import type { TrainingValues } from '../options/training/training-options.ts';
 import { knownRows } from './open-session.ts';
 import { readNamed, withoutRepeats } from './read-ratings.ts';
+import { heldOutParts } from './split-parts.ts';
 
 export interface TrainingSets {
   readonly train: Dataset;
@@ -33,18 +34,9 @@ export async function trainingSets(session: Session, paths: readonly string[], v
     context.expect('read', Math.round(rows * (1 - (testFraction ?? 0))));
     context.expect('profile', Math.round(rows * (1 - (testFraction ?? 0))));
   }
-  const drawn = await drawnSets(all, values, context);
+  const drawn = await heldOutParts(all, values, context);
   if (drawn !== undefined) return drawn;
   if (test === undefined) return { train: all, test: undefined };
   const heldOut = await input.foundTest(await readNamed(session, test, values), run);
   return { train: all, test: await found(heldOut, new RatingInput({ onBadRows })) };
-}
-
-/** The sets where a part of the ratings is held out. */
-async function drawnSets(all: Dataset, { testFraction, testLeaveOut, testBy, seed }: TrainingValues, { signal, onEvent }: CommandContext): Promise<TrainingSets | undefined> {
-  if (testLeaveOut !== undefined) return all.leaveOut(testLeaveOut, { by: testBy, signal, ...(testBy === 'time' ? { onEvent } : { seed }) });
-  if (testFraction === undefined) return undefined;
-  const weights = [1 - testFraction, testFraction] as const;
-  const [train, test] = testBy === 'time' ? await all.timeSplit(weights, { signal, onEvent }) : all.randomSplit(weights, { seed });
-  return { train, test };
 }

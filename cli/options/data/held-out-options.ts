@@ -10,6 +10,9 @@ export const heldOutOptions = {
   testBy: choice({ describe: 'hold out ratings at random, or the last by --timestamp-col', group: 'Held-out ratings:', choices: ['random', 'time'], fallback: 'random' }),
 };
 
+/** Of `train` alone: the ratings that it drew. */
+export const testOutputOption = text({ describe: 'write the ratings that were held out: .parquet, .csv, .tsv, .ndjson, .arrow, or a folder; split writes those to train on as well', group: 'Held-out ratings:' });
+
 /** The users whose rankings are measured, of every command that ranks. */
 export const rankUsersOption = countOr('all', { describe: 'rank so many users at most, drawn by the seed, or all', group: 'Ranking:', defaultText: '10000', least: 1 });
 

@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
 import { checkCheckpoints, checkpointOptions } from './checkpoint-options.ts';
 import { columnOptions, policyOptions } from '../data/data-options.ts';
-import { checkHeldOut, heldOutOptions, heldOutRankingOptions } from '../data/held-out-options.ts';
+import { checkHeldOut, heldOutOptions, heldOutRankingOptions, testOutputOption } from '../data/held-out-options.ts';
 import { checkNameFlags, nameOptions } from '../data/name-options.ts';
 import { choice, requiredText, text } from '../kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../machine-options.ts';
@@ -36,17 +36,17 @@ export const initModelOption = text({ describe: "model to go on from, with these
 
 export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
 
-export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, ...heldOutRankingOptions, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption, ...nameOptions };
+export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, testOutput: testOutputOption, ...heldOutRankingOptions, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption, ...nameOptions };
 
 export type TrainingValues = Values<typeof trainingOptions>;
 export type TrainCommandValues = Values<typeof trainOptions>;
 
 /** Throws UsageError for a flag that cannot act beside the others. */
-export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'report' | keyof typeof nameOptions>>, given: ReadonlySet<string>): void {
+export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'testOutput' | 'report' | keyof typeof nameOptions>>, given: ReadonlySet<string>): void {
   checkNames(values);
   checkAlgorithm(values, given);
   checkHeldOut(values, given);
-  checkHeldOutRanking(values, given);
+  checkUsesOfHeldOut(values, given);
   checkCheckpoints(values);
   if (values.device === 'cpu') {
     if (values.precision === 'f16' || values.precision === 'int8') throw new UsageError(`--precision ${values.precision} cannot act with --device cpu, which computes in float32`, { advice: 'Leave one of them out' });
@@ -61,10 +61,11 @@ function checkNames({ report, itemNames, itemNamesIdCol, itemNamesCol }: Partial
   if (itemNames !== undefined && report === undefined) throw new UsageError('--item-names acts only with --report, whose page shows the names', { advice: 'Leave it out, or give --report FILE; recommend takes --item-names too' });
 }
 
-/** Throws UsageError for flags of rankings that cannot act. */
-function checkHeldOutRanking(values: Pick<TrainingValues, 'test' | 'testFraction' | 'testLeaveOut'> & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking'>>, given: ReadonlySet<string>): void {
+/** Throws UsageError for flags that need held-out ratings, or ratings held out at random or by time, without them. */
+function checkUsesOfHeldOut(values: Pick<TrainingValues, 'test' | 'testFraction' | 'testLeaveOut'> & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'testOutput'>>, given: ReadonlySet<string>): void {
   if (values.ranking && values.initModel !== undefined) throw new UsageError('--ranking cannot act with --init-model: the ratings that the model was trained on before are not known', { advice: 'Rank afterwards: evaluate MODEL TEST --ranking --exclude RATINGS' });
   const isHeldOut = values.test !== undefined || values.testFraction !== undefined || values.testLeaveOut !== undefined;
   const idle = isHeldOut ? undefined : (['ranking', 'rankUsers'] as const).find((name) => given.has(name));
+  if (values.testOutput !== undefined && values.testFraction === undefined && values.testLeaveOut === undefined) throw new UsageError('--test-output acts only with --test-fraction or --test-leave-out', { advice: 'Leave it out, or say how many ratings are held out' });
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} needs held-out ratings`, { advice: 'Give them with --test PATH or --test-fraction 0.1' });
 }

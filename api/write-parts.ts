@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import type { FileFormatName } from '../connectors/files/format-names.ts';
+import { openSink, type OpenSinkOptions } from '../connectors/open-sink.ts';
+import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../connectors/output/atomic-output.ts';
+import type { WriteSummary } from '../connectors/output/checked-sink.ts';
+import { isDatasetEntry } from '../connectors/parquet/part-names.ts';
+import type { Dataset } from './dataset.ts';
+import type { RunOptions } from './session.ts';
+import { writeInto } from './write-into.ts';
+
+/** A data set with its name inside the folder, such as "train" or "fold-1/test". */
+export interface NamedPart {
+  readonly name: string;
+  readonly rows: Dataset;
+}
+
+export interface WritePartsOptions extends RunOptions, Pick<OpenSinkOptions, 'codec' | 'parquetBackend' | 'overwrite'> {
+  /** Default: Parquet, a folder of part files for each data set. */
+  readonly format?: FileFormatName | undefined;
+}
+
+/** Endings of the files of formats that are no folder. */
+const endings: Readonly<Record<FileFormatName, string>> = { parquet: '', csv: '.csv', text: '.csv', tsv: '.tsv', dat: '.dat', ndjson: '.ndjson', jsonl: '.jsonl', arrow: '.arrow', feather: '.feather' };
+
+/** Throws UsageError when the parts may not be written to this folder: see checkOutput. */
+export function checkPartsFolder(directory: string, overwrite: boolean): Promise<void> {
+  return checkOutput(directory, outputOptions(overwrite));
+}
+
+/** Writes data sets into one folder, which appears when all of them are whole. Their paths are those that they have at the end. */
+export async function writeParts(parts: readonly NamedPart[], directory: string, { format = 'parquet', codec, parquetBackend, overwrite = false, ...run }: WritePartsOptions): Promise<WriteSummary[]> {
+  const output = await atomicOutput(directory, outputOptions(overwrite));
+  try {
+    const written: WriteSummary[] = [];
+    for (const { name, rows } of parts) {
+      const file = `${name}${endings[format]}`;
+      const sink = openSink(join(output.temporary, file), { format, codec, parquetBackend });
+      written.push({ ...(await writeInto(rows, sink, run)), path: join(directory, file) });
+    }
+    await output.commit();
+    return written;
+  } catch (error) {
+    throw await output.fail(error);
+  }
+}
+
+function outputOptions(overwrite: boolean): AtomicOutputOptions {
+  return { kind: 'folder', overwrite, recognizes: isPart };
+}
+
+/** True for what an earlier split may have left: its folders, and files of any format. */
+function isPart(path: string): boolean {
+  const [, below] = /^(?:fold-\d+\/)?(?:train|validation|test)(\/.*|\.(?:csv|tsv|dat|ndjson|jsonl|arrow|feather))$/.exec(path) ?? [];
+  if (below === undefined) return /^fold-\d+\/$/.test(path);
+  return !below.startsWith('/') || below === '/' || isDatasetEntry(below.slice(1));
+}
