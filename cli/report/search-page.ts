@@ -1,4 +1,4 @@
-import { formatCount } from '../../engine/format.ts';
+import { counted } from '../../engine/format.ts';
 import type { Tuning } from '../../index.ts';
 import { flagName } from '../options/option.ts';
 import type { Report } from '../page/section.ts';
@@ -12,6 +12,12 @@ const MOST_TILES = 4;
 /** The page of a search. */
 export function searchPage({ best, trials }: Tuning, metric: string, { adapter, totalSeconds }: { readonly adapter: string | null; readonly totalSeconds: number }): Report {
   const params = Object.entries(best.params).slice(0, MOST_TILES);
-  const tiles = [...params.map(([name, value]) => ({ name: flagName(name), value: String(value), remark: 'of the best trial' })), { name: 'time', value: seconds3(totalSeconds), remark: `${formatCount(trials.length)} trials` }];
-  return { title: `Search: ${formatCount(trials.length)} trials, ${metric}`, adapter, lead: { verdict: searchVerdict(best, trials.length, metric), tiles }, sections: [trialsSection(trials, metric)] };
+  const tiles = [...params.map(([name, value]) => ({ name: flagName(name), value: String(value), remark: 'of the best trial' })), { name: 'time', value: seconds3(totalSeconds), remark: counted(trials.length, 'trial') }];
+  const { charts = [], ...section } = trialsSection(trials, metric);
+  return {
+    title: `Search: ${counted(trials.length, 'trial')}, ${metric}`,
+    adapter,
+    lead: { verdict: searchVerdict(best, trials.length, metric), tiles, charts: charts.slice(0, 1) },
+    sections: [{ ...section, charts: charts.slice(1) }],
+  };
 }

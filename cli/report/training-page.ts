@@ -2,7 +2,7 @@ import type { Dataset } from '../../api/dataset.ts';
 import { actedParams } from '../../api/reports/acted-params.ts';
 import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { BadRowPolicy, Baselines, HeldOutRanking, ItemNames } from '../../index.ts';
 import type { Report, Section, Tile } from '../page/section.ts';
 import { errorsSection } from '../page/sections/errors.ts';
@@ -73,7 +73,7 @@ function tilesOf(run: PageRun): Tile[] {
     { name: algorithm === 'sgd' ? 'epoch of the model' : 'iteration of the model', value: `${bestIteration} of ${iterations.length}`, remark: lowestText(run) },
     { name: 'time', value: seconds3(totalSeconds), remark: `training ${seconds3(seconds.train)}` },
     { name: 'peak memory', value: formatBytes(peakRssBytes) },
-    { name: 'ratings', value: formatCount(training.ratings), remark: `${formatCount(model.userCount)} users, ${formatCount(model.itemCount)} items` },
+    { name: 'ratings', value: formatCount(training.ratings), remark: `${counted(model.userCount, 'user')}, ${counted(model.itemCount, 'item')}` },
   ].filter((tile) => tile !== undefined);
 }
 

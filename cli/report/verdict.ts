@@ -7,10 +7,10 @@ import type { Verdict } from '../page/section.ts';
 const LEAST_DIFFERENCE = 0.0005;
 
 /** An RMSE compared with means of users and items, over the same pairs. */
-export function errorVerdict(rmse: number, baselines: Baselines | undefined, pairs: number): Verdict {
-  const detail = `RMSE ${besideMeans('rmse', rmse, baselines)}; on ${formatCount(pairs)} held-out ratings.`;
+export function errorVerdict(rmse: number, baselines: Baselines | undefined, pairs: number, kind: 'ratings' | 'held-out ratings'): Verdict {
+  const detail = `RMSE ${besideMeans('rmse', rmse, baselines)}; on ${formatCount(pairs)} ${kind}.`;
   const means = baselines && simplest(baselines);
-  if (means === undefined) return { tone: 'plain', text: `RMSE ${rmse.toFixed(4)} on held-out ratings`, detail: `${formatCount(pairs)} pairs.` };
+  if (means === undefined) return { tone: 'plain', text: `RMSE ${rmse.toFixed(4)} on ${kind}`, detail: `${formatCount(pairs)} pairs.` };
   const gain = 1 - rmse / means.rmse;
   const than = `than ${means.name}`;
   if (Math.abs(gain) < LEAST_DIFFERENCE) return { tone: 'bad', text: `No better ${than}`, detail };
@@ -35,8 +35,13 @@ export function rankingVerdict(metrics: MetricValues, popularity: MetricValues |
   const detail = `${name} ${own.toFixed(4)}; the most popular items for everyone ${popular.toFixed(4)}; ${over}.`;
   const ratio = own / popular;
   if (Math.abs(own - popular) < LEAST_DIFFERENCE * popular || own === popular) return { tone: 'bad', text: 'No better than popularity', detail };
-  if (own > popular) return { tone: 'good', text: ratio < 10 ? `${ratio.toFixed(2)} times as good as popularity` : 'Far better than popularity', detail };
+  if (own > popular) return { tone: 'good', text: Number.isFinite(ratio) ? `${timesText(ratio)} times as good as popularity` : 'Better than popularity', detail };
   return { tone: 'bad', text: `Worse than popularity: ${ratio.toFixed(2)} times as good`, detail };
+}
+
+/** "1.85", "11.2" */
+function timesText(ratio: number): string {
+  return ratio < 100 ? ratio.toPrecision(3) : ratio.toFixed(0);
 }
 
 /** The result of a training run. */
@@ -46,7 +51,7 @@ export function trainingVerdict(training: TrainingReport): Verdict {
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
   if (testPairs === undefined) return unmeasured(implicit, best?.trainRmse);
   if (testPairs === coldPairs) return { tone: 'bad', text: 'Not measured: the model knows no pair of the held-out ratings', detail: `${formatCount(testPairs)} pairs are held out; each has a user or an item without training ratings.` };
-  if (!implicit && best?.testRmse !== undefined) return errorVerdict(best.testRmse, baselines, testPairs - coldPairs);
+  if (!implicit && best?.testRmse !== undefined) return errorVerdict(best.testRmse, baselines, testPairs - coldPairs, 'held-out ratings');
   if (training.ranking !== undefined) return rankingVerdict(training.ranking.metrics, training.ranking.popularity, training.ranking.users);
   const [metric] = Object.entries(best?.testMetrics ?? {});
   if (metric !== undefined) return { tone: 'plain', text: `${metric[0]} ${metric[1].toFixed(4)} on held-out ratings`, detail: `${formatCount(testPairs)} pairs.` };
@@ -61,7 +66,7 @@ function unmeasured(implicit: boolean, trainRmse: number | undefined): Verdict {
 
 /** The result of `evaluate` on ratings. */
 export function evaluationVerdict({ rmse, baselines, pairs, coldPairs }: Evaluation): Verdict {
-  if (Number.isFinite(rmse)) return errorVerdict(rmse, baselines, pairs - coldPairs);
+  if (Number.isFinite(rmse)) return errorVerdict(rmse, baselines, pairs - coldPairs, 'ratings');
   return { tone: 'bad', text: pairs === coldPairs ? 'Not measured: the model knows no pair' : 'Not measured: a prediction is NaN or infinite' };
 }
 

@@ -32,6 +32,7 @@ function errorChart(title: string, bins: readonly ErrorBin[], nameOf: (bin: Erro
     tips: named.map(({ name, rmse, pairs, dampedMeansRmse }) => ({ x: name, y: rmse, text: `${name}\nRMSE ${rmse.toFixed(4)}, ${formatCount(pairs)} pairs${dampedMeansRmse === undefined ? '' : `\ndamped means ${dampedMeansRmse.toFixed(4)}`}` })),
     options: (width) => ({
       height: Math.max(250, Math.round(0.5 * width)),
+      marginTop: 26,
       marginBottom: 70,
       x: { label: null, domain: named.map(({ name }) => name), tickRotate: -35, type: 'point' },
       y: { label: 'RMSE', grid: true, zero: true },
@@ -58,7 +59,9 @@ function calibrationChart(bins: ErrorBreakdown['calibration']): Chart {
     tips: bins.map(({ predicted, rated, pairs }) => ({ x: predicted, y: rated, text: `predicted ${predicted.toFixed(3)}, rated ${rated.toFixed(3)}\n${formatCount(pairs)} pairs` })),
     options: (width) => ({
       height: Math.max(230, Math.round(0.6 * width)),
-      x: { label: 'mean prediction', grid: true, nice: true },
+      marginTop: 26,
+      marginBottom: 44,
+      x: { label: 'mean prediction', labelOffset: 40, grid: true, nice: true },
       y: { label: 'mean rating', grid: true, nice: true },
       marks: [
         Plot.line(ends.map((end) => [end, end] as [number, number]), { stroke: 'currentColor', strokeOpacity: 0.5, strokeDasharray: '3 4' }),

@@ -50,7 +50,9 @@ function points(title: string, trials: readonly Trial[], metric: string, name: s
     options: (width) => ({
       height: Math.max(220, Math.round(0.5 * width)),
       marginLeft: 56,
-      x: { label: name, ...(wide ? { type: 'log', tickFormat: '~g' } : {}), ...(name === 'trial' ? { tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') } : {}) },
+      marginTop: 30,
+      marginBottom: 44,
+      x: { label: name, labelOffset: 40, ...(wide ? { type: 'log', tickFormat: '~g' } : {}), ...(name === 'trial' ? { ticks: Math.min(trials.length, width < 500 ? 6 : 12), tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') } : {}) },
       y: { label: metric, grid: true, nice: true },
       marks: [
         Plot.dot(all.filter(({ trial }) => trial !== best), { x: 'x', y: 'y', r: 4, ...fill(0), fillOpacity: 0.7 }),

@@ -7,7 +7,7 @@ const baselines = (dampedMeans: number, mean: number) => ({ dampedMeans: { rmse:
 
 describe('the verdict on errors', () => {
   it('names the part by which the model is better than means', () => {
-    expect(errorVerdict(0.9, baselines(1, 1.2), 2000)).toEqual({
+    expect(errorVerdict(0.9, baselines(1, 1.2), 2000, 'held-out ratings')).toEqual({
       tone: 'good',
       text: '10.0 % better than means of users and items',
       detail: 'RMSE 0.9000; the mean 1.2000, damped means 1.0000; on 2,000 held-out ratings.',
@@ -15,16 +15,16 @@ describe('the verdict on errors', () => {
   });
 
   it('says that the model is worse, or no better', () => {
-    expect(errorVerdict(1.1, baselines(1, 1.2), 10)).toMatchObject({ tone: 'bad', text: '10.0 % worse than means of users and items' });
-    expect(errorVerdict(1.0001, baselines(1, 1.2), 10)).toMatchObject({ tone: 'bad', text: 'No better than means of users and items' });
+    expect(errorVerdict(1.1, baselines(1, 1.2), 10, 'held-out ratings')).toMatchObject({ tone: 'bad', text: '10.0 % worse than means of users and items' });
+    expect(errorVerdict(1.0001, baselines(1, 1.2), 10, 'held-out ratings')).toMatchObject({ tone: 'bad', text: 'No better than means of users and items' });
   });
 
   it('compares with the better one of the means', () => {
-    expect(errorVerdict(1.1, baselines(1.3, 1), 10).text).toBe('10.0 % worse than the mean rating');
+    expect(errorVerdict(1.1, baselines(1.3, 1), 10, 'held-out ratings').text).toBe('10.0 % worse than the mean rating');
   });
 
   it('compares with nothing where means are absent or without error', () => {
-    for (const means of [undefined, baselines(0, 0)]) expect(errorVerdict(0.5, means, 3)).toMatchObject({ tone: 'plain', text: 'RMSE 0.5000 on held-out ratings' });
+    for (const means of [undefined, baselines(0, 0)]) expect(errorVerdict(0.5, means, 3, 'held-out ratings')).toMatchObject({ tone: 'plain', text: 'RMSE 0.5000 on held-out ratings' });
   });
 });
 
@@ -39,7 +39,8 @@ describe('the verdict on rankings', () => {
     });
     expect(rankingVerdict(metrics, { 'recall@10': 0.1, 'ndcg@10': 0.4 }, 2)).toMatchObject({ tone: 'bad', text: 'Worse than popularity: 0.50 times as good' });
     expect(rankingVerdict(metrics, metrics, 2)).toMatchObject({ tone: 'bad', text: 'No better than popularity' });
-    expect(rankingVerdict(metrics, { 'ndcg@10': 0 }, 2).text).toBe('Far better than popularity');
+    expect(rankingVerdict(metrics, { 'ndcg@10': 0 }, 2).text).toBe('Better than popularity');
+    expect(rankingVerdict(metrics, { 'ndcg@10': 0.01 }, 2).text).toBe('20.0 times as good as popularity');
   });
 
   it('compares with nothing without popularity or users', () => {
