@@ -72,7 +72,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.options = request.command.options;
   const command = request.command.prepare(request.raw);
   run.json = command.json;
-  const progress = await openProgress(command.quiet, say);
+  const progress = await openProgress(command, say);
   run.progress = progress;
   const { options } = request.command;
   const onEvent = warnOnce((event) => progress.onEvent(event.type === 'warning' || event.type === 'note' ? { ...event, text: nameFlags(event.text, options) } : event));

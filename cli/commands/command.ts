@@ -63,6 +63,8 @@ export interface CommandSpec<O extends Options> {
 export interface PreparedCommand {
   readonly json: boolean;
   readonly quiet: boolean;
+  /** True where rows are written to stdout: an output "-". */
+  readonly rowsOnStdout: boolean;
   /** True with --profile. */
   readonly profile: boolean;
   /** The file of --report. */
@@ -101,7 +103,7 @@ export function defineCommand<O extends Options>({ run, ...description }: Comman
         results: [...words.filter(({ isOutput }) => isOutput).map(({ path }) => ({ name: 'the output', path })), ...named(resultFlags)],
         others: named(otherFlags),
       };
-      return { json, quiet, profile, trace, report, files, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      return { json, quiet, rowsOnStdout: files.results.some(({ path }) => path === '-'), profile, trace, report, files, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
 }
