@@ -39,9 +39,10 @@ export interface SessionOptions {
   readonly signal?: AbortSignal;
 }
 
+/** @internal */
 type CheckedOptions = { readonly device: DeviceRequest } & { readonly [Name in 'deviceMemory' | 'fakeDevices' | 'profile' | 'ids' | 'spillDir']: SessionOptions[Name] };
 
-/** Throws UsageError for an option that is unknown, or whose value cannot be. */
+/** @internal Throws UsageError for an option that is unknown, or whose value cannot be. */
 export function checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir }: CheckedOptions, unknown: object): void {
   for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, ids, profile, signal' });
   checkDevice(device);
