@@ -1,4 +1,5 @@
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
+import { CapacityError } from '../../engine/errors.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
@@ -8,6 +9,7 @@ import type { Dataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import { isReplayable } from '../replayable.ts';
+import type { RequestOptions } from '../serving/recommend-options.ts';
 import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
 import type { RunOptions } from '../session.ts';
 
@@ -33,7 +35,7 @@ const PARTS = [0.99, 0.9, 0.5];
 
 /**
  * Users with many, some and few ratings, from one pass over the training ratings. None where the source can be read
- * only once, and where the model has no counts of users.
+ * only once, where the model has no counts of users, and where a search of items does not fit the memory.
  */
 export async function sampleUsers(model: Model, ratings: Dataset, { n, onBadRows, ...run }: SampleOptions): Promise<SampleUser[]> {
   const { userCounts: counts, columns } = model;
@@ -49,10 +51,21 @@ export async function sampleUsers(model: Model, ratings: Dataset, { n, onBadRows
   const samples: SampleUser[] = [];
   for (const [at, user] of users.entries()) {
     const rated = [...new Map(found[at].map((one) => [one.item, one])).values()].sort((a, b) => b.rating - a.rating);
-    const { items } = await model.recommend(user, n, { deny: rated.map(({ item }) => item), signal: run.signal });
-    samples.push({ user, ratings: rated.length, rated: rated.slice(0, n), recommended: items });
+    const recommended = await itemsFor(model, user, n, { deny: rated.map(({ item }) => item), signal: run.signal });
+    if (recommended === undefined) return [];
+    samples.push({ user, ratings: rated.length, rated: rated.slice(0, n), recommended });
   }
   return samples;
+}
+
+/** The best items of a user; undefined where a search does not fit the memory, which is no reason to end a training without its report. */
+async function itemsFor(model: Model, user: Id, n: number, options: RequestOptions): Promise<SampleUser['recommended'] | undefined> {
+  try {
+    return (await model.recommend(user, n, options)).items;
+  } catch (error) {
+    if (error instanceof CapacityError) return undefined;
+    throw error;
+  }
 }
 
 /** Positions at these parts of the users by their number of ratings, each once; the first among equals. */

@@ -1,4 +1,5 @@
 import type { Dataset } from '../../api/dataset.ts';
+import { isReplayable } from '../../api/replayable.ts';
 import { actedParams } from '../../api/reports/acted-params.ts';
 import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
@@ -32,13 +33,13 @@ interface PageData {
   readonly names: ItemNames | undefined;
 }
 
-/** The page of a training run. It reads the training ratings and the held-out ratings once more. */
+/** The page of a training run. It reads the training ratings and the held-out ratings once more, where they can be read again. */
 export async function trainingPage(run: PageRun, data: PageData): Promise<Report> {
   const { model, training, adapter, options } = run;
   const { train, test, signal, onBadRows, names } = data;
   const { algorithm, params, iterations, bestIteration, baselines, warnings } = training;
   const best = bestOf(run);
-  const errors = test === undefined || isImplicit(run) || best?.testRmse === undefined ? undefined : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
+  const errors = test === undefined || !isReplayable(test) || isImplicit(run) || best?.testRmse === undefined ? undefined : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
   const ratings = ratingsSection({ users: model.userCounts, items: model.itemCounts });
   const samples = samplesSection(await sampleUsers(model, train, { n: LISTED, onBadRows, signal }), names);
   const map = itemMap(model, MOST_MAPPED);

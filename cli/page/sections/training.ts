@@ -144,7 +144,7 @@ function spread(points: readonly Point[]): readonly [number, number] {
 
 function figure(value: number): string {
   if (Math.abs(value) >= LARGE && Math.abs(value) < 1e15) return formatCount(Math.round(value));
-  return Math.abs(value) < LARGE && Math.abs(value) >= 0.1 ? value.toFixed(4) : value.toPrecision(5);
+  return Math.abs(value) < LARGE && Math.abs(value) >= 0.01 ? value.toFixed(4) : value.toPrecision(5);
 }
 
 /** "Test RMSE" */
