@@ -183,7 +183,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /** Source, format, size, columns and operators, as far as they are known without opening a file. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return datasetText(this.plan);
+    return datasetText(this.plan, { ...this.columns });
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<RecordBatch> {

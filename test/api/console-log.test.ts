@@ -32,6 +32,7 @@ describe('console.log', () => {
     const [train] = ratings.randomSplit([0.8, 0.2]);
     await ratings.schema();
     expect(inspect(train)).toMatch(/\n {2}columns {4}user Int32, item Utf8, rating Int32\n {2}operators {2}random-split$/);
+    expect(inspect(train.withColumns({ user: 'item', time: 'when' }))).toMatch(/\n {2}names {6}user item, time when\n {2}operators {2}random-split$/);
   });
 
   it('of rows and batches of the caller says so', async () => {
