@@ -115,7 +115,7 @@ export const tune = defineCommand({
     if (values.trialsFile === undefined) await file.remove();
     const totalSeconds = performance.now() / 1000;
     const { best, trials } = tuning;
-    const report = values.report === undefined ? undefined : (await import('../report/search-page.ts')).searchPage(tuning, metric, { adapter: session.device.adapter, totalSeconds });
+    const report = values.report === undefined ? undefined : (await import('../report/search-page.ts')).searchPage(tuning, metric, { adapter: session.device.adapter, totalSeconds, warnings: warnings.map(({ text: warning }) => warning) });
     return {
       json: { command: 'tune', metric, search: tuner.search, best: trialJson(best, options), ranking: heldOutRankingJson(best.ranking), trials: trials.map((trial) => trialJson(trial, options)), warnings, seconds: { total: totalSeconds }, peakRssBytes: process.resourceUsage().maxRSS * 1024, model: modelDir },
       text: tuningText(tuning, metric, { modelDir, totalSeconds }),

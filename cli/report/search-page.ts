@@ -9,14 +9,21 @@ import { searchVerdict } from './verdict.ts';
 /** Parameters of the best trial on the first screen. */
 const MOST_TILES = 4;
 
+interface SearchRun {
+  readonly adapter: string | null;
+  readonly totalSeconds: number;
+  readonly warnings: readonly string[];
+}
+
 /** The page of a search. */
-export function searchPage({ best, trials }: Tuning, metric: string, { adapter, totalSeconds }: { readonly adapter: string | null; readonly totalSeconds: number }): Report {
+export function searchPage({ best, trials }: Tuning, metric: string, { adapter, totalSeconds, warnings }: SearchRun): Report {
   const params = Object.entries(best.params).slice(0, MOST_TILES);
   const tiles = [...params.map(([name, value]) => ({ name: flagName(name), value: String(value), remark: 'of the best trial' })), { name: 'time', value: seconds3(totalSeconds), remark: counted(trials.length, 'trial') }];
   const { charts = [], ...section } = trialsSection(trials, metric);
   return {
     title: `Search: ${counted(trials.length, 'trial')}, ${metric}`,
     adapter,
+    warnings,
     lead: { verdict: searchVerdict(best, trials.length, metric), tiles, charts: charts.slice(0, 1) },
     sections: [{ ...section, charts: charts.slice(1) }],
   };

@@ -73,6 +73,10 @@ export function evaluationVerdict({ rmse, baselines, pairs, coldPairs }: Evaluat
 /** The result of a search. */
 export function searchVerdict(best: Trial, trials: number, metric: string): Verdict {
   const text = `Trial ${best.number} is the best of ${formatCount(trials)}: ${metric} ${best.value.toFixed(4)}`;
+  if (best.ranking !== undefined) {
+    const { tone, text: compared, detail = '' } = rankingVerdict(best.ranking.metrics, best.ranking.popularity, best.ranking.users);
+    return { tone, text, detail: `${compared}: ${detail}` };
+  }
   const means = metric === 'rmse' && best.baselines ? simplest(best.baselines) : undefined;
   if (means === undefined) return { tone: 'plain', text };
   const gain = 1 - best.value / means.rmse;

@@ -55,6 +55,8 @@ describe('the verdict on a search and a plan', () => {
     const best = { number: 3, params: { rank: 8 }, value: 0.9, iterations: 10, seconds: 1, baselines: baselines(1, 1.2) } as unknown as Trial;
     expect(searchVerdict(best, 12, 'rmse')).toEqual({ tone: 'good', text: 'Trial 3 is the best of 12: rmse 0.9000', detail: '10.0 % better than means of users and items (1.0000).' });
     expect(searchVerdict(best, 12, 'ndcg@20').tone).toBe('plain');
+    const ranking = { metrics: { 'ndcg@10': 0.1 }, popularity: { 'ndcg@10': 0.2 }, users: 30 } as unknown as NonNullable<Trial['ranking']>;
+    expect(searchVerdict({ ...best, ranking }, 12, 'ndcg@20')).toMatchObject({ tone: 'bad', detail: expect.stringMatching(/^Worse than popularity: 0\.50 times as good: ndcg@10 0\.1000; .* over 30 users\.$/) });
   });
 
   it('names the memory of each place', () => {
