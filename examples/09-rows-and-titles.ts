@@ -1,6 +1,6 @@
 /**
- * Train on the rows of a database, and recommend with titles. The cursor gives pages of plain objects, as drivers do; a function that
- * opens it anew lets training read the rows more than once.
+ * Train on the rows of a database, and recommend with titles. The cursor gives pages of plain objects, as
+ * drivers do; a function that opens it anew lets training read the rows more than once.
  *
  *   npm run build && node examples/09-rows-and-titles.ts
  */
@@ -12,7 +12,8 @@ const songs = Array.from({ length: 30 }, (_, id) => ({ id, title: `Song no. ${id
 async function* cursor() {
   for (let user = 0; user < 80; user++) {
     const rated = songs.filter(({ id }) => (user + id) % 3 > 0);
-    yield rated.map(({ id }) => ({ user_id: user, song_id: id, stars: id % 2 === user % 2 ? 5 : 2, note: null, tags: ['live'] }));
+    const stars = (id: number) => (id % 2 === user % 2 ? 5 : 2);
+    yield rated.map(({ id }) => ({ user_id: user, song_id: id, stars: stars(id), tags: ['live'] }));
   }
 }
 

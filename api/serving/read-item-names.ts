@@ -11,6 +11,7 @@ import { keyText } from '../../engine/keys/key-column.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames, shown } from '../check-options.ts';
+import type { Dataset } from '../dataset.ts';
 import type { Model } from '../model.ts';
 import type { RunOptions, Session } from '../session.ts';
 import { nameColumns, type NameColumns } from './name-columns.ts';
@@ -21,43 +22,58 @@ export interface ItemNamesOptions extends RunOptions {
   readonly idCol?: string;
   /** The column of names. Default: name, title, item_name and the like. */
   readonly nameCol?: string;
-  /** The model whose items are named: its ids are compared with the file's, and what differs is counted in a note. */
+  /** The model whose items are named: its ids are compared with the file's; a note counts the differences. */
   readonly model?: Pick<Model, 'columns' | 'itemArrays'>;
-  /** The name of the column of item ids in the ratings, where there is no model yet. Default: that of the model. */
+  /** The column of item ids in the ratings, where there is no model yet. Default: that of the model. */
   readonly itemCol?: string;
 }
 
+const optionNames = ['idCol', 'nameCol', 'itemCol', 'model', ...runOptionNames] as const;
+
 /** See Session.readItemNames. */
-export async function readItemNames(session: Session, path: string, options: ItemNamesOptions): Promise<ItemNames> {
-  checkOptions('readItemNames', options, ['idCol', 'nameCol', 'itemCol', 'model', ...runOptionNames], "{ nameCol: 'title' }");
-  if (typeof path !== 'string') throw new UsageError(`readItemNames takes the path of a file, got ${shown(path)}`);
-  const { idCol, nameCol, model, itemCol = model?.columns.item, ...run } = options;
+export async function readItemNames(session: Session, path: string, options: ItemNamesOptions) {
+  checkOptions('readItemNames', options, optionNames, "{ nameCol: 'title' }");
+  if (typeof path !== 'string') throw new UsageError(`readItemNames takes a path, got ${shown(path)}`);
+  const { idCol, nameCol, model, itemCol = model?.columns.item, signal, onEvent } = options;
   const format = await detectFormat([path], 'text');
   const found = await openSource(path, { format });
+  const given = { idCol, nameCol, itemCol };
   const isText = found instanceof TextSource;
-  const columns = await inFile(path, async () => nameColumns(await found.schema(), { idCol, nameCol, itemCol }, isText));
-  const entries: [Id, string | undefined][] = [];
+  const columns = await inFile(path, async () => nameColumns(await found.schema(), given, isText));
   const source = await withTexts({ path, format }, found, columns);
   requireTextNames(await source.schema(), columns.name, path);
+  const { names, missing } = await readAll(session.source(source), columns, { signal, onEvent });
+  const place = { file: path, column: columns.id };
+  const phase = 'read item names';
+  if (names.size === 0) throw new DataError('there are no ids of items', { phase, ...place });
+  const ids = model?.itemArrays.ids;
+  if (ids !== undefined) requireNamesOf(names, ids, place);
+  noteNames(names, { path, columns, missing, ids }, onEvent);
+  return names;
+}
+
+/** The names, and the number of rows without an id. */
+async function readAll(rows: Dataset, { id, name }: NameColumns, run: RunOptions) {
+  const entries: [Id, string | undefined][] = [];
   let missing = 0;
-  for await (const batch of await session.source(source).stream({ ...run, columns: [columns.id, columns.name] })) {
-    for (const [id, name] of rowsOf(batch, columns)) {
-      if (id === undefined) missing++;
-      else entries.push([id, name]);
+  for await (const batch of await rows.stream({ ...run, columns: [id, name] })) {
+    const [idOf, nameOf] = [textsOf(batch, id), textsOf(batch, name)];
+    for (let row = 0; row < batch.numRows; row++) {
+      const own = idOf(row);
+      if (own === undefined) missing++;
+      else entries.push([own, nameOf(row)]);
     }
   }
-  const names = new ItemNames(entries);
-  if (names.size === 0) throw new DataError('there are no ids of items', { phase: 'read item names', file: path, column: columns.id });
-  const ids = model?.itemArrays.ids;
-  if (ids !== undefined) requireNamesOf(names, ids, { file: path, column: columns.id });
-  noteNames(names, { path, columns, missing, ids }, run.onEvent);
-  return names;
+  return { names: new ItemNames(entries), missing };
 }
 
 function requireTextNames({ fields }: Schema, name: string, file: string): void {
   const type = fields.find((field) => field.name === name)?.type;
-  if (DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isDictionary(type) || DataType.isInt(type)) return;
-  throw new DataError(`names must be text, but the type is ${String(type)}`, { phase: 'read item names', file, column: name, advice: 'Name another column with nameCol' });
+  const isText = DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isDictionary(type);
+  if (isText || DataType.isInt(type)) return;
+  const place = { phase: 'read item names', file, column: name };
+  const advice = 'Name another column with nameCol';
+  throw new DataError(`names must be text, but the type is ${String(type)}`, { ...place, advice });
 }
 
 /** Errors of the columns name the file. */
@@ -70,16 +86,20 @@ async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Ids and names of text stay as they are written: 007 is no 7, and the title 1984 no number. A pipe can be read only once. */
-async function withTexts({ path, format }: { readonly path: string; readonly format: FileKind }, found: Source, { id, name }: NameColumns): Promise<Source> {
-  const isLines = found instanceof TextSource || found instanceof NdjsonSource;
-  return isLines && found.replayable ? openSource(path, { format, types: { [id]: 'utf8', [name]: 'utf8' } }) : found;
+interface OpenedFile {
+  readonly path: string;
+  readonly format: FileKind;
 }
 
-function* rowsOf(batch: RecordBatch, columns: NameColumns): Generator<readonly [id: string | undefined, name: string | undefined]> {
-  const id = textsOf(batch, columns.id);
-  const name = textsOf(batch, columns.name);
-  for (let row = 0; row < batch.numRows; row++) yield [id(row), name(row)];
+/**
+ * Ids and names of text stay as they are written: 007 is no 7, and the title 1984 no number. A pipe can be
+ * read only once.
+ */
+async function withTexts({ path, format }: OpenedFile, found: Source, columns: NameColumns): Promise<Source> {
+  const { id, name } = columns;
+  const isLines = found instanceof TextSource || found instanceof NdjsonSource;
+  if (!isLines || !found.replayable) return found;
+  return openSource(path, { format, types: { [id]: 'utf8', [name]: 'utf8' } });
 }
 
 /** The text of a column's values; undefined for nulls. */

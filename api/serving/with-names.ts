@@ -18,5 +18,7 @@ export function nameOf(names: ItemNames | undefined, item: Id): { readonly name?
 
 export function checkNames(method: string, names: ItemNames | undefined): void {
   if (names === undefined || names instanceof ItemNames) return;
-  throw new UsageError(`the option names of ${method} takes ItemNames, got ${shown(names)}`, { advice: 'Read them with session.readItemNames(path), or make them with new ItemNames(entries)' });
+  throw new UsageError(`the option names of ${method} takes ItemNames, got ${shown(names)}`, {
+    advice: 'Read them with session.readItemNames(path), or make them with new ItemNames(entries)',
+  });
 }

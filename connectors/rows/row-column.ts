@@ -1,4 +1,5 @@
-import { Bool, type Data, DataType, Float32, Float64, Int32, Int64, makeData, TimestampMillisecond, Utf8 } from 'apache-arrow';
+import { Bool, type Data, DataType, Float32, Float64, Int32, Int64, makeData } from 'apache-arrow';
+import { TimestampMillisecond, Utf8 } from 'apache-arrow';
 import { describeValue, type FoundColumn } from './row-kinds.ts';
 
 /** One column of some rows to convert. */
@@ -14,11 +15,10 @@ export type OnFault = (row: number, reason: string) => void;
 /** The values of a column as Arrow data; null and undefined are nulls. */
 export function columnData(rows: readonly object[], column: RowColumn, onFault: OnFault): Data {
   const nulls = new NullBits(rows.length);
-  const valueAt = (row: number): unknown => (rows[row] as Readonly<Record<string, unknown>>)[column.name] ?? undefined;
   const convert = converterOf(column);
   const values: unknown[] = [];
   for (let row = 0; row < rows.length; row++) {
-    const value = valueAt(row);
+    const value = (rows[row] as Readonly<Record<string, unknown>>)[column.name] ?? undefined;
     const converted = value === undefined ? undefined : convert(value);
     values.push(converted);
     if (converted !== undefined) continue;
@@ -70,36 +70,58 @@ function faultOf({ name, first, type, isGiven }: RowColumn, value: unknown): str
   const found = `${name} is ${describeValue(value)}`;
   if (value instanceof Date && Number.isNaN(value.getTime())) return found;
   if (isGiven || first === undefined) return `${found}, which is no ${String(type)}`;
-  const isLarger = typeof value === typeof first.value || (typeof value === 'bigint' && typeof first.value === 'number');
-  if (isLarger && DataType.isFloat(type)) return `${found}, which is no number`;
-  return isLarger ? `${found}, which ${String(type)} of the first rows cannot hold` : `${found}, and row ${first.row + 1} has ${describeValue(first.value)}`;
+  const isWider = typeof value === 'bigint' && typeof first.value === 'number';
+  if (!isWider && typeof value !== typeof first.value) {
+    return `${found}, and row ${first.row + 1} has ${describeValue(first.value)}`;
+  }
+  const problem = DataType.isFloat(type) ? 'is no number' : `${String(type)} of the first rows cannot hold`;
+  return `${found}, which ${problem}`;
+}
+
+/** Length and nulls of a column. */
+interface Common {
+  readonly length: number;
+  readonly nullCount: number;
+  readonly nullBitmap?: Uint8Array;
 }
 
 function dataOf(type: DataType, values: readonly unknown[], nulls: NullBits): Data {
-  const length = values.length;
-  const common = { length, ...nulls.parts };
-  if (DataType.isInt(type)) {
-    if (type.bitWidth === 32) return makeData({ type: new Int32(), ...common, data: Int32Array.from(values as number[], (value) => value ?? 0) });
-    return makeData({ type: new Int64(), ...common, data: BigInt64Array.from(values as bigint[], (value) => value ?? 0n) });
+  const common: Common = { length: values.length, ...nulls.parts };
+  if (DataType.isInt(type) && type.bitWidth === 32) {
+    const data = Int32Array.from(values as number[], (value) => value ?? 0);
+    return makeData({ type: new Int32(), ...common, data });
   }
-  if (DataType.isTimestamp(type)) return makeData({ type: new TimestampMillisecond(), ...common, data: BigInt64Array.from(values as bigint[], (value) => value ?? 0n) });
+  if (DataType.isInt(type)) return makeData({ type: new Int64(), ...common, data: longs(values) });
+  if (DataType.isTimestamp(type)) {
+    return makeData({ type: new TimestampMillisecond(), ...common, data: longs(values) });
+  }
+  if (DataType.isFloat(type) && type.precision === 1) {
+    return makeData({ type: new Float32(), ...common, data: Float32Array.from(values as number[]) });
+  }
   if (DataType.isFloat(type)) {
-    const numbers = values as number[];
-    return type.precision === 1 ? makeData({ type: new Float32(), ...common, data: Float32Array.from(numbers) }) : makeData({ type: new Float64(), ...common, data: Float64Array.from(numbers) });
+    return makeData({ type: new Float64(), ...common, data: Float64Array.from(values as number[]) });
   }
-  if (DataType.isBool(type)) {
-    const bits = new Uint8Array((length + 7) >> 3);
-    values.forEach((value, row) => value === true && (bits[row >> 3] |= 1 << (row & 7)));
-    return makeData({ type: new Bool(), ...common, data: bits });
-  }
+  if (DataType.isBool(type)) return boolData(values, common);
   return textData(values as (string | undefined)[], common);
 }
 
-function textData(texts: readonly (string | undefined)[], common: { readonly length: number; readonly nullCount: number; readonly nullBitmap?: Uint8Array }): Data {
-  const bytes = Buffer.from(texts.map((text) => text ?? '').join(''));
-  const offsets = new Int32Array(texts.length + 1);
-  texts.forEach((text, row) => (offsets[row + 1] = offsets[row] + (text === undefined ? 0 : Buffer.byteLength(text))));
-  return makeData({ type: new Utf8(), ...common, valueOffsets: offsets, data: bytes });
+function longs(values: readonly unknown[]): BigInt64Array {
+  return BigInt64Array.from(values as bigint[], (value) => value ?? 0n);
+}
+
+function boolData(values: readonly unknown[], common: Common): Data {
+  const data = new Uint8Array((values.length + 7) >> 3);
+  for (const [row, value] of values.entries()) if (value === true) data[row >> 3] |= 1 << (row & 7);
+  return makeData({ type: new Bool(), ...common, data });
+}
+
+function textData(texts: readonly (string | undefined)[], common: Common): Data {
+  const data = Buffer.from(texts.map((text) => text ?? '').join(''));
+  const valueOffsets = new Int32Array(texts.length + 1);
+  for (const [row, text] of texts.entries()) {
+    valueOffsets[row + 1] = valueOffsets[row] + (text === undefined ? 0 : Buffer.byteLength(text));
+  }
+  return makeData({ type: new Utf8(), ...common, valueOffsets, data });
 }
 
 /** Arrow's bitmap of nulls, which is made at the first one. */

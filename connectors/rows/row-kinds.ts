@@ -3,7 +3,16 @@ import { arrowType } from '../lines/arrow-type.ts';
 import type { TextType } from '../lines/text-type.ts';
 
 /** Kinds of values as bits; those of a column are or-ed. Null and undefined have no bit. */
-export const KIND = { int32: 1, int64: 2, decimal: 4, bigint: 8, text: 16, bool: 32, date: 64, nested: 128 } as const;
+export const KIND = {
+  int32: 1,
+  int64: 2,
+  decimal: 4,
+  bigint: 8,
+  text: 16,
+  bool: 32,
+  date: 64,
+  nested: 128,
+} as const;
 const NUMERIC = KIND.int32 | KIND.int64 | KIND.decimal | KIND.bigint;
 
 /** The values of a column in the rows that were inspected. */
@@ -45,11 +54,13 @@ export function isNested({ kinds }: FoundColumn): boolean {
 }
 
 /**
- * The Arrow type of a column: int32, int64 where a number or bigint is larger, float64 where a number has a fraction, bool, utf8, or a
- * timestamp of milliseconds for Dates. A column that must be numbers is float64, whose texts are read as numbers: drivers of databases
- * give decimals as texts. The kind of the first value decides where kinds differ; a column of nulls is utf8.
+ * The Arrow type of a column: int32, int64 where a number or bigint is larger, float64 where a number has a
+ * fraction, bool, utf8, or a timestamp of milliseconds for Dates. A column that must be numbers is float64, with
+ * texts read as numbers: drivers of databases give decimals as texts. The kind of the first value decides where
+ * kinds differ; a column of nulls is utf8.
  */
-export function typeOfColumn({ kinds, first }: FoundColumn, given: TextType | undefined, isNumbers: boolean): DataType {
+export function typeOfColumn(column: FoundColumn, given: TextType | undefined, isNumbers: boolean): DataType {
+  const { kinds, first } = column;
   if (given !== undefined) return arrowType(given);
   const firstKind = kindOf(first?.value);
   if (isNumbers && (kinds === 0 || (kinds & (NUMERIC | KIND.text)) !== 0)) return new Float64();
@@ -62,10 +73,14 @@ export function typeOfColumn({ kinds, first }: FoundColumn, given: TextType | un
 
 /** A value in a message, with its kind. */
 export function describeValue(value: unknown): string {
-  if (typeof value === 'string') return `the text ${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)}`;
-  if (typeof value === 'bigint') return `the bigint ${value}`;
-  if (value === null || typeof value !== 'object') return typeof value === 'number' ? `the number ${value}` : String(value);
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : `the Date ${value.toISOString()}`;
+  if (typeof value === 'string') {
+    return `the text ${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)}`;
+  }
+  if (typeof value === 'bigint' || typeof value === 'number') return `the ${typeof value} ${value}`;
+  if (value === null || typeof value !== 'object') return String(value);
+  if (value instanceof Date) {
+    return Number.isNaN(value.getTime()) ? 'an invalid Date' : `the Date ${value.toISOString()}`;
+  }
   if (Array.isArray(value)) return 'an array';
   const kind = (value.constructor as { readonly name?: string } | undefined)?.name;
   return kind === undefined || kind === 'Object' ? 'an object' : `an object (${kind})`;

@@ -15,9 +15,17 @@ const EXAMPLE = 'For example [{ user: 1, item: 2, rating: 4 }], a generator, or 
 
 /** Throws UsageError unless rows can be iterated. */
 export function requireRows(rows: unknown): asserts rows is Rows {
-  if (rows instanceof Promise) throw new UsageError('fromRows takes rows, got a promise of them', { advice: 'Await it first, or pass a function: fromRows(() => promise)' });
-  const isIterable = typeof rows === 'object' && rows !== null && (Symbol.asyncIterator in rows || Symbol.iterator in rows);
-  if (!isIterable || ArrayBuffer.isView(rows)) throw new UsageError(`fromRows takes an iterable of rows, got ${describeValue(rows)}`, { advice: EXAMPLE });
+  if (rows instanceof Promise) {
+    const advice = 'Await it first, or pass a function: fromRows(() => promise)';
+    throw new UsageError('fromRows takes rows, got a promise of them', { advice });
+  }
+  if (isIterable(rows) && !ArrayBuffer.isView(rows)) return;
+  throw new UsageError(`fromRows takes an iterable of rows, got ${describeValue(rows)}`, { advice: EXAMPLE });
+}
+
+function isIterable(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Symbol.asyncIterator in value || Symbol.iterator in value;
 }
 
 /** The rows in arrays of at most `BATCH_ROWS`, all of that length but the last. */
@@ -41,7 +49,7 @@ export async function* rowsInBatches(rows: Rows): AsyncGenerator<object[]> {
 export function* rowsOfArray(rows: readonly object[]): Generator<object> {
   let number = 0;
   for (const entry of rows) {
-    for (const row of Array.isArray(entry) ? (entry as readonly unknown[]) : [entry]) {
+    for (const row of pageOf(entry)) {
       requireRow(row, number++);
       yield row;
     }
@@ -51,12 +59,20 @@ export function* rowsOfArray(rows: readonly object[]): Generator<object> {
 /** Without a wait for each row where the rows are there at once. */
 async function* pagesOf(rows: Rows): AsyncGenerator<Iterable<unknown>> {
   if (Array.isArray(rows)) yield rowsOfArray(rows);
-  else if (Symbol.asyncIterator in rows) for await (const entry of rows) yield Array.isArray(entry) ? entry : [entry];
-  else for (const entry of rows) yield Array.isArray(entry) ? entry : [entry];
+  else if (Symbol.asyncIterator in rows) for await (const entry of rows) yield pageOf(entry);
+  else for (const entry of rows) yield pageOf(entry);
+}
+
+function pageOf(entry: object): readonly unknown[] {
+  return Array.isArray(entry) ? (entry as readonly unknown[]) : [entry];
 }
 
 function requireRow(row: unknown, number: number): asserts row is object {
-  if (row instanceof RecordBatch || row instanceof Table) throw new UsageError('fromRows takes rows, got Arrow record batches', { advice: 'Pass batches to session.from' });
+  if (row instanceof RecordBatch || row instanceof Table) {
+    const advice = 'Pass batches to session.from';
+    throw new UsageError('fromRows takes rows, got Arrow record batches', { advice });
+  }
   if (typeof row === 'object' && row !== null && !Array.isArray(row) && !ArrayBuffer.isView(row)) return;
-  throw new DataError(`the row is ${describeValue(row)} in place of an object`, { phase: 'read', row: number, advice: EXAMPLE });
+  const place = { phase: 'read', row: number, advice: EXAMPLE };
+  throw new DataError(`the row is ${describeValue(row)} in place of an object`, place);
 }

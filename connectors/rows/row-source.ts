@@ -3,14 +3,15 @@ import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream, LEFT_OUT, setOrigin } from '../../engine/stream/stream.ts';
+import { batchStream, LEFT_OUT, setOrigin } from '../../engine/stream/stream.ts';
 import type { TextType } from '../lines/text-type.ts';
 import { columnData, type RowColumn } from './row-column.ts';
 import { type FoundColumn, inspectRow, isNested, typeOfColumn } from './row-kinds.ts';
-import { BATCH_ROWS, requireRows, type RowInput, type Rows, rowsInBatches, rowsOfArray } from './row-pages.ts';
+import { BATCH_ROWS, requireRows, rowsInBatches, rowsOfArray } from './row-pages.ts';
+import type { RowInput, Rows } from './row-pages.ts';
 
 export interface RowSourceOptions {
-  /** Types of columns; default: by the values. A column of a given type exists even where no row has it. */
+  /** Types of columns; default: by the values. A column of a given type exists even if no row has it. */
   readonly types?: Readonly<Record<string, TextType>>;
 }
 
@@ -24,9 +25,10 @@ interface Begun {
 }
 
 /**
- * Rows as plain objects, in batches of at most 65,536. Columns and their types are found from all rows of an array, else from the first 65,536
- * and as many more, up to 262,144, as pass until each column has a value. Columns of objects and arrays are left out. A later value that does
- * not fit is an error with row, column and value, or a bad row where ratings are selected.
+ * Rows as plain objects, in batches of at most 65,536. Columns and their types are found from all rows of an
+ * array, else from the first 65,536, and up to 262,144 while a column has only nulls. Columns of objects and
+ * arrays are left out. A later value that does not fit is an error with row, column and value, or a bad row
+ * where ratings are selected.
  */
 export class RowSource implements Source {
   readonly name = 'row-source';
@@ -49,38 +51,39 @@ export class RowSource implements Source {
   }
 
   describe(): JsonObject {
-    return { replayable: this.replayable, ...(Object.keys(this.#types).length > 0 ? { types: { ...this.#types } } : {}) };
+    const types = Object.keys(this.#types).length > 0 ? { types: { ...this.#types } } : {};
+    return { replayable: this.replayable, ...types };
   }
 
   async schema(needs?: ValueNeeds): Promise<Schema> {
     const columns = await this.#find();
-    const nested = [...columns.values()].filter((column) => isNested(column) && this.#types[column.name] === undefined).map(({ name }) => name);
-    return new Schema(this.#fields(columns, needs).map(fieldOf), nested.length === 0 ? undefined : new Map([[LEFT_OUT, nested.join(', ')]]));
+    const nested = [...columns.values()].filter((column) => this.#leavesOut(column)).map(({ name }) => name);
+    const metadata = nested.length === 0 ? undefined : new Map([[LEFT_OUT, nested.join(', ')]]);
+    return new Schema(this.#fields(columns, needs).map(fieldOf), metadata);
   }
 
-  async execute({ signal }: Pick<ExecutionContext, 'signal'>, wanted?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
+  async execute(ctx: Pick<ExecutionContext, 'signal'>, wanted?: readonly string[], needs?: ValueNeeds) {
     if (this.#used && !this.replayable) {
-      throw new UsageError('these rows can be read only once, and they were read already', { phase: 'read', advice: 'Pass an array, or a function that makes the rows anew' });
+      const problem = 'these rows can be read only once, and they were read already';
+      const advice = 'Pass an array, or a function that makes the rows anew';
+      throw new UsageError(problem, { phase: 'read', advice });
     }
-    const columns = this.#fields(await this.#find(), needs).filter(({ name }) => wanted === undefined || wanted.includes(name));
+    const all = this.#fields(await this.#find(), needs);
+    const columns = wanted === undefined ? all : all.filter(({ name }) => wanted.includes(name));
     this.#used = true;
     const begun = this.#begun ?? { iterator: await this.#iterate(), taken: [] };
     this.#begun = undefined;
     const schema = new Schema(columns.map(fieldOf));
-    return batchStream(schema, this.#run(schema, columns, begun, { signal, takesFaults: needs?.takesFaults ?? false }));
+    const reading = { schema, columns, signal: ctx.signal, takesFaults: needs?.takesFaults ?? false };
+    return batchStream(schema, this.#run(begun, reading));
   }
 
-  async *#run(schema: Schema, columns: readonly RowColumn[], { iterator, taken }: Begun, { signal, takesFaults }: { readonly signal: AbortSignal; readonly takesFaults: boolean }): AsyncGenerator<RecordBatch> {
+  async *#run({ iterator, taken }: Begun, reading: Reading): AsyncGenerator<RecordBatch> {
     let firstRow = 0;
     try {
-      for (const rows of taken) {
-        throwIfAborted(signal, 'read');
-        yield toBatch(rows, { schema, columns, firstRow, takesFaults });
-        firstRow += rows.length;
-      }
-      for await (const rows of iterator) {
-        throwIfAborted(signal, 'read');
-        yield toBatch(rows, { schema, columns, firstRow, takesFaults });
+      for await (const rows of inOrder(taken, iterator)) {
+        throwIfAborted(reading.signal, 'read');
+        yield toBatch(rows, firstRow, reading);
         firstRow += rows.length;
       }
     } finally {
@@ -90,12 +93,18 @@ export class RowSource implements Source {
 
   /** The columns that a batch can have. */
   #fields(columns: ReadonlyMap<string, FoundColumn>, needs: ValueNeeds | undefined): RowColumn[] {
-    const given = Object.keys(this.#types).filter((name) => !columns.has(name)).map((name): FoundColumn => ({ name, kinds: 0, first: undefined }));
-    return [...columns.values(), ...given].flatMap((column) => {
+    const absent = Object.keys(this.#types).filter((name) => !columns.has(name));
+    const given = absent.map((name): FoundColumn => ({ name, kinds: 0, first: undefined }));
+    const kept = [...columns.values(), ...given].filter((column) => !this.#leavesOut(column));
+    return kept.map((column) => {
       const type = this.#types[column.name];
-      if (isNested(column) && type === undefined) return [];
-      return [{ ...column, type: typeOfColumn(column, type, needs?.numbers.includes(column.name) ?? false), isGiven: type !== undefined }];
+      const isNumbers = needs?.numbers.includes(column.name) ?? false;
+      return { ...column, type: typeOfColumn(column, type, isNumbers), isGiven: type !== undefined };
     });
+  }
+
+  #leavesOut(column: FoundColumn): boolean {
+    return isNested(column) && this.#types[column.name] === undefined;
   }
 
   #find(): Promise<ReadonlyMap<string, FoundColumn>> {
@@ -126,7 +135,10 @@ export class RowSource implements Source {
   async #iterate(): Promise<AsyncGenerator<object[]>> {
     const rows: Rows = typeof this.#rows === 'function' ? await this.#rows() : this.#rows;
     requireRows(rows);
-    if (rows === this.#made && 'next' in rows) throw new UsageError('the function gave the same iterator again, whose rows were read already', { phase: 'read', advice: 'Make a new one at each call' });
+    if (rows === this.#made && 'next' in rows) {
+      const problem = 'the function gave the same iterator again, whose rows were read already';
+      throw new UsageError(problem, { phase: 'read', advice: 'Make a new one at each call' });
+    }
     this.#made = typeof this.#rows === 'function' ? rows : undefined;
     return rowsInBatches(rows);
   }
@@ -141,27 +153,45 @@ async function inspectArray(rows: readonly object[]): Promise<ReadonlyMap<string
 }
 
 function requireSome(columns: ReadonlyMap<string, FoundColumn>, rows: number, types: object): void {
-  if (rows === 0 && Object.keys(types).length === 0) throw new DataError('there are no rows, so their columns are unknown', { phase: 'read' });
-  if (rows > 0 && columns.size === 0) throw new DataError('the row has no columns', { phase: 'read', row: 0, advice: 'Pass plain objects such as { user: 1, item: 2, rating: 4 }' });
+  if (rows === 0 && Object.keys(types).length === 0) {
+    throw new DataError('there are no rows, so their columns are unknown', { phase: 'read' });
+  }
+  if (rows === 0 || columns.size > 0) return;
+  const advice = 'Pass plain objects such as { user: 1, item: 2, rating: 4 }';
+  throw new DataError('the row has no columns', { phase: 'read', row: 0, advice });
 }
 
 function fieldOf({ name, type }: { readonly name: string; readonly type: DataType }): Field {
   return new Field(name, type, true);
 }
 
-interface BatchParts {
+async function* inOrder(taken: readonly object[][], iterator: AsyncGenerator<object[]>) {
+  yield* taken;
+  yield* iterator;
+}
+
+/** The manner in which a run converts rows. */
+interface Reading {
   readonly schema: Schema;
   readonly columns: readonly RowColumn[];
-  readonly firstRow: number;
+  readonly signal: AbortSignal;
+  /** Values that do not fit become nulls, whose reasons the batch's origin has. */
   readonly takesFaults: boolean;
 }
 
-function toBatch(rows: readonly object[], { schema, columns, firstRow, takesFaults }: BatchParts): RecordBatch {
+function toBatch(rows: readonly object[], firstRow: number, reading: Reading): RecordBatch {
+  const { schema, columns, takesFaults } = reading;
   const faults = new Map<number, string>();
   const children = columns.map((column) => columnData(rows, column, (row, reason) => {
-    if (!takesFaults) throw new DataError(reason, { phase: 'read', row: firstRow + row, advice: `Give the column one kind of value, or a type: types: { ${column.name}: 'utf8' }` });
+    if (!takesFaults) throw faultError(reason, firstRow + row, column.name);
     faults.set(row, faults.get(row) ?? reason);
   }));
-  const batch = new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: rows.length, nullCount: 0, children }));
+  const type = new Struct<TypeMap>(schema.fields);
+  const batch = new RecordBatch(schema, makeData({ type, length: rows.length, nullCount: 0, children }));
   return setOrigin(batch, { firstRow, ...(faults.size > 0 ? { faults } : {}) });
+}
+
+function faultError(reason: string, row: number, column: string): DataError {
+  const advice = `Give the column one kind of value, or a type: types: { ${column}: 'utf8' }`;
+  return new DataError(reason, { phase: 'read', row, advice });
 }

@@ -1,4 +1,5 @@
-import { type Data, Field, makeData, RecordBatch, Schema, Struct, type TypeMap, Utf8, type Vector, vectorFromArray } from 'apache-arrow';
+import { type Data, Field, makeData, RecordBatch, Schema, Struct, type TypeMap, Utf8 } from 'apache-arrow';
+import { type Vector, vectorFromArray } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
@@ -6,7 +7,10 @@ import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine
 import { fieldOf } from '../ratings/rows/columns.ts';
 import type { ItemNames } from './item-names.ts';
 
-/** Adds a column `name` (utf8, null for an item without a name) after a column of items; `itemName` where a column has that name. */
+/**
+ * Adds a column `name` (utf8, null for an item without a name) after a column of items; `itemName` where
+ * another column has that name.
+ */
 export class NameItems implements Operator {
   readonly name = 'name-items';
   readonly passesNeeds = true;
@@ -25,11 +29,13 @@ export class NameItems implements Operator {
   outputSchema(input: Schema): Schema {
     fieldOf(input, this.#item);
     const added = new Field(nameColumn(input), new Utf8(), true);
-    return new Schema(input.fields.flatMap((field) => (field.name === this.#item ? [field, added] : [field])));
+    return new Schema(input.fields.flatMap((field) => (field.name === this.#item ? [field, added] : field)));
   }
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return wanted && [...new Set([...wanted.filter((name) => name !== 'name' && name !== 'itemName'), this.#item])];
+    if (wanted === undefined) return undefined;
+    const others = wanted.filter((name) => name !== 'name' && name !== 'itemName');
+    return [...new Set([...others, this.#item])];
   }
 
   execute(input: BatchStream): BatchStream {
@@ -40,10 +46,11 @@ export class NameItems implements Operator {
   async *#add(input: BatchStream, schema: Schema) {
     const at = input.schema.fields.findIndex(({ name }) => name === this.#item);
     for await (const batch of input) {
+      const length = batch.numRows;
       const children = [...batch.data.children];
-      children.splice(at + 1, 0, this.#namesOf(batch.getChildAt(at) as Vector, batch.numRows));
-      const struct = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children });
-      const named = new RecordBatch(schema, struct);
+      children.splice(at + 1, 0, this.#namesOf(batch.getChildAt(at) as Vector, length));
+      const type = new Struct<TypeMap>(schema.fields);
+      const named = new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
       const origin = originOf(batch);
       yield origin === undefined ? named : setOrigin(named, origin);
     }

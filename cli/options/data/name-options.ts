@@ -1,4 +1,4 @@
-import type { Model, Session, ItemNames } from '../../../index.ts';
+import type { ItemNamesOptions, Session } from '../../../index.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { CommandContext } from '../../commands/command.ts';
 import { text } from '../kinds.ts';
@@ -6,9 +6,21 @@ import { flagName, type Values } from '../option.ts';
 
 /** Flags of commands that show items. */
 export const nameOptions = {
-  itemNames: text({ describe: 'file with names of items, such as titles, that are shown beside the ids: CSV, TSV, NDJSON, Parquet or Arrow', group: 'Data:' }),
-  itemNamesIdCol: text({ describe: 'its column of ids', group: 'Data:', defaultText: "the model's item column, or item, movieId, id and the like" }),
-  itemNamesCol: text({ describe: 'its column of names', group: 'Data:', defaultText: 'name, title and the like' }),
+  itemNames: text({
+    describe:
+      'file with names of items, such as titles, shown next to ids: CSV, TSV, NDJSON, Parquet or Arrow',
+    group: 'Data:',
+  }),
+  itemNamesIdCol: text({
+    describe: 'its column of ids',
+    group: 'Data:',
+    defaultText: "the model's item column, or item, movieId, id and the like",
+  }),
+  itemNamesCol: text({
+    describe: 'its column of names',
+    group: 'Data:',
+    defaultText: 'name, title and the like',
+  }),
 };
 
 type NameValues = Values<typeof nameOptions>;
@@ -16,13 +28,22 @@ type NameValues = Values<typeof nameOptions>;
 /** Throws UsageError for a flag that has no effect. */
 export function checkNameFlags({ itemNames, ...columns }: NameValues): void {
   const idle = (['itemNamesIdCol', 'itemNamesCol'] as const).find((key) => columns[key] !== undefined);
-  if (itemNames === undefined && idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with --item-names`, { advice: 'Leave it out, or name the file' });
+  if (itemNames !== undefined || idle === undefined) return;
+  const advice = 'Leave it out, or name the file';
+  throw new UsageError(`--${flagName(idle)} acts only with --item-names`, { advice });
 }
 
+type NameContext = Pick<CommandContext, 'signal' | 'onEvent'>;
+
+/** The model whose items are named, or the column of items where there is no model yet. */
+type NamedItems = Pick<ItemNamesOptions, 'model' | 'itemCol'>;
+
 /** The names of --item-names; undefined without the flag. */
-export async function readNames(session: Session, values: NameValues, context: Pick<CommandContext, 'signal' | 'onEvent'>, of: { readonly model?: Model; readonly itemCol?: string }): Promise<ItemNames | undefined> {
+export async function readNames(session: Session, values: NameValues, context: NameContext, of: NamedItems) {
+  const { signal, onEvent } = context;
   const { itemNames, itemNamesIdCol: idCol, itemNamesCol: nameCol } = values;
   if (itemNames === undefined) return undefined;
-  const { signal, onEvent } = context;
-  return session.readItemNames(itemNames, { ...of, ...(idCol === undefined ? {} : { idCol }), ...(nameCol === undefined ? {} : { nameCol }), signal, onEvent });
+  const id = idCol === undefined ? {} : { idCol };
+  const name = nameCol === undefined ? {} : { nameCol };
+  return session.readItemNames(itemNames, { ...of, ...id, ...name, signal, onEvent });
 }
