@@ -18,10 +18,10 @@ async function* cursor() {
 }
 
 const session = await Session.create();
-const ratings = session.fromRows(() => cursor());
-const { train, test } = await ratings.leaveOut(2, { userCol: 'user_id', itemCol: 'song_id' });
-const als = new ALS({ rank: 4, seed: 1, userCol: 'user_id', itemCol: 'song_id', ratingCol: 'stars' });
-const model = await als.fit(train, { validation: test });
+const columns = { user: 'user_id', item: 'song_id', rating: 'stars' };
+const ratings = session.fromRows(() => cursor(), { columns });
+const { train, test } = await ratings.leaveOut(2);
+const model = await new ALS({ rank: 4, seed: 1 }).fit(train, { validation: test });
 
 // From a file it is session.readItemNames('songs.csv', { model }).
 const names = new ItemNames(songs.map(({ id, title }) => [id, title]));

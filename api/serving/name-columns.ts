@@ -1,6 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
+import { isNamedLike } from '../../operators/ratings/rows/column-names.ts';
 import { columnNames } from '../../operators/ratings/rows/columns.ts';
 
 /** The columns of a file with the names of items. */
@@ -18,21 +19,18 @@ export interface GivenColumns {
   readonly itemCol?: string | undefined;
 }
 
-const THINGS =
-  'item|movie|film|book|product|track|song|artist|album|game|article|business|place|recipe|beer|anime';
+type Test = (column: string) => boolean;
+
 /** Usual names of columns of ids and of names, the likeliest first. */
-const idNames = [
-  /^item$/i,
-  new RegExp(`^(${THINGS}|imdb|parent)s?[ _-]?id$`, 'i'),
-  /^id$/i,
-  /^(parent_)?asin$|^isbn$|^sku$/i,
-  new RegExp(`^(${THINGS})$`, 'i'),
+const isId: readonly Test[] = [
+  (column) => column === 'item',
+  (column) => isNamedLike(column, 'item'),
+  (column) => /^(imdb[ _-]?)?id$/i.test(column),
 ];
-const titleNames = [
-  /^name$/i,
-  /^title$/i,
-  new RegExp(`^(${THINGS})s?[ _-]?(name|title)$`, 'i'),
-  /(name|title)$/i,
+const isName: readonly Test[] = [
+  (column) => /^name$/i.test(column),
+  (column) => /^title$/i.test(column),
+  (column) => /(name|title)$/i.test(column),
 ];
 
 /** Names that a reader of text gives to columns without a header. */
@@ -49,10 +47,10 @@ export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean
     return { id: idCol ?? columns[0], name: nameCol ?? columns[1], byPosition };
   }
   const ofModel = itemCol !== undefined && columns.includes(itemCol) ? itemCol : undefined;
-  const id = idCol ?? ofModel ?? firstLike(columns, idNames, nameCol);
+  const id = idCol ?? ofModel ?? firstLike(columns, isId, nameCol);
   if (id === undefined) throw missing(schema, 'there is no column of item ids', 'Name it with idCol');
   const onlyOther = columns.length === 2 ? columns.find((column) => column !== id) : undefined;
-  const name = nameCol ?? firstLike(columns, titleNames, id) ?? onlyOther;
+  const name = nameCol ?? firstLike(columns, isName, id) ?? onlyOther;
   if (name === undefined) throw missing(schema, 'there is no column of item names', 'Name it with nameCol');
   return { id, name, byPosition: false };
 }
@@ -63,10 +61,9 @@ function hasNoHeader(columns: readonly string[]): boolean {
   return columns.length >= 2 && isFirst && columns.every((column) => positional.test(column));
 }
 
-function firstLike(columns: readonly string[], patterns: readonly RegExp[], other: string | undefined) {
+function firstLike(columns: readonly string[], tests: readonly Test[], other: string | undefined) {
   const free = columns.filter((column) => column !== other);
-  const found = patterns.map((pattern) => free.find((column) => pattern.test(column.trim())));
-  return found.find((column) => column !== undefined);
+  return tests.map((test) => free.find((column) => test(column))).find((column) => column !== undefined);
 }
 
 function requireColumn(schema: Schema, given: string | undefined, option: 'idCol' | 'nameCol'): void {

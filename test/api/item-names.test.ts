@@ -54,7 +54,7 @@ describe('item names', () => {
     ['csv', '1,"American President, The (1995)"\n2,1984\n3,Other\n'],
     ['item', '1|American President, The (1995)|01-Jan-1995\n2|1984|01-Jan-1984\n3|Other|\n'],
     ['csv', 'code,film\n1,"American President, The (1995)"\n2,1984\n', { idCol: 'code' }],
-    ['csv', 'film,x,label\n1,0,"American President, The (1995)"\n2,0,1984\n', { nameCol: 'label' }],
+    ['csv', 'movie,x,label\n1,0,"American President, The (1995)"\n2,0,1984\n', { nameCol: 'label' }],
   ])('are read from %s, whose columns are found', async (ending, content, options) => {
     const { names } = await read(file(`names.${ending}`, content), options);
     expect([names.get(1), names.get(2n), names.get(4)]).toEqual(['American President, The (1995)', '1984', undefined]);

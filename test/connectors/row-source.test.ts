@@ -127,7 +127,15 @@ describe('training on rows', () => {
     await expect(factors([...rows, { user: 1, item: 2 }])).rejects.toThrow(`1 bad row, the first in the stream, row ${rows.length + 1}: rating is null`);
     await expect(factors([...rows, { user: 'x', item: 2, rating: 3 }])).rejects.toThrow(/user is the text "x", and row 1 has the number/);
     await expect(factors([...rows, { user: 1, item: 2, rating: 'good' }])).rejects.toThrow(/rating is the text "good", and row 1 has the number/);
-    await expect(factors([{ user: 1, item: 2, score: 3 }])).rejects.toThrow(/there is no column "rating"; there are: user \(Int32\), item \(Int32\), score \(Int32\)/);
+    await expect(factors([{ user: 1, item: 2, mark: 3 }])).rejects.toThrow(/there is no column "rating"; there are: user \(Int32\), item \(Int32\), mark \(Int32\)/);
+  });
+
+  it('takes names of columns once, and recognises usual ones', async () => {
+    const expected = await factors(rows);
+    const odd = rows.map(({ user, item, rating }) => ({ who: user, what: item, mark: rating }));
+    const data = session.fromRows(odd, { columns: { user: 'who', item: 'what', rating: 'mark' } });
+    expect((await als().fit(data)).itemArrays).toEqual(expected);
+    expect(await factors(rows.map(({ user, item, rating }) => ({ userId: user, movieId: item, score: rating })))).toEqual(expected);
   });
 
   it('splits by Dates', async () => {
