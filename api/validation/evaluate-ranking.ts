@@ -85,8 +85,8 @@ function warn({ algorithm, params }: JsonObject, { excluding, listed }: { readon
 /** The facts about a model's training that advice needs; undefined for a model of another program. */
 function rankedTraining({ algorithm, params }: JsonObject): RankedTraining | undefined {
   if (typeof algorithm !== 'string') return undefined;
-  const { implicitPrefs = false, alpha, regParam, unobservedWeight } = (params ?? {}) as RankedTraining;
-  return { implicitPrefs, alpha, regParam, unobservedWeight };
+  const { implicitPrefs = false, ...others } = (params ?? {}) as RankedTraining;
+  return { ...others, implicitPrefs };
 }
 
 async function excludedPairs(dataset: Dataset, preferred: Model['columns'], { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {

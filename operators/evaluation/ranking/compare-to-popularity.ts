@@ -4,8 +4,10 @@ import type { MetricValues } from './measure-rankings.ts';
 /** Facts about a training that advice needs; those that are not known are left out. */
 export interface RankedTraining {
   readonly implicitPrefs?: boolean;
-  readonly alpha?: number;
-  readonly regParam?: number;
+  /** The form of the weights of implicit ratings. */
+  readonly weight?: string;
+  readonly alpha?: number | string;
+  readonly regParam?: number | string;
   readonly unobservedWeight?: number;
 }
 
@@ -32,10 +34,11 @@ export function compareToPopularity({ metrics, popularity, users, training = {} 
   return { code: 'no-better-than-popularity', text: `${text}. ${adviceFor(training)}` };
 }
 
-function adviceFor({ implicitPrefs, alpha, regParam, unobservedWeight }: RankedTraining): string {
+function adviceFor({ implicitPrefs, weight, alpha, regParam, unobservedWeight }: RankedTraining): string {
   if (implicitPrefs === false) return 'It was trained to predict ratings: for rankings train ALS with implicitPrefs: true';
   if (implicitPrefs === undefined) return 'Train it with other parameters, or search for them (tune)';
-  const now = (name: string, value: number | undefined) => (value === undefined ? [] : [`the option ${name} (now ${value})`]);
-  const parameters = [...now('alpha', alpha), ...now('unobservedWeight', unobservedWeight), ...now('regParam', regParam)];
+  const shown = (value: number | string) => (typeof value === 'number' ? Number(value.toPrecision(3)) : value);
+  const now = (name: string, value: number | string | undefined) => (value === undefined ? [] : [`the option ${name} (now ${shown(value)})`]);
+  const parameters = [...now('weight', weight), ...now('alpha', alpha), ...now('unobservedWeight', unobservedWeight), ...now('regParam', regParam)];
   return `Try other values of ${parameters.join(', ')}, or search for them (tune)`;
 }
