@@ -59,6 +59,10 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
     peakRssBytes: process.resourceUsage().maxRSS * 1024,
   };
   if (values.report === undefined) return trainingResult(run);
+  if (names !== undefined) {
+    const { noteMatch } = await import('../../api/serving/note-names.ts');
+    noteMatch(names, model.itemArrays.ids, onEvent);
+  }
   const { trainingPage } = await import('../report/training-page.ts');
   return { ...trainingResult(run), report: await trainingPage(run, { ...sets, names, signal, onBadRows: values.onBadRows }) };
 }

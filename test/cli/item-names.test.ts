@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factorflow, fails, objectOf, ratings, runHere, temporaryFolder, trainedModel } from './run-cli.ts';
+import { factorflow, fails, objectOf, quick, ratings, runHere, temporaryFolder, trainedModel } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
@@ -88,6 +88,17 @@ describe('--item-names', () => {
     const report = await here('recommend', model, '--items', '111161', '--n', '1', '--item-names', odd, '--item-names-id-col', 'code', '--item-names-col', 'label');
     expect(report).toMatchObject({ recommendations: [{ name: 'Shawshank' }] });
   });
+
+  it('of a training is compared with its items at the end, since a page with ids is better than no model', async () => {
+    const pairs = Array.from({ length: 60 }, (_, i) => `${i % 10},${i % 7},${(i % 5) + 1}`);
+    const few = file('few.csv', ['user,item,rating', ...pairs, ''].join('\n'));
+    const args = ['train', few, ...quick, '--model-dir', join(folder, 'few'), '--report', join(folder, 'few.html'), '--force', ...onCpu];
+    const none = await runHere(...args, '--item-names', file('other.csv', 'id,title\ntt1,One\n'));
+    expect(none.code).toBe(0);
+    expect(none.stderr).toMatch(/no id of the names is an item of the model: the ids of the names are texts such as "tt1", the model's are numbers such as 0; items are shown as ids/);
+    const some = await runHere(...args, '--item-names', file('some-of.csv', 'id,title\n1,One\n99,Other\n'));
+    expect(some.stderr).toMatch(/item names: 1 id is no item of the model; 6 of 7 items have no name and are shown as ids/);
+  }, 60_000);
 
   it('says what is wrong with a file or a flag', async () => {
     const users = ['recommend', model, '--users', '26', ...onCpu];
