@@ -17,6 +17,9 @@ const MOST_WIDER = 2;
 /** Differences below this part of the values are shown as small. */
 const LEAST_PART = 0.01;
 
+/** Least margin, as for zeros alone: a range near the least of numbers would have infinitely many ticks. */
+const LEAST_MARGIN = 1e-9;
+
 /** Fewer values than this are all shown. */
 const FEW = 4;
 
@@ -30,6 +33,6 @@ export function ownScale(values: readonly number[], rules: readonly Rule[] = [])
     if (!(value >= low && value <= high)) continue;
     [least, most] = [Math.min(least, value), Math.max(most, value)];
   }
-  const margin = Math.max(0.06 * (most - least), (LEAST_PART * Math.abs(most) - (most - least)) / 2, Number.MIN_VALUE);
+  const margin = Math.max(0.06 * (most - least), (LEAST_PART * Math.abs(most) - (most - least)) / 2, LEAST_MARGIN);
   return { domain: [least - margin, most + margin], has: (value) => value >= least && value <= most };
 }
