@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import type { AlsParams } from '../../operators/als/params.ts';
+import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import type { Baselines } from '../../operators/evaluation/baselines.ts';
 import type { HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
@@ -13,7 +13,7 @@ export type TrainingReport = AlsTraining | SgdTraining;
 
 export interface AlsTraining extends TrainingRun {
   readonly algorithm: 'als';
-  readonly params: AlsParams;
+  readonly params: SizedAlsParams;
 }
 
 export interface SgdTraining extends TrainingRun {
@@ -53,6 +53,8 @@ export interface TrainingRun {
   readonly planned: PhysicalPlan;
   /** Standard deviation of the ratings, where λ or regOffset is in units of it. */
   readonly ratingDeviation?: number;
+  /** The weight of ratings with the constants of the training set, of implicit data. */
+  readonly ratingWeight?: JsonObject;
   /** The search that chose the parameters: its metric, its trials and their values. */
   readonly tuning?: JsonObject | undefined;
 }

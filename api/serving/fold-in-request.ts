@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
+import { weightOf } from '../../operators/als/implicit/rating-weight.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
 import { type RowRule, shiftsOf } from '../../operators/serving/fold-in/row-rule.ts';
 import { shown } from '../check-options.ts';
@@ -38,8 +39,9 @@ export async function solveUser(served: ServedModel, rule: RowRule, rated: reado
   const positive = ratings.values.filter((value) => value > 0).length;
   const { factors, bias } = shiftsOf(rule, rule.implicit ? positive : ratings.items.length, served.factors.itemFactors.length / served.factors.rank);
   const { implicit } = rule;
-  const weights = ratings.values.map((value) => (implicit ? implicit.alpha * Math.abs(value) : 1));
-  const targets = ratings.values.map((value) => (implicit ? (value > 0 ? implicit.base + implicit.alpha * value : 0) : value - rule.mean));
+  const weighted = implicit ? ratings.values.map((value, k) => Math.fround(weightOf(implicit.weight, value, served.itemCounts?.[ratings.items[k]] ?? 0))) : ratings.values;
+  const weights = weighted.map((value) => (implicit ? implicit.alpha * Math.abs(value) : 1));
+  const targets = weighted.map((value) => (implicit ? (value > 0 ? implicit.base + implicit.alpha * value : 0) : value - rule.mean));
   const { name, space } = sideSpace(served, 'item');
   const { explained, ...run } = options;
   const params = { rank: rule.rank, bias: rule.biases, items: ratings.items, weights, targets, shift: factors, biasShift: bias, ...(explained === undefined ? {} : { explained }) };

@@ -34,11 +34,11 @@ export class ALS {
   }
 
   /**
-   * ALS as Spark's: no biases, λ 0.1 times a row's ratings, Spark's zero-mean start, six steps where rows are solved by conjugate gradients, and α 1 for implicit data. Its models are Spark's in
+   * ALS as Spark's: no biases, λ 0.1 times a row's ratings, Spark's zero-mean start, six steps where rows are solved by conjugate gradients, and for implicit data α 1 and ratings as weights (`weight: 'spark'`). Its models are Spark's in
    * form: a row has `rank` features and no more. `options` may name any parameter.
    */
   static spark(options: AlsOptions = {}): ALS {
-    return new ALS({ biases: false, regParam: 0.1, start: 'spark', cgSteps: 6, ...(options.implicitPrefs ? { alpha: 1 } : {}), ...options });
+    return new ALS({ biases: false, regParam: 0.1, start: 'spark', cgSteps: 6, ...(options.implicitPrefs ? { alpha: 1, weight: 'spark', regExponent: 1 } : {}), ...options });
   }
 
   /**

@@ -14,6 +14,9 @@ import { freeAhead, freeTimed, placeAhead, placeStart, staysAt } from '../../ope
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
+import { learnWeight } from '../../operators/als/implicit/rating-weight.ts';
+import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { weightedRatings } from '../../operators/als/implicit/weighted-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { inUnit, levelInUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
@@ -38,7 +41,7 @@ import { fingerprintOf } from './checkpoints/data-fingerprint.ts';
 import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
 import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
-import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
+import { type GivenPlan, ifFits, plannedDevices, plannedSizes, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
 import { lookAt, meansFit, type ValidationPairs } from './look-at-ratings.ts';
 import { budgetOf, type ContinuedFit, isKept, keptAs, loadedOnce, makeRoom, noteBytes, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
@@ -57,6 +60,9 @@ export interface AlsFit {
   readonly params: AlsParams;
   readonly input: RatingInput;
 }
+
+/** Sizes with which kernels are looked up before those of the ratings are known. */
+const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
 
 /** The plan of such a training: reads the ids once, to count users and items. */
 export async function planAlsFit({ params, input }: AlsFit, given: Dataset, options: FitOptions): Promise<ExplainedPlan> {
@@ -97,15 +103,15 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFi
   return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)), ratings.session.tidies);
 }
 
-async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: AwaitedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld({ params: asked, input }: AlsFit, ratings: Dataset, options: ContinuedFit, { opened, checkpoints }: { readonly opened: AwaitedDevices; readonly checkpoints: RunCheckpoints | undefined }, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
-  if (given) requireProblem(given, { algorithm: 'als', params });
+  if (given) requireProblem(given, { algorithm: 'als', params: sizedParams(asked, plannedSizes(given)) });
   if (given) plannedDevices(given, planDevices(ctx.executor));
   // An unknown kernel is refused before the ratings are read.
-  if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
+  if (asked.kernel !== undefined) await chooseKernels(NO_SIZES, asked, ctx);
   const form = `als ${input.form(ratings)}`;
   makeRoom(ratings, form);
   // Ratings that are kept from fit to fit stay in one block in memory.
@@ -118,10 +124,11 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
     if (event.type === 'phase-progress') begun.resolve();
     ctx.events(event);
   };
-  const indexed = await opened.during({ ...ctx, events }, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead({ users: 1, items: 1, ratings: 1 }, params, ctx)).finally(begun.resolve);
+  const indexed = await opened.during({ ...ctx, events }, (reading) => loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, reading, { inParts })), () => given === undefined && compileAhead(NO_SIZES, asked, ctx)).finally(begun.resolve);
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+  const params = sizedParams(asked, profile);
   const choosing = given === undefined ? compileAhead({ ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) }, params, ctx) : undefined;
   const home = ratingsHome(inParts, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, budgetOf(ratings));
   noteBytes(ratings, form, home.plan);
@@ -159,9 +166,15 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const resumed = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
   if (unit !== 1 && placesAhead) await freeAhead([byUser, byItem], ctx, drawn);
-  const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
+  const weight = params.implicitPrefs ? await learnWeight(params.weight, byUser, indexed.itemCounts, ctx) : undefined;
+  const scale = async (sorted: SortedRatings, rows: 'users' | 'items') => {
+    const own = await ownRatings(ratings, sorted, ctx);
+    if (weight === undefined) return sortedInUnit(own, unit, ctx);
+    return weight.changesNothing ? own : weightedRatings({ ratings: own, rows }, weight, { counts: indexed.itemCounts, keeps: isKept(ratings) }, ctx);
+  };
+  const scaled = { byUser: await scale(byUser, 'users'), byItem: await scale(byItem, 'items') };
   const chooses = devices.compute[0].choosesKernels ?? false;
-  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
+  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, weight?.largest ?? Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
   const kept = given === undefined && resumed !== undefined && chooses ? await ifFits(() => plannedKernels(resumed, known, params, ctx)) : undefined;
@@ -186,7 +199,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   options.continued?.kept?.(result.raw());
   const ranked = heldOut && (await rankHeldOut(heldOut, result, options, ctx));
   if (heldOut) session.trained();
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, columns: input.columnsOf(ratings), users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, columns: input.columnsOf(ratings), users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning, ratingWeight: weight }, ctx);
 }
 
 /** Ratings that one block, or memory, does not hold. */

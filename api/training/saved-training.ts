@@ -26,6 +26,8 @@ export function savedTraining(report: TrainingReport, users: KeyColumn, items: K
     meanRating,
     // Undefined where neither λ nor regOffset is in units of it.
     ratingDeviation: report.ratingDeviation,
+    // Undefined where ratings are explicit.
+    ratingWeight: report.ratingWeight,
     bestIteration: report.bestIteration,
     iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),
     ...(report.coldPairs === undefined ? {} : { testPairs: report.testPairs, coldPairs: report.coldPairs }),

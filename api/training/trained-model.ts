@@ -14,6 +14,8 @@ import type { TrainingReport } from '../reports/training-report.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 
+import { type RatingWeight, weightJson } from '../../operators/als/implicit/rating-weight.ts';
+
 /** A run of either algorithm that has ended. */
 export interface EndedTraining {
   readonly about: Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'> | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
@@ -32,6 +34,8 @@ export interface EndedTraining {
   readonly looked: LookedAt;
   readonly result: Omit<LoopResult<unknown>, 'factors'> & { readonly sides: ModelRows; readonly plan: PhysicalPlan; readonly ratingDeviation?: number };
   readonly planned: PhysicalPlan;
+  /** Of implicit data. */
+  readonly ratingWeight?: RatingWeight | undefined;
   readonly resumedFrom?: ResumedFrom | undefined;
   /** Milliseconds by performance.now(). */
   readonly started: number;
@@ -41,7 +45,7 @@ export interface EndedTraining {
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, columns, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, ranked, tuning }: EndedTraining, ctx: ExecutionContext): Model {
+export function trainedModel({ about, session, input, columns, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, ranked, tuning, ratingWeight }: EndedTraining, ctx: ExecutionContext): Model {
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
@@ -81,6 +85,7 @@ export function trainedModel({ about, session, input, columns, users, items, ite
       planned,
       ...(resumedFrom && { resumedFrom }),
       ratingDeviation: result.ratingDeviation,
+      ...(ratingWeight && { ratingWeight: weightJson(ratingWeight) }),
       tuning,
     },
   });

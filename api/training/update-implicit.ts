@@ -5,9 +5,13 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice, planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsParams, checkAlsParams } from '../../operators/als/params.ts';
+import { checkAlsParams } from '../../operators/als/params.ts';
+import { readWeight } from '../../operators/als/implicit/rating-weight.ts';
+import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { weightedRatings } from '../../operators/als/implicit/weighted-ratings.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
 import { widenRatings } from '../../operators/ratings/ids/widen-ratings.ts';
@@ -44,7 +48,7 @@ export async function updateImplicit(updated: UpdatedModel, ratings: Dataset, op
     const { users, items } = indexed;
     const { byUser, byItem, duplicates } = blocks;
     const result = await trainAls({ byUser, byItem, users, items }, params, { devices: devices.compute, plan: () => plan, start }, ctx);
-    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, columns: input.columns, users, items, itemCounts, userCounts: undefined, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
+    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, columns: input.columns, users, items, itemCounts, userCounts: undefined, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded, ratingWeight: readWeight(updated.model.metadata.ratingWeight) }, ctx);
   });
 }
 
@@ -73,23 +77,28 @@ async function prepare({ model, factors }: UpdatedModel, given: Dataset, options
   const input = new RatingInput({ coldStartStrategy: model.coldStartStrategy, ...rest }, model.columns);
   const found = await input.found(given, ctx);
   const ratings = await unratedAsOnes(found, input.columnsOf(found).rating, ctx);
-  const params = updateParams(model.metadata.params as unknown as AlsParams, model.rank);
+  const params = updateParams(model.metadata.params as unknown as SizedAlsParams, model.rank);
   const { indexed, users, items } = await widenRatings(await input.index(ratings, undefined, ctx), factors, ctx);
-  const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
-  input.tellDuplicates(blocks.duplicates, ctx);
+  const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  input.tellDuplicates(read.duplicates, ctx);
+  const itemCounts = Uint32Array.from(indexed.itemCounts);
+  model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
+  const weight = readWeight(model.metadata.ratingWeight);
+  const weighted = (rows: 'users' | 'items', ratings: RatingBlock) => weightedRatings({ ratings, rows }, weight, { counts: itemCounts, keeps: false }, ctx);
+  const blocks = { ...read, byUser: await weighted('users', read.byUser), byItem: await weighted('items', read.byItem) };
   const [m, n] = [keyCount(indexed.users), keyCount(indexed.items)];
   const start = { users: { values: placed(factors.userFactors, users, m, factors) }, items: { values: placed(factors.itemFactors, items, n, factors) } };
   const devices = planDevices(ctx.executor);
   const plan = planAls({ users: m, items: n, ratings: blocks.byUser.ratings, input: describeInput(ratings.plan) }, params, devices, undefined, { anchored: true });
   requireBudget(plan, given.session);
-  const itemCounts = Uint32Array.from(indexed.itemCounts);
-  model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
   return { params, input, devices, indexed, blocks, start, itemCounts: model.itemCounts && itemCounts, plan: { ...plan, choices: { ...plan.choices, start: 'a model' } } };
 }
 
 /** The model's parameters that its equations depend on, for one round. */
-function updateParams({ alpha, regParam, regExponent, unobservedWeight, nonnegative, seed }: AlsParams, rank: number): AlsParams {
-  return checkAlsParams({ implicitPrefs: true, rank, alpha, regParam, regExponent, unobservedWeight, nonnegative, seed, maxIter: 1, ...(nonnegative ? {} : { solver: 'cg', cgSteps: STEPS }) });
+function updateParams({ alpha, regParam, regExponent, unobservedWeight, weight = 'spark', nonnegative, seed }: SizedAlsParams, rank: number): SizedAlsParams {
+  const steps = nonnegative ? {} : ({ solver: 'cg', cgSteps: STEPS } as const);
+  const params = checkAlsParams({ implicitPrefs: true, rank, alpha, regParam, regExponent, unobservedWeight, weight, nonnegative, seed, maxIter: 1, ...steps });
+  return sizedParams(params, { users: 1, items: 1, ratings: 1 });
 }
 
 /** Rows at new positions among `rows`, the others 0. */

@@ -6,7 +6,7 @@ import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { AlsParams } from '../../operators/als/params.ts';
+import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
 import { RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
@@ -36,7 +36,7 @@ interface Built {
 /** Ratings of some users, or of some items, that a worker holds: they are numbered while they come, and solved once they are built. */
 export class RowBlock {
   readonly side: Side;
-  readonly #params: AlsParams;
+  readonly #params: SizedAlsParams;
   readonly #ctx: ExecutionContext;
   readonly #channel: BatchChannel;
   readonly #indexed: Promise<IndexedRatings>;
@@ -46,7 +46,7 @@ export class RowBlock {
   #fixedVersion: number | undefined;
   #unit: number | undefined;
 
-  constructor(side: Side, schema: Schema, { columns, params }: { readonly columns: Opening['columns']; readonly params: AlsParams }, session: Session, ctx: ExecutionContext) {
+  constructor(side: Side, schema: Schema, { columns, params }: { readonly columns: Opening['columns']; readonly params: SizedAlsParams }, session: Session, ctx: ExecutionContext) {
     this.side = side;
     this.#params = params;
     this.#ctx = ctx;

@@ -8,7 +8,7 @@ import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import type { AlsParams } from '../../operators/als/params.ts';
+import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { shown } from '../check-options.ts';
 import { idColumnOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
@@ -37,9 +37,11 @@ interface Answer {
 
 /** Serves requests on blocks of rows until the request `end`. Throws the first error of a request. */
 export async function serveRows(parent: Parent, opening: Opening, session: Session, signal: AbortSignal): Promise<void> {
-  const { params } = ALS.spark(opening.params);
-  const { biases, regOffset, unobservedWeight } = params;
-  for (const [name, acts] of Object.entries({ biases, regOffset: regOffset !== 0, unobservedWeight: unobservedWeight !== undefined })) {
+  const als = ALS.spark(opening.params);
+  const { biases, regOffset, unobservedWeight, weight, alpha } = als.params;
+  const ofAllRatings = { biases, regOffset: regOffset !== 0, unobservedWeight: unobservedWeight !== undefined, weight: als.params.implicitPrefs && weight !== 'spark', 'alpha auto': alpha === 'auto' && als.params.implicitPrefs };
+  const params = sizedParams(als.params, { users: 1, items: 1, ratings: 1 });
+  for (const [name, acts] of Object.entries(ofAllRatings)) {
     if (acts) throw new UsageError(`${name} cannot act on blocks of rows: it needs sums over all ratings`, { advice: 'Leave it out, or train on one host' });
   }
   const context = session.context({ signal });
@@ -79,13 +81,13 @@ async function nextRequest(cursor: ByteCursor): Promise<Request> {
 /** The blocks and fixed sides of one session, and the answers to requests on them. */
 class RowRequests {
   readonly #parent: Parent;
-  readonly #training: { readonly params: AlsParams; readonly columns: Opening['columns'] };
+  readonly #training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] };
   readonly #session: Session;
   readonly #ctx: ExecutionContext;
   readonly #blocks = new Map<string, RowBlock>();
   readonly #fixed = new Map<Side, FixedSide>();
 
-  constructor(parent: Parent, training: { readonly params: AlsParams; readonly columns: Opening['columns'] }, session: Session, ctx: ExecutionContext) {
+  constructor(parent: Parent, training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] }, session: Session, ctx: ExecutionContext) {
     this.#parent = parent;
     this.#training = training;
     this.#session = session;

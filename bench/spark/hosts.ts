@@ -4,6 +4,7 @@
  *
  *     node bench/spark/hosts.ts [--gbit 10] [--cores 16 | --gpus]
  */
+import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { parseArgs } from 'node:util';
 import { exchangeCost } from '../../engine/run/exchanges/cost.ts';
 import { usualGrid } from '../../operators/als/plan/grid.ts';
@@ -27,7 +28,7 @@ const hosts = [2, 4, 8, 16];
 function computing(shape: { readonly users: number; readonly items: number; readonly ratings: number }, rank: number): number {
   const { compute, host } = assumedDevices([141e9]);
   const device = values.gpus ? compute[0] : { ...host, parallelism: Number(values.cores) };
-  const { params } = ALS.spark({ rank });
+  const params = sizedParams(ALS.spark({ rank }).params, shape);
   return costOf(alsProblem(shape, params, { compute: [device], host: device }, undefined, { grid: usualGrid([device]) })).seconds;
 }
 

@@ -61,6 +61,15 @@ export function countOr<const W extends string>(word: W, { least, most = Number.
   return { ...spec, fallback: undefined, read };
 }
 
+export function decimalOrAuto({ least, ...spec }: Spec<undefined> & { readonly least: number }): Option<number | 'auto' | undefined> {
+  const read = (given: unknown, flag: string) => {
+    const value = given === 'auto' ? given : numberOf(given);
+    if (value === 'auto' || (Number.isFinite(value) && value >= least)) return value;
+    throw new UsageError(`${flag} must be auto or a number of ${least} or more, got ${shown(given)}`);
+  };
+  return { ...spec, fallback: undefined, read };
+}
+
 export function decimal<F extends number | undefined = undefined>(spec: NumberSpec<F>): Option<number | F> {
   return numeric('a number', Number.isFinite, spec);
 }

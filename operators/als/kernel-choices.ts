@@ -12,6 +12,7 @@ import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type TaskOf, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
+import { type SizedAlsParams, sizedParams } from './implicit/sized-params.ts';
 import type { AlsParams } from './params.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import { chooseSolver, mostSteps } from './solver-choice.ts';
@@ -91,7 +92,8 @@ export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'
 }
 
 /** The half-iterations that a device chooses kernels for. */
-export function updateProblems(profile: RatingsProfile, params: AlsParams): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
+export function updateProblems(profile: RatingsProfile, given: AlsParams): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
+  const params = sizedParams(given, profile);
   const { users, items, longestUser, longestItem } = profile;
   return { users: updateProblem(profile, params, users, items, longestUser), items: updateProblem(profile, params, items, users, longestItem) };
 }
@@ -111,7 +113,7 @@ export function profileOfSorted({ byUser, byItem }: Readonly<Record<'byUser' | '
 }
 
 /** `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
-function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
+function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfile, params: SizedAlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
   const { rank, precision, kernel, biases } = params;
   const solver = chooseSolver(params, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
   const { implicitPrefs, nonnegative } = params;
@@ -120,7 +122,7 @@ function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfi
 }
 
 /** The largest of √w and t / √w, which kernels in float16 stage. Without weights, with α = 0, there is no bound. */
-function largestOfRoots(params: AlsParams, largest: number): number {
+function largestOfRoots(params: SizedAlsParams, largest: number): number {
   const { alpha, base } = implicitWeights(params);
   const root = Math.sqrt(alpha * largest);
   return root === 0 ? Number.MAX_VALUE : Math.max(1, root, base / root + root);

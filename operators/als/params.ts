@@ -1,9 +1,17 @@
-import { commonParams, type CommonParams, checkMetric, dependentDefaults, metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/common.ts';
+import { commonParams, type CommonParams, checkMetric, dependentDefaults, explicitLambda, metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
 import { askedPartitions } from './partitions.ts';
 
+/** Forms of the weights of implicit ratings: see AlsParams.weight. */
+export type WeightForm = 'auto' | 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
+
 /** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
-export interface AlsParams extends CommonParams {
+export interface AlsParams extends Omit<CommonParams, 'regParam'> {
+  /**
+   * λ: multiplied by the number of ratings of the row (ALS-WR). `auto`: 0.02, 0.1 without biases; of implicit data 0.3 α, with
+   * weights `spark` 0.1, with `unobservedWeight` 0.003. Default 'auto'.
+   */
+  readonly regParam: number | 'auto';
   /** Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or the faster of the two for each row (`auto`). Default 'auto'. */
   readonly solver: 'auto' | 'cholesky' | 'cg';
   /**
@@ -26,8 +34,18 @@ export interface AlsParams extends CommonParams {
   readonly start: 'spark' | 'level';
   /** True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak zero: clicks, plays, purchases. Biases are off. Default false. */
   readonly implicitPrefs: boolean;
-  /** α of implicit data, 0 or more: a rating adds α |r| to the weight of its pair. Default 40, and 1 with `unobservedWeight`. */
-  readonly alpha: number;
+  /**
+   * α of implicit data: a rating of weight w adds α w to the weight of its pair. `auto`: (m n / Nz)^0.6, at most 100, for m users, n items
+   * and Nz ratings, since a rating counts for more where pairs are rarer; and 1 with weights
+   * `spark` or with `unobservedWeight`. Default 'auto'.
+   */
+  readonly alpha: number | 'auto';
+  /**
+   * The weight w of an implicit rating r: `raw` |r|, `binary` 1, `log` 1 + ln(1 + |r| / g) with g the geometric mean of |r|, `bm25` |r| / g
+   * saturated and divided by the item's popularity (k1 = 1.2, b = 0.75). All are divided by their mean, so that α means the same on any
+   * set; `spark` is |r| as it is, and so Spark's and implicit's form. `auto`: `log`. Default 'auto', and `spark` of `ALS.spark()`.
+   */
+  readonly weight: WeightForm;
   /**
    * Weight w of a pair without a rating, with λ (n_u + w n)^ν for a user of n_u among n items (iALS; Rendle et al. 2021, section 3.3). Without
    * it, the weights are Spark's: 1 for such a pair, and λ n_u^ν. Default: not set, Spark's weights.
@@ -54,13 +72,15 @@ export interface AlsParams extends CommonParams {
   readonly partitionGroups?: string;
 }
 
-/**
- * Defaults of implicit data: chosen on a tenth of the pairs of five sets at rank 32 (docs/implicit.md, Defaults). The form of iALS has its
- * authors' λ.
- */
-function implicitDefaults({ implicitPrefs, unobservedWeight }: Partial<AlsParams>): Partial<AlsParams> {
-  if (!implicitPrefs) return {};
-  return { start: 'spark', ...(unobservedWeight === undefined ? { alpha: 40, regParam: 4 } : { alpha: 1, regParam: 0.003 }) };
+/** ν of implicit data without `unobservedWeight`: docs/measured/quality.md, Implicit data. */
+const IMPLICIT_EXPONENT = 0.75;
+
+/** Defaults of implicit data: `auto` follows from the sizes (sizedParams); Spark's weights and those of iALS have their authors' α and λ. */
+function implicitDefaults({ unobservedWeight, weight }: Partial<AlsParams>): Partial<AlsParams> {
+  const start = 'spark';
+  if (unobservedWeight !== undefined) return { start, alpha: 1, regParam: 0.003 };
+  if (weight === 'spark') return { start, alpha: 1, regParam: 0.1 };
+  return { start, regParam: 'auto', alpha: 'auto', regExponent: IMPLICIT_EXPONENT };
 }
 
 type Named = Parameters<Rule<AlsParams>['message']>[0];
@@ -69,13 +89,15 @@ export const alsTable: ParamTable<AlsParams> = {
   algorithm: 'ALS',
   params: {
     ...commonParams,
+    regParam: { kind: 'number or auto', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: 'auto', defaultText: '0.02; without biases 0.1; implicit: 0.3 α, or 0.003 with --unobserved-weight' },
     solver: { kind: 'choice', help: 'solve rows exactly, by conjugate gradients, or by the faster of the two', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' },
     cgSteps: { kind: 'whole number or auto', help: 'steps of conjugate gradients a row; auto: 6 in the first iterations, then 4', least: 1, most: 1000, fallback: 'auto' },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free)', fallback: false },
-    regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
+    regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1, defaultText: '1; implicit: 0.75, or 1 with --unobserved-weight' },
     start: { kind: 'choice', help: "users to begin with: absolute values of Gaussian rows, which find the ratings' level at once, or Spark's Gaussian rows", choices: ['level', 'spark'], fallback: 'level', defaultText: 'level; implicit: spark' },
     implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },
-    alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 40, defaultText: '40; 1 with --unobserved-weight' },
+    alpha: { kind: 'number or auto', help: 'α of implicit data: a rating of weight w adds α w to the weight of its pair', least: 0, fallback: 'auto', defaultText: 'auto: by the density of the ratings' },
+    weight: { kind: 'choice', help: 'weight of an implicit rating: |r| (raw), 1 (binary), its logarithm (log), or saturated and divided by popularity (bm25), over their mean; spark: |r| as it is', choices: ['auto', 'spark', 'raw', 'binary', 'log', 'bm25'], fallback: 'auto', defaultText: 'auto: log' },
     unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
     kernel: { kind: 'text', help: "GPU kernel that solves the rows; without it the device's choice", meaning: 'the name of a GPU kernel' },
     partitionUsers: { kind: 'text', help: 'grid of the ratings while users are solved: p parts of the items, q parts of the users', meaning: 'p,q' },
@@ -88,7 +110,7 @@ export const alsTable: ParamTable<AlsParams> = {
     noDamping,
     { refused: 'cgSteps', when: ({ nonnegative }) => nonnegative, message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`, advice: 'Leave one of them out', onlyFlags: true },
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
-    ...(['alpha', 'unobservedWeight'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
+    ...(['alpha', 'unobservedWeight', 'weight'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
     { refused: 'regOffset', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('regOffset')} cannot act with ${named('implicitPrefs')}, whose weights have no standard deviation`, advice: 'Leave one of them out' },
     { refused: 'precision', when: ({ precision, implicitPrefs, alpha }) => implicitPrefs && alpha === 0 && precision === 'f16', message: (named) => `${named('precision', 'f16')} cannot act with ${named('alpha', 0)}, whose weights have no roots to divide by`, advice: 'Leave the precision at auto' },
     { refused: 'precision', when: ({ precision, implicitPrefs }) => implicitPrefs && precision === 'int8', message: (named) => `${named('precision', 'int8')} cannot act with ${named('implicitPrefs')}, whose weights 8 bits do not hold`, advice: 'Leave the precision at auto' },
@@ -101,7 +123,7 @@ export const alsTable: ParamTable<AlsParams> = {
   ],
   dependent: (given) => {
     const { implicitPrefs = false, biases = !implicitPrefs } = given;
-    return { ...dependentDefaults(biases), ...implicitDefaults(given) };
+    return { ...dependentDefaults(biases), ...(implicitPrefs ? implicitDefaults(given) : { regParam: explicitLambda(biases) }) };
   },
 };
 

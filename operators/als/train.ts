@@ -29,7 +29,7 @@ import { bindAls } from './bind/bind-als.ts';
 import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { implicitWeights, positiveTargets, sortedRowShifts } from './implicit/weights.ts';
-import type { AlsParams } from './params.ts';
+import type { SizedAlsParams } from './implicit/sized-params.ts';
 import { placeRows, staysAt } from './place-ahead.ts';
 import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
@@ -73,7 +73,7 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, rankUsers = RANKED_USERS, measuresEnds, checkpoints, fetched }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: SizedAlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, rankUsers = RANKED_USERS, measuresEnds, checkpoints, fetched }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
   const level = params.implicitPrefs ? { mean: 0, deviation: 0, columns: new Float32Array(0) } : (known ?? (await sortedRatingFacts(ratings, ctx)));
@@ -145,7 +145,7 @@ function startOf({ users, items }: TrainedFactors): AlsStart {
 }
 
 /** Numbers of each matrix of a checkpoint. */
-export function alsMatrices(users: number, items: number, { rank, biases }: AlsParams): Readonly<Record<string, number>> {
+export function alsMatrices(users: number, items: number, { rank, biases }: SizedAlsParams): Readonly<Record<string, number>> {
   return { users: users * rank, items: items * rank, ...(biases ? { 'users-bias': users, 'items-bias': items } : {}) };
 }
 
@@ -162,7 +162,7 @@ interface LossFacts {
 }
 
 /** The functions of ALS that the training loop calls. */
-function alsTraining(data: AlsData, params: AlsParams, { offset, unit, level, targets, ranking, tells }: LossFacts, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
+function alsTraining(data: AlsData, params: SizedAlsParams, { offset, unit, level, targets, ranking, tells }: LossFacts, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases, solver } = params;
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };

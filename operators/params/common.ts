@@ -10,6 +10,11 @@ export const MOST_ITERATIONS = 1_000_000;
 const withBiases = { regParam: 0.02, regOffset: 10, biasDamping: [3, 5] } as const;
 const withoutBiases = { regParam: 0.1, regOffset: 0, biasDamping: 0 } as const;
 
+/** The default λ of explicit ratings. */
+export function explicitLambda(biases: boolean): number {
+  return (biases ? withBiases : withoutBiases).regParam;
+}
+
 /** The defaults that differ from the fallbacks where there are no biases. */
 export function dependentDefaults(biases: boolean): Partial<CommonParams> {
   return biases ? {} : { biases, ...withoutBiases };
@@ -53,12 +58,12 @@ export interface CommonParams {
   readonly targetRmse?: number;
 }
 
-export const noDamping: Rule<CommonParams> = { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' };
+export const noDamping: Rule<Pick<CommonParams, 'biases' | 'biasDamping'>> = { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' };
 
 export const commonParams: ParamsOf<CommonParams> = {
   rank: { kind: 'whole number', help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`, least: 1, most: MAXIMUM_RANK, fallback: 10 },
   maxIter: { kind: 'whole number', help: 'iterations; each solves all items, then all users (sgd: visits each rating once)', least: 1, most: MOST_ITERATIONS, fallback: 10 },
-  regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: withBiases.regParam, defaultText: `${withBiases.regParam}; without biases ${withoutBiases.regParam}; implicit: 4, or 0.003 with --unobserved-weight` },
+  regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: withBiases.regParam, defaultText: `${withBiases.regParam}; without biases ${withoutBiases.regParam}` },
   regOffset: { kind: 'number', help: 'added to λ n, in standard deviations of the ratings; binds users and items of a few ratings', least: 0, fallback: withBiases.regOffset, defaultText: `${withBiases.regOffset}; without biases ${withoutBiases.regOffset}` },
   seed: { kind: 'whole number', help: 'seed of the start and of ratings held out at random; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
   biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', off: 'learn factors alone, not the mean and a bias of each user and item beside them', fallback: true },

@@ -30,6 +30,12 @@ export interface CountParam extends Described<number | 'auto'> {
   readonly most: number;
 }
 
+/** A number, or `auto`. */
+export interface NumberOrAutoParam extends Described<number | 'auto'> {
+  readonly kind: 'number or auto';
+  readonly least: number;
+}
+
 /** A number, or two for users and items. */
 export interface PairParam extends Described<OneOrTwo> {
   readonly kind: 'one or two numbers';
@@ -55,12 +61,12 @@ export interface TextParam extends Described<string> {
   readonly meaning: string;
 }
 
-export type Param = NumberParam | CountParam | PairParam | ChoiceParam | ToggleParam | TextParam;
+export type Param = NumberParam | CountParam | NumberOrAutoParam | PairParam | ChoiceParam | ToggleParam | TextParam;
 
 /** True for strings of a pattern, such as `ndcg@${number}`, among T: a property of such a name is never required. */
 type HasPattern<T extends string> = true extends (T extends string ? (Record<never, never> extends Record<T, true> ? true : false) : never) ? true : false;
 
-type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [number | 'auto'] ? ([T] extends [string] ? ChoiceParam<T> : CountParam) : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (HasPattern<T> extends true ? TextParam : ChoiceParam<T>) : never;
+type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [number | 'auto'] ? ([T] extends [string] ? ChoiceParam<T> : CountParam | NumberOrAutoParam) : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (HasPattern<T> extends true ? TextParam : ChoiceParam<T>) : never;
 
 /** A description of each parameter of P: those that P requires have a fallback, and no others. */
 export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };
@@ -165,12 +171,12 @@ function isOf(param: Param, value: unknown): boolean {
     const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
     return values.every((one) => Number.isFinite(one) && (one as number) >= (param.least ?? Number.NEGATIVE_INFINITY));
   }
-  if (param.kind === 'whole number or auto' && value === 'auto') return true;
+  if ((param.kind === 'whole number or auto' || param.kind === 'number or auto') && value === 'auto') return true;
   if (param.kind === 'choice') return param.choices.includes(value as string);
   if (param.kind === 'toggle') return typeof value === 'boolean';
   if (param.kind === 'text') return typeof value === 'string' && value !== '';
   const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY, above = Number.NEGATIVE_INFINITY }: Bounds = param;
-  const isNumber = param.kind === 'number' ? Number.isFinite(value) : Number.isInteger(value);
+  const isNumber = param.kind === 'number' || param.kind === 'number or auto' ? Number.isFinite(value) : Number.isInteger(value);
   return isNumber && (value as number) >= least && (value as number) <= most && (value as number) > above;
 }
 
@@ -180,6 +186,7 @@ function meaningOf(param: Param): string {
   if (param.kind === 'text') return param.meaning;
   if (param.kind === 'one or two numbers') return `a number${param.least === undefined ? '' : ` >= ${param.least}`}, or two for users and items`;
   if (param.kind === 'whole number or auto') return `auto or a whole number from ${param.least} to ${param.most.toLocaleString('en')}`;
+  if (param.kind === 'number or auto') return `auto or a number >= ${param.least}`;
   const { least, most, above } = param;
   if (least !== undefined && most !== undefined) return `a ${param.kind} from ${least} to ${most.toLocaleString('en')}`;
   return `a ${param.kind}${least === undefined ? '' : ` >= ${least}`}${above === undefined ? '' : ` > ${above}`}`;

@@ -1,3 +1,4 @@
+import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { expect, it } from 'vitest';
 import { planDevices } from '../../engine/run/devices.ts';
 import type { Device } from '../../engine/run/device.ts';
@@ -62,7 +63,7 @@ async function logOf(interval: number, maxIter: number): Promise<readonly string
   (session.context().executor.devices as Device[]).push(device);
   // Each of the two sides is solved by one task.
   const store = new SlowStore(interval, () => Math.floor(device.ran.filter(({ kernel }) => kernel === 'update').length / 2));
-  const params = checkAlsParams({ rank: 4, maxIter, solver: 'cholesky' });
+  const params = sizedParams(checkAlsParams({ rank: 4, maxIter, solver: 'cholesky' }), { users: 60, items: 30, ratings: 1 });
   const context = session.context({ onEvent: (event) => void (event.type === 'iteration' && store.log.push(`told ${event.iteration}`)) });
   await Holdings.within(context, async (ctx) => {
     const devices = planDevices(ctx.executor);

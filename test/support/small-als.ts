@@ -1,3 +1,4 @@
+import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { AlsOptions, Session } from '../../index.ts';
@@ -18,7 +19,7 @@ export function smallAls(seed: number): (session: Session, options: AlsOptions, 
   const data = alsProblem(rows, 40, test);
   const profile = { users: 90, items: 40, ratings: rows.flat().length, testRatings: test.flat().length };
   return (session, options, grid) => {
-    const params = checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', ...options });
+    const params = sizedParams(checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', ...options }), profile);
     const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(data.byUser, 40, params), items: rowShifts(data.byItem, 90, params) } } : {};
     return Holdings.within(session.context(), async (ctx) => {
       const devices = planDevices(ctx.executor);

@@ -64,6 +64,12 @@ export interface GivenSizes {
   readonly testRatings?: number;
 }
 
+/** The sizes of a plan of any origin: 1 for those that it does not have, which requireSizes refuses later. */
+export function plannedSizes({ sizes }: GivenPlan): { readonly users: number; readonly items: number; readonly ratings: number } {
+  const size = (name: string) => Number((sizes as JsonObject)[name] ?? 1);
+  return { users: size('users'), items: size('items'), ratings: size('ratings') };
+}
+
 /** Throws UsageError where the plan's sizes are none of these. */
 export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]): void {
   requireNone(actual.map(({ users, items, ratings, testRatings }) => differencesOf('sizes', sizes, { users, items, ratings, testRatings })));

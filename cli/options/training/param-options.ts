@@ -2,15 +2,16 @@ import { alsTable } from '../../../operators/als/params.ts';
 import { checkRules, defaultsOf, namesOf, type Param } from '../../../operators/params/table.ts';
 import { sgdTable } from '../../../operators/sgd/params.ts';
 import type { AlsParams, SgdParams } from '../../../index.ts';
-import { choice, countOr, decimal, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
+import { choice, countOr, decimal, decimalOrAuto, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, type Option } from '../option.ts';
 
-export type AllParams = Partial<AlsParams & SgdParams>;
+/** SGD has no `auto` of regParam. */
+export type AllParams = Partial<Omit<AlsParams & SgdParams, 'regParam'> & Pick<AlsParams, 'regParam'>>;
 
 export const tables = { als: alsTable, sgd: sgdTable } as const;
 export type Algorithm = keyof typeof tables;
 
-const described: Readonly<Record<string, Param>> = { ...alsTable.params, ...sgdTable.params };
+const described: Readonly<Record<string, Param>> = { ...sgdTable.params, ...alsTable.params };
 
 /** The flags of the parameters of both algorithms. None has a fallback: the tables have the defaults, and what is given is noticed. */
 export const paramOptions = Object.fromEntries(
@@ -43,6 +44,7 @@ function optionOf({ help, group = 'Model:', ...param }: Param, defaultText: stri
   if (param.kind === 'text') return text(spec);
   if (param.kind === 'one or two numbers') return oneOrTwo({ ...spec, least: param.least });
   if (param.kind === 'whole number or auto') return countOr('auto', { ...spec, least: param.least, most: param.most });
+  if (param.kind === 'number or auto') return decimalOrAuto({ ...spec, least: param.least });
   const { least, most, above } = param;
   return (param.kind === 'number' ? decimal : wholeNumber)({ ...spec, least, most, above });
 }

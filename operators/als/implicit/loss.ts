@@ -1,7 +1,7 @@
 import type { StepResults } from '../../../engine/run/run-steps.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import type { TrainingErrors } from '../../training/loss.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from './sized-params.ts';
 import { implicitNames, implicitStages } from './stages.ts';
 import { MOST_CANCELLED } from '../solved-loss.ts';
 import { unobservedWeightOf } from './weights.ts';
@@ -19,7 +19,7 @@ export function implicitErrorsOfSolve(measured: StepResults, objective: number, 
  * J of implicit data in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ shift_v ‖θ_v‖². `prefix`: that of the names
  * of the data sets' versions. Each Gram matrix has the weight w₀ of unobserved pairs, so that the trace of their product has it twice.
  */
-export function implicitErrors(measured: StepResults, prefix: string, params: AlsParams): TrainingErrors {
+export function implicitErrors(measured: StepResults, prefix: string, params: SizedAlsParams): TrainingErrors {
   const [users, items] = (['users', 'items'] as const).map((side) => measured.partitions(`${prefix}/${implicitNames(side).gram}`)[0].columns.values as Float32Array);
   const { rank } = params;
   let trace = 0;

@@ -4,7 +4,7 @@ import { factorBytes } from '../../planner/sizes.ts';
 import { evenRanges } from '../../ratings/row-ranges.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from './sized-params.ts';
 import type { Side } from '../plan/grid.ts';
 import { unobservedWeightOf } from './weights.ts';
 
@@ -53,7 +53,7 @@ export function implicitDataSets(rank: number, places: readonly Place[], parts: 
 }
 
 /** The stage that computes G of a side from all its rows, which the data set `whole` has. */
-export function gramStage(side: Side, whole: string, rows: number, { rank, unobservedWeight }: AlsParams, places: readonly Place[], wholePasses: boolean): Stage {
+export function gramStage(side: Side, whole: string, rows: number, { rank, unobservedWeight }: SizedAlsParams, places: readonly Place[], wholePasses: boolean): Stage {
   return {
     name: `gram-${side}`,
     at: places,
@@ -66,7 +66,7 @@ export function gramStage(side: Side, whole: string, rows: number, { rank, unobs
 }
 
 /** The stages that compute G of a side that is fixed in parts: that of each part, and at each place their sum in part order. */
-export function gramOfParts(side: Side, rows: number, params: AlsParams, { parts, places }: { readonly parts: readonly Place[]; readonly places: readonly Place[] }, wholePasses: boolean): Stage[] {
+export function gramOfParts(side: Side, rows: number, params: SizedAlsParams, { parts, places }: { readonly parts: readonly Place[]; readonly places: readonly Place[] }, wholePasses: boolean): Stage[] {
   const { gram, grams } = implicitNames(side);
   const ofPart = gramStage(side, side, rows, params, parts, wholePasses);
   const add: TaskPlan = { kernel: 'add-rows', uses: { addend: `${grams}@column`, sum: gram }, params: { from: 0, to: params.rank } };
@@ -86,7 +86,7 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
  * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
  * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ. The loss out of the solve of the users has their penalty, and all pairs: what `error` leaves out of brief measures they do too. `ranked`: of a run that a ranking metric may end.
  */
-export function implicitMeasure(params: AlsParams, error: Pick<Stage, 'at' | 'work' | 'partitions' | 'brief' | 'reasons'>, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
+export function implicitMeasure(params: SizedAlsParams, error: Pick<Stage, 'at' | 'work' | 'partitions' | 'brief' | 'reasons'>, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
   const { rank } = params;
   const at = places.users;
   const q = at.length;
@@ -102,7 +102,7 @@ export function implicitMeasure(params: AlsParams, error: Pick<Stage, 'at' | 'wo
 }
 
 /** The stages that find the places of the validation pairs among all items that are not in the training set. */
-function rankStages(params: AlsParams, items: string, places: readonly Place[], tasks: number): Stage[] {
+function rankStages(params: SizedAlsParams, items: string, places: readonly Place[], tasks: number): Stage[] {
   const { rank } = params;
   const depth = depthOfMetric(params);
   const uses = { rowFactors: 'users', columnFactors: items, listed: 'test-ratings', exclude: 'ratings-by-user', places: TEST_PLACES };
@@ -118,7 +118,7 @@ export function testPlaces(ratings: readonly DataSet['parts'][number][], slices:
 }
 
 /** The places that the metric of the early stop tells apart. */
-function depthOfMetric(params: AlsParams): number | undefined {
+function depthOfMetric(params: SizedAlsParams): number | undefined {
   const { metric, k = 1 } = parseMetric(rankingMetricOf(params) ?? 'auc', 'earlyStopMetric');
   return depthOf([metric], [k]);
 }

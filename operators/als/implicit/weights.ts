@@ -3,13 +3,13 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from './sized-params.ts';
 
-type WeightParams = Pick<AlsParams, 'alpha' | 'unobservedWeight'>;
-type ShiftParams = Pick<AlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;
+type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
+type ShiftParams = Pick<SizedAlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;
 
 /** The weight of a pair without a rating: that of the Gram matrix. */
-export function unobservedWeightOf({ unobservedWeight = 1 }: Pick<AlsParams, 'unobservedWeight'>): number {
+export function unobservedWeightOf({ unobservedWeight = 1 }: Pick<SizedAlsParams, 'unobservedWeight'>): number {
   return unobservedWeight;
 }
 

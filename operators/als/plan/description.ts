@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { rankingReasons } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { factorStride } from '../../planner/sizes.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { isInBlocks, sides, sumsOf, verticalParts } from './grid.ts';
 import { type AlsProblem, tasksOfPart } from './problem.ts';
 
@@ -15,14 +15,14 @@ export function describeProblem({ profile: { users, items, ratings, testRatings 
     ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
     'rank f': params.biases ? `${params.rank} and biases` : params.rank,
     'λ': params.implicitPrefs ? params.regParam : regularizationText(params),
-    ...(params.implicitPrefs ? { 'α': params.alpha, ...(params.unobservedWeight === undefined ? {} : { 'w': params.unobservedWeight }), 'ν': params.regExponent } : {}),
+    ...(params.implicitPrefs ? { 'α': params.alpha, ...(params.unobservedWeight === undefined ? {} : { 'w': params.unobservedWeight }), 'ν': params.regExponent, weights: params.weight } : {}),
     iterations: params.maxIter,
     seed: params.seed,
   };
 }
 
 /** "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an offset. */
-function regularizationText({ regParam, regExponent, regOffset, biases, biasDamping }: AlsParams): number | string {
+function regularizationText({ regParam, regExponent, regOffset, biases, biasDamping }: SizedAlsParams): number | string {
   const { users, items } = forSides(biasDamping);
   const power = regExponent === 1 && regOffset === 0 ? '' : regExponent === 1 ? ' n' : ` n^${regExponent}`;
   const damping = biases && users + items > 0 ? `; biases damped by ${users === items ? users : `${users} and ${items}`} ratings` : '';

@@ -6,7 +6,7 @@ import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import type { KernelChoice, RowRegularization } from '../../tasks/tasks.ts';
 import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { takesFewer } from '../solver-choice.ts';
 import { tiledReason, tilingOf } from '../tiles.ts';
 import { hasGramOfParts, isPipelined, otherSide, sharesOfParts, type Side, type SideGrid, sumsOf } from './grid.ts';
@@ -103,7 +103,7 @@ export function kernelOf(choice: KernelChoice | undefined): Partial<Pick<KernelC
   return choice === undefined ? {} : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
 }
 
-export function regularizationOf({ regParam, regExponent, biases, biasDamping }: AlsParams, side: Side): RowRegularization {
+export function regularizationOf({ regParam, regExponent, biases, biasDamping }: SizedAlsParams, side: Side): RowRegularization {
   const damping = forSides(biasDamping)[side];
   return { lambda: regParam, ...(regExponent === 1 ? {} : { exponent: regExponent }), ...(biases && damping > 0 ? { damping } : {}) };
 }

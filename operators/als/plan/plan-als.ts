@@ -12,6 +12,7 @@ import { ratesOf } from '../../planner/device-rates.ts';
 import { spreadGrid } from '../../planner/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
+import { sizedParams } from '../implicit/sized-params.ts';
 import type { AlsParams } from '../params.ts';
 import { type Asked, askedPartitions, requireGroupsOf, requireRowsForParts } from '../partitions.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
@@ -33,7 +34,8 @@ const FINER = 1;
  * a device. Else, or with several devices, the grid with the least estimated time that fits; those that were rejected are listed
  * with their reasons. Throws CapacityError when none fits, before anything is allocated.
  */
-export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
+export function planAls(profile: RatingsProfile, given: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
+  const params = sizedParams(given, profile);
   const planOf = (grid?: AlsGrid, on = devices) => requireHost(planOfGrid(profile, params, on, choices, { ...options, grid }), options.hostBytes);
   if (options.grid !== undefined) return planOf(options.grid);
   const problem = alsProblem(profile, params, devices, choices, options);

@@ -11,7 +11,7 @@ import { contracts } from '../../tasks/tasks.ts';
 import { aheadWhereItFits } from '../../training/plan-ahead.ts';
 import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { alsDataSets } from './data-sets.ts';
 import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
@@ -28,7 +28,7 @@ const WRITTEN_BYTES = 32 << 20;
  * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the other is solved by model
  * parallelism (cuMF, section 4.2: p = 1); from a side that is fixed in parts the other is solved by data parallelism (section 4.3). Throws CapacityError where it does not fit.
  */
-export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
+export function planOfGrid(profile: RatingsProfile, params: SizedAlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
   const problem = alsProblem(profile, params, devices, choices, options);
   const { compute, host, device, grid, rows, testRatings, profile: { ratings: nz } } = problem;
   const plan = aheadWhereItFits({

@@ -6,7 +6,7 @@ import { rankingMetricOf } from '../../params/common.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { chooseSolver, takesFewer } from '../solver-choice.ts';
 import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, type SideGrid, usualGrid, verticalParts } from './grid.ts';
 
@@ -15,7 +15,7 @@ export interface AlsProblem {
   readonly profile: RatingsProfile;
   /** Pairs that are measured: implicit data have no test error, a validation set serves rankings. */
   readonly testRatings: number | undefined;
-  readonly params: AlsParams;
+  readonly params: SizedAlsParams;
   readonly choices: AlsChoices | undefined;
   /** Old factors hold rows back: see `update-implicit`. */
   readonly anchored: boolean;
@@ -42,7 +42,7 @@ export interface AlsPlanOptions {
   readonly compares?: boolean;
 }
 
-export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices: AlsChoices | undefined, { anchored = false, grid }: AlsPlanOptions): AlsProblem {
+export function alsProblem(profile: RatingsProfile, params: SizedAlsParams, devices: PlanDevices, choices: AlsChoices | undefined, { anchored = false, grid }: AlsPlanOptions): AlsProblem {
   const rows = { users: profile.users, items: profile.items };
   // Every device has rows of both sides.
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));

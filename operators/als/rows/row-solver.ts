@@ -16,7 +16,7 @@ import { gramSlices } from '../implicit/stages.ts';
 import { drawRows } from '../draw-rows.ts';
 import { implicitWeights, rowShifts } from '../implicit/weights.ts';
 import { chooseKernels } from '../kernel-choices.ts';
-import type { AlsParams } from '../params.ts';
+import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { inUnit } from '../rating-unit.ts';
 import { chooseSolver } from '../solver-choice.ts';
 import { tiledSlices, tilingOf } from '../tiles.ts';
@@ -36,7 +36,7 @@ export class RowSolver {
   readonly keys: KeyColumn;
   readonly columns: number;
   readonly block: RatingBlock;
-  readonly #params: AlsParams;
+  readonly #params: SizedAlsParams;
   readonly #unit: number;
   readonly #ctx: ExecutionContext;
   readonly #device: Device;
@@ -46,7 +46,7 @@ export class RowSolver {
   #made = 0;
 
   /** `block`: rows are `keys`, columns are positions of the other side from 0 to `columns`. `unit`: see ratingUnit; the same for all blocks. */
-  constructor(block: RatingBlock, { keys, columns, unit }: { readonly keys: KeyColumn; readonly columns: number; readonly unit: number }, params: AlsParams, ctx: ExecutionContext) {
+  constructor(block: RatingBlock, { keys, columns, unit }: { readonly keys: KeyColumn; readonly columns: number; readonly unit: number }, params: SizedAlsParams, ctx: ExecutionContext) {
     this.keys = keys;
     this.columns = columns;
     this.#unit = unit;

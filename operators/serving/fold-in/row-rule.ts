@@ -1,5 +1,6 @@
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
+import { type RatingWeight, readWeight } from '../../als/implicit/rating-weight.ts';
 
 /** The rule by which a model's users were solved from its items, for users who come later. */
 export interface RowRule {
@@ -15,8 +16,8 @@ export interface RowRule {
   readonly damping: number;
   /** λ of biases: that of factors, but for models by SGD. */
   readonly biasLambda: number;
-  /** Of implicit data: a rating's weight is α |r|, its target base + α r, and ΘᵀΘ counts `unobserved` times. */
-  readonly implicit?: { readonly alpha: number; readonly base: number; readonly unobserved: number };
+  /** Of implicit data: a rating of weight w adds α |w| to its pair's weight, its target is base + α w, and ΘᵀΘ counts `unobserved` times. */
+  readonly implicit?: { readonly alpha: number; readonly base: number; readonly unobserved: number; readonly weight: RatingWeight };
 }
 
 /** A λ of 0 leaves the normal equations of users with few ratings singular. */
@@ -52,7 +53,7 @@ export function rowRule(metadata: JsonObject, rank: number, meanBias: () => numb
     damping,
     // SGD steps biases with the λ of its factors, on ratings of deviation 1; there the λ of factors is λ / σ.
     biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? bounded / deviation : bounded,
-    ...(implicit ? { implicit: { alpha: number(params.alpha, 1), base: weight === undefined ? 1 : 0, unobserved: weight ?? 1 } } : {}),
+    ...(implicit ? { implicit: { alpha: number(params.alpha, 1), base: weight === undefined ? 1 : 0, unobserved: weight ?? 1, weight: readWeight(metadata.ratingWeight) } } : {}),
   };
 }
 

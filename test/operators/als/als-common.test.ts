@@ -1,4 +1,5 @@
 /** Rows that every device solves for itself, in place of an exchange: the same model, and a plan that takes them, and fewer devices, by cost. */
+import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { type AlsOptions, Session } from '../../../index.ts';
@@ -88,7 +89,7 @@ describe('plans for several cards', () => {
     expect(Math.abs(planImplicit(1).estimate!.seconds / 34.9e-3 - 1)).toBeLessThan(0.05);
     // Measured: 30.6 ms.
     const grid = { users: side(3, { common: 0.38 }), items: side(3, { common: 0.2 }) };
-    const problem = alsProblem(netflix, checkAlsParams({ rank: 128, implicitPrefs: true }), assumedDevices([141e9, 141e9]), undefined, { grid });
+    const problem = alsProblem(netflix, sizedParams(checkAlsParams({ rank: 128, implicitPrefs: true }), netflix), assumedDevices([141e9, 141e9]), undefined, { grid });
     expect(Math.abs(costOf(problem).seconds / 30.6e-3 - 1)).toBeLessThan(0.05);
   });
 

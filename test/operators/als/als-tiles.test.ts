@@ -1,4 +1,5 @@
 /** Training whose long rows are solved tile by tile: the same model from any number of threads, parts, homes of the ratings and devices. */
+import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -148,7 +149,7 @@ describe('ratings in files', () => {
 describe('blocks of rows', () => {
   it('have the bits of training where their columns are those of all ratings', async () => {
     const options = { ...base, maxIter: 1 };
-    const { params } = ALS.spark(options);
+    const params = sizedParams(ALS.spark(options).params, { users: 1, items: 1, ratings: 1 });
     const model = await ALS.spark(options).fit(session.from(ratings));
     expect(tilingIn(model, 'items')).toEqual(tiling);
     const ctx = session.context();

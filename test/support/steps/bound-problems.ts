@@ -7,6 +7,7 @@ import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { expand, expandFree } from '../../../engine/run/expand.ts';
 import type { Step } from '../../../engine/run/step.ts';
 import { bindAls } from '../../../operators/als/bind/bind-als.ts';
+import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
 import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
@@ -38,8 +39,8 @@ export interface ProblemShape {
 }
 
 export function boundAls({ rows, columns, test, devices }: ProblemShape, given: Partial<AlsParams>, grid?: AlsGrid): BoundProblem {
-  const params = checkAlsParams({ biases: false, ...given });
   const drawn = alsProblem(rows, columns, test ? rows : undefined);
+  const params = sizedParams(checkAlsParams({ biases: false, ...given }), { users: rows.length, items: columns, ratings: drawn.byUser.ratings });
   const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(drawn.byUser, columns, params), items: rowShifts(drawn.byItem, rows.length, params) } } : {};
   const totals = params.biases && !params.implicitPrefs ? { totals: new Float32Array(columns) } : {};
   const data = { ...drawn, ...shifts, ...totals, byUser: homeOf(drawn.byUser, grid?.users), byItem: homeOf(drawn.byItem, grid?.items) };

@@ -7,6 +7,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { HostMemory } from '../../../engine/run/host-memory.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Task } from '../../../engine/task.ts';
+import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../../operators/als/train.ts';
@@ -61,8 +62,8 @@ export class Recording {
 /** Training by ALS on recording devices; `held`: within holdings, as the api does; `copySeconds`: with 0 the factors are copied to the host behind each round, which then ends before the next is sent. */
 export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, { held = false, copySeconds = 0 } = {}) {
   const recording = new Recording(problem);
-  const params = checkAlsParams({ biases: false, ...given });
   const data = alsProblem(problem.rows, problem.columns, problem.test ? problem.rows : undefined);
+  const params = sizedParams(checkAlsParams({ biases: false, ...given }), { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings });
   const profile = { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings, ...(data.test ? { testRatings: data.test.ratings } : {}) };
   const plan = (compute: readonly DeviceInfo[]) => planAls(profile, params, { compute, host: recording.host });
   const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds, level: { mean: 3, deviation: 1, columns: new Float32Array(problem.columns) } }, ctx);

@@ -1,0 +1,109 @@
+import { DataError } from '../../../engine/errors.ts';
+import type { Json, JsonObject } from '../../../engine/json.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+
+/** Forms of weights with their constants known: `auto` is `log`. */
+export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
+
+/**
+ * The weight of implicit ratings, with the constants that its training set gave it: new ratings of the model get theirs by the same.
+ *
+ *     spark   |r|
+ *     raw     |r| · scale
+ *     binary  1
+ *     log     (1 + ln(1 + |r| / unit)) · scale
+ *     bm25    x (k1 + 1) / (k1 (1 - b + b n_v / meanCount) + x) · scale,   x = |r| / unit,   n_v ratings of the item
+ *
+ * `scale` makes the mean over the training set 1, `unit` is the geometric mean of |r|.
+ */
+export interface RatingWeight {
+  readonly form: KnownForm;
+  readonly unit: number;
+  readonly scale: number;
+  readonly meanCount: number;
+}
+
+/** A weight with what the plan needs to know of its values. */
+export interface LearnedWeight extends RatingWeight {
+  /** The largest weight of the training set. */
+  readonly largest: number;
+  /** True where every rating is its own weight already. */
+  readonly changesNothing: boolean;
+}
+
+/** Robertson's constants of BM25. */
+const K1 = 1.2;
+const B = 0.75;
+
+/** Spark's form: a rating is its own weight. */
+export const sparkWeight: RatingWeight = { form: 'spark', unit: 1, scale: 1, meanCount: 1 };
+
+/** The weight of a rating, with the rating's sign. `count`: n_v, ratings of its item, which bm25 alone reads. */
+export function weightOf({ form, unit, scale, meanCount }: RatingWeight, rating: number, count: number): number {
+  if (form === 'spark') return rating;
+  if (form === 'binary') return Math.sign(rating);
+  if (form === 'raw') return rating * scale;
+  const x = Math.abs(rating) / unit;
+  if (form === 'log') return Math.sign(rating) * (1 + Math.log1p(x)) * scale;
+  return Math.sign(rating) * ((x * (K1 + 1)) / (K1 * (1 - B + (B * count) / meanCount) + x)) * scale;
+}
+
+/**
+ * The weight of a training set. `counts`: ratings of each item, n numbers. Sums go row by row, so that they are the same however the ratings
+ * are cut into parts.
+ */
+export async function learnWeight(form: KnownForm, byUser: SortedRatings, counts: ArrayLike<number>, ctx: ExecutionContext): Promise<LearnedWeight> {
+  const [least, most] = await boundsOf(byUser, ctx);
+  const changesNothing = form === 'spark' || (form !== 'bm25' && least === 1 && most === 1);
+  if (changesNothing) return { ...sparkWeight, form, largest: most, changesNothing };
+  const unit = Math.exp(await meanOver(byUser, (rating) => Math.log(Math.abs(rating)), ctx));
+  let total = 0;
+  for (let item = 0; item < counts.length; item++) total += counts[item];
+  const unscaled: RatingWeight = { form, unit, scale: 1, meanCount: total / Math.max(1, counts.length) };
+  const scale = form === 'binary' ? 1 : 1 / (await meanOver(byUser, (rating, item) => Math.abs(weightOf(unscaled, rating, counts[item])), ctx));
+  const weight = { ...unscaled, scale };
+  let largest = 0;
+  for await (const { firstColumn, block: { indices, values } } of blocksOf(byUser, ctx)) {
+    for (let k = 0; k < values.length; k++) largest = Math.max(largest, Math.abs(weightOf(weight, values[k], counts[firstColumn + indices[k]])));
+  }
+  return { ...weight, largest, changesNothing };
+}
+
+/** The constants as a model's metadata have them. */
+export function weightJson({ form, unit, scale, meanCount }: RatingWeight): JsonObject {
+  return { form, unit, scale, meanCount };
+}
+
+/** Reads them; a model without them took ratings as they are. Throws DataError for values that no training writes. */
+export function readWeight(stored: Json | undefined): RatingWeight {
+  if (stored === undefined || stored === null) return sparkWeight;
+  const { form, unit, scale, meanCount } = stored as JsonObject;
+  const isForm = ['spark', 'raw', 'binary', 'log', 'bm25'].includes(form as string);
+  const numbers = [unit, scale, meanCount].every((value) => typeof value === 'number' && Number.isFinite(value) && value > 0);
+  if (!isForm || !numbers) throw new DataError(`the model's weight of ratings is damaged: ${JSON.stringify(stored)?.slice(0, 100)}`, { phase: 'load', advice: 'Train the model again' });
+  return { form: form as KnownForm, unit: unit as number, scale: scale as number, meanCount: meanCount as number };
+}
+
+async function boundsOf(ratings: SortedRatings, ctx: ExecutionContext): Promise<[number, number]> {
+  let [least, most] = [Infinity, 0];
+  for await (const { block: { values } } of blocksOf(ratings, ctx)) {
+    for (let k = 0; k < values.length; k++) {
+      const size = Math.abs(values[k]);
+      if (size < least) least = size;
+      if (size > most) most = size;
+    }
+  }
+  return [least, most];
+}
+
+/** The mean of a function of a rating and its item, in float64, summed within rows first. */
+async function meanOver(ratings: SortedRatings, of: (rating: number, item: number) => number, ctx: ExecutionContext): Promise<number> {
+  const sums = new Float64Array(ratings.rows);
+  for await (const { from, firstColumn, block: { rows, offsets, indices, values } } of blocksOf(ratings, ctx)) {
+    for (let row = 0; row < rows; row++) {
+      for (let k = offsets[row]; k < offsets[row + 1]; k++) sums[from + row] += of(values[k], firstColumn + indices[k]);
+    }
+  }
+  return sums.reduce((sum, one) => sum + one, 0) / ratings.ratings;
+}

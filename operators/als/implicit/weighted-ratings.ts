@@ -1,0 +1,32 @@
+import { sharedArray } from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { isInParts, replaceParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { type RatingWeight, weightOf } from './rating-weight.ts';
+
+/** Ratings of one side, and the side that its rows are. */
+interface Sided {
+  readonly ratings: SortedRatings;
+  readonly rows: 'users' | 'items';
+}
+
+/**
+ * The weights of sorted ratings in their place. `counts`: ratings of each item. `keeps`: the ratings are used elsewhere, so the weights get
+ * memory of their own; without it they take that of the ratings. Ratings in files are written anew.
+ */
+export async function weightedRatings({ ratings, rows }: Sided, weight: RatingWeight, { counts, keeps }: { readonly counts: ArrayLike<number>; readonly keeps: boolean }, ctx: ExecutionContext): Promise<SortedRatings> {
+  const countAt = rows === 'items' ? (row: number) => counts[row] : (_: number, column: number) => counts[column];
+  const change = ({ from, firstColumn, block }: { readonly from: number; readonly firstColumn: number; readonly block: RatingBlock }) =>
+    weightedBlock(block, weight, { countAt: (row, column) => countAt(from + row, firstColumn + column), keeps });
+  return isInParts(ratings) ? replaceParts(ratings, change, ctx) : change({ from: 0, firstColumn: 0, block: ratings });
+}
+
+/** The same of one block. `countAt`: n_v of the item of a rating, by the row and column of the block. */
+export function weightedBlock(block: RatingBlock, weight: RatingWeight, { countAt, keeps }: { readonly countAt: (row: number, column: number) => number; readonly keeps: boolean }): RatingBlock {
+  const { rows, offsets, indices, values } = block;
+  const weights = keeps ? sharedArray(Float32Array, values.length) : values;
+  for (let row = 0; row < rows; row++) {
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) weights[k] = weightOf(weight, values[k], countAt(row, indices[k]));
+  }
+  return keeps ? { ...block, ref: { ...block.ref, name: `${block.ref.name}/weights` }, values: weights } : block;
+}
