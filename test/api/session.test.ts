@@ -80,7 +80,7 @@ describe('ALS parameters', () => {
     [{ rank: 513 }, 'rank must be'],
     [{ rank: 2.5 }, 'rank must be'],
     [{ maxIter: 0 }, 'maxIter must be'],
-    [{ regParam: -0.1 }, 'regParam (λ) must be a number >= 0, got -0.1'],
+    [{ regParam: -0.1 }, 'regParam (λ) must be auto or a number >= 0, got -0.1'],
     [{ regParam: Number.NaN }, 'regParam'],
     [{ seed: -1 }, 'seed must be'],
     [{ solver: 'lu' }, 'solver must be auto, cholesky or cg, got lu'],
@@ -100,7 +100,8 @@ describe('ALS parameters', () => {
   it('are good by default, with biases and without: docs/measured/quality.md', () => {
     expect(new ALS().params).toMatchObject({ rank: 10, maxIter: 10, biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5], start: 'level' });
     expect(new ALS({ biases: false }).params).toMatchObject({ biases: false, regParam: 0.1, regOffset: 0, start: 'level' });
-    expect(new ALS({ implicitPrefs: true }).params).toMatchObject({ biases: false, regParam: 4, alpha: 40, regOffset: 0, start: 'spark' });
+    expect(new ALS({ implicitPrefs: true }).params).toMatchObject({ biases: false, regParam: 'auto', alpha: 'auto', weight: 'auto', regExponent: 0.75, regOffset: 0, start: 'spark' });
+    expect(new ALS({ implicitPrefs: true, unobservedWeight: 0.1 }).params).toMatchObject({ regParam: 0.003, alpha: 1, weight: 'auto', regExponent: 1 });
     expect(new SGD().params).toMatchObject({ biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5] });
     expect(() => new ALS({ biases: false, biasDamping: 3 })).toThrow('biasDamping does nothing without biases');
   });
@@ -108,7 +109,7 @@ describe('ALS parameters', () => {
   it("are Spark ML's with ALS.spark", () => {
     const { params, columns, coldStartStrategy } = ALS.spark({ rank: 12 });
     expect(params).toMatchObject({ rank: 12, maxIter: 10, regParam: 0.1, biases: false, regOffset: 0, start: 'spark', implicitPrefs: false, nonnegative: false });
-    expect(ALS.spark({ implicitPrefs: true }).params).toMatchObject({ regParam: 0.1, alpha: 1, start: 'spark', biases: false, regOffset: 0 });
+    expect(ALS.spark({ implicitPrefs: true }).params).toMatchObject({ regParam: 0.1, alpha: 1, weight: 'spark', regExponent: 1, start: 'spark', biases: false, regOffset: 0 });
     expect(columns).toMatchObject({ user: 'user', item: 'item', rating: 'rating' });
     expect(coldStartStrategy).toBe('nan');
   });

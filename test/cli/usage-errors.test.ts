@@ -15,7 +15,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--rank', ''], /--rank .* got ""/],
     [['--rank', '2', '--rank', '3'], /--rank takes one value, got "2" and "3"/],
     [['--rank'], /--rank needs a value/],
-    [['--reg-param', '-1'], /--reg-param must be a number of 0 or more, got "-1"/],
+    [['--reg-param', '-1'], /--reg-param must be auto or a number of 0 or more, got "-1"/],
     [['--memory-budget', 'lots'], /--memory-budget must be a size/],
     [['--solver', 'lu'], /--solver must be auto, cholesky or cg, got "lu"/],
     [['--algorithm', 'svd'], /--algorithm must be als, sgd or auto, got "svd"/],

@@ -42,7 +42,7 @@ describe.skipIf(noGpu)('implicit als on a GPU', () => {
   afterAll(() => session?.close());
 
   const rows = distinctRatings(5, 60, 40, 700).map((row, i) => (i % 9 === 4 ? { ...row, rating: -row.rating } : row));
-  const fit = (options: AlsOptions): Promise<Model> => new ALS({ implicitPrefs: true, solver: 'cholesky', seed: 3, ...options }).fit(session.from(ratingBatches(rows)));
+  const fit = (options: AlsOptions): Promise<Model> => new ALS({ implicitPrefs: true, weight: 'spark', solver: 'cholesky', seed: 3, ...options }).fit(session.from(ratingBatches(rows)));
 
   it.each([{ regParam: 0.05, alpha: 3 }, { regParam: 0.01, alpha: 1, unobservedWeight: 0.1 }, { regParam: 0.1, alpha: 0 }])('predicts what a dense float64 reference predicts, and reports its loss, %j', async (form) => {
     for (const rank of [5, 18]) {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-const form = { alpha: 3, regParam: 0.2 };
+const form = { alpha: 3, regParam: 0.2, weight: 'spark' } as const;
 const rank = 6;
 const old = distinctRatings(5, 60, 40, 700);
 // Known users and items, a new user with a known item, a new item with known users, and a dislike.

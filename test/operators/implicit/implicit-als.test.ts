@@ -21,7 +21,7 @@ const forms = [
 ];
 
 const fit = (ratings: readonly Triple[], options: AlsOptions, onEvent?: (event: ProgressEvent) => void, of = session): Promise<Model> =>
-  new ALS({ implicitPrefs: true, ...options }).fit(of.from(ratingBatches(ratings, 97)), { onEvent });
+  new ALS({ implicitPrefs: true, weight: 'spark', ...options }).fit(of.from(ratingBatches(ratings, 97)), { onEvent });
 
 /** The reference's two iterations from the users of a first one, beside a run of three. */
 async function expectReference(ratings: readonly Triple[], form: ImplicitProblem, rank: number): Promise<Model> {
