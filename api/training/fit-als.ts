@@ -15,7 +15,7 @@ import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import { learnWeight } from '../../operators/als/implicit/rating-weight.ts';
-import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { knownForm, sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { weightedRatings } from '../../operators/als/implicit/weighted-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
@@ -166,7 +166,7 @@ async function fitHeld({ params: asked, input }: AlsFit, ratings: Dataset, optio
   const resumed = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
   if (unit !== 1 && placesAhead) await freeAhead([byUser, byItem], ctx, drawn);
-  const weight = params.implicitPrefs ? await learnWeight(params.weight, byUser, indexed.itemCounts, ctx) : undefined;
+  const weight = params.implicitPrefs ? await learnWeight(knownForm(params), byUser, indexed.itemCounts, ctx) : undefined;
   const scale = async (sorted: SortedRatings, rows: 'users' | 'items') => {
     const own = await ownRatings(ratings, sorted, ctx);
     if (weight === undefined) return sortedInUnit(own, unit, ctx);

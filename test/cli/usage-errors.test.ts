@@ -129,7 +129,7 @@ describe.concurrent('--help and --version', () => {
     for (const command of ['train', 'evaluate', 'predict', 'recommend', 'similar', 'inspect', 'plan', 'generate', 'doctor']) expect(help.stdout).toContain(`factorflow ${command}`);
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
-    for (const part of ['Model:', '--reg-param', '[default: 0.02; without biases 0.1; implicit: 4,', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
+    for (const part of ['Model:', '--reg-param', '[default: 0.02; without biases 0.1; implicit: 0.3 α,', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
     expect(train.stdout).not.toContain('--fake-devices');
   });
 

@@ -36,7 +36,7 @@ export function readSpace(given: string, usual: Algorithm): { readonly space: Se
     const param = paramOf(name, flag, algorithms);
     const range = /^([^,.]+(?:\.\d+)?)\.\.([^,]+)$/.exec(values);
     if (range !== null) {
-      if (param.kind !== 'number' && param.kind !== 'whole number') throw new UsageError(`${flag} in --try has no ranges`, { advice: SYNTAX });
+      if (!['number', 'number or auto', 'whole number'].includes(param.kind)) throw new UsageError(`${flag} in --try has no ranges`, { advice: SYNTAX });
       const [from, to] = [numberOf(flag, range[1]), numberOf(flag, range[2])];
       space[name] = { from, to, scale: from > 0 && to / from >= WIDE ? 'log' : 'linear', ...(param.kind === 'whole number' ? { whole: true } : {}) };
     } else space[name] = values.split(',').map((value) => valueOf(param, flag, value));
@@ -48,7 +48,7 @@ export function readSpace(given: string, usual: Algorithm): { readonly space: Se
 export function usualSpace(algorithm: Algorithm, { implicitPrefs = false, biases = true, unobservedWeight }: { readonly implicitPrefs?: boolean; readonly biases?: boolean; readonly unobservedWeight?: number }): SearchSpace {
   const range = (from: number, to: number) => ({ from, to, scale: 'log' as const });
   if (algorithm === 'sgd') return { rank: { ...range(4, 64), whole: true }, regParam: range(0.003, 0.2), learningRate: range(0.02, 0.3) };
-  if (implicitPrefs) return { rank: { ...range(16, 128), whole: true }, ...(unobservedWeight === undefined ? { regParam: range(0.3, 100), alpha: range(1, 100) } : { regParam: range(0.0003, 0.03), unobservedWeight: range(0.005, 1) }) };
+  if (implicitPrefs) return { rank: { ...range(16, 128), whole: true }, ...(unobservedWeight === undefined ? { alpha: range(1, 200), weight: ['log', 'binary'] } : { regParam: range(0.0003, 0.03), unobservedWeight: range(0.005, 1) }) };
   return { rank: { ...range(4, 64), whole: true }, ...(biases ? { regParam: range(0.003, 0.2), regOffset: range(3, 30) } : { regParam: range(0.01, 1) }) };
 }
 
@@ -69,7 +69,7 @@ function paramOf(name: string, flag: string, algorithms: readonly Algorithm[]): 
 function valueOf(param: Param, flag: string, value: string): unknown {
   if (param.kind === 'toggle') return choiceOf(flag, value, ['true', 'false']) === 'true';
   if (param.kind === 'choice') return choiceOf(flag, value, param.choices);
-  if (param.kind === 'text' || (param.kind === 'whole number or auto' && value === 'auto')) return value;
+  if (param.kind === 'text' || (param.kind.endsWith('or auto') && value === 'auto')) return value;
   if (param.kind === 'one or two numbers' && value.includes(':')) return value.split(':').map((part) => numberOf(flag, part));
   return numberOf(flag, value);
 }

@@ -2,11 +2,14 @@ import { explicitLambda } from '../../params/common.ts';
 import type { AlsParams } from '../params.ts';
 import type { KnownForm } from './rating-weight.ts';
 
-/** Parameters whose `auto` values follow from sizes, with these known. */
+/** Parameters with the values known that follow from sizes: λ, and of implicit data α and the form of weights, which explicit ratings do not have. */
 export interface SizedAlsParams extends AlsParams {
   readonly regParam: number;
-  readonly alpha: number;
-  readonly weight: KnownForm;
+}
+
+/** The form of weights that `auto` is. */
+export function knownForm({ weight }: Pick<AlsParams, 'weight'>): KnownForm {
+  return weight === 'auto' ? 'log' : weight;
 }
 
 /** m, n and Nz. */
@@ -24,11 +27,10 @@ const SHARE = 0.3;
 /** The parameters for ratings of these sizes: α, λ and the form of weights that are `auto`. */
 export function sizedParams(params: AlsParams, { users, items, ratings }: RatingSizes): SizedAlsParams {
   const { implicitPrefs, biases, regParam } = params;
-  const weight = params.weight === 'auto' ? 'log' : params.weight;
-  if (!implicitPrefs) return { ...params, alpha: 1, weight, regParam: regParam === 'auto' ? explicitLambda(biases) : regParam };
+  if (!implicitPrefs) return { ...params, regParam: regParam === 'auto' ? explicitLambda(biases) : regParam };
   const byDensity = () => rounded(Math.min(MOST, ((users * items) / Math.max(1, ratings)) ** DENSITY));
   const alpha = params.alpha === 'auto' ? byDensity() : params.alpha;
-  return { ...params, weight, alpha, regParam: regParam === 'auto' ? rounded(SHARE * alpha) : regParam };
+  return { ...params, weight: knownForm(params), alpha, regParam: regParam === 'auto' ? rounded(SHARE * alpha) : regParam };
 }
 
 /** Three digits, so that plans and models show round numbers. */

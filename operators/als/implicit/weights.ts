@@ -18,6 +18,7 @@ export function unobservedWeightOf({ unobservedWeight = 1 }: Pick<SizedAlsParams
  * rating replaces an unobserved zero of weight 1; with it the zero stays, and the rating comes on top with weight α|r| (Rendle et al. 2021).
  */
 export function implicitWeights({ alpha, unobservedWeight }: WeightParams): ImplicitWeights {
+  if (alpha === 'auto') throw new Error('α follows from sizes that are not known here: see sizedParams');
   return { alpha, base: unobservedWeight === undefined ? 1 : 0 };
 }
 

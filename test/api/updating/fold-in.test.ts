@@ -24,6 +24,8 @@ const kinds: Readonly<Record<string, AlsOptions>> = {
   nonnegative: { biases: false, nonnegative: true, solver: 'auto' },
   "implicit, Spark's weights": { implicitPrefs: true, biases: false, alpha: 3 },
   'implicit, the weights of iALS': { implicitPrefs: true, biases: false, alpha: 2, unobservedWeight: 0.3, regExponent: 0.7 },
+  'implicit, with weights of bm25': { implicitPrefs: true, biases: false, alpha: 2, weight: 'bm25' },
+  'implicit, with ratings as weights': { implicitPrefs: true, biases: false, alpha: 2, weight: 'raw' },
 };
 
 describe.each(Object.entries(kinds))('a model %s', (name, options) => {

@@ -55,11 +55,11 @@ describe.concurrent('train', () => {
 
   it('measures implicit data by rankings next to popularity, whose warning says what to try', async () => {
     const model = join(folder, 'implicit');
-    const { stdout, stderr } = await factorflow(...training, '--implicit', '--model-dir', model, '--quiet');
+    const { stdout, stderr } = await factorflow(...training, '--implicit', '--weight', 'spark', '--alpha', '40', '--reg-param', '4', '--model-dir', model, '--quiet');
     for (const name of ['ndcg@10', 'recall@20', 'hit-rate@10', 'coverage@10']) expect(stdout).toMatch(new RegExp(`\\n {2}test ${name} +0\\.\\d{4}; popularity 0\\.\\d{4}\\n`));
     expect(stdout).toMatch(/\n {2}ranked users +4,\d{3}\n/);
     expect(stdout).toMatch(/\n {2}time .* of it loading, .* s validation, .* s ranking;/);
-    expect(stdout).toMatch(/\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/);
+    expect(stdout).toMatch(/\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --weight \(now spark\), --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/);
     expect(stderr).not.toContain('popularity');
     expect((await factorflow('evaluate', model, ratings, '--quiet')).stdout).toMatch(/\nThe model is of implicit data: .*Measure it with --ranking\n$/);
   });
