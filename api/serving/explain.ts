@@ -42,10 +42,10 @@ export async function explainItem(served: ServedModel, rated: readonly RatedItem
   const solved = await solveUser(served, rule, ratings, { ...run, ...(position < 0 ? {} : { explained: position }) });
   const { unknownItems } = solved;
   const own = position < 0 ? ids.given(item) : ids.at(position);
-  const asked = { item: own, ...nameOf(names, own) };
+  const asked = { item: own, ...nameOf(names, position < 0 ? own : ids.key(position)) };
   if (position < 0 || solved.parts.length === 0) return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const base = rule.mean + solved.itemBias;
-  const contributions = solved.items.map((rated, k) => ({ item: ids.at(rated), ...nameOf(names, ids.at(rated)), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
+  const contributions = solved.items.map((rated, k) => ({ item: ids.at(rated), ...nameOf(names, ids.key(rated)), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
   const user = ofUser ? findId(served.factors.users, rated.user) : -1;
   return { ...asked, known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
 }

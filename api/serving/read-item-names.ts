@@ -23,7 +23,7 @@ export interface ItemNamesOptions extends RunOptions {
   /** The column of names. Default: name, title, item_name and the like. */
   readonly nameCol?: string;
   /** The model whose items are named: its ids are compared with the file's; a note counts the differences. */
-  readonly model?: Pick<Model, 'columns' | 'itemArrays'>;
+  readonly model?: Pick<Model, 'columns' | 'itemArrays' | 'itemFactors'>;
   /** The column of item ids in the ratings, where there is no model yet. Default: that of the model. */
   readonly itemCol?: string;
 }
@@ -46,7 +46,7 @@ export async function readItemNames(session: Session, path: string, options: Ite
   const place = { file: path, column: columns.id };
   const phase = 'read item names';
   if (names.size === 0) throw new DataError('there are no ids of items', { phase, ...place });
-  const ids = model?.itemArrays.ids;
+  const ids = model && idsOfItems(model);
   if (ids !== undefined) requireNamesOf(names, ids, place);
   noteNames(names, { path, columns, missing, ids }, onEvent);
   return names;
@@ -65,6 +65,12 @@ async function readAll(rows: Dataset, { id, name }: NameColumns, run: RunOptions
     }
   }
   return { names: new ItemNames(entries), missing };
+}
+
+/** The ids as the model keeps them, whatever the form that its answers have. */
+function idsOfItems({ itemArrays, itemFactors }: Pick<Model, 'itemArrays' | 'itemFactors'>) {
+  const values: unknown = itemFactors.data.children[0].values;
+  return values instanceof Int32Array || values instanceof BigInt64Array ? values : itemArrays.ids;
 }
 
 function requireTextNames({ fields }: Schema, name: string, file: string): void {

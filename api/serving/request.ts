@@ -59,8 +59,5 @@ export async function recommendToUser(served: ServedModel, user: Id | undefined,
 
 /** The found items with their ids and names. */
 export function namedItems({ positions, scores }: Found, ids: IdValues, names: ItemNames | undefined): RecommendedItem[] {
-  return positions.map((position, rank) => {
-    const item = ids.at(position);
-    return { item, score: scores[rank], ...nameOf(names, item) };
-  });
+  return positions.map((position, rank) => ({ item: ids.at(position), score: scores[rank], ...nameOf(names, ids.key(position)) }));
 }

@@ -12,6 +12,8 @@ export interface IdValues {
   readonly form: IdForm;
   /** The id at a position. */
   readonly at: (position: number) => Id;
+  /** The same as the side keeps it: an integer is a number or a bigint in any form. */
+  readonly key: (position: number) => Id;
   /** An id that a caller gave and the side does not have; an unsafe integer among numbers is text, so that JSON can carry it. */
   readonly given: (id: Id) => Id;
 }
@@ -26,7 +28,7 @@ export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'use
     throw new UsageError(`the ${side} id ${unsafe} is beyond the safe integers, so ids: 'number' cannot hold it`, { advice: "Choose ids: 'bigint' or ids: 'string' for the session" });
   }
   const form = keys.type === 'utf8' ? 'string' : (wanted ?? (unsafe === undefined ? 'number' : 'bigint'));
-  return { form, at: (position) => idIn(form, keys, position), given: (id) => inForm(form, id) };
+  return { form, at: (position) => idIn(form, keys, position), key: (position) => idAt(keys, position), given: (id) => inForm(form, id) };
 }
 
 /** The least or the greatest of ascending keys where a number cannot hold it. */

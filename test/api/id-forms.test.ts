@@ -1,5 +1,5 @@
 /** Ids of int64 columns in the answers of a model: what JSON can carry, unless a form is forced. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DataType } from 'apache-arrow';
@@ -106,6 +106,18 @@ describe('ids of a side', () => {
       const model = await trained(form, { items });
       expect(model.idForms).toEqual({ user: form, item: form });
       expect(await typesOfIds(model, first.item)).toEqual(all(form));
+    }
+  });
+
+  it('find names with leading zeros in any form', async () => {
+    const path = join(folder, 'titles.csv');
+    writeFileSync(path, `item,title\n${[...new Set(rows.map(({ item }) => item))].map((item) => `000${item},film ${item}`).join('\n')}\n`);
+    for (const form of ['default', 'string'] as const) {
+      const model = await trained(form);
+      const names = await sessionOf(form).readItemNames(path, { model });
+      const { items } = await model.recommend(first.user, 2, { names });
+      expect(items.map(({ item, name }) => name === `film ${item}`)).toEqual([true, true]);
+      expect((await model.explain([{ item: first.item, rating: 3 }], first.item, { names })).name).toBe(`film ${first.item}`);
     }
   });
 
