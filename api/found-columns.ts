@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { agreedNames, type ColumnNames, type ColumnRole, roleOptions, usualNames, type WantedColumns } from '../operators/ratings/rows/column-names.ts';
-import { findColumns } from '../operators/ratings/rows/find-columns.ts';
+import { agreedNames, type ColumnNames, type ColumnRole, usualNames, type WantedColumns } from '../operators/ratings/rows/column-names.ts';
+import { findColumns, noteOfRecognised } from '../operators/ratings/rows/find-columns.ts';
 import type { Dataset } from './dataset.ts';
 
 /** Columns that a method needs, with what its options and its model say. */
@@ -15,9 +15,10 @@ export interface NeededColumns extends Omit<WantedColumns, 'named'> {
 export async function withFoundColumns(dataset: Dataset, { roles, given, preferred }: NeededColumns, { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
   const named = agreedNames({ named: dataset.columns, given });
   if (roles.every((role) => named[role] !== undefined)) return dataset.withColumns(named);
-  const { columns, recognised } = findColumns(await dataset.schema({ signal }), roles, { named, preferred });
-  if (recognised.length > 0) events({ type: 'note', text: noteOf(columns, recognised) });
-  return dataset.withColumns(columns);
+  const found = findColumns(await dataset.schema({ signal }), roles, { named, preferred });
+  const note = noteOfRecognised(found);
+  if (note !== undefined) events({ type: 'note', text: note });
+  return dataset.withColumns(found.columns);
 }
 
 /** The columns of pairs without ratings, in the form of SelectRatings; `preferred` are those of a model. */
@@ -30,12 +31,6 @@ export async function pairsOf(dataset: Dataset, preferred: ColumnNames, ctx: Pic
 export async function ratedPairsOf(dataset: Dataset, preferred: ColumnNames, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<{ readonly user: string; readonly item: string; readonly rating: string }> {
   const { columns } = await withFoundColumns(dataset, { roles: ['user', 'item', 'rating'], preferred }, ctx);
   return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item, rating: columns.rating ?? usualNames.rating };
-}
-
-/** "columns are recognised by their names: user is "userId", item is "movieId"; ..." */
-function noteOf(columns: ColumnNames, recognised: readonly ColumnRole[]): string {
-  const shown = recognised.map((role) => `${role} is "${columns[role]}"`).join(', ');
-  return `${recognised.length === 1 ? 'a column is recognised by its name' : 'columns are recognised by their names'}: ${shown}; others are chosen with ${recognised.map((role) => roleOptions[role]).join(', ')}`;
 }
 
 /** The names of a data set's columns in the form of the options of a split, which must agree with them. */

@@ -12,7 +12,7 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { usualNames, type WantedColumns } from '../ratings/rows/column-names.ts';
-import { findColumns } from '../ratings/rows/find-columns.ts';
+import { findColumns, noteOfRecognised } from '../ratings/rows/find-columns.ts';
 import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
 import { takeRows } from '../ratings/rows/take-rows.ts';
@@ -71,6 +71,8 @@ export class Predict implements Operator {
 
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream {
     const schema = this.outputSchema(input.schema);
+    const note = noteOfRecognised(findColumns(input.schema, ['user', 'item'], this.#columns));
+    if (note !== undefined) ctx.events({ type: 'note', text: note });
     return batchStream(schema, this.#predict(input, schema, ctx));
   }
 

@@ -5,7 +5,7 @@ import { columnNames } from './columns.ts';
 
 export interface FoundColumns {
   readonly columns: ColumnNames;
-  /** The roles whose columns were recognised by a name that is neither said nor the usual one. */
+  /** The roles whose columns were recognised by a name that is neither said nor preferred, nor the usual one where nothing is preferred. */
   readonly recognised: readonly ColumnRole[];
 }
 
@@ -16,11 +16,14 @@ export interface FoundColumns {
 export function findColumns(schema: Schema, roles: readonly ColumnRole[], wanted: WantedColumns): FoundColumns {
   const columns: { -readonly [Role in ColumnRole]?: string } = { ...agreedNames(wanted) };
   const has = (name: string | undefined) => name !== undefined && schema.fields.some((field) => field.name === name);
-  for (const role of roles) {
-    const usual = [wanted.preferred?.[role], usualNames[role]].find(has);
-    if (usual !== undefined) columns[role] ??= usual;
-  }
   const recognised: ColumnRole[] = [];
+  for (const role of roles) {
+    const preferred = wanted.preferred?.[role];
+    const usual = [preferred, usualNames[role]].find(has);
+    if (usual === undefined || columns[role] !== undefined) continue;
+    if (preferred !== undefined && usual !== preferred) recognised.push(role);
+    columns[role] = usual;
+  }
   for (const role of roles) {
     if (columns[role] !== undefined) continue;
     const taken = Object.values(columns);
@@ -30,6 +33,13 @@ export function findColumns(schema: Schema, roles: readonly ColumnRole[], wanted
     columns[role] = found[0] ?? wanted.preferred?.[role] ?? usualNames[role];
   }
   return { columns, recognised };
+}
+
+/** "columns are recognised by their names: user is "userId", item is "movieId"; ..."; undefined where none was. */
+export function noteOfRecognised({ columns, recognised }: FoundColumns): string | undefined {
+  if (recognised.length === 0) return undefined;
+  const shown = recognised.map((role) => `${role} is "${columns[role]}"`).join(', ');
+  return `${recognised.length === 1 ? 'a column is recognised by its name' : 'columns are recognised by their names'}: ${shown}; others are chosen with ${recognised.map((role) => roleOptions[role]).join(', ')}`;
 }
 
 function ambiguous(schema: Schema, role: ColumnRole, found: readonly string[]): DataError {

@@ -99,6 +99,10 @@ describe('a data set that names its columns', () => {
     const model = await als.fit(named(), { validation: session.from([batchNamed('u', 'i', 'r')], undefined, { columns: { user: 'u', item: 'i', rating: 'r' } }) });
     expect(model.training?.coldPairs).toBe(0);
     expect((await model.evaluate(recognised())).coldPairs).toBe(0);
+    const notes: string[] = [];
+    const onEvent = (event: ProgressEvent) => void (event.type === 'note' && notes.push(event.text));
+    for await (const batch of await model.predict(session.from([batchNamed('user', 'movieId', 'rating')])).stream({ onEvent })) expect(batch.numRows).toBe(rows.length);
+    expect(notes).toEqual(['columns are recognised by their names: user is "user", item is "movieId"; others are chosen with userCol, itemCol']);
     expect((await model.exclusions(recognised())).unknownPairs).toBe(0);
   });
 
