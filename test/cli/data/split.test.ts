@@ -56,7 +56,10 @@ describe('split', () => {
     expect(await count(rowsOf('newest/test'))).toBeGreaterThanOrEqual(10_000);
     const { parts } = await splitOf('moment', '--before', String(bounds[3]));
     expect(parts.map(({ rows }) => rows)).toEqual([await count(`'${ratings}' WHERE timestamp < ${bounds[3]}`), await count(`'${ratings}' WHERE timestamp >= ${bounds[3]}`)]);
-    await fails(2, /the column "timestamp" holds .*, whose unit is unknown/, 'split', ratings, '--output', path('dated'), '--before', '2013-03-01');
+    const seconds = (await json('split', ratings, '--output', path('dated'), '--before', '2013-03-01')) as unknown as { readonly parts: readonly Part[] };
+    expect(seconds.parts[1].rows).toBe(await count(`'${ratings}' WHERE timestamp >= ${Date.UTC(2013, 2, 1) / 1000}`));
+    const ranks = await writeParquet(path('ranks.parquet'), `SELECT "user", item, rating, row_number() OVER () AS timestamp FROM '${ratings}'`);
+    await fails(2, /the column "timestamp" holds .*, whose unit is unknown/, 'split', ranks, '--output', path('ranked'), '--before', '2013-03-01');
     const dated = await writeParquet(path('dated.parquet'), `SELECT "user", item, rating, to_timestamp(timestamp) AS timestamp FROM '${ratings}'`);
     const days = (await json('split', dated, '--output', path('days'), '--before', '2013-03-01')) as unknown as { readonly parts: readonly Part[] };
     expect(days.parts[1].rows).toBe(await count(`'${dated}' WHERE timestamp >= '2013-03-01 00:00:00+00'`));
