@@ -14,21 +14,39 @@ export interface NamedPart {
   readonly rows: Dataset;
 }
 
-export interface WritePartsOptions extends RunOptions, Pick<OpenSinkOptions, 'codec' | 'parquetBackend' | 'overwrite'> {
+export interface WritePartsOptions
+  extends RunOptions, Pick<OpenSinkOptions, 'codec' | 'parquetBackend' | 'overwrite'> {
   /** Default: Parquet, a folder of part files for each data set. */
   readonly format?: FileFormatName | undefined;
 }
 
 /** Endings of the files of formats that are no folder. */
-const endings: Readonly<Record<FileFormatName, string>> = { parquet: '', csv: '.csv', text: '.csv', tsv: '.tsv', dat: '.dat', ndjson: '.ndjson', jsonl: '.jsonl', arrow: '.arrow', feather: '.feather' };
+const endings: Readonly<Record<FileFormatName, string>> = {
+  parquet: '',
+  csv: '.csv',
+  text: '.csv',
+  tsv: '.tsv',
+  dat: '.dat',
+  ndjson: '.ndjson',
+  jsonl: '.jsonl',
+  arrow: '.arrow',
+  feather: '.feather',
+};
 
 /** Throws UsageError when the parts may not be written to this folder: see checkOutput. */
 export function checkPartsFolder(directory: string, overwrite: boolean): Promise<void> {
   return checkOutput(directory, outputOptions(overwrite));
 }
 
-/** Writes data sets into one folder, which appears when all of them are whole. Their paths are those that they have at the end. */
-export async function writeParts(parts: readonly NamedPart[], directory: string, { format = 'parquet', codec, parquetBackend, overwrite = false, ...run }: WritePartsOptions): Promise<WriteSummary[]> {
+/**
+ * Writes data sets into one folder, which appears when all of them are whole. Their paths are those that they
+ * have at the end.
+ */
+export async function writeParts(
+  parts: readonly NamedPart[],
+  directory: string,
+  { format = 'parquet', codec, parquetBackend, overwrite = false, ...run }: WritePartsOptions,
+): Promise<WriteSummary[]> {
   const output = await atomicOutput(directory, outputOptions(overwrite));
   try {
     const written: WriteSummary[] = [];
@@ -50,7 +68,10 @@ function outputOptions(overwrite: boolean): AtomicOutputOptions {
 
 /** True for what an earlier split may have left: its folders, and files of any format. */
 function isPart(path: string): boolean {
-  const [, below] = /^(?:fold-\d+\/)?(?:train|validation|test)(\/.*|\.(?:csv|tsv|dat|ndjson|jsonl|arrow|feather))$/.exec(path) ?? [];
+  const [, below] =
+    /^(?:fold-\d+\/)?(?:train|validation|test)(\/.*|\.(?:csv|tsv|dat|ndjson|jsonl|arrow|feather))$/.exec(
+      path,
+    ) ?? [];
   if (below === undefined) return /^fold-\d+\/$/.test(path);
   return !below.startsWith('/') || below === '/' || isDatasetEntry(below.slice(1));
 }

@@ -12,14 +12,28 @@ export interface RankedTraining {
   readonly seconds: number;
 }
 
-/** True where held-out pairs are to be ranked: for implicit data unless the option says otherwise; of the trials of a search those that it asks for. */
-export function ranksHeldOut(params: object, { ranking, continued }: Pick<ContinuedFit, 'ranking' | 'continued'>): boolean {
+/**
+ * True where held-out pairs are to be ranked: for implicit data unless the option says otherwise; of the
+ * trials of a search those that it asks for.
+ */
+export function ranksHeldOut(
+  params: object,
+  { ranking, continued }: Pick<ContinuedFit, 'ranking' | 'continued'>,
+): boolean {
   if (continued !== undefined) return continued.ranks !== undefined;
   return ranking ?? ('implicitPrefs' in params && params.implicitPrefs === true);
 }
 
-/** Ranks held-out pairs by a trained model. A device without room for that is a warning: the model is not lost for it. */
-export async function rankHeldOut(pairs: HeldOutPairs, result: EndedTraining['result'], { continued }: Pick<ContinuedFit, 'continued'>, ctx: ExecutionContext): Promise<RankedTraining | undefined> {
+/**
+ * Ranks held-out pairs by a trained model. A device without room for that is a warning: the model is not lost
+ * for it.
+ */
+export async function rankHeldOut(
+  pairs: HeldOutPairs,
+  result: EndedTraining['result'],
+  { continued }: Pick<ContinuedFit, 'continued'>,
+  ctx: ExecutionContext,
+): Promise<RankedTraining | undefined> {
   const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
   if (result.lost !== undefined || continued?.ranks?.(best) === false) return undefined;
   const started = performance.now();
@@ -34,7 +48,10 @@ export async function rankHeldOut(pairs: HeldOutPairs, result: EndedTraining['re
 }
 
 /** A warning for a model that ranks no better than popularity. */
-export function judgeRanking({ algorithm, params }: EndedTraining['about'], ranking: HeldOutRanking): TrainingWarning[] {
+export function judgeRanking(
+  { algorithm, params }: EndedTraining['about'],
+  ranking: HeldOutRanking,
+): TrainingWarning[] {
   const training = algorithm === 'als' ? params : { implicitPrefs: false };
   const verdict = compareToPopularity({ ...ranking, training });
   return verdict ? [verdict] : [];

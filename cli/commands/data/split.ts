@@ -5,7 +5,14 @@ import { checkSplit, splitOptions } from '../../options/data/split-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { requiredText } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../../options/output-options.ts';
+import {
+  codecOption,
+  commonOptions,
+  forceOption,
+  profileOption,
+  toOption,
+  traceOption,
+} from '../../options/output-options.ts';
 import { checkWritable } from '../../output/check-output.ts';
 import { refuseOverlap } from '../../output/check-overlap.ts';
 import { facts } from '../../report/facts.ts';
@@ -30,34 +37,83 @@ const options = {
 
 export const split = defineCommand({
   summary: 'Write the parts of ratings to train and to test on',
-  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs', required: true, many: true }],
+  positionals: [
+    {
+      name: 'ratings',
+      describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs',
+      required: true,
+      many: true,
+    },
+  ],
   options,
   examples: [
-    ['split ratings/ --output parts --test-fraction 0.1', 'parts/train and parts/test, those of train --test-fraction 0.1'],
-    ['split ratings/ --output parts --test-fraction 0.1 --validation-fraction 0.1 --test-by time', 'the newest tenth, and the tenth before it'],
+    [
+      'split ratings/ --output parts --test-fraction 0.1',
+      'parts/train and parts/test, those of train --test-fraction 0.1',
+    ],
+    [
+      'split ratings/ --output parts --test-fraction 0.1 --validation-fraction 0.1 --test-by time',
+      'the newest tenth, and the tenth before it',
+    ],
     ['split ratings/ --output parts --test-leave-out 1 --test-by time', "each user's last rating"],
     ['split ratings/ --output parts --before 2024-06-01', 'what came before a day, and after it'],
-    ['split ratings/ --output parts --folds 5 --to csv', 'parts/fold-1/train.csv, parts/fold-1/test.csv and so on'],
+    [
+      'split ratings/ --output parts --folds 5 --to csv',
+      'parts/fold-1/train.csv, parts/fold-1/test.csv and so on',
+    ],
   ],
-  epilog: 'The parts do not depend on the order of rows, and repetitions of a pair stay together. The same ratings, flags and seed give the parts that train holds out. All columns are kept.',
+  epilog:
+    [
+      'The parts do not depend on the order of rows, and repetitions of a pair stay together.',
+      'The same ratings, flags and seed give the parts that train holds out. All columns are kept.',
+    ].join(' '),
   run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {
     checkSplit(values, given);
     const { output, to: format, codec, parquetBackend, workers, force: overwrite } = values;
-    if (positionals.ratings.includes('-')) throw new UsageError('a split reads the ratings once for each part, and stdin can be read only once', { advice: 'Name a file' });
+    if (positionals.ratings.includes('-'))
+      throw new UsageError('a split reads the ratings once for each part, and stdin can be read only once', {
+        advice: 'Name a file',
+      });
     await refuseOverlap(output, positionals.ratings);
     await checkWritable(output);
     const { checkPartsFolder, writeParts } = await import('../../../api/write-parts.ts');
     await checkPartsFolder(output, overwrite);
     await using session = await openSession({ device: 'cpu', workers, parquetBackend }, { signal, profile });
     const { openPairs, splitParts } = await import('../../sessions/split-parts.ts');
-    const parts = await splitParts(await openPairs(session, positionals.ratings, values, { signal, onEvent }), values, { signal, onEvent });
-    const written = await writeParts(parts, output, { format, codec, parquetBackend, overwrite, signal, onEvent });
+    const parts = await splitParts(
+      await openPairs(session, positionals.ratings, values, { signal, onEvent }),
+      values,
+      { signal, onEvent },
+    );
+    const written = await writeParts(parts, output, {
+      format,
+      codec,
+      parquetBackend,
+      overwrite,
+      signal,
+      onEvent,
+    });
     const empty = written.filter(({ rows }) => rows === 0);
-    if (empty.length > 0) onEvent({ type: 'warning', text: `${empty.map(({ path }) => path).join(', ')} ${empty.length === 1 ? 'has' : 'have'} no rows` });
+    if (empty.length > 0)
+      onEvent({
+        type: 'warning',
+        text: `${empty.map(({ path }) => path).join(', ')} ${empty.length === 1 ? 'has' : 'have'} no rows`,
+      });
     const seconds = performance.now() / 1000;
     return {
-      json: { command: 'split', parts: written.map(({ rows, bytes, path }, at) => ({ name: parts[at].name, rows, bytes, path })), seconds: { total: seconds }, output },
-      text: facts([...written.map(({ rows, bytes, path }, at) => [parts[at].name, `${counted(rows, 'row')}, ${path} (${formatBytes(bytes)})`] as const), ['time', `${seconds3(seconds)} in all, ${formatCount(written.length)} parts`]]),
+      json: {
+        command: 'split',
+        parts: written.map(({ rows, bytes, path }, at) => ({ name: parts[at].name, rows, bytes, path })),
+        seconds: { total: seconds },
+        output,
+      },
+      text: facts([
+        ...written.map(
+          ({ rows, bytes, path }, at) =>
+            [parts[at].name, `${counted(rows, 'row')}, ${path} (${formatBytes(bytes)})`] as const,
+        ),
+        ['time', `${seconds3(seconds)} in all, ${formatCount(written.length)} parts`],
+      ]),
     };
   },
 });

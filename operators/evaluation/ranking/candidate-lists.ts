@@ -3,7 +3,10 @@ import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-bloc
 import { holds } from './ranked-test.ts';
 import { onlyRows } from './ranked-users.ts';
 
-/** Pairs of users and items that are ranked in place of all items: a block over the users and items of the model. */
+/**
+ * Pairs of users and items that are ranked in place of all items: a block over the users and items of the
+ * model.
+ */
 export interface CandidatePairs extends Pick<CandidateCounts, 'pairs' | 'coldPairs'> {
   readonly block: RatingBlock;
 }
@@ -13,7 +16,10 @@ export type CandidateCounts = {
   /** Rows that were read, and rows with a user or an item that the model does not know. */
   readonly pairs: number;
   readonly coldPairs: number;
-  /** Candidates that are excluded, that repeat another, and of users without a known test pair: none of them is ranked. */
+  /**
+   * Candidates that are excluded, that repeat another, and of users without a known test pair: none of them
+   * is ranked.
+   */
   readonly excludedPairs: number;
   readonly repeatedPairs: number;
   readonly idlePairs: number;
@@ -39,7 +45,10 @@ export interface ListedTest {
 }
 
 /** Joins the candidates of each user with the user's positives, without those that the user has seen. */
-export function candidateLists({ block, pairs, coldPairs }: CandidatePairs, { positives, seen, missing }: ListedTest): CandidateLists {
+export function candidateLists(
+  { block, pairs, coldPairs }: CandidatePairs,
+  { positives, seen, missing }: ListedTest,
+): CandidateLists {
   const { rows } = positives;
   const [lengths, items] = [new Int32Array(rows), [] as Uint32Array[]];
   let [excludedPairs, repeatedPairs, idlePairs, usersWithout] = [0, 0, 0, 0];
@@ -61,7 +70,10 @@ export function candidateLists({ block, pairs, coldPairs }: CandidatePairs, { po
   }
   const ranked = Uint32Array.from({ length: rows }, (_, user) => user).filter((user) => lengths[user] > 0);
   const partition = emptyBlock(lengths);
-  items.reduce((filled, list) => ((partition.columns.indices as Uint32Array).set(list, filled), filled + list.length), 0);
+  items.reduce(
+    (filled, list) => ((partition.columns.indices as Uint32Array).set(list, filled), filled + list.length),
+    0,
+  );
   return {
     lists: blockOf({ name: dataSetName('candidates'), partition: 0, version: 0 }, partition),
     positives: onlyRows(positives, ranked),

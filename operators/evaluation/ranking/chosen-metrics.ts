@@ -1,4 +1,10 @@
-import { depthOf, measuresOf, metricsOfLists, type NamedMeasure, type RankingMetric } from './ranking-metrics.ts';
+import {
+  depthOf,
+  measuresOf,
+  metricsOfLists,
+  type NamedMeasure,
+  type RankingMetric,
+} from './ranking-metrics.ts';
 
 /** A metric of all users' first k items together. */
 export interface ListMetric {
@@ -17,7 +23,9 @@ export interface ChosenMetrics {
 
 /** Each metric at each k. */
 export function chosenMetrics(metrics: readonly RankingMetric[], ks: readonly number[]): ChosenMetrics {
-  const lists = metricsOfLists.filter((metric) => metrics.includes(metric)).flatMap((metric) => ks.map((k): ListMetric => ({ name: `${metric}@${k}`, metric, k })));
+  const lists = metricsOfLists
+    .filter((metric) => metrics.includes(metric))
+    .flatMap((metric) => ks.map((k): ListMetric => ({ name: `${metric}@${k}`, metric, k })));
   return { measures: measuresOf(metrics, ks), lists, depth: depthOf(metrics, ks) };
 }
 
@@ -26,5 +34,9 @@ export function metricsAt(chosen: readonly (readonly [metric: RankingMetric, k: 
   const each = chosen.map(([metric, k]) => chosenMetrics([metric], [k]));
   const depths = each.map(({ depth }) => depth ?? Number.POSITIVE_INFINITY);
   const depth = Math.max(...depths);
-  return { measures: each.flatMap(({ measures }) => measures), lists: each.flatMap(({ lists }) => lists), depth: Number.isFinite(depth) ? depth : undefined };
+  return {
+    measures: each.flatMap(({ measures }) => measures),
+    lists: each.flatMap(({ lists }) => lists),
+    depth: Number.isFinite(depth) ? depth : undefined,
+  };
 }

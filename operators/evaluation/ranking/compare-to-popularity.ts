@@ -22,23 +22,42 @@ export interface JudgedRanking {
 /** Metrics that judge a ranking, the first that was measured deciding. */
 const JUDGES = ['ndcg', 'recall', 'recall-min', 'map', 'hit-rate', 'precision', 'mrr', 'auc'] as const;
 
-/** A warning where a model ranks no better than popularity does, by NDCG where it was measured, else by another metric. */
-export function compareToPopularity({ metrics, popularity, users, training = {} }: JudgedRanking): TrainingWarning | undefined {
+/**
+ * A warning where a model ranks no better than popularity does, by NDCG where it was measured, else by
+ * another metric.
+ */
+export function compareToPopularity({
+  metrics,
+  popularity,
+  users,
+  training = {},
+}: JudgedRanking): TrainingWarning | undefined {
   const names = Object.keys(metrics);
-  const judge = JUDGES.map((metric) => names.find((name) => name.split('@')[0] === metric)).find((name) => name !== undefined);
+  const judge = JUDGES.map((metric) => names.find((name) => name.split('@')[0] === metric)).find(
+    (name) => name !== undefined,
+  );
   if (users === 0 || judge === undefined) return undefined;
   const [own, other] = [metrics[judge], popularity[judge]];
   // Rankings that cannot be better are no fault of the model.
   if (own > other || own === 1) return undefined;
-  const text = `the model's ${judge}, ${own.toFixed(4)}, is no better than ${other.toFixed(4)} of a ranking by popularity, which is the same for all users`;
+  const comparison = `${own.toFixed(4)}, is no better than ${other.toFixed(4)} of a ranking by popularity`;
+  const text = `the model's ${judge}, ${comparison}, which is the same for all users`;
   return { code: 'no-better-than-popularity', text: `${text}. ${adviceFor(training)}` };
 }
 
 function adviceFor({ implicitPrefs, weight, alpha, regParam, unobservedWeight }: RankedTraining): string {
-  if (implicitPrefs === false) return 'It was trained to predict ratings: for rankings train ALS with implicitPrefs: true';
+  if (implicitPrefs === false)
+    return 'It was trained to predict ratings: for rankings train ALS with implicitPrefs: true';
   if (implicitPrefs === undefined) return 'Train it with other parameters, or search for them (tune)';
-  const shown = (value: number | string) => (typeof value === 'number' ? Number(value.toPrecision(3)) : value);
-  const now = (name: string, value: number | string | undefined) => (value === undefined ? [] : [`the option ${name} (now ${shown(value)})`]);
-  const parameters = [...now('weight', weight), ...now('alpha', alpha), ...now('unobservedWeight', unobservedWeight), ...now('regParam', regParam)];
+  const shown = (value: number | string) =>
+    typeof value === 'number' ? Number(value.toPrecision(3)) : value;
+  const now = (name: string, value: number | string | undefined) =>
+    value === undefined ? [] : [`the option ${name} (now ${shown(value)})`];
+  const parameters = [
+    ...now('weight', weight),
+    ...now('alpha', alpha),
+    ...now('unobservedWeight', unobservedWeight),
+    ...now('regParam', regParam),
+  ];
   return `Try other values of ${parameters.join(', ')}, or search for them (tune)`;
 }

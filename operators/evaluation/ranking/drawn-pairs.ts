@@ -15,21 +15,43 @@ export interface RankedPairs extends UsersToRank {
   readonly lists?: RatingBlock | undefined;
 }
 
-/** The same with `most` of the users who have test pairs alone; unknown users, where they count, are drawn in proportion. */
-export async function drawnPairs(pairs: RankedPairs, { most, seed }: { readonly most: number; readonly seed: number }, ctx: ExecutionContext): Promise<{ readonly pairs: RankedPairs; readonly availableUsers: number }> {
+/**
+ * The same with `most` of the users who have test pairs alone; unknown users, where they count, are drawn in
+ * proportion.
+ */
+export async function drawnPairs(
+  pairs: RankedPairs,
+  { most, seed }: { readonly most: number; readonly seed: number },
+  ctx: ExecutionContext,
+): Promise<{ readonly pairs: RankedPairs; readonly availableUsers: number }> {
   const { model, positives, seen, missing, lists } = pairs;
-  const eligible = Uint32Array.from({ length: positives.rows }, (_, user) => user).filter((user) => positives.offsets[user + 1] > positives.offsets[user] || (missing?.positives[user] ?? 0) > 0);
+  const eligible = Uint32Array.from({ length: positives.rows }, (_, user) => user).filter(
+    (user) => positives.offsets[user + 1] > positives.offsets[user] || (missing?.positives[user] ?? 0) > 0,
+  );
   const unknown = missing?.users ?? 0;
   const availableUsers = eligible.length + unknown;
   if (availableUsers <= most) return { pairs, availableUsers };
   const known = Math.round((most * eligible.length) / availableUsers);
   const drawn = drawUsers(model.users, eligible, known, seed);
-  const ranked = { lists: lists && rowsAt(lists, drawn), model: withUsers(model, drawn), positives: rowsAt(positives, drawn), seen: seen && (await givenRows(seen, drawn, ctx)), missing: missing && { positives: Int32Array.from(drawn, (user) => missing.positives[user]), users: most - known } };
+  const ranked = {
+    lists: lists && rowsAt(lists, drawn),
+    model: withUsers(model, drawn),
+    positives: rowsAt(positives, drawn),
+    seen: seen && (await givenRows(seen, drawn, ctx)),
+    missing: missing && {
+      positives: Int32Array.from(drawn, (user) => missing.positives[user]),
+      users: most - known,
+    },
+  };
   return { pairs: ranked, availableUsers };
 }
 
 /** Some rows of a block as one that the threads of the CPU know. */
-export async function givenRows(block: RatingBlock, positions: Uint32Array, ctx: ExecutionContext): Promise<RatingBlock> {
+export async function givenRows(
+  block: RatingBlock,
+  positions: Uint32Array,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
   const rows = rowsAt(block, positions);
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[rows.ref, hostForm(rows)]]);
   return rows;

@@ -31,7 +31,12 @@ export interface HeldOutRanking {
   readonly repeatedPairs: number;
 }
 
-const METRICS = metricsAt([['ndcg', 10], ['recall', 20], ['hit-rate', 10], ['coverage', 10]]);
+const METRICS = metricsAt([
+  ['ndcg', 10],
+  ['recall', 20],
+  ['hit-rate', 10],
+  ['coverage', 10],
+]);
 
 export interface HeldOutOptions {
   /** Users to rank at most. */
@@ -51,7 +56,9 @@ export interface HeldOutSets {
 
 type LeftOut = Pick<HeldOutRanking, 'availableUsers' | 'leakedPairs' | 'repeatedPairs'>;
 
-/** Held-out pairs that are ready to be ranked by a model: they keep what they need of the training ratings. */
+/**
+ * Held-out pairs that are ready to be ranked by a model: they keep what they need of the training ratings.
+ */
 export class HeldOutPairs {
   readonly #ids: { readonly users: KeyColumn; readonly items: KeyColumn };
   /** Positions of the users to rank. */
@@ -60,7 +67,12 @@ export class HeldOutPairs {
   readonly #facts: ItemFacts;
   readonly #leftOut: LeftOut;
 
-  private constructor({ users, items }: HeldOutSets, drawn: Uint32Array, pairs: { readonly positives: RatingBlock; readonly seen: RatingBlock }, { facts, leftOut }: { readonly facts: ItemFacts; readonly leftOut: LeftOut }) {
+  private constructor(
+    { users, items }: HeldOutSets,
+    drawn: Uint32Array,
+    pairs: { readonly positives: RatingBlock; readonly seen: RatingBlock },
+    { facts, leftOut }: { readonly facts: ItemFacts; readonly leftOut: LeftOut },
+  ) {
     this.#ids = { users: takeKeys(users, drawn), items };
     this.#drawn = drawn;
     this.#pairs = pairs;
@@ -69,31 +81,68 @@ export class HeldOutPairs {
   }
 
   /** Takes the pairs of the users to rank from the sets, before training. Undefined where no user is left. */
-  static async of(sets: HeldOutSets, { rankUsers, seed, itemUsers }: HeldOutOptions, ctx: ExecutionContext): Promise<HeldOutPairs | undefined> {
+  static async of(
+    sets: HeldOutSets,
+    { rankUsers, seed, itemUsers }: HeldOutOptions,
+    ctx: ExecutionContext,
+  ): Promise<HeldOutPairs | undefined> {
     const { users, items, test, train } = sets;
     // Pairs of ratings in parts, which may be in files, are compared with the test after the draw.
     const whole = rankedTest(test, isInParts(train) ? undefined : train);
     const eligible = usersOf(whole.positives);
     const drawn = drawUsers(users, eligible, rankUsers, seed);
     const seen = isInParts(train) ? await seenRows(train, drawn, ctx) : rowsAt(train, drawn);
-    const { positives, leaked, repeated } = isInParts(train) ? rankedTest(rowsAt(test, drawn), seen) : { ...whole, positives: rowsAt(whole.positives, drawn) };
+    const { positives, leaked, repeated } = isInParts(train)
+      ? rankedTest(rowsAt(test, drawn), seen)
+      : { ...whole, positives: rowsAt(whole.positives, drawn) };
     if (positives.ratings === 0) return undefined;
-    const facts = { users: keyCount(users), counts: itemUsers === undefined ? await usersOfItems(train, keyCount(items), ctx) : Uint32Array.from(itemUsers) };
-    return new HeldOutPairs(sets, drawn, { positives, seen }, { facts, leftOut: { availableUsers: eligible.length, leakedPairs: leaked, repeatedPairs: repeated } });
+    const facts = {
+      users: keyCount(users),
+      counts:
+        itemUsers === undefined
+          ? await usersOfItems(train, keyCount(items), ctx)
+          : Uint32Array.from(itemUsers),
+    };
+    return new HeldOutPairs(
+      sets,
+      drawn,
+      { positives, seen },
+      { facts, leftOut: { availableUsers: eligible.length, leakedPairs: leaked, repeatedPairs: repeated } },
+    );
   }
 
-  /** The metrics of a model of the same users and items. Throws CapacityError where the device has no room for its factors. */
+  /**
+   * The metrics of a model of the same users and items. Throws CapacityError where the device has no room for
+   * its factors.
+   */
   rank(sides: ModelRows, ctx: ExecutionContext): Promise<HeldOutRanking> {
     return Holdings.within(ctx, async (held) => {
       using _ = held.metrics.begin('rank');
       const [facts, ids] = [this.#facts, this.#ids];
       // Trials of a search may rank at the same time.
-      const pairs = { ...this.#pairs, seen: { ...this.#pairs.seen, ref: { name: dataSetName('seen'), partition: 0, version: 0 } } };
+      const pairs = {
+        ...this.#pairs,
+        seen: { ...this.#pairs.seen, ref: { name: dataSetName('seen'), partition: 0, version: 0 } },
+      };
       await giveTo(held, hostDevice(held.executor).info.place, [[pairs.seen.ref, hostForm(pairs.seen)]]);
-      const model: FactorModel = { rank: sides.users.columns, ...ids, userFactors: rowsOf(sides.users, this.#drawn), itemFactors: readRows(sides.items, 0, sides.items.rows, true) };
-      const ranked = { positives: pairs.positives, items: keyCount(ids.items), excluded: distinctItems(pairs.seen) };
+      const model: FactorModel = {
+        rank: sides.users.columns,
+        ...ids,
+        userFactors: rowsOf(sides.users, this.#drawn),
+        itemFactors: readRows(sides.items, 0, sides.items.rows, true),
+      };
+      const ranked = {
+        positives: pairs.positives,
+        items: keyCount(ids.items),
+        excluded: distinctItems(pairs.seen),
+      };
       const own = await measureRankings(modelRankings(model, pairs, held), ranked, METRICS, facts);
-      const popular = await measureRankings(sharedRankings(facts.counts, pairs, held), ranked, METRICS, facts);
+      const popular = await measureRankings(
+        sharedRankings(facts.counts, pairs, held),
+        ranked,
+        METRICS,
+        facts,
+      );
       return { metrics: own.metrics, popularity: popular.metrics, users: own.values.users, ...this.#leftOut };
     });
   }

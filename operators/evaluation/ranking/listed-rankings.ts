@@ -22,12 +22,17 @@ export interface ListedPairs {
 }
 
 /** Rankings of each user's list by a score of each entry; equal scores are in the order of item ids. */
-export function listedRankings(scores: ArrayLike<number>, { lists, positives, items }: ListedPairs): Rankings {
+export function listedRankings(
+  scores: ArrayLike<number>,
+  { lists, positives, items }: ListedPairs,
+): Rankings {
   const ranked = function* () {
     for (let user = 0; user < lists.rows; user++) {
       const [start, end] = [lists.offsets[user], lists.offsets[user + 1]];
       // Items of a list ascend.
-      const order = Uint32Array.from({ length: end - start }, (_, k) => start + k).sort((left, right) => scores[right] - scores[left] || left - right);
+      const order = Uint32Array.from({ length: end - start }, (_, k) => start + k).sort(
+        (left, right) => scores[right] - scores[left] || left - right,
+      );
       yield { user, list: order.map((k) => lists.indices[k]) };
     }
   };
@@ -36,21 +41,27 @@ export function listedRankings(scores: ArrayLike<number>, { lists, positives, it
       const places = new Uint32Array(positives.ratings);
       for (const { user, list } of ranked()) {
         const placeOf = new Map(Array.from(list, (item, place) => [item, place]));
-        for (let k = positives.offsets[user]; k < positives.offsets[user + 1]; k++) places[k] = placeOf.get(positives.indices[k]) ?? list.length;
+        for (let k = positives.offsets[user]; k < positives.offsets[user + 1]; k++)
+          places[k] = placeOf.get(positives.indices[k]) ?? list.length;
       }
       return places;
     },
     lists: async (ks) => {
       const counts = ks.map(() => new Uint32Array(items));
       const most = Math.max(...ks);
-      for (const { list } of ranked()) list.subarray(0, most).forEach((item, place) => addTo(counts, ks, item, place));
+      for (const { list } of ranked())
+        list.subarray(0, most).forEach((item, place) => addTo(counts, ks, item, place));
       return counts;
     },
   };
 }
 
 /** x_uᵀθ_v of each entry of the lists, by their positions in the model. */
-export function listedScores(model: FactorModel, { offsets, indices, rows }: RatingBlock, ctx: ExecutionContext): Promise<Float32Array> {
+export function listedScores(
+  model: FactorModel,
+  { offsets, indices, rows }: RatingBlock,
+  ctx: ExecutionContext,
+): Promise<Float32Array> {
   const users = new Uint32Array(indices.length);
   for (let user = 0; user < rows; user++) users.fill(user, offsets[user], offsets[user + 1]);
   const scores = new Float32Array(indices.length);
@@ -60,8 +71,20 @@ export function listedScores(model: FactorModel, { offsets, indices, rows }: Rat
     const chunks = async function* () {
       for (let from = 0; from < scores.length; from += PAIRS) yield from;
     };
-    const score = async (from: number) => ({ from, values: await scorePositions(shared(users, from), shared(indices, from), { rank: model.rank, factors }, held) });
-    for await (const { from, values } of mapOrdered(chunks(), 2 * computeDevice(ctx.executor).info.parallelism, score)) {
+    const score = async (from: number) => ({
+      from,
+      values: await scorePositions(
+        shared(users, from),
+        shared(indices, from),
+        { rank: model.rank, factors },
+        held,
+      ),
+    });
+    for await (const { from, values } of mapOrdered(
+      chunks(),
+      2 * computeDevice(ctx.executor).info.parallelism,
+      score,
+    )) {
       scores.set(values, from);
       phase.progress(from + values.length);
     }

@@ -14,9 +14,18 @@ export interface MeasuredRankings {
   readonly values: UserValues;
 }
 
-/** The chosen metrics of rankings. Novelty needs the facts of the training pairs, and is left out without them. */
-export async function measureRankings(rankings: Rankings, ranked: Omit<Ranked, 'places'>, { measures, lists, depth }: ChosenMetrics, facts: ItemFacts | undefined): Promise<MeasuredRankings> {
-  const places = measures.length > 0 ? await rankings.places(depth) : new Uint32Array(ranked.positives.ratings);
+/**
+ * The chosen metrics of rankings. Novelty needs the facts of the training pairs, and is left out without
+ * them.
+ */
+export async function measureRankings(
+  rankings: Rankings,
+  ranked: Omit<Ranked, 'places'>,
+  { measures, lists, depth }: ChosenMetrics,
+  facts: ItemFacts | undefined,
+): Promise<MeasuredRankings> {
+  const places =
+    measures.length > 0 ? await rankings.places(depth) : new Uint32Array(ranked.positives.ratings);
   const values = userValues({ ...ranked, places }, measures);
   const ks = [...new Set(lists.map(({ k }) => k))].sort((left, right) => left - right);
   const counts = ks.length > 0 ? await rankings.lists(ks) : [];
@@ -25,5 +34,11 @@ export async function measureRankings(rankings: Rankings, ranked: Omit<Ranked, '
     if (metric === 'coverage') return [[name, coverage(own)] as const];
     return facts ? [[name, novelty(own, facts.counts, facts.users)] as const] : [];
   });
-  return { metrics: { ...Object.fromEntries(measures.map(({ name }, i) => [name, values.means[i]])), ...Object.fromEntries(ofLists) }, values };
+  return {
+    metrics: {
+      ...Object.fromEntries(measures.map(({ name }, i) => [name, values.means[i]])),
+      ...Object.fromEntries(ofLists),
+    },
+    values,
+  };
 }

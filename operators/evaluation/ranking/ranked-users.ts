@@ -5,7 +5,10 @@ import { mix32 } from '../../../engine/random.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 
-/** Users that are ranked at most, unless more are asked for: their means are within about 0.01 of the means of all users. */
+/**
+ * Users that are ranked at most, unless more are asked for: their means are within about 0.01 of the means of
+ * all users.
+ */
 export const RANKED_USERS = 10_000;
 
 /** Keeps the draw independent of splits with the same seed. */
@@ -13,11 +16,14 @@ const STREAM = 0x7a4e_d05e;
 
 /** Positions of the users who have pairs in a block. */
 export function usersOf({ rows, offsets }: Pick<RatingBlock, 'rows' | 'offsets'>): Uint32Array {
-  return Uint32Array.from({ length: rows }, (_, user) => user).filter((user) => offsets[user + 1] > offsets[user]);
+  return Uint32Array.from({ length: rows }, (_, user) => user).filter(
+    (user) => offsets[user + 1] > offsets[user],
+  );
 }
 
 /**
- * All of the given positions of users, or `most` of them, ascending: the users with the smallest hashes of id and seed. Any order of rows,
+ * All of the given positions of users, or `most` of them, ascending: the users with the smallest hashes of id
+ * and seed. Any order of rows,
  * and any model that knows the same users, gives the same ones.
  */
 export function drawUsers(users: KeyColumn, positions: Uint32Array, most: number, seed: number): Uint32Array {
@@ -36,7 +42,8 @@ export function rowsAt({ offsets, indices, values }: RatingBlock, positions: Uin
   const target = partition.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
   positions.forEach((row, at) => {
     target.indices.set(indices.subarray(offsets[row], offsets[row + 1]), target.offsets[at]);
-    if (values.length > 0) target.values.set(values.subarray(offsets[row], offsets[row + 1]), target.offsets[at]);
+    if (values.length > 0)
+      target.values.set(values.subarray(offsets[row], offsets[row + 1]), target.offsets[at]);
   });
   return blockOf({ name: dataSetName('rows'), partition: 0, version: 0 }, partition);
 }
@@ -51,8 +58,13 @@ export function onlyRows(block: RatingBlock, positions: Uint32Array): RatingBloc
 }
 
 /** The model with some of its users alone. */
-export function withUsers({ rank, users, items, userFactors, itemFactors }: FactorModel, positions: Uint32Array): FactorModel {
+export function withUsers(
+  { rank, users, items, userFactors, itemFactors }: FactorModel,
+  positions: Uint32Array,
+): FactorModel {
   const factors = new Float32Array(positions.length * rank);
-  positions.forEach((user, at) => factors.set(userFactors.subarray(user * rank, (user + 1) * rank), at * rank));
+  positions.forEach((user, at) =>
+    factors.set(userFactors.subarray(user * rank, (user + 1) * rank), at * rank),
+  );
   return { rank, users: takeKeys(users, positions), items, userFactors: factors, itemFactors };
 }

@@ -7,7 +7,10 @@ import { PositiveRanks } from './rank-positives.ts';
 
 /** The rankings of a set of users who have positives. */
 export interface Rankings {
-  /** The place of each positive, from 0, in the order of their block; from `depth` on (default: none) any number of at least `depth`. */
+  /**
+   * The place of each positive, from 0, in the order of their block; from `depth` on (default: none) any
+   * number of at least `depth`.
+   */
   places(depth: number | undefined): Promise<Uint32Array>;
   /** For each k, the number of users whose first k items contain an item. */
   lists(ks: readonly number[]): Promise<ListCounts>;
@@ -20,7 +23,11 @@ export interface UsersToRank {
 }
 
 /** The rankings of all items by a model. */
-export function modelRankings(model: FactorModel, { positives, seen }: UsersToRank, ctx: ExecutionContext): Rankings {
+export function modelRankings(
+  model: FactorModel,
+  { positives, seen }: UsersToRank,
+  ctx: ExecutionContext,
+): Rankings {
   return {
     places: (depth) => new PositiveRanks(positives, seen, ctx).places(model, depth),
     lists: (ks) => listCounts(model, positives, seen, ks, ctx),
@@ -28,7 +35,11 @@ export function modelRankings(model: FactorModel, { positives, seen }: UsersToRa
 }
 
 /** The same ranking for every user, by a score of each item. */
-export function sharedRankings(scores: ArrayLike<number>, { positives, seen }: UsersToRank, { signal }: Pick<ExecutionContext, 'signal'>): Rankings {
+export function sharedRankings(
+  scores: ArrayLike<number>,
+  { positives, seen }: UsersToRank,
+  { signal }: Pick<ExecutionContext, 'signal'>,
+): Rankings {
   const order = orderOf(scores);
   return {
     places: () => placesByOrder(order, positives, seen, signal),

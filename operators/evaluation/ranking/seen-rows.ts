@@ -6,8 +6,15 @@ import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 /** Rows between two turns of other work in this thread. */
 const ROWS_AT_ONCE = 1 << 16;
 
-/** The columns of some rows, ascending positions, as one block without values. Reads parts that are in files once. */
-export async function seenRows(ratings: SortedRatings, positions: Uint32Array, ctx: ExecutionContext): Promise<RatingBlock> {
+/**
+ * The columns of some rows, ascending positions, as one block without values. Reads parts that are in files
+ * once.
+ */
+export async function seenRows(
+  ratings: SortedRatings,
+  positions: Uint32Array,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
   const pieces = Array.from(positions, (): Uint32Array[] => []);
   for await (const { from, firstColumn, block } of blocksOf(ratings, ctx)) {
     positions.forEach((row, at) => {
@@ -16,7 +23,9 @@ export async function seenRows(ratings: SortedRatings, positions: Uint32Array, c
       if (end > start) pieces[at].push(block.indices.slice(start, end).map((column) => firstColumn + column));
     });
   }
-  const partition = emptyBlock(Int32Array.from(pieces, (own) => own.reduce((sum, { length }) => sum + length, 0)));
+  const partition = emptyBlock(
+    Int32Array.from(pieces, (own) => own.reduce((sum, { length }) => sum + length, 0)),
+  );
   const indices = partition.columns.indices as Uint32Array;
   let filled = 0;
   for (const piece of pieces.flat()) {
@@ -27,12 +36,20 @@ export async function seenRows(ratings: SortedRatings, positions: Uint32Array, c
 }
 
 /** Distinct rows of each column. */
-export async function usersOfItems(ratings: SortedRatings, columns: number, ctx: ExecutionContext): Promise<Uint32Array> {
+export async function usersOfItems(
+  ratings: SortedRatings,
+  columns: number,
+  ctx: ExecutionContext,
+): Promise<Uint32Array> {
   const counts = new Uint32Array(columns);
-  for await (const { firstColumn, block: { rows, offsets, indices } } of blocksOf(ratings, ctx)) {
+  for await (const {
+    firstColumn,
+    block: { rows, offsets, indices },
+  } of blocksOf(ratings, ctx)) {
     for (let row = 0; row < rows; row++) {
       if (row % ROWS_AT_ONCE === ROWS_AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
-      for (let k = offsets[row]; k < offsets[row + 1]; k++) if (k === offsets[row] || indices[k] !== indices[k - 1]) counts[firstColumn + indices[k]]++;
+      for (let k = offsets[row]; k < offsets[row + 1]; k++)
+        if (k === offsets[row] || indices[k] !== indices[k - 1]) counts[firstColumn + indices[k]]++;
     }
   }
   return counts;

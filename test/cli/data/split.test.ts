@@ -3,7 +3,16 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, it } from 'vitest';
-import { fails, json, quick, ratings, runHere, temporariesIn, temporaryFolder, writeParquet } from '../run-cli.ts';
+import {
+  fails,
+  json,
+  quick,
+  ratings,
+  runHere,
+  temporariesIn,
+  temporaryFolder,
+  writeParquet,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -14,7 +23,11 @@ interface Part {
   readonly path: string;
 }
 
-const splitOf = async (output: string, ...flags: readonly string[]) => (await json('split', ratings, '--output', path(output), ...flags)) as unknown as { readonly parts: readonly Part[]; readonly output: string };
+const splitOf = async (output: string, ...flags: readonly string[]) =>
+  (await json('split', ratings, '--output', path(output), ...flags)) as unknown as {
+    readonly parts: readonly Part[];
+    readonly output: string;
+  };
 
 /** The only value of a query. */
 async function valueOf(query: string): Promise<unknown> {
@@ -33,43 +46,141 @@ describe('split', () => {
   it('writes the parts that train holds out by the same flags', async () => {
     const flags = ['--test-fraction', '0.1', '--seed', '7'];
     const { parts } = await splitOf('random', ...flags);
-    expect(parts.map(({ name, path: file }) => [name, file])).toEqual([['train', path('random/train')], ['test', path('random/test')]]);
-    expect(await count(`(SELECT * FROM ${rowsOf('random/train')} UNION ALL SELECT * FROM ${rowsOf('random/test')})`)).toBe(100_000);
-    expect(await count(`(SELECT * FROM '${ratings}' EXCEPT (SELECT * FROM ${rowsOf('random/train')} UNION ALL SELECT * FROM ${rowsOf('random/test')}))`)).toBe(0);
+    expect(parts.map(({ name, path: file }) => [name, file])).toEqual([
+      ['train', path('random/train')],
+      ['test', path('random/test')],
+    ]);
+    expect(
+      await count(
+        `(SELECT * FROM ${rowsOf('random/train')} UNION ALL SELECT * FROM ${rowsOf('random/test')})`,
+      ),
+    ).toBe(100_000);
+    expect(
+      await count(
+        `(SELECT * FROM '${ratings}' EXCEPT (SELECT * FROM ${rowsOf('random/train')} UNION ALL SELECT * FROM ${rowsOf('random/test')}))`,
+      ),
+    ).toBe(0);
     const train = ['--implicit', ...quick, '--seed', '7', '--device', 'cpu'];
-    const drawn = await json('train', ratings, ...train, '--test-fraction', '0.1', '--model-dir', path('drawn'), '--test-output', path('held.csv'));
-    const written = await json('train', path('random/train'), ...train, '--test', path('random/test'), '--model-dir', path('written'));
+    const drawn = await json(
+      'train',
+      ratings,
+      ...train,
+      '--test-fraction',
+      '0.1',
+      '--model-dir',
+      path('drawn'),
+      '--test-output',
+      path('held.csv'),
+    );
+    const written = await json(
+      'train',
+      path('random/train'),
+      ...train,
+      '--test',
+      path('random/test'),
+      '--model-dir',
+      path('written'),
+    );
     expect(written.ranking).toEqual(drawn.ranking);
     expect(drawn.testOutput).toBe(path('held.csv'));
     expect(readFileSync(path('held.csv'), 'utf8').split('\n').length - 2).toBe(parts[1].rows);
-    expect(readFileSync(path('written/userFactors/part-00000.parquet')).equals(readFileSync(path('drawn/userFactors/part-00000.parquet')))).toBe(true);
-    const evaluated = await json('evaluate', path('drawn'), path('random/test'), '--ranking', '--exclude', path('random/train'), '--metrics', 'ndcg', '--seed', '7');
+    expect(
+      readFileSync(path('written/userFactors/part-00000.parquet')).equals(
+        readFileSync(path('drawn/userFactors/part-00000.parquet')),
+      ),
+    ).toBe(true);
+    const evaluated = await json(
+      'evaluate',
+      path('drawn'),
+      path('random/test'),
+      '--ranking',
+      '--exclude',
+      path('random/train'),
+      '--metrics',
+      'ndcg',
+      '--seed',
+      '7',
+    );
     const { metrics } = drawn.ranking as { readonly metrics: Readonly<Record<string, number>> };
-    expect((evaluated.metrics as Readonly<Record<string, number>>)['ndcg@10']).toBeCloseTo(metrics['ndcg@10'], 12);
+    expect((evaluated.metrics as Readonly<Record<string, number>>)['ndcg@10']).toBeCloseTo(
+      metrics['ndcg@10'],
+      12,
+    );
   }, 120_000);
 
   it('cuts by time, into three parts as well, and before a moment', async () => {
     await splitOf('newest', '--test-fraction', '0.1', '--validation-fraction', '0.2', '--test-by', 'time');
-    const bounds = await Promise.all([['max', 'train'], ['min', 'validation'], ['max', 'validation'], ['min', 'test']].map(([of, part]) => valueOf(`SELECT ${of}(timestamp) FROM ${rowsOf(`newest/${part}`)}`))) as number[];
+    const bounds = (await Promise.all(
+      [
+        ['max', 'train'],
+        ['min', 'validation'],
+        ['max', 'validation'],
+        ['min', 'test'],
+      ].map(([of, part]) => valueOf(`SELECT ${of}(timestamp) FROM ${rowsOf(`newest/${part}`)}`)),
+    )) as number[];
     expect(bounds[0]).toBeLessThan(bounds[1]);
     expect(bounds[2]).toBeLessThan(bounds[3]);
     expect(await count(rowsOf('newest/test'))).toBeGreaterThanOrEqual(10_000);
     const { parts } = await splitOf('moment', '--before', String(bounds[3]));
-    expect(parts.map(({ rows }) => rows)).toEqual([await count(`'${ratings}' WHERE timestamp < ${bounds[3]}`), await count(`'${ratings}' WHERE timestamp >= ${bounds[3]}`)]);
-    const seconds = (await json('split', ratings, '--output', path('dated'), '--before', '2013-03-01')) as unknown as { readonly parts: readonly Part[] };
-    expect(seconds.parts[1].rows).toBe(await count(`'${ratings}' WHERE timestamp >= ${Date.UTC(2013, 2, 1) / 1000}`));
-    const ranks = await writeParquet(path('ranks.parquet'), `SELECT "user", item, rating, row_number() OVER () AS timestamp FROM '${ratings}'`);
-    await fails(2, /the column "timestamp" holds .*, whose unit is unknown/, 'split', ranks, '--output', path('ranked'), '--before', '2013-03-01');
-    const dated = await writeParquet(path('dated.parquet'), `SELECT "user", item, rating, to_timestamp(timestamp) AS timestamp FROM '${ratings}'`);
-    const days = (await json('split', dated, '--output', path('days'), '--before', '2013-03-01')) as unknown as { readonly parts: readonly Part[] };
+    expect(parts.map(({ rows }) => rows)).toEqual([
+      await count(`'${ratings}' WHERE timestamp < ${bounds[3]}`),
+      await count(`'${ratings}' WHERE timestamp >= ${bounds[3]}`),
+    ]);
+    const seconds = (await json(
+      'split',
+      ratings,
+      '--output',
+      path('dated'),
+      '--before',
+      '2013-03-01',
+    )) as unknown as { readonly parts: readonly Part[] };
+    expect(seconds.parts[1].rows).toBe(
+      await count(`'${ratings}' WHERE timestamp >= ${Date.UTC(2013, 2, 1) / 1000}`),
+    );
+    const ranks = await writeParquet(
+      path('ranks.parquet'),
+      `SELECT "user", item, rating, row_number() OVER () AS timestamp FROM '${ratings}'`,
+    );
+    await fails(
+      2,
+      /the column "timestamp" holds .*, whose unit is unknown/,
+      'split',
+      ranks,
+      '--output',
+      path('ranked'),
+      '--before',
+      '2013-03-01',
+    );
+    const dated = await writeParquet(
+      path('dated.parquet'),
+      `SELECT "user", item, rating, to_timestamp(timestamp) AS timestamp FROM '${ratings}'`,
+    );
+    const days = (await json(
+      'split',
+      dated,
+      '--output',
+      path('days'),
+      '--before',
+      '2013-03-01',
+    )) as unknown as { readonly parts: readonly Part[] };
     expect(days.parts[1].rows).toBe(await count(`'${dated}' WHERE timestamp >= '2013-03-01 00:00:00+00'`));
   }, 60_000);
 
   it('leaves ratings of each user out, at random and the last', async () => {
     const { parts } = await splitOf('last', '--test-leave-out', '1', '--test-by', 'time');
-    expect(parts[1].rows).toBe(await count(`(SELECT "user" FROM '${ratings}' GROUP BY "user" HAVING count(DISTINCT item) > 1)`));
-    expect(await count(`${rowsOf('last/train')} train JOIN ${rowsOf('last/test')} test USING ("user") WHERE train.timestamp > test.timestamp`)).toBe(0);
-    const [first, again, other] = [await splitOf('left', '--test-leave-out', '2', '--seed', '3'), await splitOf('again', '--test-leave-out', '2', '--seed', '3'), await splitOf('other', '--test-leave-out', '2', '--seed', '4')];
+    expect(parts[1].rows).toBe(
+      await count(`(SELECT "user" FROM '${ratings}' GROUP BY "user" HAVING count(DISTINCT item) > 1)`),
+    );
+    expect(
+      await count(
+        `${rowsOf('last/train')} train JOIN ${rowsOf('last/test')} test USING ("user") WHERE train.timestamp > test.timestamp`,
+      ),
+    ).toBe(0);
+    const [first, again, other] = [
+      await splitOf('left', '--test-leave-out', '2', '--seed', '3'),
+      await splitOf('again', '--test-leave-out', '2', '--seed', '3'),
+      await splitOf('other', '--test-leave-out', '2', '--seed', '4'),
+    ];
     expect(again.parts.map(({ rows }) => rows)).toEqual(first.parts.map(({ rows }) => rows));
     const bytes = (output: string) => readFileSync(path(`${output}/test/part-00000.parquet`));
     expect(bytes('again').equals(bytes('left'))).toBe(true);
@@ -79,13 +190,25 @@ describe('split', () => {
 
   it('writes folds, in another format', async () => {
     const { parts } = await splitOf('folds', '--folds', '3', '--to', 'csv');
-    expect(parts.map(({ name }) => name)).toEqual([1, 2, 3].flatMap((fold) => [`fold-${fold}/train`, `fold-${fold}/test`]));
+    expect(parts.map(({ name }) => name)).toEqual(
+      [1, 2, 3].flatMap((fold) => [`fold-${fold}/train`, `fold-${fold}/test`]),
+    );
     for (const fold of [0, 1, 2]) expect(parts[2 * fold].rows + parts[2 * fold + 1].rows).toBe(100_000);
     expect(parts[1].rows + parts[3].rows + parts[5].rows).toBe(100_000);
     expect(await count(`'${path('folds/fold-2/test.csv')}'`)).toBe(parts[3].rows);
-    const { code, stdout } = await runHere('split', ratings, '--output', path('text'), '--folds', '2', '--quiet');
+    const { code, stdout } = await runHere(
+      'split',
+      ratings,
+      '--output',
+      path('text'),
+      '--folds',
+      '2',
+      '--quiet',
+    );
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^ {2}fold-1\/train +\d\d,\d{3} rows, .*fold-1\/train \([\d.]+ KiB\)\n[^]*\n {2}time +/);
+    expect(stdout).toMatch(
+      /^ {2}fold-1\/train +\d\d,\d{3} rows, .*fold-1\/train \([\d.]+ KiB\)\n[^]*\n {2}time +/,
+    );
   }, 60_000);
 
   it('replaces an earlier split with --force alone, and leaves nothing of one that fails', async () => {
@@ -95,28 +218,96 @@ describe('split', () => {
     await json(...flags, '--test-fraction', '0.5', '--force');
     expect(readdirSync(path('kept')).sort()).toEqual(['test', 'train']);
     writeFileSync(path('kept/notes.md'), 'mine');
-    await fails(2, /it holds "notes.md", which does not belong to this kind of output/, ...flags, '--folds', '2', '--force');
+    await fails(
+      2,
+      /it holds "notes.md", which does not belong to this kind of output/,
+      ...flags,
+      '--folds',
+      '2',
+      '--force',
+    );
     const broken = path('broken.csv');
     writeFileSync(broken, `user,item,rating\n${'1,2,3\n'.repeat(500_000)}1,2,x\n`);
-    await fails(3, /broken\.csv/, 'split', broken, '--output', path('none'), '--folds', '2', '--types', 'rating=float32');
+    await fails(
+      3,
+      /broken\.csv/,
+      'split',
+      broken,
+      '--output',
+      path('none'),
+      '--folds',
+      '2',
+      '--types',
+      'rating=float32',
+    );
     expect(existsSync(path('none'))).toBe(false);
     expect(temporariesIn(folder)).toEqual([]);
   }, 60_000);
 
   it('refuses flags that name no split, two, or none that acts', async () => {
-    const refused = (pattern: RegExp, ...flags: readonly string[]) => fails(2, pattern, 'split', ratings, '--output', path('refused'), ...flags);
-    await refused(/split needs a kind of split\. Give one of --test-fraction, --test-leave-out, --folds, --before/);
+    const refused = (pattern: RegExp, ...flags: readonly string[]) =>
+      fails(2, pattern, 'split', ratings, '--output', path('refused'), ...flags);
+    await refused(
+      /split needs a kind of split\. Give one of --test-fraction, --test-leave-out, --folds, --before/,
+    );
     await refused(/--test-fraction and --folds exclude each other/, '--test-fraction', '0.1', '--folds', '3');
-    await refused(/--validation-fraction acts only with --test-fraction/, '--folds', '3', '--validation-fraction', '0.1');
+    await refused(
+      /--validation-fraction acts only with --test-fraction/,
+      '--folds',
+      '3',
+      '--validation-fraction',
+      '0.1',
+    );
     await refused(/leave nothing to train on/, '--test-fraction', '0.5', '--validation-fraction', '0.5');
-    await refused(/--test-by acts only with --test-fraction or --test-leave-out/, '--folds', '3', '--test-by', 'time');
-    await refused(/--seed acts only on a split at random/, '--test-fraction', '0.1', '--test-by', 'time', '--seed', '1');
-    await refused(/--timestamp-col acts only with --test-by time or --before/, '--folds', '3', '--timestamp-col', 'timestamp');
+    await refused(
+      /--test-by acts only with --test-fraction or --test-leave-out/,
+      '--folds',
+      '3',
+      '--test-by',
+      'time',
+    );
+    await refused(
+      /--seed acts only on a split at random/,
+      '--test-fraction',
+      '0.1',
+      '--test-by',
+      'time',
+      '--seed',
+      '1',
+    );
+    await refused(
+      /--timestamp-col acts only with --test-by time or --before/,
+      '--folds',
+      '3',
+      '--timestamp-col',
+      'timestamp',
+    );
     await refused(/--before must be a number or a date such as 2024-06-01, got "soon"/, '--before', 'soon');
     await fails(2, /--output is needed/, 'split', ratings, '--folds', '3');
     await fails(2, /stdin can be read only once/, 'split', '-', '--output', path('refused'), '--folds', '3');
-    await fails(2, /the output would replace a folder that holds an input|is an input too|would lie in a folder that is read/, 'split', path('random/train'), '--output', path('random'), '--folds', '3', '--force');
-    await fails(2, /--test-output acts only with --test-fraction or --test-leave-out/, 'train', ratings, '--model-dir', path('refused'), '--test', ratings, '--test-output', path('x.csv'));
+    await fails(
+      2,
+      /the output would replace a folder that holds an input|is an input too|would lie in a folder that is read/,
+      'split',
+      path('random/train'),
+      '--output',
+      path('random'),
+      '--folds',
+      '3',
+      '--force',
+    );
+    await fails(
+      2,
+      /--test-output acts only with --test-fraction or --test-leave-out/,
+      'train',
+      ratings,
+      '--model-dir',
+      path('refused'),
+      '--test',
+      ratings,
+      '--test-output',
+      path('x.csv'),
+    );
     expect(existsSync(path('refused'))).toBe(false);
   });
 });
