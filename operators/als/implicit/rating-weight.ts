@@ -2,6 +2,7 @@ import { DataError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { ValueCounts } from './value-index.ts';
 
 /** Forms of weights with their constants known: `auto` is `log`. */
 export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
@@ -50,24 +51,26 @@ export function weightOf({ form, unit, scale, meanCount }: RatingWeight, rating:
 }
 
 /**
- * The weight of a training set. `counts`: ratings of each item, n numbers. Sums go row by row, so that they are the same however the ratings
- * are cut into parts.
+ * The weight of a training set. `counts`: ratings of each item, n numbers. The same bits however the ratings are cut into parts: sums go over
+ * distinct values in ascending order, and where those are too many or the item matters, row by row.
  */
 export async function learnWeight(form: KnownForm, byUser: SortedRatings, counts: ArrayLike<number>, ctx: ExecutionContext): Promise<LearnedWeight> {
-  const [least, most] = await boundsOf(byUser, ctx);
+  const found = new ValueCounts();
+  for await (const { block } of blocksOf(byUser, ctx)) found.add(block.values);
+  const distinct = found.sorted();
+  const meanOf = async (of: (rating: number) => number) => (distinct ? meanOfValues(distinct, of) : meanOver(byUser, of, ctx));
+  const [least, most] = distinct ? boundsOfValues(distinct) : await boundsOf(byUser, ctx);
   const changesNothing = form === 'spark' || (form !== 'bm25' && least === 1 && most === 1);
   if (changesNothing) return { ...sparkWeight, form, largest: most, changesNothing };
-  const unit = Math.exp(await meanOver(byUser, (rating) => Math.log(Math.abs(rating)), ctx));
+  const unit = Math.exp(await meanOf((rating) => Math.log(Math.abs(rating))));
   let total = 0;
   for (let item = 0; item < counts.length; item++) total += counts[item];
   const unscaled: RatingWeight = { form, unit, scale: 1, meanCount: total / Math.max(1, counts.length) };
-  const scale = form === 'binary' ? 1 : 1 / (await meanOver(byUser, (rating, item) => Math.abs(weightOf(unscaled, rating, counts[item])), ctx));
-  const weight = { ...unscaled, scale };
-  let largest = 0;
-  for await (const { firstColumn, block: { indices, values } } of blocksOf(byUser, ctx)) {
-    for (let k = 0; k < values.length; k++) largest = Math.max(largest, Math.abs(weightOf(weight, values[k], counts[firstColumn + indices[k]])));
-  }
-  return { ...weight, largest, changesNothing };
+  const sizeOf = (rating: number, count: number) => Math.abs(weightOf(unscaled, rating, count));
+  const mean = form === 'bm25' ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx) : await meanOf((rating) => sizeOf(rating, 1));
+  const weight = { ...unscaled, scale: 1 / mean };
+  // Weights grow with the rating, and those of bm25 fall with the item's count.
+  return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
 }
 
 /** The constants as a model's metadata have them. */
@@ -83,6 +86,23 @@ export function readWeight(stored: Json | undefined): RatingWeight {
   const numbers = [unit, scale, meanCount].every((value) => typeof value === 'number' && Number.isFinite(value) && value > 0);
   if (!isForm || !numbers) throw new DataError(`the model's weight of ratings is damaged: ${JSON.stringify(stored)?.slice(0, 100)}`, { phase: 'load', advice: 'Train the model again' });
   return { form: form as KnownForm, unit: unit as number, scale: scale as number, meanCount: meanCount as number };
+}
+
+type Distinct = readonly (readonly [value: number, count: number])[];
+
+/** The least and the largest |r|. */
+function boundsOfValues(distinct: Distinct): [number, number] {
+  const sizes = distinct.map(([value]) => Math.abs(value));
+  return sizes.reduce(([least, most], size) => [Math.min(least, size), Math.max(most, size)], [Infinity, 0]);
+}
+
+function meanOfValues(distinct: Distinct, of: (value: number) => number): number {
+  let [sum, all] = [0, 0];
+  for (const [value, count] of distinct) {
+    sum += count * of(value);
+    all += count;
+  }
+  return sum / all;
 }
 
 async function boundsOf(ratings: SortedRatings, ctx: ExecutionContext): Promise<[number, number]> {

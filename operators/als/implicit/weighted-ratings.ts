@@ -3,6 +3,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { isInParts, replaceParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { type RatingWeight, weightOf } from './rating-weight.ts';
+import { mapValues } from './value-index.ts';
 
 /** Ratings of one side, and the side that its rows are. */
 interface Sided {
@@ -25,8 +26,10 @@ export async function weightedRatings({ ratings, rows }: Sided, weight: RatingWe
 export function weightedBlock(block: RatingBlock, weight: RatingWeight, { countAt, keeps }: { readonly countAt: (row: number, column: number) => number; readonly keeps: boolean }): RatingBlock {
   const { rows, offsets, indices, values } = block;
   const weights = keeps ? sharedArray(Float32Array, values.length) : values;
-  for (let row = 0; row < rows; row++) {
-    for (let k = offsets[row]; k < offsets[row + 1]; k++) weights[k] = weightOf(weight, values[k], countAt(row, indices[k]));
-  }
+  if (weight.form === 'bm25') {
+    for (let row = 0; row < rows; row++) {
+      for (let k = offsets[row]; k < offsets[row + 1]; k++) weights[k] = weightOf(weight, values[k], countAt(row, indices[k]));
+    }
+  } else mapValues(values, weights, (rating) => weightOf(weight, rating, 1));
   return keeps ? { ...block, ref: { ...block.ref, name: `${block.ref.name}/weights` }, values: weights } : block;
 }
