@@ -115,7 +115,7 @@ async function byPython(train: Dataset, test: Dataset): Promise<number[]> {
 }
 
 function print(): void {
-  console.log(`${describeMachine()}, ${new Date().toISOString().slice(0, 10)}, rank ${values.rank}, ${values.seeds} seeds`);
+  console.log(`${describeMachine()}, rank ${values.rank}, ${values.seeds} seeds`);
   const python = values.python === undefined ? [] : ['implicit, values', 'implicit, log'];
   const heads = ['set', 'default α', 'popularity', 'default', ...forms.map((form) => `best of ${form}`), 'default / best', 'default / popularity', '`ALS.spark`', ...python];
   console.log(`| ${heads.join(' | ')} |\n|${'---|'.repeat(heads.length)}`);
