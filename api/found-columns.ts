@@ -21,7 +21,7 @@ export async function withFoundColumns(dataset: Dataset, { roles, given, preferr
   return dataset.withColumns(found.columns);
 }
 
-/** The columns of pairs without ratings, in the form of SelectRatings; `preferred` are those of a model. */
+/** The columns of pairs without ratings, in the form of SelectRatings; `preferred`: the columns of a model. */
 export async function pairsOf(dataset: Dataset, preferred: ColumnNames, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<{ readonly user: string; readonly item: string }> {
   const { columns } = await withFoundColumns(dataset, { roles: ['user', 'item'], preferred }, ctx);
   return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item };

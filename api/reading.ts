@@ -54,7 +54,7 @@ export const readOptionNames = {
 
 const example = "{ columns: { user: 'userId', item: 'movieId' } }";
 
-/** Checks the options of a reader, and takes them apart into those of its source and the names of columns. */
+/** Checks the options of a reader and separates the options of its source from the names of columns. */
 export function readingOf<Options extends { readonly columns?: ColumnNames | readonly string[] }>(
   method: keyof typeof readOptionNames,
   options: Options,

@@ -8,7 +8,7 @@ import { headOfUrl } from './http/stream-url.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
- * two files of different formats, or one of unknown format unless `otherwise` stands for that; UsageError for stdin.
+ * two files of different formats, or one of unknown format unless `otherwise` names the format to assume; UsageError for stdin.
  */
 export async function detectFormat(paths: readonly string[], otherwise?: FileKind): Promise<FileKind> {
   if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Set the option format: csv, tsv, text, ndjson or arrow' });

@@ -41,7 +41,7 @@ export interface TrainingRun {
   /** Rankings of the known pairs of the validation set by the model; absent where they were not asked for, and where no user is left to rank. */
   readonly ranking?: HeldOutRanking;
   /**
-   * `validation`: the part of `train` in which iterations were measured, with a validation set. `ranking`: behind `train`, the time in which the
+   * `validation`: the part of `train` in which iterations were measured, with a validation set. `ranking`: after `train`, the time in which the
    * model ranked its pairs. Both absent where there was no such work.
    */
   readonly seconds: { readonly load: number; readonly train: number; readonly validation?: number; readonly ranking?: number };

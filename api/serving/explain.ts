@@ -10,7 +10,7 @@ import { nameOf } from './with-names.ts';
 /** A score, and what it is made of: `base` + Σ share. */
 export interface Explanation {
   readonly item: Id;
-  /** Where the option `names` has one. */
+  /** The title, if the option `names` has one. */
   readonly name?: string;
   /** False where the model does not know the item, or none of the user's: then there is nothing to explain. */
   readonly known: boolean;
@@ -26,7 +26,7 @@ export interface Explanation {
 }
 
 export interface ExplainOptions extends NameOptions, RunOptions {
-  /** λ of the user; by default that of the training. */
+  /** λ of the user. Default: the λ of the training. */
   readonly regParam?: number;
 }
 

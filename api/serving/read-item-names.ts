@@ -24,7 +24,7 @@ export interface ItemNamesOptions extends RunOptions {
   readonly nameCol?: string;
   /** The model whose items are named: its ids are compared with the file's; a note counts the differences. */
   readonly model?: Pick<Model, 'columns' | 'itemArrays' | 'itemFactors'>;
-  /** The column of item ids in the ratings, where there is no model yet. Default: that of the model. */
+  /** The column of item ids in the ratings, needed before there is a model. Default: the item column of the model. */
   readonly itemCol?: string;
 }
 
@@ -67,7 +67,7 @@ async function readAll(rows: Dataset, { id, name }: NameColumns, run: RunOptions
   return { names: new ItemNames(entries), missing };
 }
 
-/** The ids as the model keeps them, whatever the form that its answers have. */
+/** The ids as the model stores them; the form of its answers does not matter. */
 function idsOfItems({ itemArrays, itemFactors }: Pick<Model, 'itemArrays' | 'itemFactors'>) {
   const values: unknown = itemFactors.data.children[0].values;
   return values instanceof Int32Array || values instanceof BigInt64Array ? values : itemArrays.ids;

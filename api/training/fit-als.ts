@@ -61,7 +61,7 @@ export interface AlsFit {
   readonly input: RatingInput;
 }
 
-/** Sizes with which kernels are looked up before those of the ratings are known. */
+/** Nominal sizes, for looking up kernels before the sizes of the ratings are known. */
 const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
 
 /** The plan of such a training: reads the ids once, to count users and items. */

@@ -83,7 +83,7 @@ type EndedRun = Pick<TrainingReport, 'algorithm' | 'params' | 'iterations' | 'be
 /** Warnings of a run that went past its best iteration, of which early stop would have kept the factors. */
 export function judgeCourse(ended: EndedRun, { block, baselines }: ValidationPairs, looked: LookedAt): TrainingWarning[] {
   const { algorithm, params, iterations, bestIteration } = ended;
-  // The errors of equal ratings are those of float32 alone.
+  // If all ratings are equal, errors are float32 rounding alone.
   if (params.earlyStop !== undefined || looked.warnings.some(({ code }) => code === 'equal-ratings')) return [];
   const called = algorithm === 'sgd' ? 'epoch' : 'iteration';
   return pastBestWarnings({ iterations, bestIteration, called, pairs: block.ratings, meanRmse: baselines?.mean.rmse });

@@ -21,7 +21,7 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
   const display = new cliProgress.MultiBar({
     stream,
     hideCursor: true,
-    // What is under way at the end leaves no line; ended phases have scrolled away.
+    // A phase still running at the end leaves no line; ended phases have scrolled away.
     clearOnComplete: true,
     forceRedraw: true,
     // signals.ts watches the signals.

@@ -21,7 +21,7 @@ export function jsonId(id: Id, form: IdForm): number | string {
   return isNumber ? Number(id) : String(id);
 }
 
-/** The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms` are those of the ids of the first and the third column. */
+/** The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms`: the forms of the ids in the first and the third column. */
 export function recommendationRows(batch: RecordBatch, forms: Record<'user' | 'item', IdForm>): Recommendation[] {
   const [users, ranks, items, predictions, fallbacks] = [0, 1, 2, 3, 4].map((column) => batch.getChildAt(column));
   return Array.from({ length: batch.numRows }, (_, row) => ({

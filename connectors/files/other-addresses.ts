@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 
-/** The parts of an address behind its scheme: "bucket/folder/file.csv". */
+/** The parts of an address after its scheme: "bucket/folder/file.csv". */
 interface Address {
   readonly bucket: string;
   readonly key: string;

@@ -37,7 +37,7 @@ export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
 export interface UrlHead {
   /** The first bytes, fewer of a shorter file. */
   readonly bytes: Uint8Array;
-  /** Bytes of the whole file, where the server tells. */
+  /** Bytes of the whole file, if the server reports them. */
   readonly size: number | undefined;
   /** The type that the server gives, in lower case and without parameters: "text/csv". */
   readonly type: string;

@@ -116,7 +116,7 @@ export async function loadModel(directory: string): Promise<StoredModel> {
   }
 }
 
-/** What a model's metadata tell, and the size of its folder. */
+/** The contents of a model's metadata, and the size of its folder. */
 export interface ModelHead {
   readonly metadata: ModelMetadata;
   /** Absent from models that Spark wrote. */

@@ -2,7 +2,7 @@ import { Bool, type DataType, Float64, Int32, Int64, TimestampMillisecond, Utf8 
 import { arrowType } from '../lines/arrow-type.ts';
 import type { TextType } from '../lines/text-type.ts';
 
-/** Kinds of values as bits; those of a column are or-ed. Null and undefined have no bit. */
+/** Kinds of values as bits; a column has the bits of all its values. Null and undefined have no bit. */
 export const KIND = {
   int32: 1,
   int64: 2,

@@ -75,7 +75,7 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
 /** ν of implicit data without `unobservedWeight`: docs/measured/quality.md, Implicit data. */
 const IMPLICIT_EXPONENT = 0.75;
 
-/** Defaults of implicit data: `auto` follows from the sizes (sizedParams); Spark's weights and those of iALS have their authors' α and λ. */
+/** Defaults of implicit data: `auto` follows from the sizes (sizedParams); Spark's and iALS's weights have their authors' α and λ. */
 function implicitDefaults({ unobservedWeight, weight }: Partial<AlsParams>): Partial<AlsParams> {
   const start = 'spark';
   if (unobservedWeight !== undefined) return { start, alpha: 1, regParam: 0.003 };

@@ -80,7 +80,7 @@ function orthonormal([first, second]: readonly Float64Array[]): Float64Array[] {
   const a = scaled(first, 1 / Math.max(length(first), Number.MIN_VALUE));
   const along = dot(a, second);
   const rest = second.map((value, k) => value - along * a[k]);
-  // What is left by rounding alone is no direction.
+  // A remainder that is rounding alone gives no direction.
   return [a, length(rest) <= 1e-12 * length(second) ? rest.fill(0) : scaled(rest, 1 / length(rest))];
 }
 

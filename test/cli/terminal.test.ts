@@ -1,4 +1,4 @@
-/** Progress on a terminal: bars are on stderr alone, and leave nothing behind. `script` of util-linux gives the terminal. */
+/** Progress on a terminal: bars are on stderr alone and are erased at the end. `script` of util-linux gives the terminal. */
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ async function onTerminal(line: string): Promise<string> {
   const file = join(folder, `terminal-${terminals++}`);
   const env = { ...process.env, TERM: 'xterm', NODE: process.execPath, PROGRAM: program, RATINGS: ratings, FOLDER: folder };
   await promisify(execFile)('script', ['-qec', line, file], { env });
-  // The first and the last line are those of script.
+  // The first and the last line come from script.
   return readFileSync(file, 'utf8').replace(/^Script started[^\n]*\n/, '').replace(/\n*Script done[^]*$/, '');
 }
 

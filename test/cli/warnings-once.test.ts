@@ -1,4 +1,4 @@
-/** A warning is printed once, whatever finds it how often: about the model in the result, else on stderr. */
+/** A warning is printed once, even if several steps find it: in the result if it is about the model, else on stderr. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -8,7 +8,7 @@ export interface CheckpointOptions {
   readonly checkpointDir?: string;
   /** Iterations between two checkpoints, 1 or more; the last iteration has one too. Default 10. */
   readonly checkpointInterval?: number;
-  /** Goes on from the newest checkpoint in checkpointDir, and starts from the beginning where there is none. Default false: a folder that has one is refused. */
+  /** Continues from the newest checkpoint in checkpointDir; without one, training starts from the beginning. Default false: a folder that has one is refused. */
   readonly resume?: boolean;
 }
 

@@ -156,7 +156,7 @@ export class Search {
     if (ranking !== undefined && (this.#bestRanked === undefined || isBetter(value, this.#bestRanked, this.#split.metric))) this.#bestRanked = value;
   }
 
-  /** True where models rank the validation ratings: by default those of implicit data. */
+  /** True if models rank the validation ratings. Default: true for implicit data. */
   #ranks(params: PlannedTrial['params']): boolean {
     const { params: own } = this.#options.estimator(params) as { readonly params?: { readonly implicitPrefs?: boolean } };
     return this.#options.ranking ?? own?.implicitPrefs === true;

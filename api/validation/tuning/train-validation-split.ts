@@ -22,7 +22,7 @@ export type SearchStrategy = 'grid' | 'random' | 'halving';
 export interface TrainValidationSplitOptions extends RankUsersOption {
   /** Makes the estimator of one combination of parameters: (params) => new ALS(params). */
   readonly estimator: (params: TrialParams) => TunedEstimator;
-  /** The combinations to compare. Default: those of `space`; one of the two is needed. */
+  /** The combinations to compare. Default: drawn from `space`; one of the two is needed. */
   readonly grid?: readonly TrialParams[];
   /** The values of each parameter, as lists or ranges. Default: `grid` has them. */
   readonly space?: SearchSpace;

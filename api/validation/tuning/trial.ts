@@ -34,7 +34,7 @@ export interface Trial<P extends object = TrialParams> {
   readonly warm?: boolean;
   /** True where successive halving stopped it early: others with as many iterations were better. */
   readonly stopped?: boolean;
-  /** Where an earlier iteration was noticeably better (code `past-best`): SGD by all epochs, ALS by the first and the last iteration. */
+  /** Set if an earlier iteration was noticeably better (code `past-best`): SGD by all epochs, ALS by the first and the last iteration. */
   readonly warnings?: readonly TrainingWarning[];
   /** The reason of a trial that diverged, did not fit, or whose metric cannot be computed. */
   readonly failure?: string;

@@ -80,7 +80,7 @@ function colourBounds(items: readonly MappedItem[]): readonly number[] {
 }
 
 function colourOf(ratings: number, bounds: readonly number[]): number {
-  // The last colour is always that of the most ratings.
+  // The last colour always means the most ratings.
   return COLOURS - bounds.length + bounds.findLastIndex((bound) => ratings >= bound);
 }
 

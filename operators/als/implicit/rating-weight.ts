@@ -69,7 +69,7 @@ export async function learnWeight(form: KnownForm, byUser: SortedRatings, counts
   const sizeOf = (rating: number, count: number) => Math.abs(weightOf(unscaled, rating, count));
   const mean = form === 'bm25' ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx) : await meanOf((rating) => sizeOf(rating, 1));
   const weight = { ...unscaled, scale: 1 / mean };
-  // Weights grow with the rating, and those of bm25 fall with the item's count.
+  // Weights grow with the rating; bm25 falls with the item's count.
   return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
 }
 

@@ -48,7 +48,7 @@ export function mapValues(values: Float32Array, target: Float32Array, of: (value
   }
 }
 
-/** How often each distinct value is among some; undefined for more of them than a table holds. */
+/** Counts of the distinct values of some arrays; undefined if there are more than a table holds. */
 export class ValueCounts {
   readonly #index = new ValueIndex();
   readonly #values: number[] = [];

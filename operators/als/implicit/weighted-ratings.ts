@@ -13,7 +13,7 @@ interface Sided {
 
 /**
  * The weights of sorted ratings in their place. `counts`: ratings of each item. `keeps`: the ratings are used elsewhere, so the weights get
- * memory of their own; without it they take that of the ratings. Ratings in files are written anew.
+ * memory of their own; otherwise they overwrite the ratings. Ratings in files are written anew.
  */
 export async function weightedRatings({ ratings, rows }: Sided, weight: RatingWeight, { counts, keeps }: { readonly counts: ArrayLike<number>; readonly keeps: boolean }, ctx: ExecutionContext): Promise<SortedRatings> {
   const countAt = rows === 'items' ? (row: number) => counts[row] : (_: number, column: number) => counts[column];

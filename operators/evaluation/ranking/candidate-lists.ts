@@ -11,7 +11,7 @@ export interface CandidatePairs extends Pick<CandidateCounts, 'pairs' | 'coldPai
   readonly block: RatingBlock;
 }
 
-/** What became of candidates. Plain data. */
+/** Counts of candidates by outcome. Plain data. */
 export type CandidateCounts = {
   /** Rows that were read, and rows with a user or an item that the model does not know. */
   readonly pairs: number;

@@ -73,7 +73,7 @@ export interface RankingEvaluation {
   readonly irrelevantPairs: number;
   /** Excluded pairs with a user or an item that the model does not know. */
   readonly unknownExcluded: number;
-  /** What became of the candidates, where there are some. */
+  /** Counts of the candidates by outcome, if candidates were given. */
   readonly candidates?: CandidateCounts;
   /** Warnings about the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
@@ -81,7 +81,7 @@ export interface RankingEvaluation {
 
 /**
  * Ranks, for each user of the test pairs, all items that the user has not seen, and measures where the user's test items stand: full
- * rankings (Krichene, Rendle 2020), or those of given candidates. Input: `user`, `item` and, where there is a least rating, `rating`.
+ * rankings (Krichene, Rendle 2020), or rankings of given candidates. Input: `user`, `item` and, where there is a least rating, `rating`.
  */
 export class EvaluateRanking implements Sink<RankingEvaluation> {
   readonly name = 'evaluate-ranking';

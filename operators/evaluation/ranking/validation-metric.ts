@@ -40,7 +40,7 @@ export interface RankedFactors {
 
 /**
  * A ranking metric by its name such as ndcg@20: over full rankings of the items that a user has not rated in the training set. Pairs
- * that are in both sets are told once and not ranked. Of more users than `rankUsers` as many are drawn, the same for all iterations.
+ * that are in both sets are reported once and not ranked. If there are more than `rankUsers` users, that many are drawn, the same for all iterations.
  */
 export function validationRanking(name: string, { users, items, test, train }: ValidationPairs, { rankUsers, seed }: RankedUsers, { events }: Pick<ExecutionContext, 'events'>): ValidationRanking {
   const { metric, k = 1 } = parseMetric(name, 'earlyStopMetric');

@@ -34,7 +34,7 @@ export function isNamedLike(column: string, role: ColumnRole): boolean {
 /** The names of a data set's columns as far as they are said, by the data set, by options, and as defaults. */
 export interface WantedColumns {
   readonly named?: ColumnNames;
-  /** Names by options, which must agree with those of the data set. */
+  /** Names by options, which must agree with the data set's names. */
   readonly given?: ColumnNames;
   /** Taken where the data have them, and nothing else is said. */
   readonly preferred?: ColumnNames;

@@ -1,4 +1,4 @@
-/** The command split: the parts of every split, those of train, and outputs that exist. */
+/** The command split: the parts of every split, the same parts as train's, and outputs that exist. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
