@@ -98,6 +98,8 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFi
   const context = ratings.session.context(options);
   const opened = await AwaitedDevices.of(ratings.session, fit.params, context, options.plan !== undefined);
   const { params, input } = fit;
+  // An unknown kernel is refused before the ratings are read.
+  if (params.kernel !== undefined) await chooseKernels(NO_SIZES, params, context);
   const train = await ratedBy(params, input, await input.found(ratings, context), context);
   const validation = options.validation && (await ratedBy(params, input, await input.foundTest(options.validation, context), context));
   return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, { opened, checkpoints }, ctx)), ratings.session.tidies);
@@ -110,8 +112,6 @@ async function fitHeld({ params: asked, input }: AlsFit, ratings: Dataset, optio
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'als', params: sizedParams(asked, plannedSizes(given)) });
   if (given) plannedDevices(given, planDevices(ctx.executor));
-  // An unknown kernel is refused before the ratings are read.
-  if (asked.kernel !== undefined) await chooseKernels(NO_SIZES, asked, ctx);
   const form = `als ${input.form(ratings)}`;
   makeRoom(ratings, form);
   // Ratings that are kept from fit to fit stay in one block in memory.

@@ -67,7 +67,9 @@ describe('training on a second device', () => {
     await using session = await openWith(device);
     expect((await fit(session, { ...options, maxIter: 1 })).training?.iterations).toHaveLength(1);
     expect(trims).toBe(1);
-    await expect(new SGD({ maxIter: 1 }).fit(session.from(ratingBatches(rows)), { signal: AbortSignal.abort() })).rejects.toBeInstanceOf(CancelledError);
+    const controller = new AbortController();
+    const cancelled = new SGD({ maxIter: 1 }).fit(session.from(ratingBatches(rows)), { signal: controller.signal, onEvent: ({ type }) => type === 'plan' && controller.abort() });
+    await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
     expect(trims).toBe(2);
   });
 
