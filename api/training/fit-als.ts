@@ -15,7 +15,7 @@ import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import { drawRows } from '../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import { learnWeight } from '../../operators/als/implicit/rating-weight.ts';
-import { knownForm, sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { knownForm, type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { weightedRatings } from '../../operators/als/implicit/weighted-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
@@ -41,7 +41,7 @@ import { fingerprintOf } from './checkpoints/data-fingerprint.ts';
 import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
 import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
-import { type GivenPlan, ifFits, plannedDevices, plannedSizes, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
+import { type GivenPlan, ifFits, plannedAutos, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './plans/given-plan.ts';
 import { lookAt, meansFit, type ValidationPairs } from './look-at-ratings.ts';
 import { budgetOf, type ContinuedFit, isKept, keptAs, loadedOnce, makeRoom, noteBytes, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
@@ -110,7 +110,7 @@ async function fitHeld({ params: asked, input }: AlsFit, ratings: Dataset, optio
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
-  if (given) requireProblem(given, { algorithm: 'als', params: sizedParams(asked, plannedSizes(given)) });
+  if (given) requireProblem(given, { algorithm: 'als', params: asPlanned(asked, given) });
   if (given) plannedDevices(given, planDevices(ctx.executor));
   const form = `als ${input.form(ratings)}`;
   makeRoom(ratings, form);
@@ -177,6 +177,7 @@ async function fitHeld({ params: asked, input }: AlsFit, ratings: Dataset, optio
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, weight?.largest ?? Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
+  if (given) requireProblem(given, { algorithm: 'als', params });
   const kept = given === undefined && resumed !== undefined && chooses ? await ifFits(() => plannedKernels(resumed, known, params, ctx)) : undefined;
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
   const parts = home.kind === 'parts' ? { grid: home.grid } : isInParts(byUser) && isInParts(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
@@ -200,6 +201,12 @@ async function fitHeld({ params: asked, input }: AlsFit, ratings: Dataset, optio
   const ranked = heldOut && (await rankHeldOut(heldOut, result, options, ctx));
   if (heldOut) session.trained();
   return trainedModel({ about: { algorithm: 'als', params }, session, input, columns: input.columnsOf(ratings), users, items, itemCounts: new Uint32Array(indexed.itemCounts), userCounts: new Uint32Array(indexed.userCounts), ratings: byUser.ratings, duplicates, test: test && { ...test, baselines }, looked: { ...looked, means }, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, ranked, tuning: options.continued?.tuning, ratingWeight: weight }, ctx);
+}
+
+/** The parameters before the ratings are read, with the plan's α and λ of implicit data where they are `auto`. */
+function asPlanned({ ...asked }: AlsParams, given: GivenPlan): SizedAlsParams {
+  const { alpha = asked.alpha, regParam = asked.regParam } = plannedAutos(given, asked);
+  return sizedParams(asked.implicitPrefs ? { ...asked, alpha, regParam } : asked, NO_SIZES);
 }
 
 /** Ratings that one block, or memory, does not hold. */

@@ -64,10 +64,13 @@ export interface GivenSizes {
   readonly testRatings?: number;
 }
 
-/** The sizes of a plan of any origin: 1 for those that it does not have, which requireSizes refuses later. */
-export function plannedSizes({ sizes }: GivenPlan): { readonly users: number; readonly items: number; readonly ratings: number } {
-  const size = (name: string) => Number((sizes as JsonObject)[name] ?? 1);
-  return { users: size('users'), items: size('items'), ratings: size('ratings') };
+/**
+ * The values that a plan of any origin has of parameters whose `auto` follows from the sizes of the ratings. They are
+ * compared once the ratings are read: sizes of a plan may be without the repeated pairs that `auto` counts.
+ */
+export function plannedAutos({ params }: GivenPlan, asked: { readonly [name: string]: unknown }): { readonly [name: string]: number } {
+  const entries = Object.entries(params as JsonObject).filter(([name, value]) => asked[name] === 'auto' && typeof value === 'number');
+  return Object.fromEntries(entries) as { [name: string]: number };
 }
 
 /** Throws UsageError where the plan's sizes are none of these. */

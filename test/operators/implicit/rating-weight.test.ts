@@ -98,4 +98,14 @@ describe('α and λ of implicit data', () => {
     const model = await als.fit(ratings, { plan: await als.plan(ratings) });
     expect(model.metadata.params).toMatchObject({ weight: 'log' });
   });
+
+  it('are those of the ratings as read in the plan of a trained model, which the same ratings run again', async () => {
+    const als = new ALS({ implicitPrefs: true, rank: 4, maxIter: 2 });
+    const repeated = [...rows, ...rows.slice(0, 200), { ...rows[0], rating: 0 }];
+    const model = await als.fit(session.from(ratingBatches(repeated)));
+    const again = await als.fit(session.from(ratingBatches(repeated)), { plan: model.training?.plan });
+    expect(again.metadata.params).toEqual(model.metadata.params);
+    const fewer = als.fit(session.from(ratingBatches(rows)), { plan: model.training?.plan });
+    await expect(fewer).rejects.toThrow('the plan does not fit');
+  });
 });
