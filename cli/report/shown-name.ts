@@ -5,9 +5,12 @@ import { facts } from './facts.ts';
 /** Characters of a name in a table. */
 const MOST_SHOWN = 60;
 
+/** Characters that turn the direction of the text that follows, out of the name as well. */
+const TURNS = /[\u202a-\u202e\u2066-\u2069]/g;
+
 /** A name on one line of a table; nothing for an item without one. */
 export function shownName(name: string | null | undefined): string {
-  const line = [...withoutControls((name ?? '').replaceAll(/\s+/g, ' '))];
+  const line = [...withoutControls((name ?? '').replaceAll(/\s+/g, ' ').replaceAll(TURNS, ''))];
   return line.length > MOST_SHOWN ? `${line.slice(0, MOST_SHOWN - 1).join('')}…` : line.join('');
 }
 

@@ -6,7 +6,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
-import { sizeOf } from '../ratings/rows/text-values.ts';
+import { sizeOf } from '../ratings/rows/time-in.ts';
 import { requireTimes, timeNumbers } from './times.ts';
 
 const units = ['of no known unit', 'seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;

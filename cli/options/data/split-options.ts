@@ -1,4 +1,5 @@
 import { UsageError } from '../../../engine/errors.ts';
+import { timeIn } from '../../../operators/ratings/rows/time-in.ts';
 import { decimal, text, wholeNumber } from '../kinds.ts';
 import { flagName, type Option, type Values } from '../option.ts';
 import { heldOutOptions } from './held-out-options.ts';
@@ -15,8 +16,8 @@ const beforeOption: Option<number | Date | undefined> = {
     const word = typeof given === 'number' ? String(given) : given;
     const isText = typeof word === 'string' && word.trim() !== '';
     if (isText && Number.isFinite(Number(word))) return Number(word);
-    const date = new Date(isText ? word : Number.NaN);
-    if (!Number.isNaN(date.getTime())) return date;
+    const time = isText ? timeIn(word) : undefined;
+    if (time !== undefined) return new Date(time);
     throw new UsageError(
       `${flag} must be a number or a date such as 2024-06-01, got ${JSON.stringify(given)}`,
     );

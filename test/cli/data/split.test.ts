@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, it } from 'vitest';
+import { splitOptions } from '../../../cli/options/data/split-options.ts';
 import {
   fails,
   json,
@@ -126,6 +127,9 @@ describe('split', () => {
       await count(`'${ratings}' WHERE timestamp < ${bounds[3]}`),
       await count(`'${ratings}' WHERE timestamp >= ${bounds[3]}`),
     ]);
+    const read = (text: string) => splitOptions.before.read(text, '--before');
+    expect(read('2024-06-01 02:00')).toEqual(new Date('2024-06-01T02:00:00Z'));
+    expect(read('2024-06-01T02:00:00+05:30')).toEqual(new Date('2024-05-31T20:30:00Z'));
     const seconds = (await json(
       'split',
       ratings,
@@ -282,7 +286,12 @@ describe('split', () => {
       '--timestamp-col',
       'timestamp',
     );
-    await refused(/--before must be a number or a date such as 2024-06-01, got "soon"/, '--before', 'soon');
+    for (const wrong of ['soon', 'item 5', '2024-02-30', 'June 1 2024'])
+      await refused(
+        new RegExp(`--before must be a number or a date such as 2024-06-01, got "${wrong}"`),
+        '--before',
+        wrong,
+      );
     await fails(2, /--output is needed/, 'split', ratings, '--folds', '3');
     await fails(2, /stdin can be read only once/, 'split', '-', '--output', path('refused'), '--folds', '3');
     await fails(

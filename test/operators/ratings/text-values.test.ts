@@ -1,7 +1,8 @@
 /** Ratings and times that are not plain numbers. */
 import { Bool, Date_, DateUnit, Dictionary, Int32, LargeUtf8, makeVector, Utf8, type Vector, vectorFromArray } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { numbersOfTexts, timeIn, timesOfTexts } from '../../../operators/ratings/rows/text-values.ts';
+import { numbersOfTexts, timesOfTexts } from '../../../operators/ratings/rows/text-values.ts';
+import { timeIn } from '../../../operators/ratings/rows/time-in.ts';
 import { timeNumbers, unitsPerMillisecond } from '../../../operators/splits/times.ts';
 
 const dataOf = (vector: Vector) => vector.data[0];
