@@ -1,4 +1,5 @@
 import type { EventSink, Profile, ProfileReport, Trace } from '../index.ts';
+import { withoutControls } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { CommandResult } from './commands/command.ts';
 import type { Options } from './options/option.ts';
@@ -30,7 +31,9 @@ export interface Run {
   options: Options;
 }
 
-export function startRun(argv: readonly string[], terminal: Terminal): Run {
+/** Texts of data, such as ids and values in errors, reach the terminal without control characters. */
+export function startRun(argv: readonly string[], { print, say }: Terminal): Run {
+  const terminal: Terminal = { print, say: (line) => say(withoutControls(line)) };
   return { argv, terminal, json: argv.includes('--json'), options: {} };
 }
 
@@ -75,7 +78,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   const progress = await openProgress(command, say);
   run.progress = progress;
   const { options } = request.command;
-  const onEvent = warnOnce((event) => progress.onEvent(event.type === 'warning' || event.type === 'note' ? { ...event, text: nameFlags(event.text, options) } : event));
+  const onEvent = warnOnce((event) => progress.onEvent(event.type === 'warning' || event.type === 'note' ? { ...event, text: withoutControls(nameFlags(event.text, options)) } : event));
   await (await import('./output/check-collisions.ts')).refuseCollisions(command.files);
   if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
   const trace = command.trace === undefined ? undefined : await (await import('./output/open-trace.ts')).openTrace(command.trace);
@@ -95,7 +98,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   }
   const { json, text, exitCode = 0 } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
   // A command that wrote its output to stdout has nothing more to say there.
-  if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
+  if (run.json || text !== '') await print(run.json ? jsonLine(json) : withoutControls(text));
   return exitCode;
 }
 
