@@ -36,7 +36,7 @@ export class RowSource implements Source {
   /** True for arrays and functions. */
   readonly replayable: boolean;
   readonly #rows: RowInput;
-  readonly #types: NonNullable<RowSourceOptions['types']>;
+  readonly #types: ReadonlyMap<string, TextType>;
   #columns: Promise<ReadonlyMap<string, FoundColumn>> | undefined;
   #begun: Begun | undefined;
   #used = false;
@@ -46,12 +46,12 @@ export class RowSource implements Source {
   constructor(rows: RowInput, { types = {} }: RowSourceOptions = {}) {
     if (typeof rows !== 'function') requireRows(rows);
     this.#rows = rows;
-    this.#types = types;
+    this.#types = new Map(Object.entries(types));
     this.replayable = Array.isArray(rows) || typeof rows === 'function';
   }
 
   describe(): JsonObject {
-    const types = Object.keys(this.#types).length > 0 ? { types: { ...this.#types } } : {};
+    const types = this.#types.size > 0 ? { types: Object.fromEntries(this.#types) } : {};
     return { replayable: this.replayable, ...types };
   }
 
@@ -93,18 +93,18 @@ export class RowSource implements Source {
 
   /** The columns that a batch can have. */
   #fields(columns: ReadonlyMap<string, FoundColumn>, needs: ValueNeeds | undefined): RowColumn[] {
-    const absent = Object.keys(this.#types).filter((name) => !columns.has(name));
+    const absent = [...this.#types.keys()].filter((name) => !columns.has(name));
     const given = absent.map((name): FoundColumn => ({ name, kinds: 0, first: undefined }));
     const kept = [...columns.values(), ...given].filter((column) => !this.#leavesOut(column));
     return kept.map((column) => {
-      const type = this.#types[column.name];
+      const type = this.#types.get(column.name);
       const isNumbers = needs?.numbers.includes(column.name) ?? false;
       return { ...column, type: typeOfColumn(column, type, isNumbers), isGiven: type !== undefined };
     });
   }
 
   #leavesOut(column: FoundColumn): boolean {
-    return isNested(column) && this.#types[column.name] === undefined;
+    return isNested(column) && this.#types.get(column.name) === undefined;
   }
 
   #find(): Promise<ReadonlyMap<string, FoundColumn>> {
@@ -126,7 +126,7 @@ export class RowSource implements Source {
       for (const row of next.value) inspectRow(columns, row, rows++);
       if (rows >= MOST_INSPECTED || [...columns.values()].every(({ kinds }) => kinds !== 0)) break;
     }
-    requireSome(columns, rows, this.#types);
+    requireSome(columns, rows, this.#types.size);
     if (this.replayable) await iterator.return(undefined);
     else this.#begun = { iterator, taken };
     return columns;
@@ -148,12 +148,12 @@ async function inspectArray(rows: readonly object[]): Promise<ReadonlyMap<string
   const columns = new Map<string, FoundColumn>();
   let number = 0;
   for (const row of rowsOfArray(rows)) inspectRow(columns, row, number++);
-  requireSome(columns, number, {});
+  requireSome(columns, number, 0);
   return columns;
 }
 
-function requireSome(columns: ReadonlyMap<string, FoundColumn>, rows: number, types: object): void {
-  if (rows === 0 && Object.keys(types).length === 0) {
+function requireSome(columns: ReadonlyMap<string, FoundColumn>, rows: number, types: number): void {
+  if (rows === 0 && types === 0) {
     throw new DataError('there are no rows, so their columns are unknown', { phase: 'read' });
   }
   if (rows === 0 || columns.size > 0) return;

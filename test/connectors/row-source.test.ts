@@ -65,6 +65,12 @@ describe('rows', () => {
     expect([values[0], values[70_010], values[70_025]]).toEqual([[null], ['n70010'], [null]]);
   });
 
+  it('may have columns with the names of what every object has', async () => {
+    const rows = [JSON.parse('{"user":1,"constructor":2,"toString":"a","__proto__":3}') as object];
+    const { types } = await contents(rows);
+    expect(Object.entries(types)).toEqual([['user', 'Int32'], ['constructor', 'Int32'], ['toString', 'Utf8'], ['__proto__', 'Int32']]);
+  });
+
   it('of nulls alone make a column of nulls', async () => {
     const { values } = await contents([{ user: 1, note: null }, { user: 2 }]);
     expect(values).toEqual([[1, null], [2, null]]);
