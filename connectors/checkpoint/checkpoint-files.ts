@@ -26,7 +26,7 @@ const PIECE_BYTES = 1 << 22;
 /** Most bytes of the two text files: damaged ones must not demand more memory. */
 const MOST_TEXT_BYTES = 256 << 20;
 
-const FORMAT = 1;
+const FORMAT = 2;
 
 export interface StoredState extends JsonObject {
   readonly format: number;

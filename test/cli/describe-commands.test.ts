@@ -41,7 +41,7 @@ describe.concurrent('inspect', () => {
 describe.concurrent('plan', () => {
   it('is JSON-able data or text, without training', async () => {
     const report = await json('plan', ratings, '--rank', '16', '--test-fraction', '0.1');
-    expect(report).toMatchObject({ command: 'plan', analyzed: false, plan: { planVersion: 2, algorithm: 'als', problem: { 'rank f': '16 and biases' } } });
+    expect(report).toMatchObject({ command: 'plan', analyzed: false, plan: { planVersion: 3, algorithm: 'als', problem: { 'rank f': '16 and biases' } } });
     const { stdout } = await factorflow('plan', ratings, '--quiet');
     expect(stdout).toMatch(/^Physical plan: als\n/);
   });

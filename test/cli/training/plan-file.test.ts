@@ -89,7 +89,7 @@ describe('train --plan exits with 2', () => {
     ['other items', (one) => ({ ...one, sizes: { ...(one.sizes as JsonObject), items: 3 } }), /sizes\.items is 3 in the plan/],
     ['other ratings', (one) => ({ ...one, sizes: { ...(one.sizes as JsonObject), ratings: 3 } }), /sizes\.ratings is 3 in the plan/],
     ['a GPU', (one) => ({ ...one, devices: [{ place: 'gpu:0', kind: 'gpu' }, ...(one.devices as JsonObject[])] }), /it computes on gpu:0, cpu, and this session on cpu/],
-    ['another version', (one) => ({ ...one, planVersion: 1 }), /this plan has version 1, and this release runs plans of version 2 \(.*plan-\d+\.json\)/],
+    ['another version', (one) => ({ ...one, planVersion: 1 }), /this plan has version 1, and this release runs plans of version 3 \(.*plan-\d+\.json\)/],
     ['no version', (one) => ({ ...one, planVersion: undefined }), /this is no plan: it has no planVersion/],
     ['no stages', (one) => ({ ...one, round: undefined }), /this plan has no usable round/],
     ['stages that are none', (one) => ({ ...one, round: [null] }), /this plan has no usable round/],
@@ -116,7 +116,7 @@ describe('train --plan exits with 2', () => {
     ['is not JSON', () => fileOf('{"a": 1,}'), /the plan is not JSON: .* \(.*plan-\d+\.json\)/],
     ['is a list', () => fileOf([1]), /the plan is not a JSON object \(.*plan-\d+\.json\)/],
     ['holds no plan', () => fileOf({ plan: 3 }), /this is no plan/],
-    ['nests too deep', () => fileOf(`{"planVersion":2,"algorithm":"als","sizes":${'['.repeat(1e6)}${']'.repeat(1e6)}}`), /this plan has no usable sizes/],
+    ['nests too deep', () => fileOf(`{"planVersion":3,"algorithm":"als","sizes":${'['.repeat(1e6)}${']'.repeat(1e6)}}`), /this plan has no usable sizes/],
     ['is too large', () => {
       const file = fileOf('{}');
       truncateSync(file, 65 * 2 ** 20);
