@@ -1,7 +1,7 @@
 /**
  * Train a model from Parquet ratings, see its error on held-out ratings, recommend, and save it.
  *
- *   npm run build && node examples/01-train.ts
+ *   npm run build && npx node examples/01-train.ts
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@
  * Training as one stage of your own stream: record batches come from your generator, predictions go to your consumer.
  * The generator may be any AsyncIterable<RecordBatch>, e.g. an Arrow IPC reader or a database cursor.
  *
- *   npm run build && node examples/02-embed-in-your-stream.ts
+ *   npm run build && npx node examples/02-embed-in-your-stream.ts
  */
 import { type RecordBatch, tableFromArrays } from 'apache-arrow';
 import { ALS, Session } from 'factorflow';

@@ -2,7 +2,7 @@
  * Your own operator: a stream of record batches in, a stream of record batches out. This one brings ratings of any scale
  * to 0..1, so that errors of different data sets can be compared.
  *
- *   npm run build && node examples/03-own-operator.ts
+ *   npm run build && npx node examples/03-own-operator.ts
  */
 import { join } from 'node:path';
 import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';

@@ -2,7 +2,7 @@
  * Choose rank and λ by cross-validation: each combination is trained on two thirds of the ratings and measured on the
  * other third, three times; the best one is then trained on all of them.
  *
- *   npm run build && node examples/04-cross-validate.ts
+ *   npm run build && npx node examples/04-cross-validate.ts
  */
 import { join } from 'node:path';
 import { ALS, CrossValidator, paramGrid, Session } from 'factorflow';

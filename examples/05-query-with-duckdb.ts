@@ -1,7 +1,7 @@
 /**
  * The results are plain Parquet: DuckDB joins recommendations with the ratings in SQL. (It needs @duckdb/node-api.)
  *
- *   npm run build && node examples/05-query-with-duckdb.ts
+ *   npm run build && npx node examples/05-query-with-duckdb.ts
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

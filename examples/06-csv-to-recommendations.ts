@@ -1,7 +1,7 @@
 /**
  * Read a CSV, train, write recommendations as CSV. Text ids stay text, and columns keep their names.
  *
- *   npm run build && node examples/06-csv-to-recommendations.ts
+ *   npm run build && npx node examples/06-csv-to-recommendations.ts
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

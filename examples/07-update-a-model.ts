@@ -2,7 +2,7 @@
  * Keep a model current: ALS trains it once, and SGD adds later ratings, also those of new users and films, for a small part
  * of the cost of training again.
  *
- *   npm run build && node examples/07-update-a-model.ts
+ *   npm run build && npx node examples/07-update-a-model.ts
  */
 import { join } from 'node:path';
 import { ALS, Session } from 'factorflow';

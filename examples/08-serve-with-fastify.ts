@@ -2,7 +2,7 @@
  * Serve recommendations from a web server: the model is loaded and prepared in threads, a request is a search in a thread, and the
  * event loop stays free. With PORT the server stays; without it a few requests show what it answers.
  *
- *   npm run build && PORT=8080 node examples/08-serve-with-fastify.ts
+ *   npm run build && PORT=8080 npx node examples/08-serve-with-fastify.ts
  *   curl 'localhost:8080/recommend/26?n=3&deny=68646'
  *   curl 'localhost:8080/recommend?n=3' -H 'content-type: application/json' -d '{"ratings": [{"item": 68646, "rating": 10}]}'
  */

@@ -2,7 +2,7 @@
  * Train on the rows of a database, and recommend with titles. The cursor gives pages of plain objects, as
  * drivers do; a function that opens it anew lets training read the rows more than once.
  *
- *   npm run build && node examples/09-rows-and-titles.ts
+ *   npm run build && npx node examples/09-rows-and-titles.ts
  */
 import { ALS, ItemNames, Session } from 'factorflow';
 
