@@ -46,7 +46,7 @@ describe(`the examples on Node ${node.version}`, () => {
 
 /** The output of each page's programs and command lines, in order. */
 const outputs: Readonly<Record<string, readonly RegExp[]>> = {
-  'README.md': [/test RMSE +1\.\d+/, /prediction/, /rmse: 1\.\d+,\s+mae: 1\.\d+,\s+pairs: \d+,\s+coldPairs: \d+/],
+  'README.md': [/test RMSE +1\.\d+/, /10136 │ +1 │ +\d+ │ The Shawshank Redemption \(1994\) /, /test ndcg@10 +0\.\d+/, /^(?![^]*Shawshank)([^]*\(19[3-8]\d\) ){5}/, /rmse: 1\.\d+,\s+mae: 1\.\d+,\s+pairs: \d+,\s+coldPairs: \d+/],
   'docs/README.md': [/best RMSE/, /users +1,385/, /Physical plan: als/, /test RMSE/, /RMSE/, /recommendations/, /prediction/, /predictions/, /cosine/, /share/, /ratings/, /float32/, /rows/, /WebAssembly/],
   'docs/getting-started.md': [/users +16,554/, /test RMSE +1\.\d+/, /Physical plan/, /prediction/, /recommendations/, /cosine/, /^$/, /Updated by SGD/, /"rank": 10/, /^1\.\d+ \d+\n$/, /best: trial \d/, /^\{ rank: \d+, regOffset: \d+ \} 1\.\d+ 6 16554\n$/, /test RMSE +1\.\d+/],
   'docs/coming-from-spark-and-implicit.md': [/^\d\.\d+\n$/],
