@@ -1,4 +1,7 @@
+import { counted, formatCount } from '../engine/format.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
+import { rootSource } from '../engine/stream/logical-plan.ts';
+import type { MixedColumn, Source } from '../engine/stream/operator.ts';
 import { agreedNames, type ColumnNames, type ColumnRole, usualNames, type WantedColumns } from '../operators/ratings/rows/column-names.ts';
 import { findColumns, noteOfRecognised } from '../operators/ratings/rows/find-columns.ts';
 import type { Dataset } from './dataset.ts';
@@ -14,11 +17,37 @@ export interface NeededColumns extends Omit<WantedColumns, 'named'> {
  */
 export async function withFoundColumns(dataset: Dataset, { roles, given, preferred }: NeededColumns, { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
   const named = agreedNames({ named: dataset.columns, given });
-  if (roles.every((role) => named[role] !== undefined)) return dataset.withColumns(named);
+  if (roles.every((role) => named[role] !== undefined)) {
+    await warnOfMixedIds(dataset, named, { events });
+    return dataset.withColumns(named);
+  }
   const found = findColumns(await dataset.schema({ signal }), roles, { named, preferred });
   const note = noteOfRecognised(found);
   if (note !== undefined) events({ type: 'note', text: note });
+  await warnOfMixedIds(dataset, found.columns, { events });
   return dataset.withColumns(found.columns);
+}
+
+/** Sources whose mixed columns were reported: a data set is looked through several times in a run. */
+const warned = new WeakSet<Source>();
+
+/** Warns, once for each source, of ids that are text only because of a few values. */
+async function warnOfMixedIds(dataset: Dataset, { user, item }: ColumnNames, { events }: Pick<ExecutionContext, 'events'>): Promise<void> {
+  const source = rootSource(dataset.plan);
+  if (source.mixedColumns === undefined || warned.has(source)) return;
+  warned.add(source);
+  const found = (await source.mixedColumns()).filter(({ column }) => column === user || column === item);
+  for (const column of found) events({ type: 'warning', code: 'ids-read-as-text', text: mixedText(column) });
+}
+
+function mixedText({ column, file, line, text, texts, rows }: MixedColumn): string {
+  const others = texts > 1 ? ` and ${counted(texts - 1, 'other text')}` : '';
+  const key = /^\w+$/.test(column) ? column : JSON.stringify(column);
+  return [
+    `${column} is read as text because of line ${line} of ${file}, ${JSON.stringify(text.slice(0, 80))}${others}`,
+    `; the rest of the first ${formatCount(rows)} rows has whole numbers. `,
+    `Give types: { ${key}: 'int64' } to find such rows, and onBadRows: 'skip' to leave them out`,
+  ].join('');
 }
 
 /** The columns of pairs without ratings, in the form of SelectRatings; `preferred`: the columns of a model. */

@@ -3,6 +3,13 @@ import { flagName, type Options } from '../options/option.ts';
 /** Options of the library that have another name on the command line. */
 const renamed: Readonly<Record<string, string>> = { overwrite: 'force', validation: 'test', coldStartStrategy: 'coldStart', backend: 'parquetBackend', format: 'from', idCol: 'itemNamesIdCol', nameCol: 'itemNamesCol' };
 
+/** "types: { movieId: 'int64' }" */
+const typeOfColumn = /types: \{ ("[^"]*"|\w+): '(\w+)' \}/g;
+
+function shellWord(name: string, type: string): string {
+  return name.startsWith('"') ? `'${name.slice(1, -1)}=${type}'` : `${name}=${type}`;
+}
+
 /**
  * Puts a command's flags in place of the library's options: "Raise regParam (λ)" becomes "Raise --reg-param (λ)",
  * "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in camel case may stand alone;
@@ -18,5 +25,6 @@ export function nameFlags(text: string, options: Options): string {
     const flag = `--${flagName(name in options ? name : renamed[name])}`;
     return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll(/["']/g, '')}`;
   });
-  return inFlags.replaceAll(/\{ (--[^{}]*) \}/g, '$1');
+  const bare = inFlags.replaceAll(/\{ (--[^{}]*) \}/g, '$1');
+  return 'types' in options ? bare.replaceAll(typeOfColumn, (_, name: string, type: string) => `--types ${shellWord(name, type)}`) : bare;
 }

@@ -60,6 +60,11 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return this.#agreed(await this.#open(), needs).schema;
   }
 
+  /** The files' own layouts. */
+  protected async layouts(): Promise<readonly Layout[]> {
+    return (await this.#open()).files.map(({ layout }) => layout);
+  }
+
   async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
     if (this.#used) throw new UsageError(`${this.#name} can be read only once, and it was read already`, { phase: 'read', advice: 'Write it to a file first' });
     const opened = this.#agreed(await this.#fresh(), needs);

@@ -44,6 +44,38 @@ function beginsLikeNumber(byte: number): boolean {
   return (byte >= 0x2b && byte <= 0x39) || byte === 0x20 || (byte | 0x20) === 0x6e || (byte | 0x20) === 0x69;
 }
 
+interface TextSearch {
+  /** The first row to read. */
+  readonly from: number;
+  readonly most: number;
+}
+
+/**
+ * The rows whose field in the column is text; the others are whole numbers or nulls. Undefined where other kinds of
+ * values or more than `most` texts are there. Whole numbers with leading zeros are a reason to be text, not odd values.
+ */
+export function textsAmongWhole(block: FieldBlock, column: number, rules: ValueRules, { from, most }: TextSearch): number[] | undefined {
+  const rows: number[] = [];
+  for (let row = from; row < block.rows; row++) {
+    const kind = kindOf(block, row, column, rules);
+    if (kind === 0 || isWhole(kind)) continue;
+    const field = row * block.columns + column;
+    const isZeroed = hasLeadingZero(block.bytes, block.starts[field], block.ends[field]);
+    if (kind !== SEEN.text || isZeroed || rows.push(row) > most) return undefined;
+  }
+  return rows;
+}
+
+/** True for whole numbers of at most 64 bits alone. */
+function isWhole(seen: number): boolean {
+  return seen !== 0 && (seen & ~(SEEN.int32 | SEEN.int64)) === 0;
+}
+
+/** True for texts and whole numbers of at most 64 bits, and no other kind. */
+export function isTextAndWhole(seen: number): boolean {
+  return (seen & SEEN.text) !== 0 && isWhole(seen & ~SEEN.text);
+}
+
 export function isNumeric(seen: number): boolean {
   return seen !== 0 && seen < SEEN.text;
 }

@@ -3,6 +3,8 @@ import { counted } from '../../engine/format.ts';
 import { checkDelimiter, defaultQuotes, inferDelimiter } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';
 import { isNumeric, kindsIn } from '../lines/infer-types.ts';
+import type { MixedColumn } from '../../engine/stream/operator.ts';
+import { MixedColumns } from './mixed-columns.ts';
 import { FieldBlock } from '../lines/field-block.ts';
 import { countFields, scanRecords } from './record-scanner.ts';
 import { blockRows, fieldText, firstLine, rulesOf, scanWindow, startOfText, withTypes } from '../lines/row-layout.ts';
@@ -24,6 +26,8 @@ export interface TextOptions extends ValueOptions {
 /** The properties of a text file, given and inferred. */
 export interface TextLayout extends RowLayout {
   readonly dialect: TextDialect;
+  /** Columns of inferred type that are text only because of a few values in the first part of the file. */
+  readonly mixed: readonly MixedColumn[];
 }
 
 const positional = ['user', 'item', 'rating', 'timestamp'];
@@ -56,17 +60,25 @@ export function inferLayout(window: RowWindow, file: string, options: TextOption
   if (block.rows === 0) throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
   const first = all.map((column) => ({ text: fieldText(block, 0, column), kinds: kindsIn(block, column, rules, 0, 1) }));
   const rest = all.map((column) => kindsIn(block, column, rules, 1));
+  const mixed = new MixedColumns(window, rules);
+  const start = options.header === false ? 0 : 1;
+  for (const column of all) mixed.add(block, column, rest[column] | (start === 0 ? first[column].kinds : 0), start);
   let rows = block.rows;
   while (next < window.to) {
     next = scanWindow(window, block, next, scan);
     if (block.rows === 0) break;
     rows += block.rows;
-    for (const column of all) rest[column] |= kindsIn(block, column, rules);
+    for (const column of all) {
+      rest[column] |= kindsIn(block, column, rules);
+      mixed.add(block, column, rest[column], 0);
+    }
   }
   const header = options.header ?? isHeader(first, rest, rows);
   const kinds = header ? rest : rest.map((seen, column) => seen | first[column].kinds);
   const names = columnNames(first.map(({ text }) => text), header, options.columns, file);
-  return withTypes({ dialect, header, names, kinds, rules, ...readersOf(dialect) }, options.types ?? {}, file);
+  const types = options.types ?? {};
+  const found = mixed.result({ file, names, kinds, rows: header ? rows - 1 : rows }).filter(({ column }) => !Object.hasOwn(types, column));
+  return withTypes({ dialect, header, names, kinds, rules, mixed: found, ...readersOf(dialect) }, types, file);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat } from '../files/file-format.ts';
 import { textExtensions } from '../files/format-names.ts';
@@ -43,6 +44,10 @@ export class TextSource extends FileSetSource<TextLayout> {
     checkValueOptions(options);
     super(paths, textFormat(options));
     this.#options = options;
+  }
+
+  async mixedColumns(): Promise<readonly MixedColumn[]> {
+    return (await this.layouts()).flatMap(({ mixed }) => mixed);
   }
 
   override describe(): JsonObject {

@@ -25,10 +25,24 @@ export interface Source extends Description {
   schema(needs?: ValueNeeds): Promise<Schema>;
   /** Facts about the rows that are known without reading them, e.g. from Parquet footers. */
   statistics?(): Promise<SourceStatistics>;
+  /** Columns of text whose values are whole numbers but for a few, as far as that is known without reading further. */
+  mixedColumns?(): Promise<readonly MixedColumn[]>;
   /** `columns`: those that are needed; a source may leave the others out. */
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
   /** The rows of `execute` cut into parts of about that many stored bytes; undefined where they come in one stream only. */
   splits?(ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined>;
+}
+
+/** A column that was inferred as text because of fewer than 1 % of its values; all others are whole numbers. */
+export interface MixedColumn {
+  readonly column: string;
+  readonly file: string;
+  /** Line of the first text, from 1. */
+  readonly line: number;
+  readonly text: string;
+  /** Number of texts among the first `rows` rows. */
+  readonly texts: number;
+  readonly rows: number;
 }
 
 /** Needs of a consumer about values. A source whose values have their types already need not look at it. */

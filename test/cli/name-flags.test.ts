@@ -15,6 +15,8 @@ describe('options of the library in a message', () => {
     ['Set the option format: csv, tsv', 'Set --format: csv, tsv'],
     ['Name them: { userCol, itemCol }', 'Name them: --user-col, --item-col'],
     ['Pass one with the option validation', 'Pass one with --test'],
+    ["Give types: { movieId: 'int64' }, onBadRows: 'skip'", 'Give --types movieId=int64, --on-bad-rows skip'],
+    [`Give types: { "movie id": 'int64' }`, "Give --types 'movie id=int64'"],
     ["the model's coldStartStrategy: 'drop'", "the model's --cold-start drop"],
   ])('%s', (text, shown) => {
     expect(nameFlags(text, trainOptions)).toBe(shown);

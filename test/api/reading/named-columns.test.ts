@@ -44,6 +44,31 @@ async function listOf(data: Dataset): Promise<object[]> {
   return all;
 }
 
+describe('ids that are text because of one value', () => {
+  const file = join(folder, 'one-text.csv');
+  const columns = { user: 'userId', item: 'movieId', rating: 'stars' } as const;
+  beforeAll(() => {
+    const lines = rows.map(({ user, item, rating }, at) => `${user},${at === 7 ? 'n/a?' : item},${rating}`);
+    writeFileSync(file, `userId,movieId,stars\n${lines.join('\n')}\n`);
+  });
+
+  it.each([['named', { columns }], ['recognised', {}]] as const)('are reported once, with the line, where columns are %s', async (_, options) => {
+    const events: ProgressEvent[] = [];
+    const ratings = session.read.csv(file, options);
+    for (let fit = 0; fit < 2; fit++) await als.fit(ratings, { onEvent: (event) => events.push(event) });
+    const found = events.filter((event) => event.type === 'warning' && event.code === 'ids-read-as-text');
+    expect(found).toEqual([{ type: 'warning', code: 'ids-read-as-text', text: `movieId is read as text because of line 9 of ${file}, "n/a?"; the rest of the first ${rows.length} rows has whole numbers. Give types: { movieId: 'int64' } to find such rows, and onBadRows: 'skip' to leave them out` }]);
+  });
+
+  it('are not reported where the type is given, and such rows can be left out', async () => {
+    const events: ProgressEvent[] = [];
+    const ratings = session.read.csv(file, { types: { movieId: 'int64' } });
+    const model = await new ALS({ rank: 2, maxIter: 1, onBadRows: 'skip' }).fit(ratings, { onEvent: (event) => events.push(event) });
+    expect(events.filter((event) => event.type === 'warning' && event.code === 'ids-read-as-text')).toEqual([]);
+    expect(model.training?.badRows).toBe(1);
+  });
+});
+
 describe('a data set that names its columns', () => {
   it('is split, trained on, evaluated, ranked, explained and excluded without naming them again', async () => {
     const [train, test] = named().randomSplit([0.8, 0.2], { seed: 4 });
