@@ -44,10 +44,13 @@ export function requireNamesOf(names: ItemNames, ids: Ids, place: IdPlace): void
 export function noteMatch(names: ItemNames, ids: Ids, onEvent: EventSink): void {
   const problem = mismatch(names, ids);
   if (problem !== undefined) onEvent({ type: 'warning', text: `${problem}; items are shown as ids` });
-  else report('item names', differences(names, ids), onEvent);
+  else {
+    const { parts, isSparse } = differences(names, ids);
+    report('item names', parts, { onEvent, isSparse });
+  }
 }
 
-/** Reports in one note what the names lack, and nothing where they lack nothing. */
+/** Reports in one note what the names lack; a warning if most items have none, and nothing if all have one. */
 export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink | undefined): void {
   const { path, columns, missing, ids } = found;
   const { duplicates, unnamed } = names;
@@ -63,14 +66,23 @@ export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink
     parts.push(`${counted(duplicates, 'row')} ${repeat} an id, of which the first name counts`);
   }
   if (unnamed > 0) parts.push(`${counted(unnamed, 'id')} ${unnamed === 1 ? 'has' : 'have'} no name`);
-  if (ids !== undefined) parts.push(...differences(names, ids));
-  report(`item names of ${path}`, parts, onEvent);
+  const match = ids === undefined ? undefined : differences(names, ids);
+  parts.push(...(match?.parts ?? []));
+  report(`item names of ${path}`, parts, { onEvent, isSparse: match?.isSparse ?? false });
 }
 
-function differences(names: ItemNames, ids: Ids): string[] {
+interface Differences {
+  readonly parts: readonly string[];
+  /** True if less than half of the items have a name. */
+  readonly isSparse: boolean;
+}
+
+/** Items without a name. Names of more items than the model has are no difference, unless most items have none. */
+function differences(names: ItemNames, ids: Ids): Differences {
   const { items, named, unknown } = names.match(ids);
+  const isSparse = 2 * named < items;
   const parts: string[] = [];
-  if (unknown > 0) {
+  if (isSparse && unknown > 0) {
     parts.push(`${counted(unknown, 'id')} ${unknown === 1 ? 'is no item' : 'are no items'} of the model`);
   }
   const unnamed = items - named;
@@ -78,9 +90,14 @@ function differences(names: ItemNames, ids: Ids): string[] {
     const verbs = unnamed === 1 ? 'has no name and is' : 'have no name and are';
     parts.push(`${formatCount(unnamed)} of ${counted(items, 'item')} ${verbs} shown as ids`);
   }
-  return parts;
+  return { parts, isSparse };
 }
 
-function report(subject: string, parts: readonly string[], onEvent: EventSink | undefined): void {
-  if (parts.length > 0) onEvent?.({ type: 'note', text: `${subject}: ${parts.join('; ')}` });
+interface Reporting {
+  readonly onEvent: EventSink | undefined;
+  readonly isSparse: boolean;
+}
+
+function report(subject: string, parts: readonly string[], { onEvent, isSparse }: Reporting): void {
+  if (parts.length > 0) onEvent?.({ type: isSparse ? 'warning' : 'note', text: `${subject}: ${parts.join('; ')}` });
 }

@@ -79,12 +79,20 @@ describe('item names', () => {
     const { names, notes } = await read(file('some.csv', ['item,name', ...all, '1,Unknown', `${ids[5]},Again`, `${ids[0]},`, ',None', ''].join('\n')), { model });
     expect(names.get(ids[5])).toBe(`Title ${ids[5]}`);
     expect(notes.length).toBe(1);
-    for (const part of ['1 row without an id is left out', '1 row repeats an id, of which the first name counts', '1 id has no name', '1 id is no item of the model', `2 of ${ids.length} items have no name and are shown as ids`]) expect(notes[0]).toContain(part);
+    for (const part of ['1 row without an id is left out', '1 row repeats an id, of which the first name counts', '1 id has no name', `2 of ${ids.length} items have no name and are shown as ids`]) expect(notes[0]).toContain(part);
+    expect(notes[0]).not.toContain('no item of the model');
   });
 
-  it('of all items and no others need no note', async () => {
-    const { notes } = await read(file('all.csv', ['item,name', ...ids.map((id) => `${id},T`), ''].join('\n')), { model });
+  it.each([['no others', []], ['others', ['999998,Other', '999999,Another']]] as const)('of all items and %s need no note', async (_, others) => {
+    const { notes } = await read(file('all.csv', ['item,name', ...ids.map((id) => `${id},T`), ...others, ''].join('\n')), { model });
     expect(notes).toEqual([]);
+  });
+
+  it('of less than half of the items are a warning that counts the other ids', async () => {
+    const warnings: string[] = [];
+    const path = file('few.csv', `item,name\n${ids[0]},One\n999998,Other\n`);
+    await session.readItemNames(path, { model, onEvent: (event) => event.type === 'warning' && warnings.push(event.text) });
+    expect(warnings).toEqual([`item names of ${path}: 1 id is no item of the model; ${ids.length - 1} of ${ids.length} items have no name and are shown as ids`]);
   });
 
   it('say what is wrong with a file', async () => {
