@@ -88,7 +88,7 @@ export type { RowParts } from './engine/row-parts.ts';
 export type { LogicalPlan } from './engine/stream/logical-plan.ts';
 export type { Measure, RunMetrics } from './engine/metrics.ts';
 export type { PhaseShare, Spans, Usage } from './engine/trace/spans.ts';
-export type { Description, Operator, Sink, Source, SourceStatistics, ValueNeeds } from './engine/stream/operator.ts';
+export type { Description, MixedColumn, Operator, Sink, Source, SourceStatistics, ValueNeeds } from './engine/stream/operator.ts';
 export type { ExecutionContext, SpillSpace } from './engine/run/context.ts';
 export type { FileMemory, InFiles, MatrixShape, Partition, PartitionRef, SharedColumn } from './engine/partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
