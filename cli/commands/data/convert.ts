@@ -3,9 +3,8 @@ import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
 import { choice } from '../../options/kinds.ts';
-import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../../options/output-options.ts';
 import { readSpec, textOptions } from '../../options/data/text-options.ts';
+import { copyingOptions } from '../../options/writing-options.ts';
 import { openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { knownRows, openSession } from '../../sessions/open-session.ts';
@@ -13,14 +12,7 @@ import { knownRows, openSession } from '../../sessions/open-session.ts';
 const options = {
   from: choice({ describe: 'format of the input', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" }),
   ...textOptions,
-  to: toOption,
-  codec: codecOption,
-  workers: { ...machineOptions.workers, describe: 'CPU threads; any number gives the same bytes' },
-  parquetBackend: parquetBackendOption,
-  force: forceOption,
-  profile: profileOption,
-  trace: traceOption,
-  ...commonOptions,
+  ...copyingOptions,
 };
 
 export const convert = defineCommand({

@@ -4,15 +4,7 @@ import { pairColumnOptions } from '../../options/data/data-options.ts';
 import { checkSplit, splitOptions } from '../../options/data/split-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { requiredText } from '../../options/kinds.ts';
-import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import {
-  codecOption,
-  commonOptions,
-  forceOption,
-  profileOption,
-  toOption,
-  traceOption,
-} from '../../options/output-options.ts';
+import { copyingOptions } from '../../options/writing-options.ts';
 import { checkWritable } from '../../output/check-output.ts';
 import { refuseOverlap } from '../../output/check-overlap.ts';
 import { facts } from '../../report/facts.ts';
@@ -25,14 +17,8 @@ const options = {
   ...splitOptions,
   ...pairColumnOptions,
   ...readOptions,
-  to: { ...toOption, defaultText: 'parquet, a folder of part files for each part' },
-  codec: codecOption,
-  workers: { ...machineOptions.workers, describe: 'CPU threads; any number gives the same bytes' },
-  parquetBackend: parquetBackendOption,
-  force: forceOption,
-  profile: profileOption,
-  trace: traceOption,
-  ...commonOptions,
+  ...copyingOptions,
+  to: { ...copyingOptions.to, defaultText: 'parquet, a folder of part files for each part' },
 };
 
 export const split = defineCommand({
