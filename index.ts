@@ -107,7 +107,7 @@ export type { Interval } from './operators/evaluation/ranking/bootstrap.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
 export type { CalibrationBin, ErrorBin, ErrorBreakdown } from './operators/evaluation/error-bins.ts';
 export { Exclusions } from './operators/serving/exclusions.ts';
-export { ItemNames, type NameMatch } from './operators/serving/item-names.ts';
+export { type ItemNameEntry, ItemNames, type NameMatch } from './operators/serving/item-names.ts';
 export type { ItemLists } from './operators/serving/choose-items.ts';
 export type { CandidateCounts } from './operators/evaluation/ranking/candidate-lists.ts';
 export type { RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';

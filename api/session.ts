@@ -202,7 +202,7 @@ export class Session implements AsyncDisposable {
 
   /**
    * Names of items for people to read, such as the titles of films, from a file of any format that is read: CSV, TSV, other text, NDJSON,
-   * Parquet or Arrow. Columns are found by their names unless `idCol` and `nameCol` are given. With `model` its items and the file's ids are
+   * Parquet or Arrow. Columns are found by their names unless `idCol`, `nameCol` and `genreCol` are given. With `model` its items and the file's ids are
    * compared. What is repeated, missing or unknown is counted in a note. Throws DataError that lists the columns where one is missing, and
    * for a file without an id of the model.
    */

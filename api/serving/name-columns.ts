@@ -8,6 +8,10 @@ import { columnNames } from '../../operators/ratings/rows/columns.ts';
 export interface NameColumns {
   readonly id: string;
   readonly name: string;
+  /** The column of genres; undefined where there is none. */
+  readonly genre: string | undefined;
+  /** A column that is named as genres are, but has values other than text. */
+  readonly unreadGenre?: string;
   /** True where the file has no header, so that the columns were taken by position. */
   readonly byPosition: boolean;
 }
@@ -16,12 +20,13 @@ export interface NameColumns {
 export interface GivenColumns {
   readonly idCol?: string | undefined;
   readonly nameCol?: string | undefined;
+  readonly genreCol?: string | undefined;
   readonly itemCol?: string | undefined;
 }
 
 type Test = (column: string) => boolean;
 
-/** Usual names of columns of ids and of names, the likeliest first. */
+/** Usual names of columns of ids, of names and of genres, the likeliest first. */
 const isId: readonly Test[] = [
   (column) => column === 'item',
   (column) => isNamedLike(column, 'item'),
@@ -32,27 +37,34 @@ const isName: readonly Test[] = [
   (column) => /^title$/i.test(column),
   (column) => /(name|title)$/i.test(column),
 ];
+const isGenre: readonly Test[] = [
+  (column) => /^genres?$/i.test(column),
+  (column) => /^(category|categories)$/i.test(column),
+  (column) => /(genres?|category|categories)$/i.test(column),
+];
 
 /** Names that a reader of text gives to columns without a header. */
 const positional = /^column\d+$|^(user|item|rating|timestamp)$/;
 
-/** Finds the columns of ids and of names. Throws DataError that lists the columns when one is missing. */
+/** Finds the columns of ids, of names and of genres. Throws DataError that lists the columns when one is missing. */
 export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean): NameColumns {
-  const { idCol, nameCol, itemCol } = given;
+  const { idCol, nameCol, genreCol, itemCol } = given;
   const columns = schema.fields.map(({ name }) => name);
   requireColumn(schema, idCol, 'idCol');
   requireColumn(schema, nameCol, 'nameCol');
+  requireColumn(schema, genreCol, 'genreCol');
   if (isText && hasNoHeader(columns)) {
     const byPosition = idCol === undefined && nameCol === undefined;
-    return { id: idCol ?? columns[0], name: nameCol ?? columns[1], byPosition };
+    return { id: idCol ?? columns[0], name: nameCol ?? columns[1], genre: genreCol, byPosition };
   }
   const ofModel = itemCol !== undefined && columns.includes(itemCol) ? itemCol : undefined;
-  const id = idCol ?? ofModel ?? firstLike(columns, isId, nameCol);
+  const id = idCol ?? ofModel ?? firstLike(columns, isId, [nameCol, genreCol]);
   if (id === undefined) throw missing(schema, 'there is no column of item ids', 'Name it with idCol');
   const onlyOther = columns.length === 2 ? columns.find((column) => column !== id) : undefined;
-  const name = nameCol ?? firstLike(columns, isName, id) ?? onlyOther;
+  const name = nameCol ?? firstLike(columns, isName, [id, genreCol]) ?? onlyOther;
   if (name === undefined) throw missing(schema, 'there is no column of item names', 'Name it with nameCol');
-  return { id, name, byPosition: false };
+  const genre = genreCol ?? firstLike(columns, isGenre, [id, name]);
+  return { id, name, genre, byPosition: false };
 }
 
 function hasNoHeader(columns: readonly string[]): boolean {
@@ -61,12 +73,16 @@ function hasNoHeader(columns: readonly string[]): boolean {
   return columns.length >= 2 && isFirst && columns.every((column) => positional.test(column));
 }
 
-function firstLike(columns: readonly string[], tests: readonly Test[], other: string | undefined) {
-  const free = columns.filter((column) => column !== other);
+type Columns = readonly (string | undefined)[];
+
+function firstLike(columns: readonly string[], tests: readonly Test[], taken: Columns) {
+  const free = columns.filter((column) => !taken.includes(column));
   return tests.map((test) => free.find((column) => test(column))).find((column) => column !== undefined);
 }
 
-function requireColumn(schema: Schema, given: string | undefined, option: 'idCol' | 'nameCol'): void {
+type ColumnOption = 'idCol' | 'nameCol' | 'genreCol';
+
+function requireColumn(schema: Schema, given: string | undefined, option: ColumnOption): void {
   const columns = schema.fields.map(({ name }) => name);
   if (given === undefined || columns.includes(given)) return;
   const advice = spelled(nearest(given, columns), `Give another ${option}`);

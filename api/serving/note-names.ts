@@ -66,6 +66,9 @@ export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink
     parts.push(`${counted(duplicates, 'row')} ${repeat} an id, of which the first name counts`);
   }
   if (unnamed > 0) parts.push(`${counted(unnamed, 'id')} ${unnamed === 1 ? 'has' : 'have'} no name`);
+  if (columns.unreadGenre !== undefined) {
+    parts.push(`the column ${columns.unreadGenre} has values other than text and is not read as genres`);
+  }
   const match = ids === undefined ? undefined : differences(names, ids);
   parts.push(...(match?.parts ?? []));
   report(`item names of ${path}`, parts, { onEvent, isSparse: match?.isSparse ?? false });

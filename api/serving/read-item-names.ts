@@ -6,10 +6,9 @@ import { openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { isNullAt, keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/arrow-keys.ts';
-import type { Id } from '../../engine/keys/find-id.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
 import type { Source } from '../../engine/stream/operator.ts';
-import { ItemNames } from '../../operators/serving/item-names.ts';
+import { type ItemNameEntry, ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames, shown } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import type { Model } from '../model.ts';
@@ -22,27 +21,29 @@ export interface ItemNamesOptions extends RunOptions {
   readonly idCol?: string;
   /** The column of names. Default: name, title, item_name and the like. */
   readonly nameCol?: string;
+  /** The column of genres, which colour items in reports. Default: genre, genres, category and the like, or none. */
+  readonly genreCol?: string;
   /** The model whose items are named: its ids are compared with the file's; a note counts the differences. */
   readonly model?: Pick<Model, 'columns' | 'itemArrays' | 'itemFactors'>;
   /** The column of item ids in the ratings, needed before there is a model. Default: the item column of the model. */
   readonly itemCol?: string;
 }
 
-const optionNames = ['idCol', 'nameCol', 'itemCol', 'model', ...runOptionNames] as const;
+const optionNames = ['idCol', 'nameCol', 'genreCol', 'itemCol', 'model', ...runOptionNames] as const;
 
 /** See Session.readItemNames. */
 export async function readItemNames(session: Session, path: string, options: ItemNamesOptions) {
   checkOptions('readItemNames', options, optionNames, "{ nameCol: 'title' }");
   if (typeof path !== 'string') throw new UsageError(`readItemNames takes a path, got ${shown(path)}`);
-  const { idCol, nameCol, model, itemCol = model?.columns.item, signal, onEvent } = options;
+  const { idCol, nameCol, genreCol, model, itemCol = model?.columns.item, signal, onEvent } = options;
   const format = await detectFormat([path], 'text');
   const found = await openSource(path, { format });
-  const given = { idCol, nameCol, itemCol };
+  const given = { idCol, nameCol, genreCol, itemCol };
   const isText = found instanceof TextSource;
-  const columns = await inFile(path, async () => nameColumns(await found.schema(), given, isText));
-  const source = await withTexts({ path, format }, found, columns);
-  requireTextNames(await source.schema(), columns.name, path);
-  const { names, missing } = await readAll(session.source(source), columns, { signal, onEvent });
+  const all = await inFile(path, async () => nameColumns(await found.schema(), given, isText));
+  const file: OpenedFile = { session, path, format, found, run: { signal, onEvent } };
+  const { names, missing, columns } =
+    genreCol === undefined ? await withFoundGenres(file, all) : await readColumns(file, all);
   const place = { file: path, column: columns.id };
   const phase = 'read item names';
   if (names.size === 0) throw new DataError('there are no ids of items', { phase, ...place });
@@ -52,16 +53,57 @@ export async function readItemNames(session: Session, path: string, options: Ite
   return names;
 }
 
+interface OpenedFile {
+  readonly session: Session;
+  readonly path: string;
+  readonly format: FileKind;
+  readonly found: Source;
+  readonly run: RunOptions;
+}
+
+/** Reads the file. A column of genres that was found by its name is left out if it has lists, fractions or the like. */
+async function withFoundGenres(file: OpenedFile, columns: NameColumns) {
+  const { genre } = columns;
+  const { found } = file;
+  const without = { ...columns, genre: undefined };
+  // The type of a field of NDJSON is known only from all values.
+  const isOnce = found instanceof NdjsonSource && !found.replayable;
+  if (genre === undefined || isOnce) return readColumns(file, without);
+  if (!hasTexts(await found.schema(), genre)) return readColumns(file, { ...without, unreadGenre: genre });
+  try {
+    return await readColumns(file, columns);
+  } catch (error) {
+    const isOfGenres = error instanceof DataError && error.details.column === genre;
+    if (!isOfGenres || !(found instanceof NdjsonSource)) throw error;
+    return readColumns(file, { ...without, unreadGenre: genre });
+  }
+}
+
+/** The names, the number of rows without an id, and the columns that were read. */
+async function readColumns(file: OpenedFile, columns: NameColumns) {
+  const source = await withTexts(file, columns);
+  const schema = await source.schema();
+  const place = { phase: 'read item names', file: file.path };
+  requireTexts(schema, columns.name, 'names', { ...place, advice: 'Name another column with nameCol' });
+  if (columns.genre !== undefined) {
+    requireTexts(schema, columns.genre, 'genres', { ...place, advice: 'Name another column with genreCol' });
+  }
+  return { ...(await readAll(file.session.source(source), columns, file.run)), columns };
+}
+
 /** The names, and the number of rows without an id. */
-async function readAll(rows: Dataset, { id, name }: NameColumns, run: RunOptions) {
-  const entries: [Id, string | undefined][] = [];
+async function readAll(rows: Dataset, { id, name, genre }: NameColumns, run: RunOptions) {
+  const entries: ItemNameEntry[] = [];
   let missing = 0;
-  for await (const batch of await rows.stream({ ...run, columns: [id, name] })) {
+  // A file may have the same column for names and for genres.
+  const columns = [...new Set(genre === undefined ? [id, name] : [id, name, genre])];
+  for await (const batch of await rows.stream({ ...run, columns })) {
     const [idOf, nameOf] = [textsOf(batch, id), textsOf(batch, name)];
+    const genreOf = genre === undefined ? () => undefined : textsOf(batch, genre);
     for (let row = 0; row < batch.numRows; row++) {
       const own = idOf(row);
       if (own === undefined) missing++;
-      else entries.push([own, nameOf(row)]);
+      else entries.push([own, nameOf(row), genreOf(row)]);
     }
   }
   return { names: new ItemNames(entries), missing };
@@ -73,13 +115,19 @@ function idsOfItems({ itemArrays, itemFactors }: Pick<Model, 'itemArrays' | 'ite
   return values instanceof Int32Array || values instanceof BigInt64Array ? values : itemArrays.ids;
 }
 
-function requireTextNames({ fields }: Schema, name: string, file: string): void {
-  const type = fields.find((field) => field.name === name)?.type;
+type Details = ConstructorParameters<typeof DataError>[1];
+
+function requireTexts(schema: Schema, column: string, values: 'names' | 'genres', details: Details): void {
+  if (hasTexts(schema, column)) return;
+  const type = schema.fields.find(({ name }) => name === column)?.type;
+  throw new DataError(`${values} must be text, but the type is ${String(type)}`, { ...details, column });
+}
+
+/** True for a column of texts or of whole numbers. */
+function hasTexts({ fields }: Schema, column: string): boolean {
+  const type = fields.find(({ name }) => name === column)?.type;
   const isText = DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isDictionary(type);
-  if (isText || DataType.isInt(type)) return;
-  const place = { phase: 'read item names', file, column: name };
-  const advice = 'Name another column with nameCol';
-  throw new DataError(`names must be text, but the type is ${String(type)}`, { ...place, advice });
+  return isText || DataType.isInt(type);
 }
 
 /** Errors of the columns name the file. */
@@ -92,20 +140,15 @@ async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
   }
 }
 
-interface OpenedFile {
-  readonly path: string;
-  readonly format: FileKind;
-}
-
 /**
  * Ids and names of text stay as they are written: 007 is no 7, and the title 1984 no number. A pipe can be
  * read only once.
  */
-async function withTexts({ path, format }: OpenedFile, found: Source, columns: NameColumns): Promise<Source> {
-  const { id, name } = columns;
+async function withTexts({ path, format, found }: OpenedFile, { id, name, genre }: NameColumns): Promise<Source> {
   const isLines = found instanceof TextSource || found instanceof NdjsonSource;
   if (!isLines || !found.replayable) return found;
-  return openSource(path, { format, types: { [id]: 'utf8', [name]: 'utf8' } });
+  const genres = genre === undefined ? {} : { [genre]: 'utf8' as const };
+  return openSource(path, { format, types: { [id]: 'utf8', [name]: 'utf8', ...genres } });
 }
 
 /** The text of a column's values; undefined for nulls. */

@@ -1,11 +1,13 @@
-/** The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper. */
+/** The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper. Colours of kinds differ for colour-blind readers too. */
 export const style = `
 :root { color-scheme: light dark; --text: #1a1d21; --faint: #5a6270; --back: #ffffff; --panel: #f5f6f8; --line: #d5d9e0;
   --series-0: #0b6bcb; --series-1: #b8500a; --series-2: #2e7d32; --series-3: #8e24aa; --warn: #8a5300; --warn-back: #fff4dc; --good: #2e7d32; --bad: #b3261e;
-  --heat-0: #9fb6cf; --heat-1: #7ba3c9; --heat-2: #4a86bd; --heat-3: #b56a1c; --heat-4: #b3261e; }
+  --heat-0: #9fb6cf; --heat-1: #7ba3c9; --heat-2: #4a86bd; --heat-3: #b56a1c; --heat-4: #b3261e;
+  --kind-0: #3e95f6; --kind-1: #e44198; --kind-2: #de9500; --kind-3: #4c0085; --kind-4: #11514b; --kind-5: #a86115; --kind-6: #353cec; --kind-none: #b4bac4; }
 @media (prefers-color-scheme: dark) { :root { --text: #e7eaee; --faint: #a3adbb; --back: #14171b; --panel: #1d2127; --line: #39414c;
   --series-0: #6cb2ff; --series-1: #ffab6b; --series-2: #7fd086; --series-3: #d99cf0; --warn: #ffd48a; --warn-back: #3a2d12; --good: #7fd086; --bad: #ff8a80;
-  --heat-0: #4b5d70; --heat-1: #5b82a8; --heat-2: #6cb2ff; --heat-3: #ffb86b; --heat-4: #ff7a6b; } }
+  --heat-0: #4b5d70; --heat-1: #5b82a8; --heat-2: #6cb2ff; --heat-3: #ffb86b; --heat-4: #ff7a6b;
+  --kind-0: #3daffe; --kind-1: #fa67b8; --kind-2: #f6f616; --kind-3: #8d61f5; --kind-4: #22996a; --kind-5: #d2be1f; --kind-6: #ff3b10; --kind-none: #5a6372; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 860px; margin: 0 auto; padding: 16px; }
@@ -33,12 +35,13 @@ figcaption span { color: var(--faint); }
 .map { position: relative; height: 520px; } .map.flat { height: 90px; } .map i { position: absolute; width: 8px; height: 8px; margin: -4px 0 0 -4px; border-radius: 50%; }
 .map .c0, .map .c1, .map .c2 { width: 6px; height: 6px; margin: -3px 0 0 -3px; } .map .c0, .map .c1 { opacity: 0.7; } .map i:hover { opacity: 1; }
 i.c0 { background: var(--heat-0); } i.c1 { background: var(--heat-1); } i.c2 { background: var(--heat-2); } i.c3 { background: var(--heat-3); } i.c4 { background: var(--heat-4); }
+${[...Array(7).keys(), 'none'].map((kind) => `i.kind-${kind} { background: var(--kind-${kind}); }`).join(' ')} .map [class*='kind-'] { opacity: 1; }
 .key i { width: 10px; height: 10px; border-radius: 50%; } .map i, .key i { print-color-adjust: exact; }
 .map span { display: none; position: absolute; transform: translate(5px, -50%); font-size: 0.75rem; line-height: 1.2; white-space: nowrap; pointer-events: none;
   padding: 0 2px; border-radius: 3px; background: color-mix(in srgb, var(--panel) 80%, transparent); }
 .map span.left { transform: translate(calc(-100% - 5px), -50%); } .map .on-wide { display: block; }
 @media (max-width: 520px) { .map { height: 340px; } .map .on-wide { display: none; } .map .on-narrow { display: block; }
-  .map i, .map .c0, .map .c1, .map .c2 { width: 5px; height: 5px; margin: -2.5px 0 0 -2.5px; } .sample div { margin-top: 10px; } }
+  .map i { width: 6px; height: 6px; margin: -3px 0 0 -3px; } .map .c0, .map .c1, .map .c2 { width: 4px; height: 4px; margin: -2px 0 0 -2px; } .sample div { margin-top: 10px; } }
 .tip:hover, .map i:hover { z-index: 2; box-shadow: 0 0 0 2px var(--faint); }
 .tip:hover::after, .map i:hover::after { content: attr(data-tip); position: absolute; top: 22px; left: 0; z-index: 2; width: max-content; max-width: 230px;
   padding: 4px 9px; border-radius: 6px; background: var(--text); color: var(--back); font: 0.8125rem/1.35 system-ui, sans-serif; white-space: pre-line; overflow-wrap: anywhere; pointer-events: none; }

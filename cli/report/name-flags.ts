@@ -1,7 +1,7 @@
 import { flagName, type Options } from '../options/option.ts';
 
 /** Options of the library that have another name on the command line. */
-const renamed: Readonly<Record<string, string>> = { overwrite: 'force', validation: 'test', coldStartStrategy: 'coldStart', backend: 'parquetBackend', format: 'from', idCol: 'itemNamesIdCol', nameCol: 'itemNamesCol' };
+const renamed: Readonly<Record<string, string>> = { overwrite: 'force', validation: 'test', coldStartStrategy: 'coldStart', backend: 'parquetBackend', format: 'from', idCol: 'itemNamesIdCol', nameCol: 'itemNamesCol', genreCol: 'itemNamesGenreCol' };
 
 /** "types: { movieId: 'int64' }" */
 const typeOfColumn = /types: \{ ("[^"]*"|\w+): '(\w+)' \}/g;

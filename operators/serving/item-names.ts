@@ -10,9 +10,13 @@ export interface NameMatch {
   readonly unknown: number;
 }
 
-/** Names of items by id, for people to read. An item has at most one name: the first that is given. */
+/** An item with its name and, where they are known, its genres: "Drama|War" and "Drama, War" are two. */
+export type ItemNameEntry = readonly [id: Id, name: string | null | undefined, genres?: string | null | undefined];
+
+/** Names of items by id, for people to read. Of several names or genres of an item, the first counts. */
 export class ItemNames {
   readonly #names = new Map<string, string | undefined>();
+  readonly #genres = new Map<string, string>();
   /** Whole numbers that are written with leading zeros, such as 0068646, by their usual digits. */
   readonly #padded = new Map<string, string>();
   /** Entries whose id an earlier entry has. */
@@ -21,12 +25,14 @@ export class ItemNames {
   readonly unnamed: number;
 
   /** Ids are texts, whole numbers or bigints: 5, 5n and '5' are the same id. */
-  constructor(entries: Iterable<readonly [id: Id, name: string | null | undefined]>) {
+  constructor(entries: Iterable<ItemNameEntry>) {
     let duplicates = 0;
-    for (const [id, name] of entries) {
+    for (const [id, name, genres] of entries) {
       const key = String(id);
       if (this.#names.has(key)) duplicates++;
       this.#names.set(key, this.#names.get(key) ?? (name?.trim() || undefined));
+      const genre = firstGenre(genres);
+      if (genre !== undefined && !this.#genres.has(key)) this.#genres.set(key, genre);
       if (/^0+\d/.test(key)) this.#padded.set(key.replace(/^0+(?=\d)/, ''), key);
     }
     this.duplicates = duplicates;
@@ -41,6 +47,11 @@ export class ItemNames {
   /** The name of an item; undefined without one. A number finds an id with leading zeros too. */
   get(id: Id): string | undefined {
     return this.#names.get(this.#keyOf(id));
+  }
+
+  /** The first genre of an item; undefined without one. */
+  genre(id: Id): string | undefined {
+    return this.#genres.get(this.#keyOf(id));
   }
 
   /** True for an id that is given, with or without a name. */
@@ -68,4 +79,12 @@ export class ItemNames {
     const key = String(id);
     return typeof id === 'string' || this.#names.has(key) ? key : (this.#padded.get(key) ?? key);
   }
+}
+
+/** The text that MovieLens has for a film without a genre. */
+const noGenres = '(no genres listed)';
+
+function firstGenre(genres: string | null | undefined): string | undefined {
+  const first = genres?.split(/[|,]/).map((genre) => genre.trim()).find((genre) => genre !== '');
+  return first === noGenres ? undefined : first;
 }

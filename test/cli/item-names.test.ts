@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import { factorflow, fails, objectOf, quick, ratings, runHere, temporaryFolder, trainedModel } from './run-cli.ts';
 
@@ -100,6 +101,21 @@ describe('--item-names', () => {
     expect(some.stderr).toMatch(/item names: 1 id is no item of the model; 6 of 7 items have no name and are shown as ids/);
   }, 60_000);
 
+  it('has genres that colour the map of a report', async () => {
+    const pairs = Array.from({ length: 60 }, (_, i) => `${i % 10},${i % 7},${((3 * i) % 5) + 1}`);
+    const few = file('coloured.csv', ['user,item,rating', ...pairs, ''].join('\n'));
+    const kinds = file('kinds.csv', 'id,title,genre,kind\n0,A,x,Drama|War\n1,B,y,Drama\n2,C,,<b>Odd</b>\n3,D,x,<b>Odd</b>\n4,E,y,\n');
+    const page = join(folder, 'coloured.html');
+    const args = ['train', few, ...quick, '--model-dir', join(folder, 'coloured'), '--report', page, '--force', '--item-names', kinds, ...onCpu];
+    const legendOf = async (...flags: readonly string[]) => {
+      expect((await runHere(...args, ...flags)).code).toBe(0);
+      return [...parseHTML(readFileSync(page, 'utf8')).document.querySelectorAll('#map-of-items .key')].map(({ textContent }) => textContent);
+    };
+    expect(await legendOf()).toEqual(['x 2', 'y 2', 'none 3']);
+    expect(await legendOf('--item-names-genre-col', 'kind')).toEqual(['Drama 2', '<b>Odd</b> 2', 'none 3']);
+    expect(parseHTML(readFileSync(page, 'utf8')).document.querySelectorAll('b')).toHaveLength(0);
+  }, 60_000);
+
   it('says what is wrong with a file or a flag', async () => {
     const users = ['recommend', model, '--users', '26', ...onCpu];
     await fails(3, /there is no column of item names; there are: user \(Int32\), item .*ratings\.parquet\)\. Name it with --item-names-col/, ...users, '--item-names', ratings);
@@ -108,6 +124,8 @@ describe('--item-names', () => {
     await fails(3, /absent\.csv/, ...users, '--item-names', join(folder, 'absent.csv'));
     await fails(2, /--item-names-col acts only with --item-names/, ...users, '--item-names-col', 'title');
     await fails(2, /--item-names-id-col acts only with --item-names/, 'explain', model, ratings, '--user', '26', '--item', '111161', '--item-names-id-col', 'id');
+    await fails(2, /--item-names-genre-col acts only with --item-names/, 'train', ratings, '--model-dir', join(folder, 'no'), '--item-names-genre-col', 'genre');
+    await fails(3, /there is no column "kind".*Give another --item-names-genre-col/, 'train', ratings, ...quick, '--model-dir', join(folder, 'no'), '--report', join(folder, 'no.html'), '--item-names', titles, '--item-names-genre-col', 'kind', ...onCpu);
     await fails(2, /--item-names cannot act with --user/, 'similar', model, '--user', '26', '--item-names', titles);
   });
 });

@@ -23,11 +23,24 @@ export const nameOptions = {
   }),
 };
 
-type NameValues = Values<typeof nameOptions>;
+/** Flags of commands that colour items. */
+export const namesAndGenreOptions = {
+  ...nameOptions,
+  itemNamesGenreCol: text({
+    describe:
+      'its column of genres, which colour the map of items; of several, such as "Drama|War", the first',
+    group: 'Data:',
+    defaultText: 'genre, genres, category and the like, if there is one',
+  }),
+};
+
+export type NameValues = Values<typeof nameOptions> & Partial<Values<typeof namesAndGenreOptions>>;
+
+const columnFlags = ['itemNamesIdCol', 'itemNamesCol', 'itemNamesGenreCol'] as const;
 
 /** Throws UsageError for a flag that has no effect. */
 export function checkNameFlags({ itemNames, ...columns }: NameValues): void {
-  const idle = (['itemNamesIdCol', 'itemNamesCol'] as const).find((key) => columns[key] !== undefined);
+  const idle = columnFlags.find((key) => columns[key] !== undefined);
   if (itemNames !== undefined || idle === undefined) return;
   const advice = 'Leave it out, or name the file';
   throw new UsageError(`--${flagName(idle)} acts only with --item-names`, { advice });
@@ -41,9 +54,10 @@ type NamedItems = Pick<ItemNamesOptions, 'model' | 'itemCol'>;
 /** The names of --item-names; undefined without the flag. */
 export async function readNames(session: Session, values: NameValues, context: NameContext, of: NamedItems) {
   const { signal, onEvent } = context;
-  const { itemNames, itemNamesIdCol: idCol, itemNamesCol: nameCol } = values;
+  const { itemNames, itemNamesIdCol: idCol, itemNamesCol: nameCol, itemNamesGenreCol: genreCol } = values;
   if (itemNames === undefined) return undefined;
   const id = idCol === undefined ? {} : { idCol };
   const name = nameCol === undefined ? {} : { nameCol };
-  return session.readItemNames(itemNames, { ...of, ...id, ...name, signal, onEvent });
+  const genre = genreCol === undefined ? {} : { genreCol };
+  return session.readItemNames(itemNames, { ...of, ...id, ...name, ...genre, signal, onEvent });
 }

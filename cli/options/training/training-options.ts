@@ -3,7 +3,7 @@ import { checkAlgorithm } from './check-algorithm.ts';
 import { checkCheckpoints, checkpointOptions } from './checkpoint-options.ts';
 import { columnOptions, policyOptions } from '../data/data-options.ts';
 import { checkHeldOut, heldOutOptions, heldOutRankingOptions, testOutputOption } from '../data/held-out-options.ts';
-import { checkNameFlags, nameOptions } from '../data/name-options.ts';
+import { checkNameFlags, namesAndGenreOptions, type NameValues } from '../data/name-options.ts';
 import { choice, requiredText, text } from '../kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../machine-options.ts';
 import { flagName, type Values } from '../option.ts';
@@ -36,13 +36,13 @@ export const initModelOption = text({ describe: "model to go on from, with these
 
 export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
 
-export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, testOutput: testOutputOption, ...heldOutRankingOptions, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption, ...nameOptions };
+export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, testOutput: testOutputOption, ...heldOutRankingOptions, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption, ...namesAndGenreOptions };
 
 export type TrainingValues = Values<typeof trainingOptions>;
 export type TrainCommandValues = Values<typeof trainOptions>;
 
 /** Throws UsageError for a flag that cannot act beside the others. */
-export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'testOutput' | 'report' | keyof typeof nameOptions>>, given: ReadonlySet<string>): void {
+export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'testOutput' | 'report' | keyof NameValues>>, given: ReadonlySet<string>): void {
   checkNames(values);
   checkAlgorithm(values, given);
   checkHeldOut(values, given);
@@ -56,8 +56,8 @@ export function checkTraining(values: TrainingValues & Partial<Pick<TrainCommand
 }
 
 /** Throws UsageError for flags of names without a page that shows them. */
-function checkNames({ report, itemNames, itemNamesIdCol, itemNamesCol }: Partial<Pick<TrainCommandValues, 'report' | keyof typeof nameOptions>>): void {
-  checkNameFlags({ itemNames, itemNamesIdCol, itemNamesCol });
+function checkNames({ report, itemNames, itemNamesIdCol, itemNamesCol, itemNamesGenreCol }: Partial<Pick<TrainCommandValues, 'report' | keyof NameValues>>): void {
+  checkNameFlags({ itemNames, itemNamesIdCol, itemNamesCol, itemNamesGenreCol });
   if (itemNames !== undefined && report === undefined) throw new UsageError('--item-names acts only with --report, whose page shows the names', { advice: 'Leave it out, or give --report FILE; recommend takes --item-names too' });
 }
 

@@ -6,6 +6,7 @@ import { element } from '../document.ts';
 import { type Box, freePlaces } from '../labels.ts';
 import type { Section } from '../section.ts';
 import { tipAt } from '../tips.ts';
+import { type GenreColours, mapColours } from './item-genres.ts';
 import { range } from './ratings.ts';
 
 /** Colours of the dots, from few to many ratings. */
@@ -31,19 +32,30 @@ interface Dot extends MappedItem {
   readonly colour: number;
 }
 
-/** Items on a plane, coloured by their number of ratings, with the titles of those that have the most. */
+/** Items on a plane, coloured by genre where it is known, else by their number of ratings; the items with the most have titles. */
 export function itemMapSection({ items, share }: ItemMap, all: number, names: ItemNames | undefined): Section {
   const bounds = colourBounds(items);
   const dots = placed(items, bounds, (item) => shownName(names?.get(item)) || String(item));
+  const { genres, text: onColours } = mapColours(items.map(({ item }) => item), names);
   const which = items.length < all ? `The ${formatCount(items.length)} items with the most ratings of ${formatCount(all)}` : `All ${formatCount(all)} items`;
-  const text = `${which}, by ${items.every(({ y }) => y === 0) ? 'their factor' : 'the directions of their factors'}: items near each other are liked by the same users.${share < 0.995 ? ` The plane shows ${(100 * share).toFixed(0)} % of the variance.` : ''}`;
+  const text = `${which}, by ${items.every(({ y }) => y === 0) ? 'their factor' : 'the directions of their factors'}: items near each other are liked by the same users.${share < 0.995 ? ` The plane shows ${(100 * share).toFixed(0)} % of the variance.` : ''}${onColours}`;
   const labels = labelsOf(dots.slice(0, names === undefined ? MOST_LABELS.unnamed : MOST_LABELS.named));
-  return { heading: 'Map of items', text, drawing: () => element('figure', {}, legend(items, bounds), mapOf(dots, labels, text)) };
+  return { heading: 'Map of items', text, drawing: () => element('figure', {}, genres?.legend() ?? legend(items, bounds), mapOf(dots, { labels, text, genres })) };
 }
 
-function mapOf(dots: readonly Dot[], labels: readonly HTMLElement[], text: string): HTMLElement {
-  // Dots of many ratings are drawn over the others.
-  const marks = dots.toReversed().map(({ left, top, colour, title, ratings }) => tipAt(left, top, `${title}\n${formatCount(ratings)} rating${ratings === 1 ? '' : 's'}`, `c${colour}`));
+interface MapParts {
+  readonly labels: readonly HTMLElement[];
+  readonly text: string;
+  readonly genres: GenreColours | undefined;
+}
+
+function mapOf(dots: readonly Dot[], { labels, text, genres }: MapParts): HTMLElement {
+  // Dots of many ratings are drawn over the others, and larger.
+  const marks = dots.toReversed().map(({ left, top, colour, item, title, ratings }) => {
+    const lines = [title, genres?.genre(item), `${formatCount(ratings)} rating${ratings === 1 ? '' : 's'}`];
+    const kind = genres === undefined ? `c${colour}` : `c${colour} ${genres.colour(item)}`;
+    return tipAt(left, top, lines.filter((line) => line !== undefined).join('\n'), kind);
+  });
   const flat = dots.every(({ y }) => y === 0);
   return element('div', { class: flat ? 'map flat' : 'map', role: 'img', 'aria-label': text }, ...marks, ...labels);
 }
