@@ -24,9 +24,9 @@ export type ProgressEvent =
       /** Further measures by name. */
       readonly testMetrics?: Readonly<Record<string, number>>;
     }
-  | { readonly type: 'note'; readonly text: string }
-  /** `code`: the kind of a warning that scripts may look for. */
-  | { readonly type: 'warning'; readonly text: string; readonly code?: string };
+  /** `code`: the kind of a note or a warning that scripts may look for. `count`: the number of rows or ids that it is about. */
+  | { readonly type: 'note'; readonly text: string; readonly code?: string; readonly count?: number }
+  | { readonly type: 'warning'; readonly text: string; readonly code?: string; readonly count?: number };
 
 export type EventSink = (event: ProgressEvent) => void;
 

@@ -20,6 +20,7 @@ import { indexBytes } from '../../operators/serving/search.ts';
 import type { Dataset } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
 import { type ItemsOptions, type RecommendOptions, UNKNOWN_USER_ADVICE, type UsersOptions } from './recommend-options.ts';
+import { reportExclusions } from './report-exclusions.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
 /** Users that are searched for one by one, and the memory of an index that threads can reach beside their own. */
@@ -38,7 +39,7 @@ export function recommendAll(served: ServedModel, factors: FactorModel, n: numbe
   const { exclude } = options;
   const chosen = chooseItems(factors.items, options);
   const swapped = columns.user !== served.columns.user;
-  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? blockOfExclusions(exclude, model, ctx) : excludeBlock(exclude, { columns: served.columns, swapped }, model, ctx)));
+  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? blockOfExclusions(exclude, model, ctx) : excludeBlock(exclude, { served, swapped }, model, ctx)));
   const unit = swapped ? 'items' : 'users';
   const onEnd = (short: number, ctx: ExecutionContext) => tell(chosen, short, n, unit, ctx);
   return served.session.source(new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }));
@@ -73,9 +74,9 @@ export function recommendSome(served: ServedModel, ids: readonly Id[], n: number
 /** The best users of all items or of some: the same search with sides swapped. */
 export function recommendUsers(served: ServedModel, ids: readonly Id[] | 'all', n: number, options: ItemsOptions): Dataset {
   served.searches.requireOpen();
-  const { rank, users, items, userFactors, itemFactors } = served.factors;
+  const { items } = served.factors;
   const { user, item, prediction } = served.columns;
-  const swapped: FactorModel = { rank, users: items, items: users, userFactors: itemFactors, itemFactors: userFactors };
+  const swapped = swappedSides(served.factors);
   const missing = ids === 'all' ? undefined : ids.find((id) => findId(items, id) < 0);
   if (missing !== undefined) throw new UsageError(`the model has no item ${String(missing)}`);
   return recommendAll(served, ids === 'all' ? swapped : withUsers(swapped, findIds(items, ids).positions), n, { user: item, item: user, prediction }, options);
@@ -91,24 +92,46 @@ export function findItems(served: ServedModel, user: number | undefined, n: numb
   return searches.search(name, space, { query, n, left, allowed }, { signal, onEvent: events });
 }
 
-/** Reads pairs to be excluded, of users and items of the model. */
+/** Reads pairs to be excluded, of users and items of the model, and reports those that it does not know. */
 export function readExclusions({ factors, columns, searches }: Pick<ServedModel, 'factors' | 'columns' | 'searches'>, dataset: Dataset, ctx: ExecutionContext): Promise<Exclusions> {
   searches.requireOpen();
-  return Holdings.within(ctx, async (held) => {
-    const plan = andThen(dataset.plan, new SelectRatings(await pairsOf(dataset, columns, held)));
-    const { indexed, coldPairs } = await readKnownPairs(plan, factors, dataset.session.splitBytes, held);
-    const { byUser } = await buildUserBlock(indexed, 'keep', held);
-    return new Exclusions(factors, byUser, coldPairs);
-  });
+  return Holdings.within(ctx, async (held) => readPairs(dataset, await pairsOf(dataset, columns, held), factors, held));
 }
 
-/** `swapped`: the users of `model` are the items of the data. */
-async function excludeBlock(dataset: Dataset, { columns, swapped }: { readonly columns: ServedModel['columns']; readonly swapped: boolean }, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
-  const { user, item } = await pairsOf(dataset, columns, ctx);
-  const pairs = swapped ? { user: item, item: user } : { user, item };
+async function readPairs(dataset: Dataset, pairs: Pick<ListColumns, 'user' | 'item'>, model: FactorModel, ctx: ExecutionContext): Promise<Exclusions> {
+  const { block, unknown } = await readBlock(dataset, pairs, model, ctx);
+  return new Exclusions(model, block, unknown);
+}
+
+async function readBlock(dataset: Dataset, pairs: Pick<ListColumns, 'user' | 'item'>, model: FactorModel, ctx: ExecutionContext) {
   const plan = andThen(dataset.plan, new SelectRatings(pairs));
-  const { indexed } = await readKnownPairs(plan, model, dataset.session.splitBytes, ctx);
-  return (await buildUserBlock(indexed, 'keep', ctx)).byUser;
+  const { indexed, coldPairs } = await readKnownPairs(plan, model, dataset.session.splitBytes, ctx);
+  reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
+  const { byUser: block } = await buildUserBlock(indexed, 'keep', ctx);
+  return { block, unknown: coldPairs };
+}
+
+interface SearchedSides {
+  readonly served: ServedModel;
+  /** True where the users of the search are the items of the data. */
+  readonly swapped: boolean;
+}
+
+/**
+ * The excluded pairs as a block over `model`. They are read by the ids of the whole model: a pair of a user or an
+ * item that this search leaves out is not unknown.
+ */
+async function excludeBlock(dataset: Dataset, { served, swapped }: SearchedSides, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+  const { user, item } = await pairsOf(dataset, served.columns, ctx);
+  const pairs = swapped ? { user: item, item: user } : { user, item };
+  const whole = swapped ? swappedSides(served.factors) : served.factors;
+  if (model.users === whole.users && model.items === whole.items) return (await readBlock(dataset, pairs, model, ctx)).block;
+  const exclusions = await Holdings.within(ctx, (held) => readPairs(dataset, pairs, whole, held));
+  return blockOfExclusions(exclusions, model, ctx);
+}
+
+function swappedSides({ rank, users, items, userFactors, itemFactors }: FactorModel): FactorModel {
+  return { rank, users: items, items: users, userFactors: itemFactors, itemFactors: userFactors };
 }
 
 function unknownText(unknown: number, all: number, given: string): string {

@@ -1,5 +1,4 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
-import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
@@ -17,6 +16,7 @@ import type { Dataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import { requireDataset } from '../require-dataset.ts';
+import { reportExclusions } from '../serving/report-exclusions.ts';
 import type { RunOptions, Session } from '../session.ts';
 import { checkRankUsers, type RankUsersOption } from './rank-users.ts';
 
@@ -94,7 +94,7 @@ async function excludedPairs(dataset: Dataset, preferred: Model['columns'], { us
   const hasRatings = (await dataset.schema(ctx)).fields.some(({ name }) => name === rating);
   const plan = andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) }));
   const { indexed, coldPairs } = await readKnownPairs(plan, { users, items }, dataset.session.splitBytes, ctx);
-  if (coldPairs > 0) ctx.events({ type: 'note', text: `${formatCount(coldPairs)} excluded pairs have a user or an item that the model does not know` });
+  reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
   // Repeated pairs become one, with their mean rating.
   return { block: (await buildUserBlock(indexed, 'mean', ctx)).byUser, hasRatings, unknown: coldPairs };
 }

@@ -159,6 +159,16 @@ describe.concurrent('recommend', () => {
 });
 
 describe.concurrent('recommend, of lists and unknown users', () => {
+  it('warns where --exclude has other ids, and counts its unknown pairs', async () => {
+    const strangers = await writeParquet(join(folder, 'other-ids.parquet'), `SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 50`);
+    const args = ['recommend', model, '--users', '1', '--n', '3', '--exclude'];
+    const text = 'no pair of --exclude is known to the model: 50 pairs of unknown users or items, which exclude nothing. Check the ids, --user-col and --item-col';
+    expect(await json(...args, strangers)).toMatchObject({ unknownExcluded: 50, warnings: [{ code: 'unknown-exclusions', text }] });
+    expect((await factorflow(...args, strangers, '--quiet')).stderr).toBe(`factorflow: warning: ${text}\n`);
+    expect(await json(...args, ratings)).toMatchObject({ unknownExcluded: 0, warnings: [] });
+    expect(await json(...args.slice(0, -1))).not.toHaveProperty('unknownExcluded');
+  });
+
   it('tells how numbers in a CSV are read where ids are texts', async () => {
     const [rated, texts] = [join(folder, 'numbers.csv'), join(folder, 'texts')];
     writeFileSync(rated, 'user,item,rating\n1,1,3\n2,1,4\n1,2,5\n');

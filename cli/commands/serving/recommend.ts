@@ -2,7 +2,9 @@ import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { IdForm, ItemNames } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
+import type { JsonObject } from '../../../engine/json.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
+import { Findings } from '../../report/findings.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { readNamed } from '../../sessions/read-ratings.ts';
 import { flagName } from '../../options/option.ts';
@@ -75,7 +77,8 @@ export const recommend = defineCommand({
       ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)).map((id) => jsonId(id, model.idForms.user)) } : {}),
       ...(deny || allow ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length } : {}),
     };
-    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown, forms: model.idForms, names };
+    const findings = new Findings(context.onEvent, options);
+    const asked: Asked = { n, side, findings, excluding: excluded !== undefined, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown, forms: model.idForms, names };
     // Awaited here, since the session's threads end with this function.
     return output === undefined || sink === undefined ? await printed(found, asked, context) : await written(found, { output, sink }, asked, context);
   },
@@ -89,14 +92,23 @@ interface Asked {
   readonly unknown: { readonly unknownUsers?: readonly (number | string)[]; readonly unknownItems?: number };
   readonly forms: Readonly<Record<'user' | 'item', IdForm>>;
   readonly names: ItemNames | undefined;
+  readonly findings: Findings;
+  readonly excluding: boolean;
 }
 
-async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, { n, side, lists, unknown }: Asked, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
+/** The counts and warnings of the search, once it has ended, and what was unknown before. */
+function foundJson({ unknown, findings, excluding }: Asked): JsonObject {
+  const excluded = excluding ? { unknownExcluded: findings.count('unknown-exclusions') } : {};
+  return { ...unknown, ...excluded, warnings: findings.warnings };
+}
+
+async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, asked: Asked, { signal, expect }: CommandContext): Promise<CommandResult> {
+  const { n, side, lists, findings } = asked;
   expect('write', lists * n);
-  const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent });
+  const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent: findings.onEvent });
   const seconds = performance.now() / 1000;
   return {
-    json: { command: 'recommend', [side]: lists, n, rows, missing: lists * n - rows, ...unknown, files, bytes, seconds: { total: seconds }, output },
+    json: { command: 'recommend', [side]: lists, n, rows, missing: lists * n - rows, ...foundJson(asked), files, bytes, seconds: { total: seconds }, output },
     text: summaryOf(output, [
       [side, formatCount(lists)],
       ['recommendations', `${formatCount(rows)}, at most ${n} ${side === 'users' ? 'a user' : 'an item'}`],
@@ -106,13 +118,14 @@ async function written(found: Dataset, { output, sink }: { readonly output: stri
   };
 }
 
-async function printed(found: Dataset, { n, side, lists, unknown, forms, names }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+async function printed(found: Dataset, asked: Asked, { signal }: CommandContext): Promise<CommandResult> {
+  const { n, side, lists, forms, names, findings } = asked;
   const rows: Recommendation[] = [];
   const columns = side === 'users' ? forms : { user: forms.item, item: forms.user };
-  for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch, columns));
+  for await (const batch of await found.stream({ signal, onEvent: findings.onEvent })) rows.push(...recommendationRows(batch, columns));
   const named = side === 'users' ? withItemNames(rows, names) : rows.map(({ user, rank, item, prediction }) => ({ item: user, ...(names ? { name: names.get(user) ?? null } : {}), rank, user: item, prediction }));
   return {
-    json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...unknown, recommendations: named.map((row) => ({ ...row })) },
+    json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...foundJson(asked), recommendations: named.map((row) => ({ ...row })) },
     text: side === 'users' ? recommendationTable(withItemNames(rows, names)) : `${namesAbove(rows.map(({ user }) => user), names)}${recommendationTable(rows, ['item', 'rank', 'user', 'prediction'])}`,
   };
 }
