@@ -6,9 +6,11 @@ import type { Section } from '../section.ts';
 
 /** Ranking metrics with their 95 % intervals, beside rankings that are the same for all users. */
 export function rankingSection({ metrics, intervals, baselines, users, availableUsers, candidates }: RankingEvaluation): Section {
+  if (users === 0) return { heading: 'Rankings', text: 'No user is left to rank, so there are no metrics.' };
   const shares = Object.entries(metrics).filter(([, value]) => value >= 0 && value <= 1).map(([name, value]) => ({ name, value, low: intervals[name]?.[0] ?? value, high: intervals[name]?.[1] ?? value, popular: baselines.popularity?.[name] }));
   const known = shares.filter(({ popular }) => popular !== undefined);
-  const number = (value: number | undefined) => (value === undefined ? '' : value.toFixed(4));
+  const text = (value: number) => (Number.isFinite(value) ? value.toFixed(4) : 'none');
+  const number = (value: number | undefined) => (value === undefined ? '' : text(value));
   const others = [['popularity', baselines.popularity], ['item means', baselines.itemMean]].filter((one): one is [string, Readonly<Record<string, number>>] => one[1] !== undefined);
   const rows = Object.entries(metrics).map(([name, value]) => [name, number(value), intervals[name] ? `${number(intervals[name][0])} to ${number(intervals[name][1])}` : '', ...others.map(([, values]) => number(values[name]))]);
   return {
