@@ -41,7 +41,7 @@ describe.each([
   ['SGD', sgdTable.params, membersOf('operators/sgd/params.ts', 'SgdParams')],
 ] as const)('every parameter of %s', (_, params, own) => {
   it.each(Object.entries(params as Readonly<Record<string, Param>>))('%s states its meaning and its default', (name, { fallback }) => {
-    const text = [...common, ...own].find((member) => member.name === name)?.text ?? '';
+    const text = [...own, ...common].find((member) => member.name === name)?.text ?? '';
     const [meaning, , stated] = /^(.*?)\b(default:?) (.*)$/i.exec(text)?.slice(1) ?? [];
     expect(meaning?.length).toBeGreaterThan(20);
     if (fallback !== undefined) expect(stated).toContain(written(fallback));
