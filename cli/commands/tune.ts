@@ -1,4 +1,4 @@
-import type { AlsParams, SgdParams, TrialParams } from '../../index.ts';
+import type { AlsParams, SearchSpace, SgdParams, TrialParams } from '../../index.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import { checkAlgorithm } from '../options/training/check-algorithm.ts';
@@ -27,7 +27,7 @@ const search = 'Search:';
 const options = {
   modelDir: modelDirOption,
   algorithm: choice({ describe: 'algorithm; --try algorithm=als,sgd compares both', group: 'Model:', choices: ['als', 'sgd'], defaultText: 'als' }),
-  try: text({ describe: "parameters with the values to try: lists and ranges, such as 'rank=8,16,32 reg-param=0.005..0.2'", group: search, defaultText: 'rank, λ and what else matters for the algorithm' }),
+  try: text({ describe: "parameters with the values to try: lists and ranges, such as 'rank=8,16,32 reg-param=0.005..0.2'", group: search, defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν' }),
   search: choice({ describe: 'all combinations; combinations at random; or those, of which the best third goes on at a time', group: search, choices: ['grid', 'random', 'halving'], defaultText: 'grid for lists alone, else random' }),
   trials: wholeNumber({ describe: 'trials of a search at random', group: search, least: 1, most: 100_000, fallback: 30 }),
   metric: text({ describe: 'rmse, mae, or a ranking metric such as ndcg@20', group: search, defaultText: 'rmse; implicit: ndcg@20' }),
@@ -132,13 +132,20 @@ function inFlags(text: string, names: readonly string[]): string {
 /** The space of the search and the algorithms in it. Throws UsageError for flags that exclude each other. */
 function spaceOf(values: TuneValues, given: ReadonlySet<string>) {
   const usual = values.algorithm ?? 'als';
-  const { space, algorithms } = values.try === undefined ? { space: usualSpace(usual, values), algorithms: [usual] } : readSpace(values.try, usual);
+  const { space, algorithms } = values.try === undefined ? { space: others(usualSpace(usual, values), given), algorithms: [usual] } : readSpace(values.try, usual);
   if ('algorithm' in space && given.has('algorithm')) throw new UsageError('--algorithm and --try algorithm exclude each other', { advice: 'Leave one of them out' });
   if (given.has('validation') && given.has('validationFraction')) throw new UsageError('--validation and --validation-fraction exclude each other', { advice: 'Leave one of them out' });
   if (algorithms.length === 1) checkAlgorithm({ ...values, algorithm: algorithms[0] }, given);
   const twice = Object.keys(space).find((name) => given.has(name));
   if (twice !== undefined) throw new UsageError(`${twice} is both a flag and in --try`, { advice: 'Leave one of them out' });
   return { algorithms, space };
+}
+
+/** The space without the parameters that flags set. Throws UsageError where none is left. */
+function others(space: SearchSpace, given: ReadonlySet<string>): SearchSpace {
+  const left = Object.fromEntries(Object.entries(space).filter(([name]) => !given.has(name)));
+  if (Object.keys(left).length > 0) return left;
+  throw new UsageError('flags set all parameters that tune would search', { advice: "Leave one out, or name others with --try, such as --try 'max-iter=5,10,20'" });
 }
 
 /** Makes the trainer of a combination, with the flags as its other parameters. */

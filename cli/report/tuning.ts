@@ -33,7 +33,7 @@ export function trialRows(trials: readonly Trial[], metric: string): { readonly 
     ...names.map((name) => valueText((trial.params as Readonly<Record<string, unknown>>)[name])),
     number(trial.value),
     ...(ofRmse ? [number(trial.rmse)] : []),
-    String(trial.iterations),
+    trial.bestIteration < trial.iterations ? `${trial.bestIteration} of ${trial.iterations}` : String(trial.iterations),
     trial.seconds.toFixed(2),
     trial.failure ?? (trial.stopped ? 'stopped' : trial.warm ? 'warm' : ''),
   ]);

@@ -181,8 +181,9 @@ function keyOf({ params }: { readonly params: object }): string {
   return JSON.stringify(params);
 }
 
-/** "rank 8, regParam 0.05: rmse 0.8312 after 10 iterations" */
-export function describeTrial({ params, value, iterations, failure, stopped }: Trial, metric: string): string {
+/** "rank 8, regParam 0.05: rmse 0.8312 after 10 iterations", or "after 3 of 10 iterations" where the value is of an earlier one. */
+export function describeTrial({ params, value, iterations, bestIteration, failure, stopped }: Trial, metric: string): string {
   const names = Object.entries(params).map(([name, one]) => `${name} ${Array.isArray(one) ? one.join(',') : String(one)}`).join(', ');
-  return `${names}: ${failure ?? `${metric} ${value.toFixed(4)} after ${counted(iterations, 'iteration')}${stopped ? ', stopped' : ''}`}`;
+  const after = `${bestIteration < iterations ? `${bestIteration} of ` : ''}${counted(iterations, 'iteration')}`;
+  return `${names}: ${failure ?? `${metric} ${value.toFixed(4)} after ${after}${stopped ? ', stopped' : ''}`}`;
 }

@@ -1,5 +1,6 @@
 import { throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../../engine/events.ts';
+import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
 import { compareToPopularity } from '../../../operators/evaluation/ranking/compare-to-popularity.ts';
@@ -139,7 +140,8 @@ export class TrainValidationSplit {
     for (const { code, text } of best.warnings ?? []) onEvent({ type: 'warning', code, text: `the best trial, ${best.number}: ${text}` });
     warnOfPopularity(best, onEvent);
     // Without validation ratings nothing ends early: the model has the iterations of the best.
-    const last = best.warm || best.bestIteration >= best.iterations ? {} : { maxIter: best.bestIteration };
+    const last = endedEarlier(best) ? { maxIter: best.bestIteration } : {};
+    if (endedEarlier(best)) onEvent({ type: 'note', text: `the last training has ${counted(best.bestIteration, 'iteration')}, after which trial ${best.number} was best; it ran ${best.iterations}` });
     const final = this.#make({ ...best.params, earlyStop: undefined, earlyStopMetric: undefined, targetRmse: undefined, ...last });
     const model = await final.fit(ratings, { signal, onEvent, ...(isOwn(final) ? { continued: { tuning: evidenceOf(this, best, trials) } } : {}) });
     return { best, trials, model };
@@ -149,6 +151,11 @@ export class TrainValidationSplit {
   #make(params: TrialParams): TunedEstimator {
     return this.#options.estimator(params);
   }
+}
+
+/** True where the value of the trial is of an earlier iteration than its last, which the last training ends with. */
+function endedEarlier({ warm, bestIteration, iterations }: Trial): boolean {
+  return warm !== true && bestIteration < iterations;
 }
 
 function warnOfPopularity({ ranking }: Trial, onEvent: EventSink): void {

@@ -44,12 +44,36 @@ export function readSpace(given: string, usual: Algorithm): { readonly space: Se
   return { space, algorithms };
 }
 
+/** The flags that a search without --try depends on. */
+interface UsualOf {
+  readonly implicitPrefs?: boolean;
+  readonly biases?: boolean;
+  readonly unobservedWeight?: number;
+  readonly weight?: string;
+}
+
 /** The space of a search that names none: around the defaults, which are the first trial. */
-export function usualSpace(algorithm: Algorithm, { implicitPrefs = false, biases = true, unobservedWeight }: { readonly implicitPrefs?: boolean; readonly biases?: boolean; readonly unobservedWeight?: number }): SearchSpace {
-  const range = (from: number, to: number) => ({ from, to, scale: 'log' as const });
-  if (algorithm === 'sgd') return { rank: { ...range(4, 64), whole: true }, regParam: range(0.003, 0.2), learningRate: range(0.02, 0.3) };
-  if (implicitPrefs) return { rank: { ...range(16, 128), whole: true }, ...(unobservedWeight === undefined ? { alpha: range(1, 200), weight: ['log', 'binary'] } : { regParam: range(0.0003, 0.03), unobservedWeight: range(0.005, 1) }) };
-  return { rank: { ...range(4, 64), whole: true }, ...(biases ? { regParam: range(0.003, 0.2), regOffset: range(3, 30) } : { regParam: range(0.01, 1) }) };
+export function usualSpace(algorithm: Algorithm, given: UsualOf): SearchSpace {
+  const rank = { ...logarithmic(4, 64), whole: true };
+  if (algorithm === 'sgd') return { rank, regParam: logarithmic(0.003, 0.2), learningRate: logarithmic(0.02, 0.3) };
+  if (given.implicitPrefs) return implicitSpace(given);
+  if (given.biases === false) return { rank, regParam: logarithmic(0.01, 1) };
+  return { rank, regParam: logarithmic(0.003, 0.2), regOffset: logarithmic(3, 30) };
+}
+
+/**
+ * Implicit data. λ follows α where it is not given, so α and ν move the rankings more than the form of the weights, which does nothing
+ * where all ratings are equal (docs/measured/quality.md, Rankings of implicit data). iALS's and Spark's forms have other defaults.
+ */
+function implicitSpace({ unobservedWeight, weight }: UsualOf): SearchSpace {
+  const rank = { ...logarithmic(16, 128), whole: true };
+  if (unobservedWeight !== undefined) return { rank, regParam: logarithmic(0.0003, 0.03) };
+  if (weight === 'spark') return { rank, alpha: logarithmic(0.3, 100), regParam: logarithmic(0.01, 10) };
+  return { rank, alpha: logarithmic(2, 200), regExponent: { from: 0.5, to: 1 } };
+}
+
+function logarithmic(from: number, to: number) {
+  return { from, to, scale: 'log' as const };
 }
 
 /** The parameter of a flag's name, or of its name in the library. */

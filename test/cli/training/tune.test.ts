@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { usualSpace } from '../../../cli/options/training/try-option.ts';
 import { expectFailure, fails, objectOf, ratings, runHere, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
@@ -138,4 +139,40 @@ describe('tune', () => {
     expect(code).toBe(0);
     expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials[0].params).toEqual({ rank: 10, regParam: 0.02, regOffset: 10 });
   }, 60_000);
+
+  it('ends the last training where the best trial was best, and says so', async () => {
+    const { code, stdout, stderr } = await runHere('tune', ratings, '--model-dir', path('early'), '--implicit', '--try', 'rank=64 alpha=0.01', '--max-iter', '6', '--rank-users', '200', ...cpu);
+    expect(code).toBe(0);
+    const [, best, all] = /ndcg@20 0\.\d{4} after (\d) of (\d) iterations/.exec(stderr) ?? [];
+    expect([Number(best) < 6, all]).toEqual([true, '6']);
+    expect(stdout).toMatch(new RegExp(`│ +${best} of 6 │`));
+    const last = `${best} iteration${best === '1' ? '' : 's'}`;
+    expect(stderr).toContain(`the last training has ${last}, after which trial 1 was best; it ran 6`);
+    expect(stderr).toContain(`train: started, ${last}`);
+  }, 60_000);
+
+  it('searches no parameter that a flag sets', async () => {
+    const flags = ['--implicit', '--rank', '4', '--alpha', '7', '--trials', '2', '--max-iter', '1', '--rank-users', '100'];
+    const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('given'), ...flags, ...cpu, '--json', '--quiet');
+    expect(code).toBe(0);
+    expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(({ params }) => Object.keys(params))).toEqual([['regExponent'], ['regExponent']]);
+    await fails(2, /flags set all parameters that tune would search/, 'tune', ratings, '--model-dir', path('bad'), '--implicit', '--rank', '4', '--alpha', '7', '--reg-exponent', '1');
+  }, 60_000);
+});
+
+describe('the space of a search that names none', () => {
+  it.each([
+    ['als', {}, ['rank', 'regParam', 'regOffset']],
+    ['als', { biases: false }, ['rank', 'regParam']],
+    ['sgd', {}, ['rank', 'regParam', 'learningRate']],
+    ['als', { implicitPrefs: true }, ['rank', 'alpha', 'regExponent']],
+    ['als', { implicitPrefs: true, weight: 'spark' }, ['rank', 'alpha', 'regParam']],
+    ['als', { implicitPrefs: true, unobservedWeight: 0.1 }, ['rank', 'regParam']],
+  ] as const)('of %s %j has %j', (algorithm, given, names) => {
+    expect(Object.keys(usualSpace(algorithm, given))).toEqual(names);
+  });
+
+  it('has no α of implicit data far below the default', () => {
+    expect(usualSpace('als', { implicitPrefs: true }).alpha).toEqual({ from: 2, to: 200, scale: 'log' });
+  });
 });
