@@ -1,4 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
+import { spelled } from '../engine/nearest.ts';
+import { nearestName } from '../operators/params/nearest-name.ts';
 import { type ColumnNames, type ColumnRole, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { type IdForm, idForms } from '../engine/keys/id-form.ts';
 import type { DeviceRequest } from './devices/device-request.ts';
@@ -12,7 +14,9 @@ export function checkOptions<O extends object>(what: string, options: O, known: 
     throw new UsageError(`${what} takes options such as ${example}, got ${shown(options)}`);
   }
   for (const name of Object.keys(options)) {
-    if (!(known as readonly string[]).includes(name)) throw new UsageError(`unknown option ${name} of ${what}`, { advice: `There are: ${known.join(', ')}` });
+    if ((known as readonly string[]).includes(name)) continue;
+    const advice = spelled(nearestName(name, known), `There are: ${known.join(', ')}`);
+    throw new UsageError(`unknown option ${name} of ${what}`, { advice });
   }
 }
 

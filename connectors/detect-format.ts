@@ -17,9 +17,19 @@ export async function detectFormat(paths: readonly string[], otherwise?: FileKin
   const format = await formatOfFile(first, otherwise);
   for (const file of others) {
     const other = await formatOfFile(file, otherwise);
-    if (other !== format) throw new DataError(`this is ${other}, and ${inputName(first)} is ${format}`, { phase: 'read', file, advice: 'Name files of one format, or a pattern such as "folder/*.csv"' });
+    if (other === format) continue;
+    await refuseModels(paths);
+    throw new DataError(`this is ${other}, and ${inputName(first)} is ${format}`, { phase: 'read', file, advice: 'Name files of one format, or a pattern such as "folder/*.csv"' });
   }
   return format;
+}
+
+/** Throws DataError if a path is the folder of a model, whose files have several formats. */
+async function refuseModels(paths: readonly string[]): Promise<void> {
+  const { isModelFolder } = await import('./model/model-store.ts');
+  for (const path of paths) {
+    if (await isModelFolder(path)) throw new DataError('this is the folder of a model, and ratings are needed', { phase: 'read', file: path, advice: 'Give files of ratings, such as those it was trained on' });
+  }
 }
 
 const HEAD_BYTES = 8;

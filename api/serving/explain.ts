@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
+import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
 import { type RatedItem, solveUser } from './fold-in-request.ts';
 import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, ruleOf, type ServedModel } from './served-model.ts';
@@ -20,7 +21,7 @@ export interface Explanation {
   readonly modelScore?: number;
   /** μ and the item's bias; 0 without biases. */
   readonly base: number;
-  /** The user's known items with their ratings and shares, the largest share first. */
+  /** The user's known items with their ratings (the shortest decimals of float32) and shares, the largest share first. */
   readonly contributions: readonly { readonly item: Id; readonly name?: string; readonly rating: number; readonly share: number }[];
   readonly unknownItems: number;
 }
@@ -45,7 +46,7 @@ export async function explainItem(served: ServedModel, rated: readonly RatedItem
   const asked = { item: own, ...nameOf(names, position < 0 ? own : ids.key(position)) };
   if (position < 0 || solved.parts.length === 0) return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const base = rule.mean + solved.itemBias;
-  const contributions = solved.items.map((rated, k) => ({ item: ids.at(rated), ...nameOf(names, ids.key(rated)), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
+  const contributions = solved.items.map((rated, k) => ({ item: ids.at(rated), ...nameOf(names, ids.key(rated)), rating: shortestFloat32(solved.ratings[k]), share: solved.parts[k] })).sort((left, right) => right.share - left.share);
   const user = ofUser ? findId(served.factors.users, rated.user) : -1;
   return { ...asked, known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
 }

@@ -44,13 +44,10 @@ export function requireNamesOf(names: ItemNames, ids: Ids, place: IdPlace): void
 export function noteMatch(names: ItemNames, ids: Ids, onEvent: EventSink): void {
   const problem = mismatch(names, ids);
   if (problem !== undefined) onEvent({ type: 'warning', text: `${problem}; items are shown as ids` });
-  else {
-    const { parts, isSparse } = differences(names, ids);
-    report('item names', parts, { onEvent, isSparse });
-  }
+  else report('item names', differences(names, ids), onEvent);
 }
 
-/** Reports in one note what the names lack; a warning if most items have none, and nothing if all have one. */
+/** Reports in one note what the names lack, and nothing if all items have a name. */
 export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink | undefined): void {
   const { path, columns, missing, ids } = found;
   const { duplicates, unnamed } = names;
@@ -69,19 +66,12 @@ export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink
   if (columns.unreadGenre !== undefined) {
     parts.push(`the column ${columns.unreadGenre} has values other than text and is not read as genres`);
   }
-  const match = ids === undefined ? undefined : differences(names, ids);
-  parts.push(...(match?.parts ?? []));
-  report(`item names of ${path}`, parts, { onEvent, isSparse: match?.isSparse ?? false });
-}
-
-interface Differences {
-  readonly parts: readonly string[];
-  /** True if less than half of the items have a name. */
-  readonly isSparse: boolean;
+  if (ids !== undefined) parts.push(...differences(names, ids));
+  report(`item names of ${path}`, parts, onEvent);
 }
 
 /** Items without a name. Names of more items than the model has are no difference, unless most items have none. */
-function differences(names: ItemNames, ids: Ids): Differences {
+function differences(names: ItemNames, ids: Ids): string[] {
   const { items, named, unknown } = names.match(ids);
   const isSparse = 2 * named < items;
   const parts: string[] = [];
@@ -93,14 +83,9 @@ function differences(names: ItemNames, ids: Ids): Differences {
     const verbs = unnamed === 1 ? 'has no name and is' : 'have no name and are';
     parts.push(`${formatCount(unnamed)} of ${counted(items, 'item')} ${verbs} shown as ids`);
   }
-  return { parts, isSparse };
+  return parts;
 }
 
-interface Reporting {
-  readonly onEvent: EventSink | undefined;
-  readonly isSparse: boolean;
-}
-
-function report(subject: string, parts: readonly string[], { onEvent, isSparse }: Reporting): void {
-  if (parts.length > 0) onEvent?.({ type: isSparse ? 'warning' : 'note', text: `${subject}: ${parts.join('; ')}` });
+function report(subject: string, parts: readonly string[], onEvent: EventSink | undefined): void {
+  if (parts.length > 0) onEvent?.({ type: 'note', text: `${subject}: ${parts.join('; ')}` });
 }

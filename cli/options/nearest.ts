@@ -1,18 +1,7 @@
-import { nearest } from '../../engine/nearest.ts';
+import { nearestName } from '../../operators/params/nearest-name.ts';
 import { flagName } from './option.ts';
 
-/** Flags by their names in other programs. */
-const synonyms: Readonly<Record<string, string>> = {
-  model: 'model-dir',
-  lambda: 'reg-param',
-  regularization: 'reg-param',
-  iterations: 'max-iter',
-  epochs: 'max-iter',
-  factors: 'rank',
-};
-
-/** The candidate nearest to a word, by a name from another program or by its letters; undefined when none is near. */
+/** The flag, key or command nearest to a word; see nearestName. */
 export function nearestFlag(word: string, candidates: readonly string[]): string | undefined {
-  const meant = Object.hasOwn(synonyms, word.toLowerCase()) ? candidates.find((candidate) => flagName(candidate) === synonyms[word.toLowerCase()]) : undefined;
-  return meant ?? nearest(word, candidates);
+  return nearestName(word, candidates, flagName);
 }

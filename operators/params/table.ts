@@ -1,4 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
+import { spelled } from '../../engine/nearest.ts';
+import { nearestName } from './nearest-name.ts';
 
 interface Described<T> {
   /** One phrase: the flag's line in --help and in docs/reference/cli.md. */
@@ -105,7 +107,11 @@ export function defaultsOf<P>({ params, dependent }: ParamTable<P>, given: Parti
 export function checkParams<P extends object>(table: ParamTable<P>, given: Partial<P>, others: readonly string[] = []): P {
   const names = Object.keys(table.params);
   const unknown = Object.keys(given).find((name) => !names.includes(name));
-  if (unknown !== undefined) throw new UsageError(`unknown ${table.algorithm} parameter ${unknown}`, { advice: `There are: ${[...names, ...others].join(', ')}` });
+  if (unknown !== undefined) {
+    const all = [...names, ...others];
+    const advice = spelled(nearestName(unknown, all), `There are: ${all.join(', ')}`);
+    throw new UsageError(`unknown ${table.algorithm} parameter ${unknown}`, { advice });
+  }
   const set = defined(given);
   const params: P = { ...defaultsOf(table, set), ...set };
   for (const [name, param] of entriesOf(table.params)) if (params[name as keyof P] !== undefined) checkParam(name, param, params[name as keyof P]);

@@ -88,11 +88,10 @@ describe('item names', () => {
     expect(notes).toEqual([]);
   });
 
-  it('of less than half of the items are a warning that counts the other ids', async () => {
-    const warnings: string[] = [];
+  it('of less than half of the items are a note that counts the other ids', async () => {
     const path = file('few.csv', `item,name\n${ids[0]},One\n999998,Other\n`);
-    await session.readItemNames(path, { model, onEvent: (event) => event.type === 'warning' && warnings.push(event.text) });
-    expect(warnings).toEqual([`item names of ${path}: 1 id is no item of the model; ${ids.length - 1} of ${ids.length} items have no name and are shown as ids`]);
+    const { notes } = await read(path, { model });
+    expect(notes).toEqual([`item names of ${path}: 1 id is no item of the model; ${ids.length - 1} of ${ids.length} items have no name and are shown as ids`]);
   });
 
   it('say what is wrong with a file', async () => {

@@ -90,7 +90,10 @@ describe('ALS parameters', () => {
     [{ onDuplicates: 'first' }, 'onDuplicates must be one of keep, error, last, mean, sum, got first'],
     [{ onBadRows: 'no' }, 'onBadRows must be one of'],
     [{ coldStartStrategy: 'zero' }, 'coldStartStrategy must be one of'],
-    [{ implicit: true }, 'unknown ALS parameter implicit'],
+    [{ implicit: true }, 'unknown ALS parameter implicit. Did you mean implicitPrefs? There are: rank, '],
+    [{ factors: 10 }, 'Did you mean rank?'],
+    [{ ranks: 10 }, 'Did you mean rank?'],
+    [{ ratingsCol: 'stars' }, 'Did you mean ratingCol?'],
     [{ timestampCol: 't' }, "timestampCol acts only with onDuplicates 'last'"],
   ])('refuse %o', (options, message) => {
     expect(() => new ALS(options as AlsOptions)).toThrow(message);

@@ -116,6 +116,11 @@ describe('--item-names', () => {
     expect(parseHTML(readFileSync(page, 'utf8')).document.querySelectorAll('b')).toHaveLength(0);
   }, 60_000);
 
+  it('of a model and ratings are not mixed up: a model as ratings is refused by name', async () => {
+    const users = ['recommend', model, '--users', '26', ...onCpu];
+    await fails(3, /this is the folder of a model, and ratings are needed .*model\)\. Give files of ratings/, ...users, '--exclude', model);
+  });
+
   it('says what is wrong with a file or a flag', async () => {
     const users = ['recommend', model, '--users', '26', ...onCpu];
     await fails(3, /there is no column of item names; there are: user \(Int32\), item .*ratings\.parquet\)\. Name it with --item-names-col/, ...users, '--item-names', ratings);

@@ -191,8 +191,8 @@ describe('help for slips', () => {
     expect(nearestFlag('biases', ['rank', 'seed'])).toBeUndefined();
   });
 
-  it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank']])('knows the names of other programs: %s', (word, key) => {
-    const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank'];
+  it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank'], ['implicit-prefs', 'implicitPrefs'], ['titles', 'itemNames'], ['output', 'modelDir'], ['top', 'n']])('knows the names of other programs: %s', (word, key) => {
+    const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank', 'implicitPrefs', 'itemNames', 'n'];
     expect(nearestFlag(word, keys)).toBe(key);
     expect(nearestFlag(word, keys.map(flagName))).toBe(flagName(key));
   });

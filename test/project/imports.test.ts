@@ -36,7 +36,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
   { from: 'cli/', to: ['connectors/files/file-problem.ts'], because: 'one wording for what a file system refuses' },
   { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/common.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/lines/text-type.ts'], because: 'defaults and choices that --help prints' },
-  { from: 'cli/options/nearest.ts', to: ['engine/nearest.ts'], because: 'one measure of likeness for names of flags and of columns' },
+  { from: 'cli/options/nearest.ts', to: ['operators/params/nearest-name.ts'], because: 'names from other programs are those of the library too' },
   { from: 'cli/options/data/split-options.ts', to: ['operators/ratings/rows/time-in.ts'], because: 'the date of a flag is read as dates of ratings are' },
   { from: 'cli/commands/', to: ['operators/params/common.ts', 'connectors/files/format-names.ts'], because: 'choices that --help prints' },
   { from: 'cli/commands/data/generate.ts', to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/any-shape.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },

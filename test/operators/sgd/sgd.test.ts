@@ -180,6 +180,7 @@ describe('parameters', () => {
     [{ schedule: 'rows' }, /schedule must be auto, hogwild, wavefront, .*got rows/],
     [{ regParam: 1, regParamUsers: 1, regParamItems: 1 }, /regParam does nothing beside/],
     [{ solver: 'cg' }, /unknown SGD parameter solver/],
+    [{ epochs: 5 }, /unknown SGD parameter epochs\. Did you mean maxIter\?/],
     [{ earlyStop: 0 }, /earlyStop/],
   ])('%j are refused', (options, pattern) => {
     expect(() => new SGD(options as SgdOptions)).toThrow(UsageError);
