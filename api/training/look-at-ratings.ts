@@ -4,6 +4,7 @@ import type { Baselines, DampedMeans } from '../../operators/evaluation/baseline
 import { compareToMeans, type JudgedModel } from '../../operators/evaluation/compare-to-means.ts';
 import type { EffectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { RatingShape } from '../../operators/evaluation/rating-facts.ts';
+import { coldWarnings } from '../../operators/evaluation/cold-test.ts';
 import { pastBestWarnings } from '../../operators/evaluation/past-best.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
@@ -43,7 +44,7 @@ export function lookAt(facts: RatingShape, { duplicates, policy, means, test, im
   const found = update ? [] : ratingWarnings(facts, duplicates, policy);
   // Counts, and ratings that are all 1, are what implicit data are.
   const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
-  const warnings = [...own, ...(test ? testWarnings(test) : [])];
+  const warnings = [...own, ...(test ? coldWarnings({ pairs: test.block.ratings + test.coldPairs, coldPairs: test.coldPairs, set: 'the validation set' }) : [])];
   tellWarnings(warnings, ctx);
   return { means: implicit === undefined && meansFit(facts) ? means : undefined, warnings };
 }
@@ -63,12 +64,6 @@ function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): T
   ] as const;
   const shown = facts.flatMap(([number, text]) => (number === 0 ? [] : [`${formatCount(number)} ${text}`]));
   return shown.length === 0 ? [] : [{ code: 'not-positive', text: `implicit data: ${shown.join('; ')}` }];
-}
-
-function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] {
-  if (block.ratings > 0) return [];
-  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the model knows none of the validation set's ${formatCount(coldPairs)} pairs: their users or items have no training rating. Check that the ids are of one kind`;
-  return [{ code: 'cold-test', text: `${text}; there is no test error` }];
 }
 
 /** A warning for a model that is no better than damped means. */

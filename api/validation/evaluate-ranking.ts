@@ -5,6 +5,7 @@ import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
 import type { CandidatePairs } from '../../operators/evaluation/ranking/candidate-lists.ts';
 import { EvaluateRanking, type ExcludedPairs, type RankingEvaluation } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
+import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { type RankingMetric, rankingMetricNames } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
@@ -15,6 +16,7 @@ import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options
 import type { Dataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
+import { tellWarnings } from '../training/look-at-ratings.ts';
 import { requireDataset } from '../require-dataset.ts';
 import { reportExclusions } from '../serving/report-exclusions.ts';
 import type { RunOptions, Session } from '../session.ts';
@@ -65,21 +67,35 @@ export async function evaluateRanking(model: Model, factors: FactorModel, sessio
   if (exclude !== undefined) requireDataset(exclude, 'the option exclude of evaluateRanking');
   if (candidates !== undefined) requireDataset(candidates, 'the option candidates of evaluateRanking');
   const ctx = session.context(options);
-  warn(model.metadata, { excluding: exclude !== undefined, listed: candidates !== undefined }, ctx);
+  const warnings: TrainingWarning[] = exclude === undefined ? [nothingExcluded(candidates !== undefined)] : [];
+  warnOfTraining(model.metadata, exclude !== undefined, ctx);
+  tellWarnings(warnings, ctx);
   const columns = minRating === undefined ? await pairsOf(test, model.columns, ctx) : await ratedPairsOf(test, model.columns, ctx);
   const select = new SelectRatings(columns, onBadRows);
-  const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, model.columns, factors, held));
+  const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, model.columns, factors, { held, warnings }));
   const listed = candidates && (async (held: ExecutionContext) => candidatePairs(candidates, await pairsOf(candidates, model.columns, held), factors, held));
   const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers, training: rankedTraining(model.metadata), exclude: excluded, candidates: listed };
-  return runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
+  const found = await runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
+  return { ...found, warnings: [...warnings, ...found.warnings] };
 }
 
-function warn({ algorithm, params }: JsonObject, { excluding, listed }: { readonly excluding: boolean; readonly listed: boolean }, { events }: ExecutionContext): void {
+function warnOfTraining({ algorithm, params }: JsonObject, excluding: boolean, { events }: ExecutionContext): void {
   const { implicitPrefs, loss } = (params ?? {}) as JsonObject;
   if (typeof algorithm === 'string' && implicitPrefs !== true && loss !== 'bpr') {
     events({ type: 'warning', text: `the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not${excluding ? '. Compare it with the baselines' : ''}` });
   }
-  if (!excluding) events({ type: 'warning', text: `no pairs are excluded: ${listed ? 'candidates' : 'items'} that users have rated already are ranked as well, and there are no baselines. Give the training ratings by the option exclude` });
+}
+
+function nothingExcluded(listed: boolean): TrainingWarning {
+  const ranked = `${listed ? 'candidates' : 'items'} that users have rated already are ranked as well`;
+  const text = `no pairs are excluded: ${ranked}, and there are no baselines. Give the training ratings by the option exclude`;
+  return { code: 'nothing-excluded', text };
+}
+
+interface Reading {
+  readonly held: ExecutionContext;
+  /** Takes a warning about the pairs. */
+  readonly warnings: TrainingWarning[];
 }
 
 /** The facts about a model's training that advice needs; undefined for a model of another program. */
@@ -89,12 +105,13 @@ function rankedTraining({ algorithm, params }: JsonObject): RankedTraining | und
   return { ...others, implicitPrefs };
 }
 
-async function excludedPairs(dataset: Dataset, preferred: Model['columns'], { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {
+async function excludedPairs(dataset: Dataset, preferred: Model['columns'], { users, items }: FactorModel, { held: ctx, warnings }: Reading): Promise<ExcludedPairs> {
   const { user, item, rating } = await ratedPairsOf(dataset, preferred, ctx);
   const hasRatings = (await dataset.schema(ctx)).fields.some(({ name }) => name === rating);
   const plan = andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) }));
   const { indexed, coldPairs } = await readKnownPairs(plan, { users, items }, dataset.session.splitBytes, ctx);
-  reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
+  const warning = reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
+  if (warning) warnings.push(warning);
   // Repeated pairs become one, with their mean rating.
   return { block: (await buildUserBlock(indexed, 'mean', ctx)).byUser, hasRatings, unknown: coldPairs };
 }

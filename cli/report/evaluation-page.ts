@@ -5,6 +5,8 @@ import type { Report } from '../page/section.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { rankingSection } from '../page/sections/ranking.ts';
 import { ratingsSection } from '../page/sections/ratings.ts';
+import { trainingOptions } from '../options/training/training-options.ts';
+import { nameFlags } from './name-flags.ts';
 import { evaluationVerdict, rankingVerdict } from './verdict.ts';
 
 /** The page of `evaluate` on ratings. */
@@ -31,10 +33,11 @@ export function evaluationPage(evaluation: Evaluation, directory: string, model:
 
 /** The page of `evaluate --ranking`. */
 export function rankingPage(found: RankingEvaluation, directory: string, adapter: string | null): Report {
-  const { metrics, baselines, users, pairs } = found;
+  const { metrics, baselines, users, pairs, warnings } = found;
   return {
     title: `Rankings of ${directory}`,
     adapter,
+    warnings: warnings.map(({ text }) => nameFlags(text, trainingOptions)),
     lead: { verdict: rankingVerdict(metrics, baselines.popularity, users), tiles: [{ name: 'users', value: formatCount(users) }, { name: 'pairs', value: formatCount(pairs) }] },
     sections: [rankingSection(found)],
   };

@@ -1,6 +1,7 @@
 import { formatCount } from '../../engine/format.ts';
 import type { CandidateCounts, MetricValues, RankingEvaluation } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
+import { isVerdict } from './beside-means.ts';
 import { facts } from './facts.ts';
 import { trainingOptions } from '../options/training/training-options.ts';
 import { rankedUsersText } from './held-out-ranking.ts';
@@ -24,7 +25,7 @@ function rankingText({ metrics, intervals, baselines, warnings, ...counts }: Ran
   const table = rows.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column])).join('  ')}`.trimEnd()).join('\n');
   const some = (count: number, text: string) => (count === 0 ? undefined : `${formatCount(count)} ${text}`);
   return [
-    counts.users === 0 ? 'No user is left to rank, so there are no metrics.' : table,
+    table,
     facts([
       ['users', `${rankedUsersText(counts)}${counts.coldUsers > 0 ? `; ${formatCount(counts.coldUsers)} others are unknown to the model` : ''}`],
       ['pairs', formatCount(counts.pairs)],
@@ -35,7 +36,7 @@ function rankingText({ metrics, intervals, baselines, warnings, ...counts }: Ran
       ...candidateFacts(counts.candidates),
       ['unknown exclusions', some(counts.unknownExcluded, 'with a user or an item that the model does not know')],
     ]),
-    ...warnings.map(({ text }) => `warning: ${nameFlags(text, trainingOptions)}`),
+    ...warnings.filter(isVerdict).map(({ text }) => `warning: ${nameFlags(text, trainingOptions)}`),
   ].join('\n\n');
 }
 

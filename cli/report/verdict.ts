@@ -6,11 +6,20 @@ import type { Verdict } from '../page/section.ts';
 /** Differences below this part are none. */
 const LEAST_DIFFERENCE = 0.0005;
 
+/** The ratings that an error is over. */
+interface Measured {
+  readonly pairs: number;
+  readonly coldPairs: number;
+  readonly kind: 'ratings' | 'held-out ratings';
+}
+
 /** An RMSE compared with means of users and items, over the same pairs. */
-export function errorVerdict(rmse: number, baselines: Baselines | undefined, pairs: number, kind: 'ratings' | 'held-out ratings'): Verdict {
-  const detail = `RMSE ${besideMeans('rmse', rmse, baselines)}; on ${formatCount(pairs)} ${kind}.`;
+export function errorVerdict(rmse: number, baselines: Baselines | undefined, { pairs, coldPairs, kind }: Measured): Verdict {
+  const known = formatCount(pairs - coldPairs);
+  const number = coldPairs === 0 ? known : `${known} of ${formatCount(pairs)}`;
+  const detail = `RMSE ${besideMeans('rmse', rmse, baselines)}; on ${number} ${kind}.`;
   const means = baselines && simplest(baselines);
-  if (means === undefined) return { tone: 'plain', text: `RMSE ${rmse.toFixed(4)} on ${kind}`, detail: `${formatCount(pairs)} pairs.` };
+  if (means === undefined) return { tone: 'plain', text: `RMSE ${rmse.toFixed(4)} on ${kind}`, detail: `${number} pairs.` };
   const gain = 1 - rmse / means.rmse;
   const than = `than ${means.name}`;
   if (Math.abs(gain) < LEAST_DIFFERENCE) return { tone: 'bad', text: `No better ${than}`, detail };
@@ -51,7 +60,7 @@ export function trainingVerdict(training: TrainingReport): Verdict {
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
   if (testPairs === undefined) return unmeasured(implicit, best?.trainRmse);
   if (testPairs === coldPairs) return { tone: 'bad', text: 'Not measured: the model knows no pair of the held-out ratings', detail: `${formatCount(testPairs)} pairs are held out; each has a user or an item without training ratings.` };
-  if (!implicit && best?.testRmse !== undefined) return errorVerdict(best.testRmse, baselines, testPairs - coldPairs, 'held-out ratings');
+  if (!implicit && best?.testRmse !== undefined) return errorVerdict(best.testRmse, baselines, { pairs: testPairs, coldPairs, kind: 'held-out ratings' });
   if (training.ranking !== undefined) return rankingVerdict(training.ranking.metrics, training.ranking.popularity, training.ranking.users);
   const [metric] = Object.entries(best?.testMetrics ?? {});
   if (metric !== undefined) return { tone: 'plain', text: `${metric[0]} ${metric[1].toFixed(4)} on held-out ratings`, detail: `${formatCount(testPairs)} pairs.` };
@@ -66,7 +75,7 @@ function unmeasured(implicit: boolean, trainRmse: number | undefined): Verdict {
 
 /** The result of `evaluate` on ratings. */
 export function evaluationVerdict({ rmse, baselines, pairs, coldPairs }: Evaluation): Verdict {
-  if (Number.isFinite(rmse)) return errorVerdict(rmse, baselines, pairs - coldPairs, 'ratings');
+  if (Number.isFinite(rmse)) return errorVerdict(rmse, baselines, { pairs, coldPairs, kind: 'ratings' });
   return { tone: 'bad', text: pairs === coldPairs ? 'Not measured: the model knows no pair' : 'Not measured: a prediction is NaN or infinite' };
 }
 

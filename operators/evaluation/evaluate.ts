@@ -10,6 +10,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { BAD_ROWS } from '../ratings/rows/bad-rows.ts';
 import { type FactorModel, placeForPairs } from '../serving/factor-model.ts';
 import { scorePairs } from '../serving/predict.ts';
+import { coldWarnings } from './cold-test.ts';
 import { compareToMeans } from './compare-to-means.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 import { type Baselines, BaselineSums, type DampedMeans, ErrorSums, type PairErrors } from './baselines.ts';
@@ -91,7 +92,9 @@ export class Evaluate implements Sink<Evaluation> {
     const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
     const verdict = baselines && Number.isFinite(errors.rmse) ? compareToMeans({ testRmse: errors.rmse, baselines, biases }) : undefined;
     if (verdict) ctx.events({ type: 'warning', ...verdict });
+    const cold = coldWarnings({ pairs, coldPairs });
+    for (const { code, text } of cold) ctx.events({ type: 'warning', code, text });
     const breakdown = collector?.breakdown();
-    return { ...errors, pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(baselines ? { baselines } : {}), warnings: verdict ? [verdict] : [], ...(breakdown ? { breakdown } : {}) };
+    return { ...errors, pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(baselines ? { baselines } : {}), warnings: [...cold, ...(verdict ? [verdict] : [])], ...(breakdown ? { breakdown } : {}) };
   }
 }

@@ -5,7 +5,7 @@ import type { RatingShape, SideFacts } from './rating-facts.ts';
 /** The kind of a warning; the names stay the same between releases. */
 export type WarningCode =
   | 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test'
-  | 'no-better-than-means' | 'no-better-than-popularity' | 'past-best' | 'not-positive' | 'unknown-exclusions';
+  | 'no-better-than-means' | 'no-better-than-popularity' | 'past-best' | 'not-positive' | 'unknown-exclusions' | 'mostly-cold' | 'nothing-excluded';
 
 /** Something about the ratings or the model that a user should know, with advice in the library's options. */
 export type TrainingWarning = {

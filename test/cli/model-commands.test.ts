@@ -26,9 +26,19 @@ describe.concurrent('evaluate', () => {
     expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0.*\n$/);
   });
 
-  it('has no error where no pair is known', async () => {
+  it('ends with exit code 3 where no pair is known', async () => {
     const strangers = await writeParquet(join(folder, 'strangers.parquet'), 'SELECT -5::INTEGER AS "user", 1::INTEGER AS item, 3::FLOAT AS rating');
-    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, baselines: null, pairs: 1, coldPairs: 1 });
+    await fails(3, /nothing to measure: the model knows none of the 1 pairs.*\. Check that the ids are of the kind .* --user-col and --item-col/, 'evaluate', model, strangers);
+    await fails(3, /no user is left to rank: of 1 test pairs 1 have a user or an item that the model does not know.*\. Check that the ids/, 'evaluate', model, strangers, '--ranking');
+  });
+
+  it('warns once where most pairs are unknown', async () => {
+    const mostly = await writeParquet(join(folder, 'mostly-cold.parquet'), `(SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 80) UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 20)`);
+    const { stderr, stdout } = await factorflow('evaluate', model, mostly, '--quiet');
+    expect(stderr).toMatch(/^factorflow: warning: 80 of the test set's 100 pairs \(80 %\) are cold: .*\n$/);
+    expect(stdout).not.toContain('are cold: ');
+    const { warnings } = await json('evaluate', model, mostly);
+    expect((warnings as { code: string }[]).map(({ code }) => code)).toContain('mostly-cold');
   });
 });
 
@@ -64,11 +74,8 @@ describe.concurrent('evaluate --ranking', () => {
     expect(full.stderr).not.toContain('popularity');
   });
 
-  it('says so in place of metrics where no user is left', async () => {
-    const { code, stdout } = await factorflow('evaluate', model, ratings, '--ranking', '--exclude', ratings, '--quiet');
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/^No user is left to rank, so there are no metrics\.\n\n +users +0/);
-    expect(stdout).not.toContain('none');
+  it('ends with exit code 3 where no user is left', async () => {
+    await fails(3, /no user is left to rank: of 100,000 test pairs 100,000 are excluded as well.*\. Check that the test ratings are not among those of --exclude/, 'evaluate', model, ratings, '--ranking', '--exclude', ratings);
   });
 
   it('refuses flags that cannot act, and metrics that do not exist', async () => {

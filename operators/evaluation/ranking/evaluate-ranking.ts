@@ -10,6 +10,7 @@ import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { buildUserBlock } from '../../ratings/rating-blocks.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
+import { coldWarnings } from '../cold-test.ts';
 import type { TrainingWarning } from '../rating-warnings.ts';
 import { bootstrapIntervals, type Interval } from './bootstrap.ts';
 import { chosenMetrics } from './chosen-metrics.ts';
@@ -120,14 +121,22 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const itemMean = wanted?.means && (await baseline(wanted.means));
     const verdict = popularity && compareToPopularity({ metrics: own.metrics, popularity, users, training: this.#settings.training });
     if (verdict) ctx.events({ type: 'warning', ...verdict });
+    const cold = this.#coldWarnings(counts);
+    for (const { code, text } of cold) ctx.events({ type: 'warning', code, text });
     return {
       metrics: own.metrics,
       intervals: Object.fromEntries(intervals.map((interval, i) => [chosen.measures[i].name, interval])),
       baselines: { ...(popularity && { popularity }), ...(itemMean && { itemMean }) },
       users,
       ...counts,
-      warnings: verdict ? [verdict] : [],
+      warnings: [...cold, ...(verdict ? [verdict] : [])],
     };
+  }
+
+  /** Cold pairs that count as misses are in the metrics, and need no warning. */
+  #coldWarnings({ pairs, coldPairs, irrelevantPairs }: Pick<RankingEvaluation, 'pairs' | 'coldPairs' | 'irrelevantPairs'>): TrainingWarning[] {
+    const relevant = pairs - irrelevantPairs;
+    return this.#settings.coldPairs === 'miss' || relevant === 0 ? [] : coldWarnings({ pairs: relevant, coldPairs });
   }
 
   /** The positives of the users to rank, the pairs that those have seen, and what was left out. */

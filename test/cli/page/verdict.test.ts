@@ -7,24 +7,30 @@ const baselines = (dampedMeans: number, mean: number) => ({ dampedMeans: { rmse:
 
 describe('the verdict on errors', () => {
   it('names the part by which the model is better than means', () => {
-    expect(errorVerdict(0.9, baselines(1, 1.2), 2000, 'held-out ratings')).toEqual({
+    expect(errorVerdict(0.9, baselines(1, 1.2), { pairs: 2000, coldPairs: 0, kind: 'held-out ratings' })).toEqual({
       tone: 'good',
       text: '10.0 % better than means of users and items',
       detail: 'RMSE 0.9000; the mean 1.2000, damped means 1.0000; on 2,000 held-out ratings.',
     });
   });
 
+  it('gives the number of known pairs next to all of them', () => {
+    const measured = { pairs: 10_084, coldPairs: 8794, kind: 'held-out ratings' } as const;
+    expect(errorVerdict(0.9, baselines(1, 1.2), measured).detail).toMatch(/; on 1,290 of 10,084 held-out ratings\.$/);
+    expect(errorVerdict(0.9, undefined, measured).detail).toBe('1,290 of 10,084 pairs.');
+  });
+
   it('says that the model is worse, or no better', () => {
-    expect(errorVerdict(1.1, baselines(1, 1.2), 10, 'held-out ratings')).toMatchObject({ tone: 'bad', text: '10.0 % worse than means of users and items' });
-    expect(errorVerdict(1.0001, baselines(1, 1.2), 10, 'held-out ratings')).toMatchObject({ tone: 'bad', text: 'No better than means of users and items' });
+    expect(errorVerdict(1.1, baselines(1, 1.2), { pairs: 10, coldPairs: 0, kind: 'held-out ratings' })).toMatchObject({ tone: 'bad', text: '10.0 % worse than means of users and items' });
+    expect(errorVerdict(1.0001, baselines(1, 1.2), { pairs: 10, coldPairs: 0, kind: 'held-out ratings' })).toMatchObject({ tone: 'bad', text: 'No better than means of users and items' });
   });
 
   it('compares with the better one of the means', () => {
-    expect(errorVerdict(1.1, baselines(1.3, 1), 10, 'held-out ratings').text).toBe('10.0 % worse than the mean rating');
+    expect(errorVerdict(1.1, baselines(1.3, 1), { pairs: 10, coldPairs: 0, kind: 'held-out ratings' }).text).toBe('10.0 % worse than the mean rating');
   });
 
   it('compares with nothing where means are absent or without error', () => {
-    for (const means of [undefined, baselines(0, 0)]) expect(errorVerdict(0.5, means, 3, 'held-out ratings')).toMatchObject({ tone: 'plain', text: 'RMSE 0.5000 on held-out ratings' });
+    for (const means of [undefined, baselines(0, 0)]) expect(errorVerdict(0.5, means, { pairs: 3, coldPairs: 0, kind: 'held-out ratings' })).toMatchObject({ tone: 'plain', text: 'RMSE 0.5000 on held-out ratings' });
   });
 });
 

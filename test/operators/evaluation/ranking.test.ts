@@ -168,6 +168,8 @@ describe('an evaluation of rankings', () => {
     const { result, warnings } = await evaluated(one, { exclude: undefined });
     expect(warnings).toEqual([expect.stringMatching(/no pairs are excluded/)]);
     expect(result.baselines).toEqual({});
+    expect(result.warnings).toEqual([{ code: 'nothing-excluded', text: warnings[0] }]);
+    expect((await evaluated(one)).result.warnings.map(({ code }) => code)).not.toContain('nothing-excluded');
     const rows = randomRatings(3, 30, 20, 300);
     const model = await new ALS({ rank: 2, maxIter: 2 }).fit(rowsOf(session, rows));
     const events: ProgressEvent[] = [];
