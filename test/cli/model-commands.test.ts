@@ -31,7 +31,7 @@ describe.concurrent('evaluate', () => {
     await fails(3, /nothing to measure: the model knows none of the 1 pairs.*\. Check that the ids are of the kind .* --user-col and --item-col/, 'evaluate', model, strangers);
     const ended = await runHere('evaluate', model, strangers, '--ranking', '--quiet');
     expect([ended.code, ended.stdout]).toEqual([3, '']);
-    expect(ended.stderr).toMatch(/no user is left to rank: of 1 test pairs 1 have a user or an item that the model does not know.*\. Check that the ids/));
+    expect(ended.stderr).toMatch(/no user is left to rank: of 1 test pairs 1 have a user or an item that the model does not know.*\. Check that the ids/);
   });
 
   it('warns once where most pairs are unknown', async () => {
@@ -79,7 +79,7 @@ describe.concurrent('evaluate --ranking', () => {
   it('ends with exit code 3 where no user is left', async () => {
     const ended = await runHere('evaluate', model, ratings, '--ranking', '--exclude', ratings, '--quiet');
     expect([ended.code, ended.stdout]).toEqual([3, '']);
-    expect(ended.stderr).toMatch(/no user is left to rank: of 100,000 test pairs 100,000 are excluded as well.*\. Check that the test ratings are not among those of --exclude/));
+    expect(ended.stderr).toMatch(/no user is left to rank: of 100,000 test pairs 100,000 are excluded as well.*\. Check that the test ratings are not among those of --exclude/);
   });
 
   it('refuses flags that cannot act, and metrics that do not exist', async () => {
