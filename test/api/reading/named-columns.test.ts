@@ -148,7 +148,7 @@ describe('a data set that names its columns', () => {
   });
 
   it('refuses roles and names that cannot be', async () => {
-    expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow('unknown option users of the option columns of read.csv. There are: user, item, rating, time');
+    expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow('unknown option users of the option columns of read.csv. Did you mean user? There are: user, item, rating, time');
     expect(() => session.read.parquet('x', { columns: { user: '' } })).toThrow('the user column must be the name of a column, got ""');
     expect(() => session.from([], undefined, { columns: 5 as unknown as object })).toThrow('got 5');
     const wrong = session.from([batchNamed('who', 'what', 'how')], undefined, { columns: { user: 'whoo', item: 'what', rating: 'how' } });
