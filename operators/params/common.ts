@@ -31,7 +31,7 @@ export interface CommonParams {
   readonly maxIter: number;
   /**
    * λ, 0 or more: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. Default 0.02, and 0.1
-   * without biases; for implicit data 4, and 0.003 with `unobservedWeight`.
+   * without biases.
    */
   readonly regParam: number;
   /** o of λ n^ν + o, 0 or more, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. Default 10, and 0 without biases. */
