@@ -8,7 +8,7 @@ import { columnNames } from '../../operators/ratings/rows/columns.ts';
 export interface NameColumns {
   readonly id: string;
   readonly name: string;
-  /** The column of genres; undefined where there is none. */
+  /** The column of genres, if the file has one. */
   readonly genre: string | undefined;
   /** A column that is named as genres are, but has values other than text. */
   readonly unreadGenre?: string;

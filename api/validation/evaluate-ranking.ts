@@ -28,7 +28,7 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   /** The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of them. */
   readonly exclude?: Dataset;
   /**
-   * Pairs of user and item: for each user only these items and the test items are ranked, without those of `exclude`. For the protocols of papers with
+   * Pairs of user and item: for each user only these items and the test items are ranked, except pairs of `exclude`. For the protocols of papers with
    * sampled negatives; default: all items.
    */
   readonly candidates?: Dataset;

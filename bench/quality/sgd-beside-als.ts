@@ -3,7 +3,7 @@
  *
  *     npm run build && node bench/quality/sgd-beside-als.ts [--ranks 10,32,64] [--seeds 5] [--sets filmtrust,..] [--device cpu] [DIR..]
  *
- * Sets are those of quality.ts, with its splits; a DIR is one that `factorflow generate` has written, with train/ and test/.
+ * Sets and splits are the same as in quality.ts; a DIR is written by `factorflow generate`, with train/ and test/.
  */
 import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -26,7 +26,7 @@ const data = process.env.FACTORFLOW_DATA ?? '';
 const examples = resolve(import.meta.dirname, '../../examples/data');
 
 interface Errors {
-  /** RMSE after the last iteration over that of damped means, by seed. */
+  /** RMSE after the last iteration, divided by the RMSE of damped means, by seed. */
   readonly last: number[];
   readonly train: number[];
   readonly seconds: number[];

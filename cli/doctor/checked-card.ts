@@ -15,7 +15,7 @@ export interface CheckedCard {
 /** Devices of a graphics card at most: each has some hundred MiB of its memory. */
 const MOST_DEVICES = 12;
 
-/** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with advice where there is none; CancelledError. */
+/** The GPU that WebGPU gives, a software one included. Throws UsageError with advice without a GPU; CancelledError. */
 export async function openCard(workers: number | undefined, signal: AbortSignal): Promise<CheckedCard & { readonly close: () => Promise<void> }> {
   const { openDevices } = await import('../../api/devices/open-devices.ts');
   const { gpusOfThisMachine } = await import('../../api/devices/open-gpus.ts');

@@ -37,7 +37,7 @@ export class MixedColumns {
     this.#rules = rules;
   }
 
-  /** Counts the texts of the block's rows from `from` on; `kinds` are those of the column so far, this block included. */
+  /** Counts the texts of the block's rows from `from` on; `kinds`: the kinds found in the column so far, this block included. */
   add(block: FieldBlock, column: number, kinds: number, from: number): void {
     const before = this.#found.get(column);
     if (kinds === 0 || isNumeric(kinds) || (before === undefined && this.#found.has(column))) return;

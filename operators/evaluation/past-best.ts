@@ -32,7 +32,7 @@ interface Course {
 }
 
 /**
- * A warning for each measure on the validation set that was noticeably better after an earlier iteration than that of the
+ * A warning for each measure on the validation set that was noticeably better after an earlier iteration than the iteration of the
  * model's factors: the run fits the training ratings more and others less. Early stop keeps the best.
  */
 export function pastBestWarnings(run: MeasuredRun): TrainingWarning[] {
