@@ -1,14 +1,29 @@
 /**
- * FactorFlow: matrix factorization at any scale, from TypeScript. Every public name is here; see README.md for a tour and
- * ARCHITECTURE.md for how the parts fit together.
+ * FactorFlow: matrix factorization at any scale, from TypeScript. Every public name is here; see README.md
+ * for a tour and ARCHITECTURE.md for how the parts fit together.
+ *
  */
 // oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
 import './api/require-host.ts';
 
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';
-export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';
-export { Dataset, type LeaveOutOptions, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
+export {
+  type CrossValidation,
+  type CrossValidationMetric,
+  type CrossValidationResult,
+  CrossValidator,
+  type CrossValidatorOptions,
+  type Estimator,
+  type FoldErrors,
+} from './api/validation/cross-validator.ts';
+export {
+  Dataset,
+  type LeaveOutOptions,
+  type SplitParts,
+  type TimeSplitOptions,
+  type TrainTest,
+} from './api/dataset.ts';
 export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts';
 export { ExplainedPlan } from './api/training/plans/explained-plan.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';
@@ -22,13 +37,30 @@ export { Profile, type ProfileReport } from './api/reports/profile.ts';
 export { Trace } from './api/reports/trace.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
 export type { PlannedTrial } from './api/validation/tuning/schedule.ts';
-export { type NumberRange, type SearchSpace, type TrialParams } from './api/validation/tuning/search-space.ts';
-export { type SearchStrategy, TrainValidationSplit, type TrainValidationSplitOptions, type TuneOptions, type Tuning } from './api/validation/tuning/train-validation-split.ts';
+export {
+  type NumberRange,
+  type SearchSpace,
+  type TrialParams,
+} from './api/validation/tuning/search-space.ts';
+export {
+  type SearchStrategy,
+  TrainValidationSplit,
+  type TrainValidationSplitOptions,
+  type TuneOptions,
+  type Tuning,
+} from './api/validation/tuning/train-validation-split.ts';
 export { type Trial, type TunedEstimator, type TuningMetric } from './api/validation/tuning/trial.ts';
 export type { CheckpointOptions } from './api/training/checkpoints/checkpoint-options.ts';
 export type { ResumedFrom } from './api/training/checkpoints/run-checkpoints.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
-export type { ItemsOptions, NameOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
+export type {
+  ItemsOptions,
+  NameOptions,
+  RecommendOptions,
+  RequestOptions,
+  UnknownUsers,
+  UsersOptions,
+} from './api/serving/recommend-options.ts';
 export type { ItemNamesOptions } from './api/serving/read-item-names.ts';
 export type { FactorArrays } from './api/serving/factor-arrays.ts';
 export type { ExportOptions } from './connectors/model/export-factors.ts';
@@ -40,7 +72,16 @@ export type { RecommendedItem, UserRecommendations } from './api/serving/request
 export type { SimilarOptions } from './api/serving/similar-rows.ts';
 export { type RunOptions, Session } from './api/session.ts';
 export type { SessionOptions } from './api/session-options.ts';
-export type { FromOptions, FromRowsOptions, NamedColumns, ReadAnyOptions, ReadArrowOptions, ReadNdjsonOptions, ReadParquetOptions, ReadTextOptions } from './api/reading.ts';
+export type {
+  FromOptions,
+  FromRowsOptions,
+  NamedColumns,
+  ReadAnyOptions,
+  ReadArrowOptions,
+  ReadNdjsonOptions,
+  ReadParquetOptions,
+  ReadTextOptions,
+} from './api/reading.ts';
 export { SGD, type SgdOptions } from './api/training/sgd.ts';
 export type { UpdateOptions } from './api/training/update-model.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow/arrow-sink.ts';
@@ -73,10 +114,30 @@ export type { TextLayout, TextOptions } from './connectors/text/text-layout.ts';
 export { TextSink, type TextSinkOptions } from './connectors/text/text-sink.ts';
 export { TextSource, type TextSourceOptions } from './connectors/text/text-source.ts';
 export type { TextType } from './connectors/lines/text-type.ts';
-export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
+export {
+  CancelledError,
+  CapacityError,
+  DataError,
+  DeviceLostError,
+  type DivergedDetails,
+  DivergedError,
+  type ErrorCode,
+  type ErrorDetails,
+  type ExitCode,
+  FactorFlowError,
+  UsageError,
+} from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
 export type { StagedCopies } from './engine/run/staged-copies.ts';
-export type { Device, Executor, FileMemories, HostStore, SpillStore, WireMemory, WireRequest } from './engine/run/device.ts';
+export type {
+  Device,
+  Executor,
+  FileMemories,
+  HostStore,
+  SpillStore,
+  WireMemory,
+  WireRequest,
+} from './engine/run/device.ts';
 export type { Wire } from './engine/run/step.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
@@ -88,14 +149,54 @@ export type { RowParts } from './engine/row-parts.ts';
 export type { LogicalPlan } from './engine/stream/logical-plan.ts';
 export type { Measure, RunMetrics } from './engine/metrics.ts';
 export type { PhaseShare, Spans, Usage } from './engine/trace/spans.ts';
-export type { Description, MixedColumn, Operator, Sink, Source, SourceStatistics, ValueNeeds } from './engine/stream/operator.ts';
+export type {
+  Description,
+  MixedColumn,
+  Operator,
+  Sink,
+  Source,
+  SourceStatistics,
+  ValueNeeds,
+} from './engine/stream/operator.ts';
 export type { ExecutionContext, SpillSpace } from './engine/run/context.ts';
-export type { FileMemory, InFiles, MatrixShape, Partition, PartitionRef, SharedColumn } from './engine/partition.ts';
+export type {
+  FileMemory,
+  InFiles,
+  MatrixShape,
+  Partition,
+  PartitionRef,
+  SharedColumn,
+} from './engine/partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
-export { type Estimate, type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage, type RejectedPlan } from './engine/plan/physical-plan.ts';
-export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Turns, Work } from './engine/plan/stages.ts';
+export {
+  type Estimate,
+  type LoadStage,
+  type MemoryPlan,
+  type PhysicalPlan,
+  PLAN_VERSION,
+  type PlannedPhase,
+  type PlannedStage,
+  type RejectedPlan,
+} from './engine/plan/physical-plan.ts';
+export type {
+  BlockGrid,
+  DataPart,
+  DataSet,
+  DataUses,
+  PhaseName,
+  Stage,
+  TaskPlan,
+  Turns,
+  Work,
+} from './engine/plan/stages.ts';
 export type { Place } from './engine/plan/place.ts';
-export type { ByteRange, ReadSplitOptions, SourceSplit, SourceSplits, SplitEnd } from './engine/stream/split.ts';
+export type {
+  ByteRange,
+  ReadSplitOptions,
+  SourceSplit,
+  SourceSplits,
+  SplitEnd,
+} from './engine/stream/split.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
 export type { MemoryMeter } from './engine/run/memory-meter.ts';
@@ -113,7 +214,11 @@ export type { CandidateCounts } from './operators/evaluation/ranking/candidate-l
 export type { RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
 export type { HeldOutRanking } from './operators/evaluation/ranking/held-out-ranking.ts';
 export type { MetricValues } from './operators/evaluation/ranking/measure-rankings.ts';
-export { type RankingMetric, type RankingMetricName, rankingMetricNames } from './operators/evaluation/ranking/ranking-metrics.ts';
+export {
+  type RankingMetric,
+  type RankingMetricName,
+  rankingMetricNames,
+} from './operators/evaluation/ranking/ranking-metrics.ts';
 export type { TrainingWarning, WarningCode } from './operators/evaluation/rating-warnings.ts';
 export type { FactorModel } from './operators/serving/factor-model.ts';
 export type { ColumnNames } from './operators/ratings/rows/column-names.ts';

@@ -9,7 +9,8 @@ process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';
 // Tests see no measurements of this machine, neither new nor stored ones.
 process.env.FACTORFLOW_CACHE_DIR = resolve(import.meta.dirname, 'build/test-cache');
 
-// Threads of the tests load TypeScript sources. Node keeps the texts without types here, so that each thread need not strip them again.
+// Threads of the tests load TypeScript sources. Node keeps the texts without types here, so that each thread
+// need not strip them again.
 process.env.NODE_COMPILE_CACHE = resolve(import.meta.dirname, 'build/test-compiled');
 
 export default defineConfig({

@@ -8,8 +8,16 @@ import type { DeviceRequest } from './devices/device-request.ts';
 /** The names of RunOptions. */
 export const runOptionNames = ['signal', 'onEvent'] as const;
 
-/** Throws UsageError unless `options` is an object whose names are all known. `what` names the method that takes them. */
-export function checkOptions<O extends object>(what: string, options: O, known: readonly (keyof O & string)[], example = `{ ${known[0]} }`): void {
+/**
+ * Throws UsageError unless `options` is an object whose names are all known. `what` names the method that
+ * takes them.
+ */
+export function checkOptions<O extends object>(
+  what: string,
+  options: O,
+  known: readonly (keyof O & string)[],
+  example = `{ ${known[0]} }`,
+): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new UsageError(`${what} takes options such as ${example}, got ${shown(options)}`);
   }
@@ -22,7 +30,8 @@ export function checkOptions<O extends object>(what: string, options: O, known: 
 
 /** Throws UsageError unless the seed is a whole number of 32 bits. */
 export function checkSeed(seed: number): void {
-  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32) throw new UsageError(`seed must be a whole number from 0 to ${2 ** 32 - 1}, got ${shown(seed)}`);
+  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
+    throw new UsageError(`seed must be a whole number from 0 to ${2 ** 32 - 1}, got ${shown(seed)}`);
 }
 
 /** A value in a message: its kind where it has no short text. */
@@ -36,18 +45,24 @@ export function shown(value: unknown): string {
 /** Throws UsageError unless `columns` names columns of a data set. */
 export function checkColumnNames(what: string, columns: ColumnNames): void {
   checkOptions(what, columns, Object.keys(usualNames) as ColumnRole[], "{ user: 'userId', item: 'movieId' }");
-  const wrong = Object.entries(columns).find(([, name]) => name !== undefined && (typeof name !== 'string' || name === ''));
-  if (wrong !== undefined) throw new UsageError(`the ${wrong[0]} column must be the name of a column, got ${shown(wrong[1])}`);
+  const wrong = Object.entries(columns).find(
+    ([, name]) => name !== undefined && (typeof name !== 'string' || name === ''),
+  );
+  if (wrong !== undefined)
+    throw new UsageError(`the ${wrong[0]} column must be the name of a column, got ${shown(wrong[1])}`);
 }
 
 /** Throws UsageError for a form of ids that there is not. */
 export function checkIdForm(ids: IdForm | undefined): void {
-  if (ids !== undefined && !idForms.includes(ids)) throw new UsageError(`ids must be one of ${idForms.join(', ')}, got ${shown(ids)}`);
+  if (ids !== undefined && !idForms.includes(ids))
+    throw new UsageError(`ids must be one of ${idForms.join(', ')}, got ${shown(ids)}`);
 }
 
 /** Throws UsageError for a number of fake devices that is out of range, or beside cards by number. */
 export function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
   if (count === undefined) return;
-  if (!Number.isInteger(count) || count < 1 || count > 16) throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
-  if (device.startsWith('gpu:')) throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
+  if (!Number.isInteger(count) || count < 1 || count > 16)
+    throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
+  if (device.startsWith('gpu:'))
+    throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
 }

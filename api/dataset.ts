@@ -1,6 +1,14 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/stream/logical-plan.ts';
+import {
+  type LogicalPlan,
+  andThen,
+  executePlan,
+  operatorsOf,
+  rootSource,
+  runInto,
+  schemaOf,
+} from '../engine/stream/logical-plan.ts';
 import type { Operator } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
@@ -33,10 +41,15 @@ export interface TrainTest {
 }
 
 /** A data set for each weight, or two for { before }. */
-export type SplitParts<C> = C extends readonly number[] ? { -readonly [K in keyof C]: Dataset } : [Dataset, Dataset];
+export type SplitParts<C> = C extends readonly number[]
+  ? { -readonly [K in keyof C]: Dataset }
+  : [Dataset, Dataset];
 
 export interface TimeSplitOptions extends RunOptions {
-  /** The column of times: numbers of one unit, timestamps, dates, or text of ISO dates and times. Default: the data set's own name, else 'timestamp', else one such as 'ts' or 'date'. */
+  /**
+   * The column of times: numbers of one unit, timestamps, dates, or text of ISO dates and times. Default: the
+   * data set's own name, else 'timestamp', else one such as 'ts' or 'date'.
+   */
   readonly timestampCol?: string;
 }
 
@@ -48,8 +61,9 @@ export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
 }
 
 /**
- * A logical plan over a source, whose rows are read later. Immutable; a method that gives another data set reads no rows.
- * Iterating (`for await`) runs the plan and yields record batches.
+ * A logical plan over a source, whose rows are read later. Immutable; a method that gives another data set
+ * reads no rows. Iterating (`for await`) runs the plan and yields record batches.
+ *
  */
 export class Dataset implements AsyncIterable<RecordBatch> {
   readonly session: Session;
@@ -74,28 +88,40 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return new Dataset(this.session, andThen(this.plan, operator), this.columns);
   }
 
-  /** The same rows with names of columns: splits, training, evaluation and all else that takes the data set use them. */
+  /**
+   * The same rows with names of columns: splits, training, evaluation and all else that takes the data set
+   * use them.
+   */
   withColumns(columns: ColumnNames): Dataset {
     checkColumnNames('withColumns', columns);
     return new Dataset(this.session, this.plan, { ...this.columns, ...definedNames(columns) });
   }
 
   /**
-   * Cuts the rows into parts of about the given weights by a hash of (user, item, seed), so that the parts don't depend on
-   * the order of rows and repetitions of a pair stay together. The columns of the pair are those that the data set names, else as `userCol` says.
+   * Cuts the rows into parts of about the given weights by a hash of (user, item, seed), so that the parts
+   * don't depend on the order of rows and repetitions of a pair stay together. The columns of the pair are
+   * those that the data set names, else as `userCol` says.
+   *
    */
-  randomSplit<const W extends readonly number[]>(weights: W, options: Partial<SplitOptions> = {}): SplitParts<W> {
+  randomSplit<const W extends readonly number[]>(
+    weights: W,
+    options: Partial<SplitOptions> = {},
+  ): SplitParts<W> {
     const split = splitOptions(this, 'randomSplit', options);
-    return splitBounds(weights).map(([from, to]) => this.pipe(new RandomSplit(from, to, split))) as SplitParts<W>;
+    return splitBounds(weights).map(([from, to]) =>
+      this.pipe(new RandomSplit(from, to, split)),
+    ) as SplitParts<W>;
   }
 
   /**
-   * The k pairs of a k-fold cross-validation. The folds are those of `randomSplit` with k equal weights: each row is in
-   * exactly one test set and in the k - 1 other training sets, for any order of rows. Throws UsageError unless k is
-   * a whole number from 2 to 1,000.
+   * The k pairs of a k-fold cross-validation. The folds are those of `randomSplit` with k equal weights: each
+   * row is in exactly one test set and in the k - 1 other training sets, for any order of rows. Throws
+   * UsageError unless k is a whole number from 2 to 1,000.
+   *
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
-    if (!Number.isInteger(k) || k < 2 || k > 1000) throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
+    if (!Number.isInteger(k) || k < 2 || k > 1000)
+      throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
     const split = splitOptions(this, 'kFold', options);
     return splitBounds(Array.from({ length: k }, () => 1)).map(([from, to]) => ({
       train: this.pipe(new RandomSplit(from, to, split, 'outside')),
@@ -104,42 +130,75 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   }
 
   /**
-   * Cuts the rows by time, the oldest part first: into parts of the given weights, or into the rows before a moment and the
-   * others. Weights need the times that cut, so the column of times is read first, two or three times. All rows of
-   * one time fall into the same part, the later one, so a part can have less than its share. A Date is understood where
-   * the column has timestamps, dates or text of dates, and where the size of plain numbers says their unit (from 1973 on, in seconds to nanoseconds). Throws DataError for a row without a time, or when a part of a weight would be empty.
+   * Cuts the rows by time, the oldest part first: into parts of the given weights, or into the rows before a
+   * moment and the others. Weights need the times that cut, so the column of times is read first, two or
+   * three times. All rows of one time fall into the same part, the later one, so a part can have less than
+   * its share. A Date is understood where the column has timestamps, dates or text of dates, and where the
+   * size of plain numbers says their unit (from 1973 on, in seconds to nanoseconds). Throws DataError for a
+   * row without a time, or when a part of a weight would be empty.
+   *
    */
-  async timeSplit<const C extends readonly number[] | { readonly before: number | Date }>(cut: C, options: TimeSplitOptions = {}): Promise<SplitParts<C>> {
+  async timeSplit<const C extends readonly number[] | { readonly before: number | Date }>(
+    cut: C,
+    options: TimeSplitOptions = {},
+  ): Promise<SplitParts<C>> {
     if (!Array.isArray(cut)) checkCut(cut);
     checkOptions('timeSplit', options, ['timestampCol', ...runOptionNames], "{ timestampCol: 'timestamp' }");
     return (await this.#timeParts(cut, options)) as SplitParts<C>;
   }
 
-  async #timeParts(cut: readonly number[] | { readonly before: number | Date }, options: TimeSplitOptions): Promise<Dataset[]> {
+  async #timeParts(
+    cut: readonly number[] | { readonly before: number | Date },
+    options: TimeSplitOptions,
+  ): Promise<Dataset[]> {
     const { timestampCol: given, ...run } = options;
     const schema = await this.schema(run);
     const timestampCol = await this.#timeColumn(given, run);
     requireTimes(schema, timestampCol);
-    if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol, cut.before instanceof Date ? await this.#unitOf(schema, timestampCol, run) : undefined)]);
+    if ('before' in cut)
+      return this.#parts(timestampCol, [
+        timeInUnit(
+          cut.before,
+          schema,
+          timestampCol,
+          cut.before instanceof Date ? await this.#unitOf(schema, timestampCol, run) : undefined,
+        ),
+      ]);
     requireReplayable(this, 'a time split by weights');
     return this.#parts(timestampCol, await timeCuts(this.plan, timestampCol, cut, this.session.context(run)));
   }
 
   /** `leaveOut` of each user's last rating by time. */
   async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest> {
-    checkOptions('leaveLastOut', options, ['userCol', 'itemCol', 'timestampCol', ...runOptionNames], "{ timestampCol: 'timestamp' }");
+    checkOptions(
+      'leaveLastOut',
+      options,
+      ['userCol', 'itemCol', 'timestampCol', ...runOptionNames],
+      "{ timestampCol: 'timestamp' }",
+    );
     return this.#leaveOut(1, { ...options, by: 'time' });
   }
 
   /**
-   * Tests on k ratings of every user and trains on the others: k drawn by a hash of (user, item, seed), or with `by: 'time'` the last k, of
-   * which among those of one time a hash of the item picks. All ratings of a user with k or fewer are trained on; repetitions of a pair
-   * stay together. Reads the users and items once beforehand and keeps k places a user in memory; the parts do not depend on the order
-   * of rows. The columns of users and items are chosen as those of `randomSplit`. Throws UsageError unless k is a whole number from 1 to 1,000.
+   * Tests on k ratings of every user and trains on the others: k drawn by a hash of (user, item, seed), or
+   * with `by: 'time'` the last k, of which among those of one time a hash of the item picks. All ratings of a
+   * user with k or fewer are trained on; repetitions of a pair stay together. Reads the users and items once
+   * beforehand and keeps k places a user in memory; the parts do not depend on the order of rows. The columns
+   * of users and items are chosen as those of `randomSplit`. Throws UsageError unless k is a whole number
+   * from 1 to 1,000.
+   *
    */
   async leaveOut(k: number, options: LeaveOutOptions = {}): Promise<TrainTest> {
-    if (!Number.isInteger(k) || k < 1 || k > 1000) throw new UsageError(`the number of ratings to leave out must be a whole number from 1 to 1,000, got ${shown(k)}`);
-    checkOptions('leaveOut', options, ['by', 'seed', 'userCol', 'itemCol', 'timestampCol', ...runOptionNames], "{ by: 'time' }");
+    if (!Number.isInteger(k) || k < 1 || k > 1000)
+      throw new UsageError(
+        `the number of ratings to leave out must be a whole number from 1 to 1,000, got ${shown(k)}`,
+      );
+    checkOptions(
+      'leaveOut',
+      options,
+      ['by', 'seed', 'userCol', 'itemCol', 'timestampCol', ...runOptionNames],
+      "{ by: 'time' }",
+    );
     const { by = 'random' } = options;
     if (by !== 'random' && by !== 'time') throw new UsageError(`by must be random or time, got ${shown(by)}`);
     const idle = by === 'time' ? 'seed' : 'timestampCol';
@@ -148,18 +207,28 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return this.#leaveOut(k, { ...options, by });
   }
 
-  async #leaveOut(k: number, { by, seed = 0, timestampCol, userCol, itemCol, ...run }: LeaveOutOptions): Promise<TrainTest> {
+  async #leaveOut(
+    k: number,
+    { by, seed = 0, timestampCol, userCol, itemCol, ...run }: LeaveOutOptions,
+  ): Promise<TrainTest> {
     const schema = await this.schema(run);
     const timestamp = by === 'time' ? await this.#timeColumn(timestampCol, run) : usualNames.time;
     if (by === 'time') requireTimes(schema, timestamp);
     const [user, item] = pairColumns(schema, pairOptions(this, { userCol, itemCol }));
     requireReplayable(this, 'leaving ratings out');
-    const order: PairOrder = by === 'time' ? { user, item, by, timestamp } : { user, item, by: 'random', seed };
+    const order: PairOrder =
+      by === 'time' ? { user, item, by, timestamp } : { user, item, by: 'random', seed };
     const heldOut = await runInto(this.plan, new FindHeldOut(order, k), this.session.context(run));
-    return { train: this.pipe(new LeaveOut(order, heldOut, 'others')), test: this.pipe(new LeaveOut(order, heldOut, 'held-out')) };
+    return {
+      train: this.pipe(new LeaveOut(order, heldOut, 'others')),
+      test: this.pipe(new LeaveOut(order, heldOut, 'held-out')),
+    };
   }
 
-  /** Units of a column of times in a millisecond: by its type, else by the size of its numbers, which are read for it. */
+  /**
+   * Units of a column of times in a millisecond: by its type, else by the size of its numbers, which are read
+   * for it.
+   */
   async #unitOf(schema: Schema, column: string, run: RunOptions): Promise<number | undefined> {
     const known = unitsPerMillisecond(fieldOf(schema, column).type);
     if (known !== undefined || !rootSource(this.plan).replayable) return known;
@@ -171,7 +240,11 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /** The column of times that is named, else found by its name. */
   async #timeColumn(timestampCol: string | undefined, run: RunOptions): Promise<string> {
-    const { columns } = await withFoundColumns(this, { roles: ['time'], given: definedNames({ time: timestampCol }) }, this.session.context(run));
+    const { columns } = await withFoundColumns(
+      this,
+      { roles: ['time'], given: definedNames({ time: timestampCol }) },
+      this.session.context(run),
+    );
     return columns.time ?? usualNames.time;
   }
 
@@ -205,25 +278,50 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return {
       /** A folder of part files, or one file when the path ends in .parquet. */
       parquet: async (path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.parquet', options, ['codec', 'rowGroupSize', 'rowsPerPart', 'overwrite', 'dictionary', 'backend', ...runOptionNames], '{ overwrite: true }');
+        checkOptions(
+          'write.parquet',
+          options,
+          ['codec', 'rowGroupSize', 'rowsPerPart', 'overwrite', 'dictionary', 'backend', ...runOptionNames],
+          '{ overwrite: true }',
+        );
         const { signal, onEvent, ...sink } = options;
         return writeInto(this, new ParquetSink(path, sink), { signal, onEvent });
       },
-      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
+      /**
+       * One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz,
+       * .zst or .lz4; "-" is stdout.
+       */
       csv: async (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.csv', options, ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        checkOptions(
+          'write.csv',
+          options,
+          ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames],
+          '{ overwrite: true }',
+        );
         const { signal, onEvent, ...sink } = options;
         return writeInto(this, new TextSink(path, sink), { signal, onEvent });
       },
-      /** One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
+      /**
+       * One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout.
+       */
       ndjson: async (path: string, options: NdjsonSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.ndjson', options, ['compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        checkOptions(
+          'write.ndjson',
+          options,
+          ['compression', 'overwrite', ...runOptionNames],
+          '{ overwrite: true }',
+        );
         const { signal, onEvent, ...sink } = options;
         return writeInto(this, new NdjsonSink(path, sink), { signal, onEvent });
       },
       /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
       arrow: async (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.arrow', options, ['format', 'codec', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        checkOptions(
+          'write.arrow',
+          options,
+          ['format', 'codec', 'overwrite', ...runOptionNames],
+          '{ overwrite: true }',
+        );
         const { signal, onEvent, ...sink } = options;
         return writeInto(this, new ArrowSink(path, sink), { signal, onEvent });
       },

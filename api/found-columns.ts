@@ -2,7 +2,13 @@ import { counted, formatCount } from '../engine/format.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { rootSource } from '../engine/stream/logical-plan.ts';
 import type { MixedColumn, Source } from '../engine/stream/operator.ts';
-import { agreedNames, type ColumnNames, type ColumnRole, usualNames, type WantedColumns } from '../operators/ratings/rows/column-names.ts';
+import {
+  agreedNames,
+  type ColumnNames,
+  type ColumnRole,
+  usualNames,
+  type WantedColumns,
+} from '../operators/ratings/rows/column-names.ts';
 import { findColumns, noteOfRecognised } from '../operators/ratings/rows/find-columns.ts';
 import type { Dataset } from './dataset.ts';
 
@@ -12,10 +18,16 @@ export interface NeededColumns extends Omit<WantedColumns, 'named'> {
 }
 
 /**
- * The data set with the names of all needed columns; see findColumns. Opens the data only where a name is not said, and notes names that were
- * recognised. Throws UsageError where options name another column than the data set does, DataError where several columns could be meant.
+ * The data set with the names of all needed columns; see findColumns. Opens the data only where a name is not
+ * said, and notes names that were recognised. Throws UsageError where options name another column than the
+ * data set does, DataError where several columns could be meant.
+ *
  */
-export async function withFoundColumns(dataset: Dataset, { roles, given, preferred }: NeededColumns, { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
+export async function withFoundColumns(
+  dataset: Dataset,
+  { roles, given, preferred }: NeededColumns,
+  { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>,
+): Promise<Dataset> {
   const named = agreedNames({ named: dataset.columns, given });
   if (roles.every((role) => named[role] !== undefined)) {
     await warnOfMixedIds(dataset, named, { events });
@@ -32,7 +44,11 @@ export async function withFoundColumns(dataset: Dataset, { roles, given, preferr
 const warned = new WeakSet<Source>();
 
 /** Warns, once for each source, of ids that are text only because of a few values. */
-async function warnOfMixedIds(dataset: Dataset, { user, item }: ColumnNames, { events }: Pick<ExecutionContext, 'events'>): Promise<void> {
+async function warnOfMixedIds(
+  dataset: Dataset,
+  { user, item }: ColumnNames,
+  { events }: Pick<ExecutionContext, 'events'>,
+): Promise<void> {
   const source = rootSource(dataset.plan);
   if (source.mixedColumns === undefined || warned.has(source)) return;
   warned.add(source);
@@ -50,22 +66,45 @@ function mixedText({ column, file, line, text, texts, rows }: MixedColumn): stri
   ].join('');
 }
 
-/** The columns of pairs without ratings, in the form of SelectRatings; `preferred`: the columns of a model. */
-export async function pairsOf(dataset: Dataset, preferred: ColumnNames, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<{ readonly user: string; readonly item: string }> {
+/**
+ * The columns of pairs without ratings, in the form of SelectRatings; `preferred`: the columns of a model.
+ */
+export async function pairsOf(
+  dataset: Dataset,
+  preferred: ColumnNames,
+  ctx: Pick<ExecutionContext, 'events' | 'signal'>,
+): Promise<{ readonly user: string; readonly item: string }> {
   const { columns } = await withFoundColumns(dataset, { roles: ['user', 'item'], preferred }, ctx);
   return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item };
 }
 
 /** The same of pairs with ratings. */
-export async function ratedPairsOf(dataset: Dataset, preferred: ColumnNames, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<{ readonly user: string; readonly item: string; readonly rating: string }> {
+export async function ratedPairsOf(
+  dataset: Dataset,
+  preferred: ColumnNames,
+  ctx: Pick<ExecutionContext, 'events' | 'signal'>,
+): Promise<{ readonly user: string; readonly item: string; readonly rating: string }> {
   const { columns } = await withFoundColumns(dataset, { roles: ['user', 'item', 'rating'], preferred }, ctx);
-  return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item, rating: columns.rating ?? usualNames.rating };
+  return {
+    user: columns.user ?? usualNames.user,
+    item: columns.item ?? usualNames.item,
+    rating: columns.rating ?? usualNames.rating,
+  };
 }
 
 /** The names of a data set's columns in the form of the options of a split, which must agree with them. */
-export function pairOptions({ columns }: Dataset, { userCol, itemCol }: { readonly userCol?: string | undefined; readonly itemCol?: string | undefined }) {
-  const { user, item } = agreedNames({ named: columns, given: definedNames({ user: userCol, item: itemCol }) });
-  return { ...(user === undefined ? {} : { userCol: user }), ...(item === undefined ? {} : { itemCol: item }) };
+export function pairOptions(
+  { columns }: Dataset,
+  { userCol, itemCol }: { readonly userCol?: string | undefined; readonly itemCol?: string | undefined },
+) {
+  const { user, item } = agreedNames({
+    named: columns,
+    given: definedNames({ user: userCol, item: itemCol }),
+  });
+  return {
+    ...(user === undefined ? {} : { userCol: user }),
+    ...(item === undefined ? {} : { itemCol: item }),
+  };
 }
 
 /** The names that are given. */

@@ -8,11 +8,29 @@ import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ModelParts } from './model-parts.ts';
 
-/** The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or wrong, UsageError for ids that the form `ids` cannot hold. */
-export async function loadedParts(directory: string, ids: IdForm | undefined): Promise<Omit<ModelParts, 'session'>> {
+/**
+ * The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or
+ * wrong, UsageError for ids that the form `ids` cannot hold.
+ */
+export async function loadedParts(
+  directory: string,
+  ids: IdForm | undefined,
+): Promise<Omit<ModelParts, 'session'>> {
   const stored = await loadInThread(directory);
-  const { factorflow: metadata, rank, columns, coldStartStrategy, userFactors, itemFactors, itemCounts } = stored;
-  if (hasBiases(metadata) && rank < 3) throw new DataError(`the metadata tell of biases, which are two features of ${rank}`, { phase: 'load', file: directory });
+  const {
+    factorflow: metadata,
+    rank,
+    columns,
+    coldStartStrategy,
+    userFactors,
+    itemFactors,
+    itemCounts,
+  } = stored;
+  if (hasBiases(metadata) && rank < 3)
+    throw new DataError(`the metadata tell of biases, which are two features of ${rank}`, {
+      phase: 'load',
+      file: directory,
+    });
   const [users, items] = [keysFromVector(stored.userIds, 'id'), keysFromVector(stored.itemIds, 'id')];
   idValues(users, ids, 'user');
   idValues(items, ids, 'item');
@@ -31,8 +49,28 @@ export async function loadedParts(directory: string, ids: IdForm | undefined): P
 }
 
 /** A model in the form that is saved. */
-export function storedParts({ rank, users, items, userFactors, itemFactors }: Pick<ModelParts, keyof FactorModel>, { metadata = {}, itemCounts, means, columns, coldStartStrategy }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy'>): SavedModel {
-  return { rank, userIds: keysToVector(users), userFactors, itemIds: keysToVector(items), itemFactors, itemCounts, means, columns, coldStartStrategy, factorflow: metadata };
+export function storedParts(
+  { rank, users, items, userFactors, itemFactors }: Pick<ModelParts, keyof FactorModel>,
+  {
+    metadata = {},
+    itemCounts,
+    means,
+    columns,
+    coldStartStrategy,
+  }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy'>,
+): SavedModel {
+  return {
+    rank,
+    userIds: keysToVector(users),
+    userFactors,
+    itemIds: keysToVector(items),
+    itemFactors,
+    itemCounts,
+    means,
+    columns,
+    coldStartStrategy,
+    factorflow: metadata,
+  };
 }
 
 /** True where the last two features of a model are folded biases. */

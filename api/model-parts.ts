@@ -14,7 +14,12 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly itemCounts?: Uint32Array;
   /** Ratings of each user, in the order of their ids; a model that was loaded has none. */
   readonly userCounts?: Uint32Array;
-  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
+  readonly columns: {
+    readonly user: string;
+    readonly item: string;
+    readonly rating: string;
+    readonly prediction: string;
+  };
   readonly coldStartStrategy: ColdStart;
   readonly session: Session;
   readonly training?: TrainingReport;
@@ -29,13 +34,21 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
 /** X and Θ, each joined when it is first used as a whole. */
 export type Sides = Readonly<Record<'user' | 'item', JoinedRows>>;
 
-export function sidesOf({ rank, userFactors, itemFactors }: Pick<ModelParts, 'rank' | 'userFactors' | 'itemFactors'>): Sides {
-  const rows = (given: Float32Array | RowParts) => new JoinedRows(given instanceof Float32Array ? wholeRows(given, rank) : given);
+export function sidesOf({
+  rank,
+  userFactors,
+  itemFactors,
+}: Pick<ModelParts, 'rank' | 'userFactors' | 'itemFactors'>): Sides {
+  const rows = (given: Float32Array | RowParts) =>
+    new JoinedRows(given instanceof Float32Array ? wholeRows(given, rank) : given);
   return { user: rows(userFactors), item: rows(itemFactors) };
 }
 
 /** The factors of a model, whose sides are joined when they are read. */
-export function joinedFactors({ rank, users, items }: Pick<ModelParts, 'rank' | 'users' | 'items'>, sides: Sides): FactorModel {
+export function joinedFactors(
+  { rank, users, items }: Pick<ModelParts, 'rank' | 'users' | 'items'>,
+  sides: Sides,
+): FactorModel {
   return {
     rank,
     users,

@@ -25,7 +25,18 @@ import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-ar
 import { modelFacts, modelText } from './inspect/model-facts.ts';
 import { factorBatch } from './serving/factor-batch.ts';
 import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
-import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
+import {
+  checkCount,
+  checkIds,
+  checkItems,
+  checkRecommend,
+  checkRequest,
+  checkUsers,
+  type ItemsOptions,
+  type RecommendOptions,
+  type RequestOptions,
+  type UsersOptions,
+} from './serving/recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { type FoldedUsers, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
 import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
@@ -50,9 +61,15 @@ export class Model {
   readonly coldStartStrategy: ColdStart;
   readonly training: TrainingReport | undefined;
   readonly metadata: JsonObject;
-  /** Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that did not save them. */
+  /**
+   * Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that
+   * did not save them.
+   */
   readonly itemCounts: Uint32Array | undefined;
-  /** Ratings of each user, in the order of `userFactors`; undefined for models that were loaded or went on from another. */
+  /**
+   * Ratings of each user, in the order of `userFactors`; undefined for models that were loaded or went on
+   * from another.
+   */
   readonly userCounts: Uint32Array | undefined;
   /** Its sides are joined when they are read. */
   readonly #factors: FactorModel;
@@ -70,18 +87,37 @@ export class Model {
     this.columns = parts.columns;
     this.coldStartStrategy = parts.coldStartStrategy;
     this.training = parts.training;
-    this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean) : (parts.metadata ?? {});
+    this.metadata = parts.training
+      ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean)
+      : (parts.metadata ?? {});
     this.rank = rank - (this.#hasBiases ? 2 : 0);
     this.itemCounts = parts.itemCounts;
     this.userCounts = parts.userCounts;
     this.#session = parts.session;
     this.#directory = parts.directory;
-    this.#served = { factors: this.#factors, rank: this.rank, itemCounts: this.itemCounts, columns: this.columns, session: parts.session, searches: new Searches(parts.session), metadata: this.metadata };
+    this.#served = {
+      factors: this.#factors,
+      rank: this.rank,
+      itemCounts: this.itemCounts,
+      columns: this.columns,
+      session: parts.session,
+      searches: new Searches(parts.session),
+      metadata: this.metadata,
+    };
   }
 
-  /** Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that is missing or wrong. */
+  /**
+   * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that
+   * is missing or wrong.
+   */
   static async load(session: Session, directory: string): Promise<Model> {
-    if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
+    if (
+      typeof (session as Partial<Session> | undefined)?.context !== 'function' ||
+      typeof directory !== 'string'
+    )
+      throw new UsageError('Model.load takes a session and a folder', {
+        advice: 'Model.load(session, directory)',
+      });
     using _ = session.beginPhase('load model');
     return new Model({ ...(await loadedParts(directory, session.ids)), session, directory });
   }
@@ -94,7 +130,10 @@ export class Model {
     return keyCount(this.#factors.items);
   }
 
-  /** The JavaScript type of the ids of each side that methods give; see the option `ids` of Session.create, which forces one. Throws UsageError where that one cannot hold an id. */
+  /**
+   * The JavaScript type of the ids of each side that methods give; see the option `ids` of Session.create,
+   * which forces one. Throws UsageError where that one cannot hold an id.
+   */
   get idForms(): Readonly<Record<'user' | 'item', IdForm>> {
     return idFormsOf(this.#served);
   }
@@ -115,49 +154,94 @@ export class Model {
 
   /** The same as typed arrays. */
   get userArrays(): FactorArrays {
-    return factorArrays(this.#factors.users, idsOf(this.#served, 'user'), this.#factors.userFactors, this.features);
+    return factorArrays(
+      this.#factors.users,
+      idsOf(this.#served, 'user'),
+      this.#factors.userFactors,
+      this.features,
+    );
   }
 
   get itemArrays(): FactorArrays {
-    return factorArrays(this.#factors.items, idsOf(this.#served, 'item'), this.#factors.itemFactors, this.features);
+    return factorArrays(
+      this.#factors.items,
+      idsOf(this.#served, 'item'),
+      this.#factors.itemFactors,
+      this.features,
+    );
   }
 
-  /** Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or float16; whole or not at all. */
+  /**
+   * Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or
+   * float16; whole or not at all.
+   */
   async exportFactors(directory: string, options: Partial<ExportOptions> = {}): Promise<void> {
-    checkOptions('exportFactors', options, ['format', 'precision', 'overwrite', 'signal'], "{ format: 'npy' }");
+    checkOptions(
+      'exportFactors',
+      options,
+      ['format', 'precision', 'overwrite', 'signal'],
+      "{ format: 'npy' }",
+    );
     const { users, items, userFactors, itemFactors } = this.#factors;
-    const sides = { user: { ids: idColumnOf(users), factors: userFactors }, item: { ids: idColumnOf(items), factors: itemFactors } };
+    const sides = {
+      user: { ids: idColumnOf(users), factors: userFactors },
+      item: { ids: idColumnOf(items), factors: itemFactors },
+    };
     await exportFactors(directory, sides, this.features, options);
   }
 
-  /** The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the one given. */
+  /**
+   * The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the
+   * one given.
+   */
   predict(pairs: Dataset, options: { readonly coldStart?: ColdStart } = {}): Dataset {
     this.#served.searches.requireOpen();
     requireDataset(pairs, 'predict');
     checkOptions('predict', options, ['coldStart'], "{ coldStart: 'drop' }");
     const { user, item, prediction } = this.columns;
-    return pairs.pipe(new Predict(this.#factors, { named: pairs.columns, preferred: { user, item }, prediction }, options.coldStart ?? this.coldStartStrategy));
+    return pairs.pipe(
+      new Predict(
+        this.#factors,
+        { named: pairs.columns, preferred: { user, item }, prediction },
+        options.coldStart ?? this.coldStartStrategy,
+      ),
+    );
   }
 
   /**
-   * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Beside them the errors of the mean and of damped
-   * means of the training ratings, which the model contains. `breakdown`: the errors by rating, by the number of training ratings of user and item,
-   * and how far predictions and ratings agree, over at most a million pairs at even distances.
+   * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Beside them the errors
+   * of the mean and of damped means of the training ratings, which the model contains. `breakdown`: the
+   * errors by rating, by the number of training ratings of user and item, and how far predictions and ratings
+   * agree, over at most a million pairs at even distances.
+   *
    */
-  async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy; readonly breakdown?: boolean } = {}): Promise<Evaluation> {
+  async evaluate(
+    ratings: Dataset,
+    options: RunOptions & { readonly onBadRows?: BadRowPolicy; readonly breakdown?: boolean } = {},
+  ): Promise<Evaluation> {
     this.#served.searches.requireOpen();
     requireDataset(ratings, 'evaluate');
     checkOptions('evaluate', options, ['onBadRows', 'breakdown', ...runOptionNames], "{ onBadRows: 'skip' }");
     const ctx = this.#session.context(options);
     const select = new SelectRatings(await ratedPairsOf(ratings, this.columns, ctx), options.onBadRows);
-    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, { means: this.#means, biases: this.#hasBiases, breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined }), ctx);
+    return runInto(
+      andThen(ratings.plan, select),
+      new Evaluate(this.#factors, {
+        means: this.#means,
+        biases: this.#hasBiases,
+        breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined,
+      }),
+      ctx,
+    );
   }
 
   /**
-   * Ranks, for each user of the test pairs, all items that the user has not rated in `exclude`, ties by item id, and measures where the
-   * user's test items stand: precision, recall (divided by all positives, and by min(k, positives)), NDCG, MAP and hit rate at each k,
-   * MRR, AUC, coverage and novelty, with bootstrap intervals over users and two baselines. Warns of test pairs that were trained on.
-   * Throws UsageError for its options, DataError where there are no pairs.
+   * Ranks, for each user of the test pairs, all items that the user has not rated in `exclude`, ties by item
+   * id, and measures where the user's test items stand: precision, recall (divided by all positives, and by
+   * min(k, positives)), NDCG, MAP and hit rate at each k, MRR, AUC, coverage and novelty, with bootstrap
+   * intervals over users and two baselines. Warns of test pairs that were trained on. Throws UsageError for
+   * its options, DataError where there are no pairs.
+   *
    */
   async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
     this.#served.searches.requireOpen();
@@ -166,10 +250,11 @@ export class Model {
   }
 
   /**
-   * A new model, from this one by SGD over new ratings alone. Users and items without new ratings keep their factors; new users and
-   * items start at the least-squares solution of their ratings, given the factors of the other side and with the mean row of their
-   * own side as prior. For a model by ALS, SGD or Spark.
-   * Throws DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
+   * A new model, from this one by SGD over new ratings alone. Users and items without new ratings keep their
+   * factors; new users and items start at the least-squares solution of their ratings, given the factors of
+   * the other side and with the mean row of their own side as prior. For a model by ALS, SGD or Spark. Throws
+   * DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
+   *
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     this.#served.searches.requireOpen();
@@ -178,8 +263,10 @@ export class Model {
   }
 
   /**
-   * The physical plan of such an update, printable by `explain` (or String()). Reads the ratings once to count new users and items;
-   * trains nothing. Throws UsageError for its options as `update` does, and CapacityError when the problem doesn't fit.
+   * The physical plan of such an update, printable by `explain` (or String()). Reads the ratings once to
+   * count new users and items; trains nothing. Throws UsageError for its options as `update` does, and
+   * CapacityError when the problem doesn't fit.
+   *
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
     this.#served.searches.requireOpen();
@@ -187,17 +274,26 @@ export class Model {
     return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
-  /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first, ties by item id; with `names` a column `name` after the item. */
+  /**
+   * The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first, ties by
+   * item id; with `names` a column `name` after the item.
+   */
   recommendForAllUsers(n: number, options: RecommendOptions = {}): Dataset {
     checkRecommend('recommendForAllUsers', options, this.#served);
     checkCount(n);
-    return withNames(recommendAll(this.#served, this.#factors, n, this.columns, options), options.names, this.columns.item);
+    return withNames(
+      recommendAll(this.#served, this.#factors, n, this.columns, options),
+      options.names,
+      this.columns.item,
+    );
   }
 
   /**
-   * The same for some users, in the order of their ids. Up to 256 are searched for one by one in threads that serve requests alone, which
-   * takes less than a millisecond a user once `prepare` has ended. Unknown users get what `unknownUsers` says, which is told
-   * as a warning; with `popular` a further column `fallback` is true in their rows, which come last.
+   * The same for some users, in the order of their ids. Up to 256 are searched for one by one in threads that
+   * serve requests alone, which takes less than a millisecond a user once `prepare` has ended. Unknown users
+   * get what `unknownUsers` says, which is told as a warning; with `popular` a further column `fallback` is
+   * true in their rows, which come last.
+   *
    */
   recommendForUsers(ids: readonly Id[], n: number, options: UsersOptions = {}): Dataset {
     checkUsers('recommendForUsers', options, this.#served);
@@ -206,14 +302,20 @@ export class Model {
     return withNames(recommendSome(this.#served, ids, n, options), options.names, this.columns.item);
   }
 
-  /** The n users of highest prediction for every item: rows {item, rank, user, prediction}, items ascending, best first. */
+  /**
+   * The n users of highest prediction for every item: rows {item, rank, user, prediction}, items ascending,
+   * best first.
+   */
   recommendForAllItems(n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForAllItems', options);
     checkCount(n);
     return withNames(recommendUsers(this.#served, 'all', n, options), options.names, this.columns.item);
   }
 
-  /** The same for some items, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
+  /**
+   * The same for some items, in the order of their ids. Throws UsageError naming the first that the model
+   * doesn't know.
+   */
   recommendForItems(ids: readonly Id[], n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForItems', options);
     checkIds('recommendForItems', ids);
@@ -222,38 +324,75 @@ export class Model {
   }
 
   /**
-   * The n best items of one user, for a request to a server: a search in a thread, and the answer as plain objects. In the place of an id,
-   * the ratings of a user whom the model need not know: factors are solved from those first, and the rated items are left out.
+   * The n best items of one user, for a request to a server: a search in a thread, and the answer as plain
+   * objects. In the place of an id, the ratings of a user whom the model need not know: factors are solved
+   * from those first, and the rated items are left out.
+   *
    */
-  async recommend(user: Id | { readonly ratings: readonly RatedItem[] }, n: number, options: RequestOptions = {}): Promise<UserRecommendations> {
+  async recommend(
+    user: Id | { readonly ratings: readonly RatedItem[] },
+    n: number,
+    options: RequestOptions = {},
+  ): Promise<UserRecommendations> {
     checkRequest(options, this.#served);
     checkCount(n);
-    return typeof user === 'object' && user !== null ? recommendFromRatings(this.#served, user.ratings, n, options) : recommendToUser(this.#served, user ?? undefined, n, options);
+    return typeof user === 'object' && user !== null
+      ? recommendFromRatings(this.#served, user.ratings, n, options)
+      : recommendToUser(this.#served, user ?? undefined, n, options);
   }
 
   /**
-   * Solves users from their ratings with the items as they are, to the residual of an exact solve (1e-5) and with the model's own regularization: a
-   * model of these users alone. Users without a known item are counted. Runs on the session's device.
+   * Solves users from their ratings with the items as they are, to the residual of an exact solve (1e-5) and
+   * with the model's own regularization: a model of these users alone. Users without a known item are
+   * counted. Runs on the session's device.
+   *
    */
   async foldIn(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedUsers> {
     requireDataset(ratings, 'foldIn');
-    checkOptions('foldIn', options, ['regParam', 'onDuplicates', 'onBadRows', ...runOptionNames], "{ onDuplicates: 'last' }");
+    checkOptions(
+      'foldIn',
+      options,
+      ['regParam', 'onDuplicates', 'onBadRows', ...runOptionNames],
+      "{ onDuplicates: 'last' }",
+    );
     const { columns, coldStartStrategy, metadata, itemCounts } = this;
-    const parts = { ...this.#factors, columns, coldStartStrategy, metadata, itemCounts, session: this.#session };
-    return foldInUsers(parts, ruleOf(this.#served, options.regParam), ratings, options, (made) => new Model(made));
+    const parts = {
+      ...this.#factors,
+      columns,
+      coldStartStrategy,
+      metadata,
+      itemCounts,
+      session: this.#session,
+    };
+    return foldInUsers(
+      parts,
+      ruleOf(this.#served, options.regParam),
+      ratings,
+      options,
+      (made) => new Model(made),
+    );
   }
 
   /**
-   * Takes a score apart into what each of a user's ratings contributes to it, exactly (Hu, Koren and Volinsky 2008, section 5). A model does not keep
-   * ratings: give the user's, or a data set with the model's columns that they are in. Throws UsageError for a user who has none there.
+   * Takes a score apart into what each of a user's ratings contributes to it, exactly (Hu, Koren and Volinsky
+   * 2008, section 5). A model does not keep ratings: give the user's, or a data set with the model's columns
+   * that they are in. Throws UsageError for a user who has none there.
+   *
    */
-  async explain(ratings: readonly RatedItem[] | RatingsOfUser, item: Id, options: ExplainOptions = {}): Promise<Explanation> {
+  async explain(
+    ratings: readonly RatedItem[] | RatingsOfUser,
+    item: Id,
+    options: ExplainOptions = {},
+  ): Promise<Explanation> {
     checkOptions('explain', options, ['regParam', 'names', ...runOptionNames], '{ regParam: 0.1 }');
     checkNames('explain', options.names);
     return explainItem(this.#served, ratings, item, options);
   }
 
-  /** Reads pairs that are not to be recommended into memory, for any number of calls. Those of unknown ids are counted. */
+  /**
+   * Reads pairs that are not to be recommended into memory, for any number of calls. Those of unknown ids are
+   * counted.
+   */
   async exclusions(pairs: Dataset, options: RunOptions = {}): Promise<Exclusions> {
     requireDataset(pairs, 'exclusions');
     checkOptions('exclusions', options, runOptionNames);
@@ -261,15 +400,19 @@ export class Model {
   }
 
   /**
-   * Makes what requests for single users need, in a thread: an index of the items of about 1.3 times the size of their factors. Without it the
-   * first request makes it. Throws CapacityError.
+   * Makes what requests for single users need, in a thread: an index of the items of about 1.3 times the size
+   * of their factors. Without it the first request makes it. Throws CapacityError.
+   *
    */
   async prepare(): Promise<void> {
     const { name, space } = sideSpace(this.#served, 'item');
     await this.#served.searches.prepare(name, space);
   }
 
-  /** Frees what `prepare` and requests have made, once those under way have ended. Later work throws UsageError, but for saving and reading the factors. */
+  /**
+   * Frees what `prepare` and requests have made, once those under way have ended. Later work throws
+   * UsageError, but for saving and reading the factors.
+   */
   async close(): Promise<void> {
     await this.#served.searches.close();
   }
@@ -282,7 +425,10 @@ export class Model {
     return findId(this.#factors.items, id) >= 0;
   }
 
-  /** The n items most like each of the given ones: rows {item, rank, similarItem, similarity}, best first, ties by item id. */
+  /**
+   * The n items most like each of the given ones: rows {item, rank, similarItem, similarity}, best first,
+   * ties by item id.
+   */
   similarItems(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
     return similarRows(this.#served, 'item', ids, n, options);
   }
@@ -295,17 +441,54 @@ export class Model {
   /** Algorithm, rank, users, items, measures, origin and columns. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     const { users, items } = this.#factors;
-    const shape = { users: this.userCount, items: this.itemCount, idTypes: { user: users.type, item: items.type }, columns: this.columns, coldStartStrategy: this.coldStartStrategy, features: this.features };
-    return modelText(modelFacts(shape, this.metadata), this.#directory ?? (this.training === undefined ? 'another model' : 'training in this process'));
+    const shape = {
+      users: this.userCount,
+      items: this.itemCount,
+      idTypes: { user: users.type, item: items.type },
+      columns: this.columns,
+      coldStartStrategy: this.coldStartStrategy,
+      features: this.features,
+    };
+    return modelText(
+      modelFacts(shape, this.metadata),
+      this.#directory ?? (this.training === undefined ? 'another model' : 'training in this process'),
+    );
   }
 
-  /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal` cancels. */
-  async save(directory: string, options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {}): Promise<void> {
+  /**
+   * Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal`
+   * cancels.
+   */
+  async save(
+    directory: string,
+    options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
     checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
     using _ = this.#session.beginPhase('save');
-    const stored = storedParts({ users: this.#factors.users, items: this.#factors.items, rank: this.features, userFactors: this.#sides.user.rows, itemFactors: this.#sides.item.rows }, { columns: this.columns, coldStartStrategy: this.coldStartStrategy, metadata: this.metadata, itemCounts: this.itemCounts, means: this.#means });
+    const stored = storedParts(
+      {
+        users: this.#factors.users,
+        items: this.#factors.items,
+        rank: this.features,
+        userFactors: this.#sides.user.rows,
+        itemFactors: this.#sides.item.rows,
+      },
+      {
+        columns: this.columns,
+        coldStartStrategy: this.coldStartStrategy,
+        metadata: this.metadata,
+        itemCounts: this.itemCounts,
+        means: this.#means,
+      },
+    );
     const { executor, metrics } = this.#session.context();
-    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics, underWay: () => this.#session.saving() });
+    await saveModel(directory, stored, {
+      overwrite: options.overwrite,
+      signal: options.signal,
+      executor,
+      metrics,
+      underWay: () => this.#session.saving(),
+    });
   }
 
   /** True where the last two features are folded biases. */

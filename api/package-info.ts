@@ -10,7 +10,11 @@ interface PackageInfo {
 
 /** factorflow's own package.json, above the sources or the build. */
 export function packageInfo(): PackageInfo {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); folder = dirname(folder)) {
+  for (
+    let folder = dirname(fileURLToPath(import.meta.url));
+    folder !== dirname(folder);
+    folder = dirname(folder)
+  ) {
     const info = readPackage(join(folder, 'package.json'));
     if (info?.name === 'factorflow') return info;
   }

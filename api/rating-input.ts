@@ -4,11 +4,23 @@ import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { idValues } from '../engine/keys/id-form.ts';
 import type { KeyColumn, KeyType } from '../engine/keys/key-column.ts';
-import { andThen, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/stream/logical-plan.ts';
+import {
+  andThen,
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  runInto,
+  schemaOf,
+} from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
-import { type KnownPairs, readKnownPairs, readPairs, type ReadPairs } from '../operators/ratings/ids/known-pairs.ts';
+import {
+  type KnownPairs,
+  readKnownPairs,
+  readPairs,
+  type ReadPairs,
+} from '../operators/ratings/ids/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { typesOf } from '../operators/ratings/reading/rating-chunk.ts';
@@ -19,7 +31,11 @@ import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';
-import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
+import {
+  checkCheckpointOptions,
+  checkpointOptionNames,
+  type CheckpointOptions,
+} from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import { CountTimeSizes } from '../operators/splits/time-sizes.ts';
 import { keptAs } from './training/kept-ratings.ts';
@@ -31,65 +47,132 @@ import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts
 
 /** The options of ratings that every trainer takes beside its parameters. */
 export interface RatingOptions {
-  /** Column of user ids: integers or text. Default: the data set's name, which must agree, else 'user', else one such as userId. */
+  /**
+   * Column of user ids: integers or text. Default: the data set's name, which must agree, else 'user', else
+   * one such as userId.
+   */
   readonly userCol?: string;
-  /** Column of item ids: integers or text. Default: the data set's name, which must agree, else 'item', else one such as movie_id. */
+  /**
+   * Column of item ids: integers or text. Default: the data set's name, which must agree, else 'item', else
+   * one such as movie_id.
+   */
   readonly itemCol?: string;
-  /** Column of ratings: numbers, any unit. Default: the data set's name, which must agree, else 'rating', else one such as stars. */
+  /**
+   * Column of ratings: numbers, any unit. Default: the data set's name, which must agree, else 'rating', else
+   * one such as stars.
+   */
   readonly ratingCol?: string;
-  /** Column of times, for onDuplicates 'last' only. Default: the data set's name, else 'timestamp', else one such as ts or date. */
+  /**
+   * Column of times, for onDuplicates 'last' only. Default: the data set's name, else 'timestamp', else one
+   * such as ts or date.
+   */
   readonly timestampCol?: string;
   /** Predictions for unknown users and items: 'nan', or 'drop' to leave their rows out. Default 'nan'. */
   readonly coldStartStrategy?: ColdStart;
-  /** Several ratings of one pair: 'keep' all, 'error', the 'last' by timestamp, their 'mean' or 'sum'. Default 'keep'. */
+  /**
+   * Several ratings of one pair: 'keep' all, 'error', the 'last' by timestamp, their 'mean' or 'sum'. Default
+   * 'keep'.
+   */
   readonly onDuplicates?: DuplicatePolicy;
-  /** Rows with null, NaN or infinite values: 'error' ends the run, 'skip' leaves them out and counts them. Default 'error'. */
+  /**
+   * Rows with null, NaN or infinite values: 'error' ends the run, 'skip' leaves them out and counts them.
+   * Default 'error'.
+   */
   readonly onBadRows?: BadRowPolicy;
 }
 
-export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'coldStartStrategy', 'onDuplicates', 'onBadRows'] as const satisfies readonly (keyof RatingOptions)[];
+export const ratingOptionNames = [
+  'userCol',
+  'itemCol',
+  'ratingCol',
+  'timestampCol',
+  'coldStartStrategy',
+  'onDuplicates',
+  'onBadRows',
+] as const satisfies readonly (keyof RatingOptions)[];
 
 export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
-  /** Ratings that are not trained on, for the error after each iteration. Default: none, and no test error. */
+  /**
+   * Ratings that are not trained on, for the error after each iteration. Default: none, and no test error.
+   */
   readonly validation?: Dataset;
-  /** Ranks the validation pairs by the model at the end: `training.ranking`, with a warning where popularity ranks no worse. Default: for implicit data alone. */
+  /**
+   * Ranks the validation pairs by the model at the end: `training.ranking`, with a warning where popularity
+   * ranks no worse. Default: for implicit data alone.
+   */
   readonly ranking?: boolean;
-  /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does not fit is refused with the differences. Default: planned anew. */
+  /**
+   * A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does
+   * not fit is refused with the differences. Default: planned anew.
+   */
   readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
 }
 
 /** The way from ratings to a trainer: columns, policies for bad rows and duplicates, and positions of ids. */
 export class RatingInput {
   /** The columns of data that say nothing else. */
-  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly columns: {
+    readonly user: string;
+    readonly item: string;
+    readonly rating: string;
+    readonly timestamp: string;
+  };
   readonly #given: ColumnNames;
   readonly #preferred: ColumnNames | undefined;
   readonly coldStartStrategy: ColdStart;
   readonly onDuplicates: DuplicatePolicy;
   readonly onBadRows: BadRowPolicy;
 
-  /** `preferred`: the columns of a model, for data that have them. Throws UsageError naming the option that is out of range or cannot act. */
-  constructor({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions, preferred?: Pick<ColumnNames, 'user' | 'item' | 'rating'>) {
+  /**
+   * `preferred`: the columns of a model, for data that have them. Throws UsageError naming the option that is
+   * out of range or cannot act.
+   */
+  constructor(
+    { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions,
+    preferred?: Pick<ColumnNames, 'user' | 'item' | 'rating'>,
+  ) {
     this.#given = definedNames({ user: userCol, item: itemCol, rating: ratingCol, time: timestampCol });
     this.#preferred = preferred;
     const { user, item, rating, time } = { ...usualNames, ...preferred, ...this.#given };
     this.columns = { user, item, rating, timestamp: time };
     this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
-    this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
+    this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', [
+      'keep',
+      'error',
+      'last',
+      'mean',
+      'sum',
+    ]);
     this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
-    if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
+    if (timestampCol !== undefined && this.onDuplicates !== 'last')
+      throw new UsageError("timestampCol acts only with onDuplicates 'last'");
   }
 
-  /** The data set with the names of its columns found, for the other methods. Throws as withFoundColumns does. */
+  /**
+   * The data set with the names of its columns found, for the other methods. Throws as withFoundColumns does.
+   */
   async found(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
-    const roles = this.onDuplicates === 'last' ? (['user', 'item', 'rating', 'time'] as const) : (['user', 'item', 'rating'] as const);
-    return keptAs(await withFoundColumns(dataset, { roles, given: this.#given, preferred: this.#preferred }, ctx), dataset);
+    const roles =
+      this.onDuplicates === 'last'
+        ? (['user', 'item', 'rating', 'time'] as const)
+        : (['user', 'item', 'rating'] as const);
+    return keptAs(
+      await withFoundColumns(dataset, { roles, given: this.#given, preferred: this.#preferred }, ctx),
+      dataset,
+    );
   }
 
   /** The same for a validation set, whose times are not used. */
   async foundTest(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
     const { time: _time, ...given } = this.#given;
-    return keptAs(await withFoundColumns(dataset, { roles: ['user', 'item', 'rating'], given, preferred: this.#preferred }, ctx), dataset);
+    return keptAs(
+      await withFoundColumns(
+        dataset,
+        { roles: ['user', 'item', 'rating'], given, preferred: this.#preferred },
+        ctx,
+      ),
+      dataset,
+    );
   }
 
   /** The columns of a data set. */
@@ -110,19 +193,41 @@ export class RatingInput {
     return andThen(dataset.plan, new SelectRatings(columns, this.onBadRows));
   }
 
-  /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. `inBands`: more than one block may be, within the memory budget. */
-  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inParts = false, inBands = false }: IndexingOptions & { readonly inBands?: boolean } = {}): Promise<IndexedRatings> {
+  /**
+   * Numbers users and items. The types of the validation set's ids are checked first, so that an error comes
+   * before the long work. `inBands`: more than one block may be, within the memory budget.
+   */
+  async index(
+    ratings: Dataset,
+    validation: Dataset | undefined,
+    ctx: ExecutionContext,
+    { inParts = false, inBands = false }: IndexingOptions & { readonly inBands?: boolean } = {},
+  ): Promise<IndexedRatings> {
     const selected = this.selected(ratings);
     const { ids, timestamps } = await this.#types(ratings, ctx.signal);
     const { maximum, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
-    const maximumRows = inParts ? Number.MAX_SAFE_INTEGER : inBands ? maximum : Math.min(maximum, blockLimit.ratings);
+    const maximumRows = inParts
+      ? Number.MAX_SAFE_INTEGER
+      : inBands
+        ? maximum
+        : Math.min(maximum, blockLimit.ratings);
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
-    const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
-    if (totalRows !== undefined && this.onBadRows === 'error' && !inParts) requireRows(totalRows, ids, ratings.session);
+    const totalRows =
+      operatorsOf(ratings.plan).length > 0
+        ? undefined
+        : (await rootSource(ratings.plan).statistics?.())?.rows;
+    if (totalRows !== undefined && this.onBadRows === 'error' && !inParts)
+      requireRows(totalRows, ids, ratings.session);
     // Before the reading where their number is known, else before they are sorted.
-    if (inParts && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
-    if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable) await this.#reportTimes(ratings, ctx);
-    const indexed = await readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
+    if (inParts && totalRows !== undefined && totalRows > rowsInMemory)
+      await ctx.spill?.requireRoom(spilledBytes(totalRows));
+    if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable)
+      await this.#reportTimes(ratings, ctx);
+    const indexed = await readRatings(
+      selected,
+      { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes },
+      ctx,
+    );
     // An id that the session's form cannot hold ends the run before the training.
     idValues(indexed.users, ratings.session.ids, 'user');
     idValues(indexed.items, ratings.session.ids, 'item');
@@ -136,24 +241,51 @@ export class RatingInput {
   }
 
   /** Bytes without which so many ratings cannot be read. */
-  async loadingNeed(ratings: Dataset, rows: number, signal: AbortSignal, { inParts = false }: IndexingOptions = {}): Promise<number> {
+  async loadingNeed(
+    ratings: Dataset,
+    rows: number,
+    signal: AbortSignal,
+    { inParts = false }: IndexingOptions = {},
+  ): Promise<number> {
     return loadingNeed(rows, inParts, ratings.session.workers, (await this.#types(ratings, signal)).ids);
   }
 
   /** The kind of ids that takes the most memory, of those that are there. */
-  async #types(ratings: Dataset, signal: AbortSignal): Promise<{ readonly ids: KeyType; readonly timestamps: boolean }> {
+  async #types(
+    ratings: Dataset,
+    signal: AbortSignal,
+  ): Promise<{ readonly ids: KeyType; readonly timestamps: boolean }> {
     const { users, items, timestamps } = typesOf(await schemaOf(this.selected(ratings), undefined, signal));
-    return { ids: (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32', timestamps };
+    return {
+      ids: (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32',
+      timestamps,
+    };
   }
 
   /** Tells, as a note, of ratings whose pair came before. */
   tellDuplicates(count: number, { events }: ExecutionContext): void {
-    if (count > 0) events({ type: 'note', text: `${counted(count, 'rating')} ${count === 1 ? 'repeats' : 'repeat'} an earlier (user, item) pair; policy: ${this.onDuplicates}` });
+    if (count > 0)
+      events({
+        type: 'note',
+        text: `${counted(count, 'rating')} ${count === 1 ? 'repeats' : 'repeat'} an earlier (user, item) pair; policy: ${this.onDuplicates}`,
+      });
   }
 
   /** The pairs of a validation set whose user and item are known. */
-  async knownPairs(dataset: Dataset, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext, ahead?: Promise<ReadPairs | undefined>): Promise<KnownPairs> {
-    return readKnownPairs(this.#selectedPairs(dataset), { users, items }, dataset.session.splitBytes, ctx, ahead);
+  async knownPairs(
+    dataset: Dataset,
+    users: KeyColumn,
+    items: KeyColumn,
+    ctx: ExecutionContext,
+    ahead?: Promise<ReadPairs | undefined>,
+  ): Promise<KnownPairs> {
+    return readKnownPairs(
+      this.#selectedPairs(dataset),
+      { users, items },
+      dataset.session.splitBytes,
+      ctx,
+      ahead,
+    );
   }
 
   /** Reads the pairs of a validation set, for knownPairs, before the known ids are there. */
@@ -164,7 +296,9 @@ export class RatingInput {
   /** Rows of a validation set, without the bad ones that are left out. */
   async countPairs(dataset: Dataset): Promise<number> {
     const { user, item, rating } = this.columnsOf(dataset);
-    return (this.onBadRows === 'skip' ? dataset.pipe(new SelectRatings({ user, item, rating }, 'skip')) : dataset).count();
+    return (
+      this.onBadRows === 'skip' ? dataset.pipe(new SelectRatings({ user, item, rating }, 'skip')) : dataset
+    ).count();
   }
 
   /** The validation set, whose times are not used. */
@@ -174,20 +308,30 @@ export class RatingInput {
   }
 
   async #checkIdTypes(ratings: Dataset, validation: Dataset, signal: AbortSignal): Promise<void> {
-    const [train, test] = await Promise.all([this.selected(ratings), this.#selectedPairs(validation)].map((plan) => schemaOf(plan, undefined, signal)));
+    const [train, test] = await Promise.all(
+      [this.selected(ratings), this.#selectedPairs(validation)].map((plan) =>
+        schemaOf(plan, undefined, signal),
+      ),
+    );
     const { user, item } = this.columnsOf(ratings);
     for (const [i, column] of [user, item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
       // A text file without rows has no types.
       if (rootSource(validation.plan).replayable && (await validation.count()) === 0) return;
-      throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, { phase: 'read', column });
+      throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, {
+        phase: 'read',
+        column,
+      });
     }
   }
 }
 
 export interface IndexingOptions {
-  /** True where ratings beyond one block, or the memory budget, are trained on in parts, from files where memory does not hold them; default: they are an error. */
+  /**
+   * True where ratings beyond one block, or the memory budget, are trained on in parts, from files where
+   * memory does not hold them; default: they are an error.
+   */
   readonly inParts?: boolean;
 }
 
@@ -197,19 +341,43 @@ export const fitRankingNames = ['ranking', 'rankUsers'] as const satisfies reado
 /** The options of a method that only plans. */
 export type PlanOptions = Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number]>;
 
-/** Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as "ALS.fit". */
-export function checkFit(method: string, ratings: Dataset, options: FitOptions & { readonly continued?: unknown }, takesPlan = false): void {
+/**
+ * Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as
+ * "ALS.fit".
+ */
+export function checkFit(
+  method: string,
+  ratings: Dataset,
+  options: FitOptions & { readonly continued?: unknown },
+  takesPlan = false,
+): void {
   requireDataset(ratings, method);
-  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const, 'continued' as const, ...fitRankingNames] : []), ...checkpointOptionNames, ...runOptionNames], '{ validation: dataset }');
+  checkOptions(
+    method,
+    options,
+    [
+      'validation',
+      ...(takesPlan ? ['plan' as const, 'continued' as const, ...fitRankingNames] : []),
+      ...checkpointOptionNames,
+      ...runOptionNames,
+    ],
+    '{ validation: dataset }',
+  );
   checkCheckpointOptions(options);
   checkRankUsers(options);
-  if (options.ranking === true && options.validation === undefined) throw new UsageError('ranking needs a validation set', { advice: 'Pass one with the option validation' });
-  if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
+  if (options.ranking === true && options.validation === undefined)
+    throw new UsageError('ranking needs a validation set', { advice: 'Pass one with the option validation' });
+  if (options.validation !== undefined)
+    requireDataset(options.validation, `the option validation of ${method}`);
 }
 
 /** The steps that give the ratings, as plans print them: "parquet-source > select-ratings". */
 export function describeInput(plan: LogicalPlan): string {
-  return [rootSource(plan).name, ...operatorsOf(plan).map((operator) => operator.name), 'select-ratings'].join(' > ');
+  return [
+    rootSource(plan).name,
+    ...operatorsOf(plan).map((operator) => operator.name),
+    'select-ratings',
+  ].join(' > ');
 }
 
 function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {

@@ -8,7 +8,10 @@ import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import { UsageError } from '../engine/errors.ts';
 import { checkColumnNames, checkOptions, shown } from './check-options.ts';
 
-/** The names of the columns that hold users, items, ratings and times, which all that takes the data set then uses. */
+/**
+ * The names of the columns that hold users, items, ratings and times, which all that takes the data set then
+ * uses.
+ */
 export interface NamedColumns {
   readonly columns?: ColumnNames;
 }
@@ -27,7 +30,10 @@ export interface ReadParquetOptions extends NamedColumns {
 export type ReadArrowOptions = NamedColumns;
 
 export interface ReadTextOptions extends Omit<TextSourceOptions, 'columns'> {
-  /** The names of columns by role; or a list of the names of all columns of a file without a header, from the left. */
+  /**
+   * The names of columns by role; or a list of the names of all columns of a file without a header, from the
+   * left.
+   */
   readonly columns?: ColumnNames | readonly string[];
 }
 
@@ -37,11 +43,23 @@ export interface ReadNdjsonOptions extends Omit<NdjsonSourceOptions, 'columns'> 
 }
 
 export interface ReadAnyOptions extends Omit<OpenSourceOptions, 'columns'> {
-  /** The names of columns by role; or a list: of all columns of a text without a header, or of the fields of NDJSON to read. */
+  /**
+   * The names of columns by role; or a list: of all columns of a text without a header, or of the fields of
+   * NDJSON to read.
+   */
   readonly columns?: ColumnNames | readonly string[];
 }
 
-const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'nullValues', 'decimalComma', 'batchSize'] as const;
+const textOptionNames = [
+  'delimiter',
+  'header',
+  'quotes',
+  'columns',
+  'types',
+  'nullValues',
+  'decimalComma',
+  'batchSize',
+] as const;
 
 export const readOptionNames = {
   'read.parquet': ['filter', 'columns'],
@@ -58,8 +76,16 @@ const example = "{ columns: { user: 'userId', item: 'movieId' } }";
 export function readingOf<Options extends { readonly columns?: ColumnNames | readonly string[] }>(
   method: keyof typeof readOptionNames,
   options: Options,
-): { readonly source: Omit<Options, 'columns'> & { readonly columns?: readonly string[] }; readonly names: ColumnNames } {
-  checkOptions(method, options, readOptionNames[method] as readonly string[] as readonly (keyof Options & string)[], example);
+): {
+  readonly source: Omit<Options, 'columns'> & { readonly columns?: readonly string[] };
+  readonly names: ColumnNames;
+} {
+  checkOptions(
+    method,
+    options,
+    readOptionNames[method] as readonly string[] as readonly (keyof Options & string)[],
+    example,
+  );
   const { columns, ...source } = options;
   if (columns === undefined) return { source, names: {} };
   if (isList(columns)) return { source: { ...source, columns }, names: {} };
@@ -72,11 +98,18 @@ function isList(columns: ColumnNames | readonly string[]): columns is readonly s
 }
 
 /** Throws UsageError unless session.from can take them; the options without what is undefined. */
-export function checkBatches(batches: unknown, schema: Schema | undefined, options: FromOptions): FromOptions {
+export function checkBatches(
+  batches: unknown,
+  schema: Schema | undefined,
+  options: FromOptions,
+): FromOptions {
   checkOptions('session.from', options, ['replayable', 'columns'], '{ replayable: true }');
   if (options.columns !== undefined) checkColumnNames('the option columns of session.from', options.columns);
   if (schema !== undefined && !Array.isArray((schema as Partial<Schema> | null)?.fields)) {
-    throw new UsageError(`session.from takes batches, their schema and options, but the schema is ${shown(schema)}`, { advice: 'Without a schema: session.from(batches, undefined, options)' });
+    throw new UsageError(
+      `session.from takes batches, their schema and options, but the schema is ${shown(schema)}`,
+      { advice: 'Without a schema: session.from(batches, undefined, options)' },
+    );
   }
   if (Array.isArray(batches)) requireBatches(batches);
   return options;
@@ -85,7 +118,8 @@ export function checkBatches(batches: unknown, schema: Schema | undefined, optio
 /** Checks the options of session.fromRows. */
 export function checkRows(options: FromRowsOptions): FromRowsOptions {
   checkOptions('session.fromRows', options, ['types', 'columns'], "{ types: { user: 'utf8' } }");
-  if (options.columns !== undefined) checkColumnNames('the option columns of session.fromRows', options.columns);
+  if (options.columns !== undefined)
+    checkColumnNames('the option columns of session.fromRows', options.columns);
   checkValueOptions(options);
   return options;
 }
@@ -93,6 +127,12 @@ export function checkRows(options: FromRowsOptions): FromRowsOptions {
 /** Throws UsageError for an array of rows, before anything is read. */
 function requireBatches(batches: readonly unknown[]): void {
   const first = batches[0];
-  const plain = typeof first !== 'object' || first === null || [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
-  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)');
+  const plain =
+    typeof first !== 'object' ||
+    first === null ||
+    [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
+  if (batches.length > 0 && plain)
+    throw new UsageError(
+      'session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)',
+    );
 }

@@ -8,10 +8,16 @@ export function isReplayable({ plan }: Dataset): boolean {
   return rootSource(plan).replayable;
 }
 
-/** Throws UsageError when the rows can be read only once; `purpose` names the work that reads them more than once. */
+/**
+ * Throws UsageError when the rows can be read only once; `purpose` names the work that reads them more than
+ * once.
+ */
 export function requireReplayable({ plan }: Dataset, purpose: string): void {
   if (rootSource(plan).replayable) return;
   throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {
-    advice: rootSource(plan) instanceof RowSource ? 'Pass an array, or a function that makes the rows anew: session.fromRows(() => rows)' : 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+    advice:
+      rootSource(plan) instanceof RowSource
+        ? 'Pass an array, or a function that makes the rows anew: session.fromRows(() => rows)'
+        : 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
   });
 }

@@ -1,4 +1,7 @@
-/** Refuses hosts that FactorFlow cannot run on. The first import of index.ts, so that no other module runs before it. */
+/**
+ * Refuses hosts that FactorFlow cannot run on. The first import of index.ts, so that no other module runs
+ * before it.
+ */
 import { UsageError } from '../engine/errors.ts';
 import { tooOldNode } from '../engine/node-version.ts';
 
@@ -8,8 +11,12 @@ const problem = tooOldNode(process.versions.node);
 if (problem !== undefined) throw new UsageError(`FactorFlow ${problem}`);
 
 // webpack (and ncc) define a name. In other bundles this address is the bundle's, or undefined.
-if (typeof __webpack_require__ !== 'undefined' || !/\/(api|programs\/chunks)\/require-host[\w-]*\.[jt]s(\?|$)/.test(String(import.meta.url))) {
+if (
+  typeof __webpack_require__ !== 'undefined' ||
+  !/\/(api|programs\/chunks)\/require-host[\w-]*\.[jt]s(\?|$)/.test(String(import.meta.url))
+) {
   throw new UsageError('FactorFlow was put into a bundle, where it cannot find the files of its threads', {
-    advice: "Leave the package factorflow out of the bundle: it is external: ['factorflow'] for esbuild, Rollup and Vite, and docs/bundlers.md has the others",
+    advice:
+      "Leave the package factorflow out of the bundle: it is external: ['factorflow'] for esbuild, Rollup and Vite, and docs/bundlers.md has the others",
   });
 }

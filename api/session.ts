@@ -31,9 +31,27 @@ import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
 import { MemoryFiles } from '../gpu/exchange/memory-files.ts';
 import { openRequests } from './devices/open-requests.ts';
-import { beginDevices, type DevicesAhead, machineAhead, openDevices, type Opening, type SessionDevice } from './devices/open-devices.ts';
+import {
+  beginDevices,
+  type DevicesAhead,
+  machineAhead,
+  openDevices,
+  type Opening,
+  type SessionDevice,
+} from './devices/open-devices.ts';
 import type { Profile } from './reports/profile.ts';
-import { checkBatches, checkRows, type FromOptions, type FromRowsOptions, type ReadAnyOptions, type ReadArrowOptions, readingOf, type ReadNdjsonOptions, type ReadParquetOptions, type ReadTextOptions } from './reading.ts';
+import {
+  checkBatches,
+  checkRows,
+  type FromOptions,
+  type FromRowsOptions,
+  type ReadAnyOptions,
+  type ReadArrowOptions,
+  readingOf,
+  type ReadNdjsonOptions,
+  type ReadParquetOptions,
+  type ReadTextOptions,
+} from './reading.ts';
 import { checkSessionOptions, type SessionOptions } from './session-options.ts';
 import { sessionText } from './inspect/session-text.ts';
 import { parseSize } from './sizes.ts';
@@ -46,19 +64,26 @@ export interface RunOptions {
   readonly onEvent?: EventSink;
 }
 
-/** A memory budget in which the heaps of threads and memory that waits for its collection would take a large part. */
+/**
+ * A memory budget in which the heaps of threads and memory that waits for its collection would take a large
+ * part.
+ */
 const SCARCE_BYTES = 2 ** 30;
 /** Of such a budget the share that may wait for its collection. */
 const SCARCE_COLLECT_SHARE = 40;
 
 /**
- * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end the threads,
- * or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
+ * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end
+ * the threads, or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
+ *
  */
 export class Session implements AsyncDisposable {
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
-  /** The form of ids that was asked for; undefined: numbers where all ids of a side are safe integers, else bigints. */
+  /**
+   * The form of ids that was asked for; undefined: numbers where all ids of a side are safe integers, else
+   * bigints.
+   */
   readonly ids: IdForm | undefined;
   readonly #executor: Executor;
   readonly #opening: Opening | undefined;
@@ -74,7 +99,19 @@ export class Session implements AsyncDisposable {
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice | Opening, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes, ids, once = false }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once'>) {
+  private constructor(
+    executor: Executor,
+    device: SessionDevice | Opening,
+    memoryBudget: number,
+    spill: SpillFolder,
+    {
+      parquetBackend,
+      profile,
+      splitBytes,
+      ids,
+      once = false,
+    }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once'>,
+  ) {
     this.#executor = executor;
     this.memoryBudget = memoryBudget;
     this.#spill = spill;
@@ -92,10 +129,32 @@ export class Session implements AsyncDisposable {
     this.#warning = device.warning;
   }
 
-  /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
+  /**
+   * Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written
+   * to, and for device `gpu` without a GPU, naming the packages to install; CancelledError.
+   */
   static async create(options: SessionOptions = {}): Promise<Session> {
-    if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, ids, profile, splitBytes, fakeDevices, background = false, once = false, ahead, signal, ...unknown } = options;
+    if (typeof options !== 'object' || options === null)
+      throw new UsageError(`Session.create takes options, got ${shown(options)}`, {
+        advice: "For example Session.create({ device: 'gpu' })",
+      });
+    const {
+      device = 'auto',
+      workers,
+      memoryBudget = totalmem(),
+      deviceMemory,
+      spillDir,
+      parquetBackend,
+      ids,
+      profile,
+      splitBytes,
+      fakeDevices,
+      background = false,
+      once = false,
+      ahead,
+      signal,
+      ...unknown
+    } = options;
     checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir }, unknown);
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
@@ -105,12 +164,21 @@ export class Session implements AsyncDisposable {
     // A folder that cannot be used shows before the work.
     if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
-    const wanted = { device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices };
+    const wanted = {
+      device,
+      workers,
+      memoryBytes,
+      ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}),
+      fakeDevices,
+    };
     const kept = { parquetBackend, profile, splitBytes, ids, once };
     try {
       if (background && fakeDevices === undefined) {
         const ending = new AbortController();
-        const { cpu, all } = beginDevices({ ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) }, ahead && machineAhead(ahead as DevicesAhead));
+        const { cpu, all } = beginDevices(
+          { ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) },
+          ahead && machineAhead(ahead as DevicesAhead),
+        );
         const executor = new LocalExecutor([cpu], new SpillMemory(spill), () => new MemoryFiles());
         const found = all.then(({ devices, device: chosen }) => {
           executor.add(devices.slice(1));
@@ -121,27 +189,53 @@ export class Session implements AsyncDisposable {
         return new Session(executor, { found, end: () => ending.abort() }, budget, spill, kept);
       }
       const opened = await openDevices({ ...wanted, signal });
-      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill), () => new MemoryFiles()), opened.device, budget, spill, kept);
+      return new Session(
+        new LocalExecutor(opened.devices, new SpillMemory(spill), () => new MemoryFiles()),
+        opened.device,
+        budget,
+        spill,
+        kept,
+      );
     } catch (error) {
       await spill.close();
       throw error;
     }
   }
 
-  /** A session without devices and threads: it reads, converts and writes rows. Work for a device throws UsageError in it. */
-  static withoutDevices({ parquetBackend, profile }: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
-    return new Session(noDevices, { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' }, totalmem(), new SpillFolder(), { parquetBackend, profile });
+  /**
+   * A session without devices and threads: it reads, converts and writes rows. Work for a device throws
+   * UsageError in it.
+   */
+  static withoutDevices({
+    parquetBackend,
+    profile,
+  }: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
+    return new Session(
+      noDevices,
+      { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' },
+      totalmem(),
+      new SpillFolder(),
+      { parquetBackend, profile },
+    );
   }
 
   /** Readers of files. Nothing is opened before the rows or their schema are asked for. */
   get read() {
     return {
-      /** Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them. */
+      /**
+       * Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them.
+       */
       parquet: (paths: string | readonly string[], options: ReadParquetOptions = {}): Dataset => {
-        const { source: { filter }, names } = readingOf('read.parquet', options);
+        const {
+          source: { filter },
+          names,
+        } = readingOf('read.parquet', options);
         return this.source(new ParquetSource(paths, { backend: this.#parquetBackend, filter }), names);
       },
-      /** Comma-separated text, plain or packed by gzip, zstd or lz4; header and types are found out where they are not given. */
+      /**
+       * Comma-separated text, plain or packed by gzip, zstd or lz4; header and types are found out where they
+       * are not given.
+       */
       csv: (paths: string | readonly string[], options: ReadTextOptions = {}): Dataset => {
         const { source, names } = readingOf('read.csv', options);
         return this.source(new TextSource(paths, { delimiter: ',', ...source }), names);
@@ -151,36 +245,52 @@ export class Session implements AsyncDisposable {
         const { source, names } = readingOf('read.text', options);
         return this.source(new TextSource(paths, source), names);
       },
-      /** NDJSON: one JSON object on each line, plain or packed as text can be; fields and types are found out where they are not given. */
+      /**
+       * NDJSON: one JSON object on each line, plain or packed as text can be; fields and types are found out
+       * where they are not given.
+       */
       ndjson: (paths: string | readonly string[], options: ReadNdjsonOptions = {}): Dataset => {
         const { source, names } = readingOf('read.ndjson', options);
         return this.source(new NdjsonSource(paths, source), names);
       },
       /** Arrow IPC, file (Feather too) or stream format; "-" is stdin. */
-      arrow: (paths: string | readonly string[], options: ReadArrowOptions = {}): Dataset => this.source(new ArrowSource(paths), readingOf('read.arrow', options).names),
+      arrow: (paths: string | readonly string[], options: ReadArrowOptions = {}): Dataset =>
+        this.source(new ArrowSource(paths), readingOf('read.arrow', options).names),
       /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
       any: async (paths: string | readonly string[], options: ReadAnyOptions = {}): Promise<Dataset> => {
         const { source, names } = readingOf('read.any', options);
         using _ = this.beginPhase('open files');
-        return this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...source }), names);
+        return this.source(
+          await openSource(paths, { parquetBackend: this.#parquetBackend, ...source }),
+          names,
+        );
       },
     };
   }
 
   /**
-   * Record batches as a data set: an array, a generator, the stream of another library. An iterator that can be
-   * pulled only once makes a data set that can be used only once. `schema` is needed only when there may be no batch.
+   * Record batches as a data set: an array, a generator, the stream of another library. An iterator that can
+   * be pulled only once makes a data set that can be used only once. `schema` is needed only when there may
+   * be no batch.
+   *
    */
-  from(batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>, schema?: Schema, options: FromOptions = {}): Dataset {
+  from(
+    batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>,
+    schema?: Schema,
+    options: FromOptions = {},
+  ): Dataset {
     const { columns, ...pulls } = checkBatches(batches, schema, options);
     return this.source(iterableSource(batches, schema, pulls), columns);
   }
 
   /**
-   * Plain objects as a data set, such as the rows of a database: an array, any iterable or async iterable, of rows or of pages (arrays of rows).
-   * Columns and types are found from the values: number (int32, int64 or float64), bigint, string, boolean, Date. A column may be null or missing in
-   * a row; objects and arrays as values are left out. Batches have at most 65,536 rows. An array, and a function that makes the iterable anew for
-   * each pass, can be read repeatedly; an iterator once. Reading throws DataError that names row, column and value where a column's kinds differ.
+   * Plain objects as a data set, such as the rows of a database: an array, any iterable or async iterable, of
+   * rows or of pages (arrays of rows). Columns and types are found from the values: number (int32, int64 or
+   * float64), bigint, string, boolean, Date. A column may be null or missing in a row; objects and arrays as
+   * values are left out. Batches have at most 65,536 rows. An array, and a function that makes the iterable
+   * anew for each pass, can be read repeatedly; an iterator once. Reading throws DataError that names row,
+   * column and value where a column's kinds differ.
+   *
    */
   fromRows(rows: RowInput, options: FromRowsOptions = {}): Dataset {
     const { columns, ...types } = checkRows(options);
@@ -192,7 +302,10 @@ export class Session implements AsyncDisposable {
     return new Dataset(this, fromSource(source), columns);
   }
 
-  /** The model in a folder that `save` or Spark ML wrote. Throws DataError naming the file that is missing or wrong. */
+  /**
+   * The model in a folder that `save` or Spark ML wrote. Throws DataError naming the file that is missing or
+   * wrong.
+   */
   async loadModel(directory: string): Promise<Model> {
     if (this.#closed) throw sessionClosed();
     using _ = this.beginPhase('load model');
@@ -201,10 +314,12 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Names of items for people to read, such as the titles of films, from a file of any format that is read: CSV, TSV, other text, NDJSON,
-   * Parquet or Arrow. Columns are found by their names unless `idCol`, `nameCol` and `genreCol` are given. With `model` its items and the file's ids are
-   * compared. What is repeated, missing or unknown is counted in a note. Throws DataError that lists the columns where one is missing, and
-   * for a file without an id of the model.
+   * Names of items for people to read, such as the titles of films, from a file of any format that is read:
+   * CSV, TSV, other text, NDJSON, Parquet or Arrow. Columns are found by their names unless `idCol`,
+   * `nameCol` and `genreCol` are given. With `model` its items and the file's ids are compared. What is
+   * repeated, missing or unknown is counted in a note. Throws DataError that lists the columns where one is
+   * missing, and for a file without an id of the model.
+   *
    */
   async readItemNames(path: string, options: ItemNamesOptions = {}): Promise<ItemNames> {
     if (this.#closed) throw sessionClosed();
@@ -223,8 +338,10 @@ export class Session implements AsyncDisposable {
     return this.#device === undefined;
   }
   /**
-   * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its warning is. Throws as `create` does.
+   * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its
+   * warning is. Throws as `create` does.
    * @internal
+   *
    */
   async opened(onEvent?: EventSink): Promise<void> {
     if (this.#opening === undefined || this.#device !== undefined) return;
@@ -242,12 +359,20 @@ export class Session implements AsyncDisposable {
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     if (this.#closed) throw sessionClosed();
     this.#tellWarning(onEvent);
-    return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics(this.#profile?.spans), spill: this.#spill };
+    return {
+      signal: signal ?? new AbortController().signal,
+      executor: this.#executor,
+      events: onEvent ?? noEvents,
+      metrics: new RunMetrics(this.#profile?.spans),
+      spill: this.#spill,
+    };
   }
 
   /**
-   * The context of requests for single rows, whose threads do nothing else: long work of the session does not stand before them.
+   * The context of requests for single rows, whose threads do nothing else: long work of the session does not
+   * stand before them.
    * @internal
+   *
    */
   requestContext({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     const ctx = this.context({ signal, onEvent });
@@ -263,7 +388,10 @@ export class Session implements AsyncDisposable {
     return new RunMetrics(this.#profile?.spans).begin(phase);
   }
 
-  /** @internal Told that the factors of a training are in host memory: begins to close GPUs that nothing will use any more, for whose end `close` waits; what a run releases is collected while its model is written. */
+  /**
+   * @internal Told that the factors of a training are in host memory: begins to close GPUs that nothing will
+   *   use any more, for whose end `close` waits; what a run releases is collected while its model is written.
+   */
   trained(): void {
     if (!this.#once) return;
     for (const device of this.#executor.devices) {
@@ -272,9 +400,15 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  /** @internal Told that threads write the files of a model: what `trained` has left is collected meanwhile, which saves time at the end of the process. */
+  /**
+   * @internal Told that threads write the files of a model: what `trained` has left is collected meanwhile,
+   *   which saves time at the end of the process.
+   */
   saving(): void {
-    if (this.#once && !this.bounded) hostDevice(this.#executor).trim().catch(() => undefined);
+    if (this.#once && !this.bounded)
+      hostDevice(this.#executor)
+        .trim()
+        .catch(() => undefined);
   }
 
   /** @internal True where memory that a run leaves is collected. */
@@ -297,7 +431,10 @@ export class Session implements AsyncDisposable {
     return this.#closed;
   }
 
-  /** Waits for the tasks under way and ends the threads; work that still runs or begins in this session throws UsageError. */
+  /**
+   * Waits for the tasks under way and ends the threads; work that still runs or begins in this session throws
+   * UsageError.
+   */
   async close(): Promise<void> {
     using _ = this.#profile?.begin('end');
     this.#closed = true;
@@ -310,7 +447,14 @@ export class Session implements AsyncDisposable {
   /** State, devices, workers, memory budget and form of ids. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     const workers = this.#executor.devices.length === 0 ? undefined : this.workers;
-    return sessionText({ closed: this.#closed, device: this.#device, workers, memoryBudget: this.memoryBudget, bounded: this.bounded, ids: this.ids });
+    return sessionText({
+      closed: this.#closed,
+      device: this.#device,
+      workers,
+      memoryBudget: this.memoryBudget,
+      bounded: this.bounded,
+      ids: this.ids,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,11 +1,20 @@
 import { UsageError } from '../engine/errors.ts';
 
 const factors: Readonly<Record<string, number>> = {
-  '': 1, b: 1,
-  k: 1024, kib: 1024, kb: 1000,
-  m: 1024 ** 2, mib: 1024 ** 2, mb: 1000 ** 2,
-  g: 1024 ** 3, gib: 1024 ** 3, gb: 1000 ** 3,
-  t: 1024 ** 4, tib: 1024 ** 4, tb: 1000 ** 4,
+  '': 1,
+  b: 1,
+  k: 1024,
+  kib: 1024,
+  kb: 1000,
+  m: 1024 ** 2,
+  mib: 1024 ** 2,
+  mb: 1000 ** 2,
+  g: 1024 ** 3,
+  gib: 1024 ** 3,
+  gb: 1000 ** 3,
+  t: 1024 ** 4,
+  tib: 1024 ** 4,
+  tb: 1000 ** 4,
 };
 
 /** Bytes of a size as people write it: 4GiB, 500MB, 1.5g, 1000000. Throws UsageError. */

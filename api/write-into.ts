@@ -6,6 +6,10 @@ import type { Dataset } from './dataset.ts';
 import type { RunOptions } from './session.ts';
 
 /** Writes the rows of a data set; threads read them where they can, and encode them. */
-export function writeInto({ plan, session }: Dataset, sink: CheckedSink, options: RunOptions): Promise<WriteSummary> {
+export function writeInto(
+  { plan, session }: Dataset,
+  sink: CheckedSink,
+  options: RunOptions,
+): Promise<WriteSummary> {
   return runInto(readInThreads(plan, readSplit, session.splitBytes), sink, session.context(options));
 }

@@ -1,11 +1,14 @@
 /**
- * Loading and training at MovieLens-20M's size: 138,493 users, 27,278 items, 18 M training and 2 M test ratings. Each
- * setting runs in a process of its own; the figure is the median second of its iterations, evaluation excluded.
+ * Loading and training at MovieLens-20M's size: 138,493 users, 27,278 items, 18 M training and 2 M test
+ * ratings. Each setting runs in a process of its own; the figure is the median second of its iterations,
+ * evaluation excluded.
  *
  *     npm run bench [-- FOLDER]        FOLDER: written by `factorflow generate --preset movielens20m`; made when missing
  *
- * The reference figures are those of the Python library implicit 0.7 (Cython and BLAS) on a like machine and data set:
- * its CG takes 3 steps. They are printed for comparison and are not measured here.
+ * The reference figures are those of the Python library implicit 0.7 (Cython and BLAS) on a like machine and
+ * data set: its CG takes 3 steps. They are printed for comparison and are not measured here.
+ *
+ *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -29,14 +32,44 @@ const settings = [
   { rank: 128, solver: 'cg', steps: 6, implicit: 4.99 },
 ] as const;
 
-if (!existsSync(folder)) factorflow(['generate', '--preset', 'movielens20m', '--seed', '1', '--output', folder]);
+if (!existsSync(folder))
+  factorflow(['generate', '--preset', 'movielens20m', '--seed', '1', '--output', folder]);
 console.log(`${describeMachine()}, 2 workers\n`);
-console.log('rank  solver     s/iteration  (min-max)    implicit  load M ratings/s  peak RSS MB  test RMSE after 4');
+console.log(
+  'rank  solver     s/iteration  (min-max)    implicit  load M ratings/s  peak RSS MB  test RMSE after 4',
+);
 for (const setting of settings) {
   const model = join(root, 'build/bench/model');
   const steps = 'steps' in setting ? ['--cg-steps', String(setting.steps)] : [];
-  const options = ['--rank', String(setting.rank), '--solver', setting.solver, ...steps, '--reg-param', '0.05', '--max-iter', '4', '--workers', '2', '--seed', '1'];
-  const result = JSON.parse(factorflow(['train', join(folder, 'train'), '--test', join(folder, 'test'), '--model-dir', model, '--force', '--json', '--quiet', ...options])) as TrainResult;
+  const options = [
+    '--rank',
+    String(setting.rank),
+    '--solver',
+    setting.solver,
+    ...steps,
+    '--reg-param',
+    '0.05',
+    '--max-iter',
+    '4',
+    '--workers',
+    '2',
+    '--seed',
+    '1',
+  ];
+  const result = JSON.parse(
+    factorflow([
+      'train',
+      join(folder, 'train'),
+      '--test',
+      join(folder, 'test'),
+      '--model-dir',
+      model,
+      '--force',
+      '--json',
+      '--quiet',
+      ...options,
+    ]),
+  ) as TrainResult;
   const seconds = result.iterations.map((iteration) => iteration.seconds).sort((left, right) => left - right);
   const median = (seconds[1] + seconds[2]) / 2;
   const name = `${setting.solver}${'steps' in setting ? `(${setting.steps})` : ''}`;
@@ -57,5 +90,9 @@ for (const setting of settings) {
 }
 
 function factorflow(args: readonly string[]): string {
-  return execFileSync(process.execPath, [cli, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], maxBuffer: 1 << 26 });
+  return execFileSync(process.execPath, [cli, ...args], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    maxBuffer: 1 << 26,
+  });
 }

@@ -1,9 +1,10 @@
 /**
- * The CPU kernels on one thread: each alone on rows that stay in the cache, and whole half-iterations over synthetic ratings of
- * MovieLens-20M's shape. Best of several runs. f(f + 1) flops a rating count for the hermitian, f³/3 + 4f² for
- * Cholesky, 4f a rating and pass for matrix-free CG, 2f a product for top-n.
+ * The CPU kernels on one thread: each alone on rows that stay in the cache, and whole half-iterations over
+ * synthetic ratings of MovieLens-20M's shape. Best of several runs. f(f + 1) flops a rating count for the
+ * hermitian, f³/3 + 4f² for Cholesky, 4f a rating and pass for matrix-free CG, 2f a product for top-n.
  *
  *     node bench/kernels.ts [ranks = 32,64,128] [scale = 0.1] [build = relaxed-simd | simd]
+ *
  */
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../cpu/handler.ts';
 import { availableBuild, compileKernels, type KernelBuild } from '../cpu/compile-kernels.ts';
@@ -33,15 +34,24 @@ for (const rank of ranks) benchRank(rank);
 function benchRank(rank: number): void {
   const stride = Math.ceil(rank / 8) * 8;
   const bytes = (m + n) * stride * 4 + SCRATCH_BYTES;
-  const memory = new WebAssembly.Memory({ initial: 1 + Math.ceil(bytes / 65_536), maximum: 65_536, shared: true });
+  const memory = new WebAssembly.Memory({
+    initial: 1 + Math.ceil(bytes / 65_536),
+    maximum: 65_536,
+    shared: true,
+  });
   const kernels = loadKernels(memory, compileKernels(build));
   const scratch = 65_536;
   const x: MatrixView = { pointer: scratch + SCRATCH_BYTES, rows: m, columns: rank, stride };
   const theta: MatrixView = { pointer: x.pointer + m * stride * 4, rows: n, columns: rank, stride };
   const random = new CounterRandom(rank);
   const factors = new Float32Array(memory.buffer, x.pointer, (m + n) * stride);
-  for (let k = 0; k < factors.length; k++) factors[k] = k % stride < rank ? (random.uniform(k) - 0.5) / Math.sqrt(rank) : 0;
-  const scope = <Params extends JsonObject>(params: Params, inputs: Record<string, Partition>, matrices: Record<string, MatrixView>): TaskScope<Params & { rank: number; lambda: number }> => ({
+  for (let k = 0; k < factors.length; k++)
+    factors[k] = k % stride < rank ? (random.uniform(k) - 0.5) / Math.sqrt(rank) : 0;
+  const scope = <Params extends JsonObject>(
+    params: Params,
+    inputs: Record<string, Partition>,
+    matrices: Record<string, MatrixView>,
+  ): TaskScope<Params & { rank: number; lambda: number }> => ({
     params: { rank, lambda: 0.05, ...params },
     partition: (name) => inputs[name],
     hasInput: (name) => name in inputs,
@@ -63,13 +73,31 @@ function benchRank(rank: number): void {
   })) {
     let [items, people] = [Infinity, Infinity];
     for (let run = 0; run < 3; run++) {
-      const itemScope = scope({ ...solver, from: 0, to: n }, { block: byItem }, { fixed: x, previous: theta, factors: theta });
-      const userScope = scope({ ...solver, from: 0, to: m }, { block: byUser }, { fixed: theta, previous: x, factors: x });
-      items = Math.min(items, milliseconds(() => update(itemScope)));
-      people = Math.min(people, milliseconds(() => update(userScope)));
+      const itemScope = scope(
+        { ...solver, from: 0, to: n },
+        { block: byItem },
+        { fixed: x, previous: theta, factors: theta },
+      );
+      const userScope = scope(
+        { ...solver, from: 0, to: m },
+        { block: byUser },
+        { fixed: theta, previous: x, factors: x },
+      );
+      items = Math.min(
+        items,
+        milliseconds(() => update(itemScope)),
+      );
+      people = Math.min(
+        people,
+        milliseconds(() => update(userScope)),
+      );
     }
     const rate = train / (items + people) / 1e3;
-    print(`iteration, ${name}`, `${(items + people).toFixed(0)} ms (items ${items.toFixed(0)}, users ${people.toFixed(0)})`, `${rate.toFixed(1)} M ratings/s`);
+    print(
+      `iteration, ${name}`,
+      `${(items + people).toFixed(0)} ms (items ${items.toFixed(0)}, users ${people.toFixed(0)})`,
+      `${rate.toFixed(1)} M ratings/s`,
+    );
   }
   const matrices = { rowFactors: x, columnFactors: theta };
   const error = best(3, () => squaredError(scope({ from: 0, to: m }, { block: byUser }, matrices)));
@@ -80,7 +108,14 @@ function benchRank(rank: number): void {
 }
 
 /** Each solver over one row of 256 ratings and one of rank / 2. */
-function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKernels>, scratch: number, theta: number, rank: number, stride: number): void {
+function single(
+  memory: WebAssembly.Memory,
+  kernels: ReturnType<typeof loadKernels>,
+  scratch: number,
+  theta: number,
+  rank: number,
+  stride: number,
+): void {
   const size = stride * 4;
   const count = 256;
   const indices = scratch;
@@ -91,14 +126,24 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   const objective = vectors + 5 * size;
   const matrix = objective + size;
   const work = matrix + size * stride;
-  new Uint32Array(memory.buffer, indices, count).forEach((_, k, all) => (all[k] = (k * 7) % Math.min(n, 500)));
+  new Uint32Array(memory.buffer, indices, count).forEach(
+    (_, k, all) => (all[k] = (k * 7) % Math.min(n, 500)),
+  );
   new Float32Array(memory.buffer, values, count).forEach((_, k, all) => (all[k] = 1 + ((k * 37) % 11)));
   const repeat = Math.ceil(2e6 / rank ** 2);
-  const time = (body: () => void) => best(7, () => { for (let k = 0; k < repeat; k++) body(); }) / repeat;
+  const time = (body: () => void) =>
+    best(7, () => {
+      for (let k = 0; k < repeat; k++) body();
+    }) / repeat;
 
-  const form = () => kernels.addNormalEquations(theta, size, indices, values, count, matrix, bias, 0, work, 0);
+  const form = () =>
+    kernels.addNormalEquations(theta, size, indices, values, count, matrix, bias, 0, work, 0);
   const hermitian = time(form);
-  print('hermitian', `${((hermitian / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(count * rank * (rank + 1), hermitian));
+  print(
+    'hermitian',
+    `${((hermitian / count) * 1e6).toFixed(1)} ns/rating`,
+    gigaflops(count * rank * (rank + 1), hermitian),
+  );
   form();
   kernels.addDiagonal(matrix, size, rank, 20);
   const definite = new Float32Array(memory.buffer, matrix, stride * stride);
@@ -111,20 +156,48 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
     right.fill(1);
     kernels.solveCholesky(matrix, size, bias, x, vectors);
   });
-  print('cholesky', `${((solved - restore) * 1e3).toFixed(1)} us/row`, gigaflops(rank ** 3 / 3 + 4 * rank ** 2, solved - restore));
+  print(
+    'cholesky',
+    `${((solved - restore) * 1e3).toFixed(1)} us/row`,
+    gigaflops(rank ** 3 / 3 + 4 * rank ** 2, solved - restore),
+  );
   // The workspace of a row begins with its A; its equations lie behind.
   const equations = work + 12 * size * stride;
   const packed = time(() => kernels.addToEquations(equations, size, rank, count, 0, 0, matrix));
   const taken = time(() => kernels.takeEquations(equations, size, rank, 0, matrix));
   print('to equations and back', `${(packed * 1e3).toFixed(1)} + ${(taken * 1e3).toFixed(1)} us/row`, '');
   const short = rank / 2;
-  const dual = time(() => kernels.solveDual(theta, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors, objective));
+  const dual = time(() =>
+    kernels.solveDual(theta, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors, objective),
+  );
   print(`dual, ${short} ratings`, `${(dual * 1e3).toFixed(1)} us/row`, '');
   const free = time(() => {
     start.fill(0);
-    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, 0, 0, 0, x, 6, 0, work, vectors, objective, 1);
+    kernels.solveMatrixFree(
+      theta,
+      size,
+      indices,
+      values,
+      count,
+      count,
+      0.01,
+      0,
+      0,
+      0,
+      x,
+      6,
+      0,
+      work,
+      vectors,
+      objective,
+      1,
+    );
   });
-  print('cg, 6 steps', `${((free / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(7 * 4 * rank * count, free));
+  print(
+    'cg, 6 steps',
+    `${((free / count) * 1e6).toFixed(1)} ns/rating`,
+    gigaflops(7 * 4 * rank * count, free),
+  );
 }
 
 /** The training part as two rating-blocks. */
@@ -132,7 +205,9 @@ function blocks(): { byUser: Partition; byItem: Partition } {
   const [user, item, rating] = [new Int32Array(train), new Int32Array(train), new Float32Array(train)];
   let at = 0;
   for (const { batch } of generateRatings(buildRatingTables(preset, 1), { parts: ['train'] })) {
-    [user, item, rating].forEach((column, k) => column.set(batch.getChildAt(k)!.data[0].values as Int32Array, at));
+    [user, item, rating].forEach((column, k) =>
+      column.set(batch.getChildAt(k)!.data[0].values as Int32Array, at),
+    );
     at += batch.numRows;
   }
   // Users come in order: sorted by item, users ascend, and sorted back by user, items do.
@@ -140,10 +215,18 @@ function blocks(): { byUser: Partition; byItem: Partition } {
   const items = new Int32Array(train);
   const offsets = byItem.columns.offsets as Int32Array;
   for (let row = 0; row < n; row++) items.fill(row, offsets[row], offsets[row + 1]);
-  return { byItem, byUser: compress(m, byItem.columns.indices as Uint32Array, items, byItem.columns.values as Float32Array) };
+  return {
+    byItem,
+    byUser: compress(m, byItem.columns.indices as Uint32Array, items, byItem.columns.values as Float32Array),
+  };
 }
 
-function compress(rows: number, rowOf: ArrayLike<number>, columnOf: ArrayLike<number>, ratings: ArrayLike<number>): Partition {
+function compress(
+  rows: number,
+  rowOf: ArrayLike<number>,
+  columnOf: ArrayLike<number>,
+  ratings: ArrayLike<number>,
+): Partition {
   const offsets = sharedArray(Int32Array, rows + 1);
   const indices = sharedArray(Uint32Array, train);
   const values = sharedArray(Float32Array, train);

@@ -1,8 +1,11 @@
 /**
- * A model that is updated against one that is trained anew: ALS on nine tenths of the ratings, `model.update` by SGD
- * with the last tenth, and ALS on all of them. Seconds from the call to the model, the reading of the ratings included.
+ * A model that is updated against one that is trained anew: ALS on nine tenths of the ratings, `model.update`
+ * by SGD with the last tenth, and ALS on all of them. Seconds from the call to the model, the reading of the
+ * ratings included.
  *
  *     node bench/update.ts FOLDER [rank = 32]        FOLDER: written by `factorflow generate --preset movielens20m`
+ *
+ *
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,8 +32,14 @@ console.log(`${describeMachine()}, rank ${rank}, ALS with 10 iterations\n`);
 const first = await timed(() => als.fit(old));
 const updated = await timed(() => first.result.update(fresh));
 const anew = await timed(() => als.fit(all));
-for (const [name, { result, seconds }] of [['first model, nine tenths', first], ['updated with the last tenth', updated], ['trained anew on all', anew]] as const) {
+for (const [name, { result, seconds }] of [
+  ['first model, nine tenths', first],
+  ['updated with the last tenth', updated],
+  ['trained anew on all', anew],
+] as const) {
   const { rmse, coldPairs } = await result.evaluate(test);
-  console.log(`${name.padEnd(28)} ${seconds.toFixed(2).padStart(7)} s   test RMSE ${rmse.toFixed(4)}, ${coldPairs} cold pairs`);
+  console.log(
+    `${name.padEnd(28)} ${seconds.toFixed(2).padStart(7)} s   test RMSE ${rmse.toFixed(4)}, ${coldPairs} cold pairs`,
+  );
 }
 await rm(scratch, { recursive: true });

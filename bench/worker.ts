@@ -1,8 +1,11 @@
 /**
- * The hand-over of ratings to `factorflow worker`, as a parent process in another language does it: a recorded Arrow stream through a pipe. Prints
- * the rate until all ratings are numbered, the seconds until they are sorted, those of the iterations, and the bytes of factors that came back.
+ * The hand-over of ratings to `factorflow worker`, as a parent process in another language does it: a
+ * recorded Arrow stream through a pipe. Prints the rate until all ratings are numbered, the seconds until
+ * they are sorted, those of the iterations, and the bytes of factors that came back.
  *
  *     npm run build && node bench/worker.ts STREAM [RUNS] [FLAGS OF worker]        STREAM: written by `factorflow convert ratings/ STREAM.arrows`
+ *
+ *
  */
 import { spawn } from 'node:child_process';
 import { createReadStream, statSync } from 'node:fs';
@@ -24,7 +27,9 @@ interface Header {
 
 /** Runs the worker once; calls `see` with each frame. */
 async function run(rows: number, see: (header: Header, payloadBytes: number) => void): Promise<void> {
-  const child = spawn(process.execPath, [join(root, 'dist/programs/cli/main.js'), 'worker', ...flags], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [join(root, 'dist/programs/cli/main.js'), 'worker', ...flags], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const { stdin, stdout } = child;
   let rest = Buffer.alloc(0);
   stdout.on('data', (chunk: Buffer) => {
@@ -36,8 +41,11 @@ async function run(rows: number, see: (header: Header, payloadBytes: number) => 
     }
   });
   stdin.on('error', () => {});
-  stdin.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { rank, maxIter, regParam: 0.05 } })}\n`);
-  for await (const chunk of createReadStream(stream, { highWaterMark: 1 << 18 })) if (!stdin.write(chunk)) await new Promise((resume) => stdin.once('drain', resume));
+  stdin.write(
+    `${JSON.stringify({ protocol: 1, command: 'train', params: { rank, maxIter, regParam: 0.05 } })}\n`,
+  );
+  for await (const chunk of createReadStream(stream, { highWaterMark: 1 << 18 }))
+    if (!stdin.write(chunk)) await new Promise((resume) => stdin.once('drain', resume));
   stdin.write(`${JSON.stringify({ rows })}\n`);
   const code = await new Promise((done) => child.on('close', done));
   if (code !== 0) throw new Error(`the worker ended with ${String(code)}`);
@@ -47,22 +55,28 @@ async function run(rows: number, see: (header: Header, payloadBytes: number) => 
 async function countRows(): Promise<number> {
   let rows = 0;
   await run(0, ({ type, message }) => {
-    if (type === 'error') rows = Number(/([\d,]+) ratings came/.exec(message ?? '')?.[1].replaceAll(',', '') ?? 0);
+    if (type === 'error')
+      rows = Number(/([\d,]+) ratings came/.exec(message ?? '')?.[1].replaceAll(',', '') ?? 0);
   }).catch(() => {});
   return rows;
 }
 
 const rows = Number(process.env.ROWS ?? 0) || (await countRows());
-console.log(`${describeMachine()}; ${rows.toLocaleString('en')} ratings, ${(statSync(stream).size / 1e6).toFixed(0)} MB; rank ${rank}, ${maxIter} iterations; flags ${flags.join(' ') || 'none'}`);
+console.log(
+  `${describeMachine()}; ${rows.toLocaleString('en')} ratings, ${(statSync(stream).size / 1e6).toFixed(0)} MB; rank ${rank}, ${maxIter} iterations; flags ${flags.join(' ') || 'none'}`,
+);
 for (let count = 0; count < Number(runs); count++) {
   const start = performance.now();
   const seconds: Record<string, number> = {};
   let [factorBytes, device] = [0, 0];
   await run(rows, (header, payloadBytes) => {
     if (header.type === 'device') device = performance.now();
-    if (header.type === 'progress' && header.phase !== undefined && header.seconds !== undefined) seconds[header.phase] = header.seconds;
+    if (header.type === 'progress' && header.phase !== undefined && header.seconds !== undefined)
+      seconds[header.phase] = header.seconds;
     if (header.type === 'factors') factorBytes += payloadBytes;
   });
   const total = (performance.now() - start) / 1000;
-  console.log(`device open after ${((device - start) / 1000).toFixed(2)} s; read ${(rows / seconds.read / 1e6).toFixed(2)} M ratings/s (${seconds.read.toFixed(2)} s); sort ${seconds.sort.toFixed(2)} s; train ${seconds.train.toFixed(2)} s; ${(factorBytes / 1e6).toFixed(0)} MB of factors; ${total.toFixed(2)} s in all`);
+  console.log(
+    `device open after ${((device - start) / 1000).toFixed(2)} s; read ${(rows / seconds.read / 1e6).toFixed(2)} M ratings/s (${seconds.read.toFixed(2)} s); sort ${seconds.sort.toFixed(2)} s; train ${seconds.train.toFixed(2)} s; ${(factorBytes / 1e6).toFixed(0)} MB of factors; ${total.toFixed(2)} s in all`,
+  );
 }

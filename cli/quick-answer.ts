@@ -5,14 +5,16 @@ export const HELP = 'help';
 const VERSION = 'version';
 
 /**
- * The text of --help (-h) or --version, at any position of the flag, and of the words help and version; undefined for any other line and for an
- * unknown command. Loads nothing but the text.
+ * The text of --help (-h) or --version, at any position of the flag, and of the words help and version;
+ * undefined for any other line and for an unknown command. Loads nothing but the text.
+ *
  */
 export async function quickAnswer(argv: readonly string[]): Promise<string | undefined> {
   const end = argv.indexOf('--');
   const words = end < 0 ? argv : argv.slice(0, end);
   if (words[0] === HELP) return helpText(commandName(words.slice(1).filter((word) => word !== HELP)));
-  if (words.includes('--help') || words.includes('-h')) return helpText(words[0] === VERSION ? undefined : commandName(argv));
+  if (words.includes('--help') || words.includes('-h'))
+    return helpText(words[0] === VERSION ? undefined : commandName(argv));
   return words.includes('--version') || words[0] === VERSION ? packageInfo().version : undefined;
 }
 
@@ -20,7 +22,16 @@ export async function quickAnswer(argv: readonly string[]): Promise<string | und
 async function helpText(command = ''): Promise<string | undefined> {
   const { helpTexts } = await import('./generated/help.ts');
   const texts = helpTexts[command];
-  return texts && texts[Math.max(...Object.keys(texts).map(Number).filter((width, at) => at === 0 || width <= (process.stdout.columns ?? 100)))];
+  return (
+    texts &&
+    texts[
+      Math.max(
+        ...Object.keys(texts)
+          .map(Number)
+          .filter((width, at) => at === 0 || width <= (process.stdout.columns ?? 100)),
+      )
+    ]
+  );
 }
 
 /** The first word of the line, unless it is a flag. */

@@ -56,7 +56,10 @@ export async function runCli(argv: readonly string[]): Promise<number> {
 }
 
 /** Runs a command line to its exit code. Signals and crashes of the process are the caller's. */
-export async function finish(run: Run, { signal, stuck }: Pick<Interruption, 'signal'> & Partial<Interruption>): Promise<number> {
+export async function finish(
+  run: Run,
+  { signal, stuck }: Pick<Interruption, 'signal'> & Partial<Interruption>,
+): Promise<number> {
   try {
     return await Promise.race([execute(run, signal), ...(stuck ? [stuck] : [])]);
   } catch (error) {
@@ -78,11 +81,23 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   const progress = await openProgress(command, say);
   run.progress = progress;
   const { options } = request.command;
-  const onEvent = warnOnce((event) => progress.onEvent(event.type === 'warning' || event.type === 'note' ? { ...event, text: withoutControls(nameFlags(event.text, options)) } : event));
+  const onEvent = warnOnce((event) =>
+    progress.onEvent(
+      event.type === 'warning' || event.type === 'note'
+        ? { ...event, text: withoutControls(nameFlags(event.text, options)) }
+        : event,
+    ),
+  );
   await (await import('./output/check-collisions.ts')).refuseCollisions(command.files);
   if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
-  const trace = command.trace === undefined ? undefined : await (await import('./output/open-trace.ts')).openTrace(command.trace);
-  const profile = command.profile || trace || command.report !== undefined ? new (await import('../api/reports/profile.ts')).Profile({ from: 'process', trace }) : undefined;
+  const trace =
+    command.trace === undefined
+      ? undefined
+      : await (await import('./output/open-trace.ts')).openTrace(command.trace);
+  const profile =
+    command.profile || trace || command.report !== undefined
+      ? new (await import('../api/reports/profile.ts')).Profile({ from: 'process', trace })
+      : undefined;
   let result: CommandResult;
   try {
     result = await command.run({ signal, onEvent, expect: progress.expect, profile });
@@ -96,7 +111,11 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
     const { writeReport } = await import('./page/report-file.ts');
     await writeReport(command.report, result.report, profile.report(), run.argv);
   }
-  const { json, text, exitCode = 0 } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
+  const {
+    json,
+    text,
+    exitCode = 0,
+  } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : withoutControls(text));
   return exitCode;
@@ -117,13 +136,30 @@ export function warnOnce(events: EventSink): EventSink {
 }
 
 /** A trace that cannot be written is no failure of the command. */
-async function endTrace(trace: Trace, profile: Profile, about: JsonObject, onEvent: EventSink): Promise<void> {
+async function endTrace(
+  trace: Trace,
+  profile: Profile,
+  about: JsonObject,
+  onEvent: EventSink,
+): Promise<void> {
   profile.report();
-  await trace.close(about).catch((error: unknown) => onEvent({ type: 'warning', text: `the trace is not written: ${error instanceof Error ? error.message : String(error)}` }));
+  await trace.close(about).catch((error: unknown) =>
+    onEvent({
+      type: 'warning',
+      text: `the trace is not written: ${error instanceof Error ? error.message : String(error)}`,
+    }),
+  );
 }
 
-/** A result with its profile behind it; where the command wrote its output to stdout, the table goes to stderr. */
-async function profiled({ json, text, exitCode }: CommandResult, report: ProfileReport, { json: asJson, terminal }: Run): Promise<CommandResult> {
+/**
+ * A result with its profile behind it; where the command wrote its output to stdout, the table goes to
+ * stderr.
+ */
+async function profiled(
+  { json, text, exitCode }: CommandResult,
+  report: ProfileReport,
+  { json: asJson, terminal }: Run,
+): Promise<CommandResult> {
   const phases = report.phases.map((phase) => ({ ...phase }));
   if (asJson) return { json: { ...json, profile: { seconds: report.seconds, phases } }, text, exitCode };
   const { profileTable } = await import('./report/profile-table.ts');
@@ -133,11 +169,17 @@ async function profiled({ json, text, exitCode }: CommandResult, report: Profile
   return { json, text, exitCode };
 }
 
-/** The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "code", "exitCode"}}. */
+/**
+ * The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "code",
+ * "exitCode"}}.
+ */
 async function fail(error: unknown, { argv, terminal, json, options }: Run): Promise<number> {
   const { text, message, code, exitCode } = reportError(error, options);
   terminal.say(text);
-  if (json) await terminal.print(jsonLine({ command: commandName(argv) ?? null, error: { message, code, exitCode } })).catch(() => {});
+  if (json)
+    await terminal
+      .print(jsonLine({ command: commandName(argv) ?? null, error: { message, code, exitCode } }))
+      .catch(() => {});
   return exitCode;
 }
 

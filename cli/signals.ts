@@ -24,12 +24,16 @@ const GPU_MILLISECONDS = 2000;
 const LOOK_MILLISECONDS = 50;
 const PATIENCE_MILLISECONDS = 200;
 
-/** Ends the process in the middle of its work. Removes unfinished output, and gives a GPU's thread a moment to end. */
+/**
+ * Ends the process in the middle of its work. Removes unfinished output, and gives a GPU's thread a moment to
+ * end.
+ */
 export async function endAtOnce(exitCode: number): Promise<never> {
   removeTemporaries();
   const over = await endFirst(GPU_MILLISECONDS);
   removeTemporaries();
-  // This thread is blocked, so no new work begins; output of a file operation that ends meanwhile is removed below.
+  // This thread is blocked, so no new work begins; output of a file operation that ends meanwhile is removed
+  // below.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DRAIN_MILLISECONDS);
   removeTemporaries();
   if (!over) process.kill(process.pid, 'SIGKILL');
@@ -37,8 +41,10 @@ export async function endAtOnce(exitCode: number): Promise<never> {
 }
 
 /**
- * Listens to Ctrl-C, `kill` and a closed terminal. The first signal asks the run to end in order, the second ends it at once and
- * removes unfinished output. `onFirst` and `onSecond` may tell the user and restore the terminal.
+ * Listens to Ctrl-C, `kill` and a closed terminal. The first signal asks the run to end in order, the second
+ * ends it at once and removes unfinished output. `onFirst` and `onSecond` may tell the user and restore the
+ * terminal.
+ *
  */
 export function watchSignals(onFirst: () => void, onSecond: () => void): Interruption {
   const controller = new AbortController();

@@ -7,11 +7,17 @@ import { firstBytes } from './files/stored-bytes.ts';
 import { headOfUrl } from './http/stream-url.ts';
 
 /**
- * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
- * two files of different formats, or one of unknown format unless `otherwise` names the format to assume; UsageError for stdin.
+ * The one format of all files that the paths name, by their endings, else by their first bytes. Throws
+ * DataError that names two files of different formats, or one of unknown format unless `otherwise` names the
+ * format to assume; UsageError for stdin.
+ *
  */
 export async function detectFormat(paths: readonly string[], otherwise?: FileKind): Promise<FileKind> {
-  if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Set the option format: csv, tsv, text, ndjson or arrow' });
+  if (paths.includes(STANDARD_STREAM))
+    throw new UsageError('the format of stdin is not known', {
+      phase: 'read',
+      advice: 'Set the option format: csv, tsv, text, ndjson or arrow',
+    });
   const { files } = await resolveDataset(paths, { extensions: knownExtensions });
   const [first, ...others] = files.map(({ file }) => file);
   const format = await formatOfFile(first, otherwise);
@@ -19,7 +25,11 @@ export async function detectFormat(paths: readonly string[], otherwise?: FileKin
     const other = await formatOfFile(file, otherwise);
     if (other === format) continue;
     await refuseModels(paths);
-    throw new DataError(`this is ${other}, and ${inputName(first)} is ${format}`, { phase: 'read', file, advice: 'Name files of one format, or a pattern such as "folder/*.csv"' });
+    throw new DataError(`this is ${other}, and ${inputName(first)} is ${format}`, {
+      phase: 'read',
+      file,
+      advice: 'Name files of one format, or a pattern such as "folder/*.csv"',
+    });
   }
   return format;
 }
@@ -28,7 +38,12 @@ export async function detectFormat(paths: readonly string[], otherwise?: FileKin
 async function refuseModels(paths: readonly string[]): Promise<void> {
   const { isModelFolder } = await import('./model/model-store.ts');
   for (const path of paths) {
-    if (await isModelFolder(path)) throw new DataError('this is the folder of a model, and ratings are needed', { phase: 'read', file: path, advice: 'Give files of ratings, such as those it was trained on' });
+    if (await isModelFolder(path))
+      throw new DataError('this is the folder of a model, and ratings are needed', {
+        phase: 'read',
+        file: path,
+        advice: 'Give files of ratings, such as those it was trained on',
+      });
   }
 }
 
@@ -48,15 +63,25 @@ const serverTypes: Readonly<Record<string, FileKind>> = {
 async function formatOfFile(file: string, otherwise: FileKind | undefined): Promise<FileKind> {
   const byName = kindOfPath(file);
   if (byName !== undefined) return byName;
-  const { bytes, type } = isUrl(file) ? await headOfUrl(file, HEAD_BYTES) : { bytes: firstBytes(file, HEAD_BYTES), type: '' };
+  const { bytes, type } = isUrl(file)
+    ? await headOfUrl(file, HEAD_BYTES)
+    : { bytes: firstBytes(file, HEAD_BYTES), type: '' };
   const head = Buffer.from(bytes).toString('latin1');
   if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
   if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
   if (/^[\s\xef\xbb\xbf]*\{\s*["}]/.test(head)) return 'ndjson';
   const byType = Object.hasOwn(serverTypes, type) ? serverTypes[type] : undefined;
   if (byType !== undefined) return byType;
-  if (/^[\s\xef\xbb\xbf]*\[\s*([{\]]|$)/.test(head)) throw new DataError('a JSON array is not read', { phase: 'read', file, advice: "Write an object on each line (NDJSON), for example with jq -c '.[]'" });
+  if (/^[\s\xef\xbb\xbf]*\[\s*([{\]]|$)/.test(head))
+    throw new DataError('a JSON array is not read', {
+      phase: 'read',
+      file,
+      advice: "Write an object on each line (NDJSON), for example with jq -c '.[]'",
+    });
   if (otherwise !== undefined) return otherwise;
-  throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Set the option format: ${fileFormats.join(', ')}` });
+  throw new DataError('the format is not known: neither the ending nor the first bytes tell it', {
+    phase: 'read',
+    file,
+    advice: `Set the option format: ${fileFormats.join(', ')}`,
+  });
 }
-

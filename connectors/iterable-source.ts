@@ -10,10 +10,15 @@ import type { BatchStream } from '../engine/stream/stream.ts';
 type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
 
 /**
- * Record batches of an iterable as a Source. An array can be read repeatedly; any other iterable once, unless `replayable` says
- * that each iteration starts anew. Without a schema the first batch's is used.
+ * Record batches of an iterable as a Source. An array can be read repeatedly; any other iterable once, unless
+ * `replayable` says that each iteration starts anew. Without a schema the first batch's is used.
+ *
  */
-export function iterableSource(batches: Batches, schema?: Schema, options: { readonly replayable?: boolean } = {}): IterableSource {
+export function iterableSource(
+  batches: Batches,
+  schema?: Schema,
+  options: { readonly replayable?: boolean } = {},
+): IterableSource {
   return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
 }
 
@@ -48,7 +53,10 @@ export class IterableSource implements Source {
     if (this.#given !== undefined) return this.#given;
     const begun = await this.#begin();
     if (begun.first.done) {
-      throw new DataError('the source gave no batch, so its columns are unknown', { phase: 'read', advice: 'Pass the schema beside the batches' });
+      throw new DataError('the source gave no batch, so its columns are unknown', {
+        phase: 'read',
+        advice: 'Pass the schema beside the batches',
+      });
     }
     this.#given = requireBatch(begun.first.value, 0).schema;
     if (this.replayable) {
@@ -74,10 +82,19 @@ export class IterableSource implements Source {
   }
 
   async #begin() {
-    if (Object(this.#batches) !== this.#batches || !(Symbol.asyncIterator in this.#batches || Symbol.iterator in this.#batches)) {
-      throw new UsageError(`the source is no iterable of record batches: ${String(this.#batches)}`, { phase: 'read', advice: 'Pass an array, a generator or a stream of batches' });
+    if (
+      Object(this.#batches) !== this.#batches ||
+      !(Symbol.asyncIterator in this.#batches || Symbol.iterator in this.#batches)
+    ) {
+      throw new UsageError(`the source is no iterable of record batches: ${String(this.#batches)}`, {
+        phase: 'read',
+        advice: 'Pass an array, a generator or a stream of batches',
+      });
     }
-    const iterator = Symbol.asyncIterator in this.#batches ? this.#batches[Symbol.asyncIterator]() : this.#batches[Symbol.iterator]();
+    const iterator =
+      Symbol.asyncIterator in this.#batches
+        ? this.#batches[Symbol.asyncIterator]()
+        : this.#batches[Symbol.iterator]();
     return { iterator, first: await iterator.next() };
   }
 
@@ -103,18 +120,27 @@ export class IterableSource implements Source {
   }
 }
 
-/** The batch under the stream's schema; throws DataError that names the batch and the column when it has another. */
+/**
+ * The batch under the stream's schema; throws DataError that names the batch and the column when it has
+ * another.
+ */
 function conform(given: unknown, schema: Schema, number: number): RecordBatch {
   const batch = requireBatch(given, number);
   const { fields } = batch.schema;
   if (sameSchema(batch.schema, schema)) return batch;
   if (fields.length !== schema.fields.length) {
-    throw new DataError(`batch ${number} has ${counted(fields.length, 'column')}, the schema ${schema.fields.length}`, { phase: 'read' });
+    throw new DataError(
+      `batch ${number} has ${counted(fields.length, 'column')}, the schema ${schema.fields.length}`,
+      { phase: 'read' },
+    );
   }
   for (const [index, { name, type }] of schema.fields.entries()) {
     const field = fields[index];
     if (field.name !== name || !sameType(field.type, type)) {
-      throw new DataError(`batch ${number} has column "${field.name}" of ${String(field.type)} where the schema has "${name}" of ${String(type)}`, { phase: 'read', column: name });
+      throw new DataError(
+        `batch ${number} has column "${field.name}" of ${String(field.type)} where the schema has "${name}" of ${String(type)}`,
+        { phase: 'read', column: name },
+      );
     }
   }
   return new RecordBatch(schema, batch.data);
@@ -122,12 +148,18 @@ function conform(given: unknown, schema: Schema, number: number): RecordBatch {
 
 function requireBatch(batch: unknown, number: number): RecordBatch {
   if (batch instanceof RecordBatch) return batch;
-  throw new DataError(`batch ${number} of the source is not a RecordBatch`, { phase: 'read', advice: 'Make it with the same copy of apache-arrow' });
+  throw new DataError(`batch ${number} of the source is not a RecordBatch`, {
+    phase: 'read',
+    advice: 'Make it with the same copy of apache-arrow',
+  });
 }
 
-/** True for equal types. Each batch has its own dictionaries, so of these the types of keys and values count. */
+/**
+ * True for equal types. Each batch has its own dictionaries, so of these the types of keys and values count.
+ */
 function sameType(a: DataType, b: DataType): boolean {
-  if (DataType.isDictionary(a) && DataType.isDictionary(b)) return util.compareTypes(a.indices, b.indices) && util.compareTypes(a.dictionary, b.dictionary);
+  if (DataType.isDictionary(a) && DataType.isDictionary(b))
+    return util.compareTypes(a.indices, b.indices) && util.compareTypes(a.dictionary, b.dictionary);
   return util.compareTypes(a, b);
 }
 

@@ -24,26 +24,50 @@ export interface OpenSinkOptions {
   readonly header?: boolean;
 }
 
-/** A sink for a path, or "-" for stdout (with a format). Throws UsageError for an unknown ending and for options that do not apply to the format. */
+/**
+ * A sink for a path, or "-" for stdout (with a format). Throws UsageError for an unknown ending and for
+ * options that do not apply to the format.
+ */
 export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSink {
   const { overwrite, codec, parquetBackend, delimiter, header } = options;
-  if (path === STANDARD_STREAM && options.format === undefined) throw new UsageError('the format for stdout is not known', { phase: 'write', advice: 'Set the option format: csv, tsv, dat, ndjson or arrow' });
+  if (path === STANDARD_STREAM && options.format === undefined)
+    throw new UsageError('the format for stdout is not known', {
+      phase: 'write',
+      advice: 'Set the option format: csv, tsv, dat, ndjson or arrow',
+    });
   const format = options.format ?? formatOfOutput(path);
   const kind = kindOfFormat(format);
   const only = (owner: string, given: Readonly<Record<string, unknown>>) => {
     const idle = kind === owner ? undefined : Object.keys(given).find((name) => given[name] !== undefined);
-    if (idle !== undefined) throw new UsageError(`${idle} acts only on ${owner}, and the output is ${kind}`, { phase: 'write', file: path, advice: 'Leave it out' });
+    if (idle !== undefined)
+      throw new UsageError(`${idle} acts only on ${owner}, and the output is ${kind}`, {
+        phase: 'write',
+        file: path,
+        advice: 'Leave it out',
+      });
   };
   if (kind !== 'arrow') only('parquet', { codec });
   only('text', { delimiter, header });
   if (kind === 'arrow') return new ArrowSink(path, { overwrite, codec: codec as ArrowCodec | undefined });
   if (kind === 'ndjson') return new NdjsonSink(path, { overwrite });
-  if (kind === 'text') return new TextSink(path, { overwrite, header: header ?? (format === 'dat' ? false : undefined), delimiter: delimiter ?? delimiterOf(format) });
-  if (path === STANDARD_STREAM) throw new UsageError('Parquet cannot be written to stdout', { phase: 'write', advice: 'Name a file, or set the option format: csv, ndjson or arrow' });
+  if (kind === 'text')
+    return new TextSink(path, {
+      overwrite,
+      header: header ?? (format === 'dat' ? false : undefined),
+      delimiter: delimiter ?? delimiterOf(format),
+    });
+  if (path === STANDARD_STREAM)
+    throw new UsageError('Parquet cannot be written to stdout', {
+      phase: 'write',
+      advice: 'Name a file, or set the option format: csv, ndjson or arrow',
+    });
   return new ParquetSink(path, { overwrite, codec, backend: parquetBackend });
 }
 
-/** The format of the ending; a name without one ("v1.2" and "2024.06.01" have none), or with "/" behind it, is a folder of Parquet. */
+/**
+ * The format of the ending; a name without one ("v1.2" and "2024.06.01" have none), or with "/" behind it, is
+ * a folder of Parquet.
+ */
 function formatOfOutput(path: string): FileFormatName {
   const kind = kindOfPath(path);
   const ending = path.endsWith('/') ? '' : extname(basename(path));
@@ -51,5 +75,8 @@ function formatOfOutput(path: string): FileFormatName {
   const isFolder = !/^\.[a-z]/i.test(ending);
   if (isFolder || ending === '.parquet') return 'parquet';
   if (kind !== undefined && kind !== 'parquet') return kind;
-  throw new UsageError(`${path}: the ending tells no format`, { phase: 'write', advice: 'Give .parquet, .csv, .tsv, .ndjson, .arrow, or a folder name without an ending' });
+  throw new UsageError(`${path}: the ending tells no format`, {
+    phase: 'write',
+    advice: 'Give .parquet, .csv, .tsv, .ndjson, .arrow, or a folder name without an ending',
+  });
 }

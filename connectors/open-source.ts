@@ -18,12 +18,19 @@ export interface OpenSourceOptions extends TextSourceOptions {
 }
 
 /** A source for files, folders, globs, URLs, or "-" for stdin (with a format). */
-export async function openSource(paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Source> {
+export async function openSource(
+  paths: string | readonly string[],
+  options: OpenSourceOptions = {},
+): Promise<Source> {
   const { format, parquetBackend, ...text } = options;
   const named = typeof paths === 'string' ? [paths] : paths;
   const kind = format === undefined ? await detectFormat(named) : kindOfFormat(format);
   if (kind === 'parquet') {
-    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: reading begins with the footer at the end', { phase: 'read', advice: 'Name a file' });
+    if (named.includes(STANDARD_STREAM))
+      throw new UsageError('Parquet cannot be read from stdin: reading begins with the footer at the end', {
+        phase: 'read',
+        advice: 'Name a file',
+      });
     rejectOptions(text, kind);
     return new ParquetSource(named, { backend: parquetBackend });
   }
@@ -41,5 +48,9 @@ export async function openSource(paths: string | readonly string[], options: Ope
 
 function rejectOptions(options: object, kind: string): void {
   const idle = Object.entries(options).find(([, value]) => value !== undefined)?.[0];
-  if (idle !== undefined) throw new UsageError(`${idle} acts only on text, and the input is ${kind}`, { phase: 'read', advice: 'Leave it out' });
+  if (idle !== undefined)
+    throw new UsageError(`${idle} acts only on text, and the input is ${kind}`, {
+      phase: 'read',
+      advice: 'Leave it out',
+    });
 }

@@ -6,8 +6,9 @@ const PAGE = 65_536;
 const ALIGNMENT = 64;
 
 /**
- * Allocates aligned ranges of a growing WebAssembly memory: first fit in a list of free ranges, neighbours merged.
- * The main thread owns it; workers only get addresses.
+ * Allocates aligned ranges of a growing WebAssembly memory: first fit in a list of free ranges, neighbours
+ * merged. The main thread owns it; workers only get addresses.
+ *
  */
 export class Arena {
   readonly memory: WebAssembly.Memory;
@@ -68,13 +69,23 @@ export class Arena {
     const pages = Math.ceil(missing / PAGE);
     if (this.#end + pages * PAGE > this.capacityBytes + PAGE) {
       const have = this.capacityBytes - this.allocatedBytes;
-      throw new CapacityError(`the CPU device's WebAssembly memory is full: need ${size} bytes, have ${have}`, { advice: 'Use a smaller rank, or fewer users and items' });
+      throw new CapacityError(
+        `the CPU device's WebAssembly memory is full: need ${size} bytes, have ${have}`,
+        { advice: 'Use a smaller rank, or fewer users and items' },
+      );
     }
     try {
       this.memory.grow(pages);
     } catch (cause) {
       const [more, held] = [pages * PAGE, this.#end].map(formatBytes);
-      throw new CapacityError(`the system gives the CPU device no more memory: ${more} are needed beside the ${held} that it has`, { advice: 'Raise the limit of the process (ulimit -v, or that of its container), close other programs, or use fewer workers', cause });
+      throw new CapacityError(
+        `the system gives the CPU device no more memory: ${more} are needed beside the ${held} that it has`,
+        {
+          advice:
+            'Raise the limit of the process (ulimit -v, or that of its container), close other programs, or use fewer workers',
+          cause,
+        },
+      );
     }
     const end = this.#end + pages * PAGE;
     this.#end = end;

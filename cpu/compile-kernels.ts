@@ -3,7 +3,10 @@ import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
 
 export type KernelBuild = 'relaxed-simd' | 'simd';
 
-/** (module (func (param v128) (result v128) local.get 0 local.get 0 local.get 0 <op>)): 0xfd 0x85 0x02 is f32x4.relaxed_madd, 0xe4 0x01 f32x4.add. */
+/**
+ * (module (func (param v128) (result v128) local.get 0 local.get 0 local.get 0 <op>)): 0xfd 0x85 0x02 is
+ * f32x4.relaxed_madd, 0xe4 0x01 f32x4.add.
+ */
 const probes: Readonly<Record<KernelBuild, readonly number[]>> = {
   'relaxed-simd': [10, 13, 1, 11, 0, 0x20, 0, 0x20, 0, 0x20, 0, 0xfd, 0x85, 0x02, 11],
   simd: [10, 11, 1, 9, 0, 0x20, 0, 0x20, 0, 0xfd, 0xe4, 0x01, 11],

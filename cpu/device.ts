@@ -6,7 +6,15 @@ import { DeviceLostError, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/run/device.ts';
 import { hostMeter, type MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, pagedArray, sharedArray } from '../engine/partition.ts';
+import {
+  type MatrixShape,
+  type Partition,
+  partitionBytes,
+  partitionKey,
+  type PartitionRef,
+  pagedArray,
+  sharedArray,
+} from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
@@ -20,9 +28,14 @@ import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
 
-/** Shared memory that may be released before the threads are told to collect it, where memory is not scarce. */
+/**
+ * Shared memory that may be released before the threads are told to collect it, where memory is not scarce.
+ */
 const COLLECT_BYTES = 64 << 20;
-/** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
+/**
+ * The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the
+ * others may wait for tasks.
+ */
 const COLLECT_SHARE = 2;
 /** Most released bytes that wait, for a share of much memory. */
 const MOST_WAITING = 4 * 2 ** 30;
@@ -36,7 +49,9 @@ class ThreadEnded extends Error {}
 /** An error for a thread that ended; one without memory keeps its own. */
 function threadEnded(cause: unknown): Error {
   if (!(cause instanceof Error)) return new ThreadEnded(String(cause), { cause });
-  return 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY' ? cause : new ThreadEnded(cause.message, { cause });
+  return 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
+    ? cause
+    : new ThreadEnded(cause.message, { cause });
 }
 
 interface CpuDeviceOptions {
@@ -51,11 +66,16 @@ interface CpuDeviceOptions {
   readonly collectBytes?: number;
 }
 
-type Stored = { readonly host: Partition } | { readonly matrix: MatrixView } | { readonly spilled: SpilledPartition };
+type Stored =
+  | { readonly host: Partition }
+  | { readonly matrix: MatrixView }
+  | { readonly spilled: SpilledPartition };
 
 /**
- * All CPU threads together as one device; each thread runs tasks of any kind. Matrices live in one shared WebAssembly memory
- * (4 GiB at most), host partitions stay in the SharedArrayBuffers they came in and reach the kernels in chunks.
+ * All CPU threads together as one device; each thread runs tasks of any kind. Matrices live in one shared
+ * WebAssembly memory (4 GiB at most), host partitions stay in the SharedArrayBuffers they came in and reach
+ * the kernels in chunks.
+ *
  */
 export class CpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -77,12 +97,23 @@ export class CpuDevice implements Device {
   #collection = 0;
 
   /**
-   * `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. `collectsHere`: false
-   * leaves the garbage of the calling thread alone, whose event loop may not stop for it. `handlers`: a module with those of further
-   * tasks (`GivenHandlers`). `repeatable`: true for tasks that step nothing in place, which another thread runs again where one ended by itself. `loads`: the
-   * task of `handlers` whose modules threads load as they begin.
+   * `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not.
+   * `collectsHere`: false leaves the garbage of the calling thread alone, whose event loop may not stop for
+   * it. `handlers`: a module with those of further tasks (`GivenHandlers`). `repeatable`: true for tasks that
+   * step nothing in place, which another thread runs again where one ended by itself. `loads`: the task of
+   * `handlers` whose modules threads load as they begin.
+   *
    */
-  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers, repeatable = () => false, loads, collectBytes = COLLECT_BYTES }: CpuDeviceOptions = {}) {
+  constructor({
+    threads = availableParallelism(),
+    build = availableBuild(),
+    place = 'cpu',
+    collectsHere = true,
+    handlers,
+    repeatable = () => false,
+    loads,
+    collectBytes = COLLECT_BYTES,
+  }: CpuDeviceOptions = {}) {
     checkThreads(threads);
     this.#repeatable = repeatable;
     this.#collectsHere = collectsHere;
@@ -104,8 +135,18 @@ export class CpuDevice implements Device {
       strideStep: STRIDE_STEP,
       description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
-    const workerData: CpuWorkerData = { memory, compiled: compileKernels(build), handlers: handlers?.href, loads };
-    this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData }, { crashed: threadEnded });
+    const workerData: CpuWorkerData = {
+      memory,
+      compiled: compileKernels(build),
+      handlers: handlers?.href,
+      loads,
+    };
+    this.#pool = new ThreadPool(
+      workerFile(new URL('./worker.js', import.meta.url)),
+      threads,
+      { ...workerData },
+      { crashed: threadEnded },
+    );
   }
 
   put(ref: PartitionRef, partition: Partition): void {
@@ -122,13 +163,27 @@ export class CpuDevice implements Device {
     this.#store.set(key, { host: partition });
   }
 
-  allocate(ref: PartitionRef, { layout = 'factors', contents = 'zeros', leaves, ...shape }: MatrixShape): void {
-    if (leaves) this.#keep(ref, { layout, rows: shape.rows, width: shape.columns, columns: { values: pagedArray(Float32Array, shape.rows * shape.stride) } });
+  allocate(
+    ref: PartitionRef,
+    { layout = 'factors', contents = 'zeros', leaves, ...shape }: MatrixShape,
+  ): void {
+    if (leaves)
+      this.#keep(ref, {
+        layout,
+        rows: shape.rows,
+        width: shape.columns,
+        columns: { values: pagedArray(Float32Array, shape.rows * shape.stride) },
+      });
     else if (layout === 'factors') this.#allocateMatrix(ref, shape, contents === 'zeros');
-    else this.put(ref, { layout, rows: shape.rows, columns: { values: sharedArray(Float32Array, shape.rows) } });
+    else
+      this.put(ref, { layout, rows: shape.rows, columns: { values: sharedArray(Float32Array, shape.rows) } });
   }
 
-  #allocateMatrix(ref: PartitionRef, shape: Omit<MatrixShape, 'layout' | 'contents' | 'leaves'>, clear = true): MatrixView {
+  #allocateMatrix(
+    ref: PartitionRef,
+    shape: Omit<MatrixShape, 'layout' | 'contents' | 'leaves'>,
+    clear = true,
+  ): MatrixView {
     const bytes = shape.rows * shape.stride * 4;
     const pointer = this.#arena.allocate(bytes);
     if (clear) new Uint8Array(this.#arena.memory.buffer, pointer, bytes).fill(0);
@@ -144,7 +199,9 @@ export class CpuDevice implements Device {
     const { pointer } = this.#allocateMatrix(ref, { rows, columns: rank, stride });
     const target = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
     if (stride === rank) target.set(values);
-    else for (let row = 0; row < rows; row++) target.set(values.subarray(row * rank, (row + 1) * rank), row * stride);
+    else
+      for (let row = 0; row < rows; row++)
+        target.set(values.subarray(row * rank, (row + 1) * rank), row * stride);
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -154,25 +211,48 @@ export class CpuDevice implements Device {
     const resolve = (name: string, ref: PartitionRef, required: boolean) => {
       const stored = this.#store.get(partitionKey(ref));
       if (stored === undefined) {
-        if (required) throw new Error(`task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.info.place}`);
+        if (required)
+          throw new Error(
+            `task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.info.place}`,
+          );
       } else if ('host' in stored) partitions[name] = sentPartition(stored.host);
       else if ('matrix' in stored) matrices[name] = stored.matrix;
       else spilled[name] = stored.spilled;
     };
     for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
-    const { outcome, start, milliseconds, slot: thread } = await this.#runAgain(task.kernel, () => this.#pool.run((slot): CpuRequest => {
-      // When the task begins, not when it is sent: what others have released since then is collected.
-      if (!this.#leaves) this.#collect();
-      return { kernel: task.kernel, params: task.params, partitions, matrices, spilled, scratch: this.#scratch[slot], collection: this.#collection };
-    }, signal));
+    const {
+      outcome,
+      start,
+      milliseconds,
+      slot: thread,
+    } = await this.#runAgain(task.kernel, () =>
+      this.#pool.run((slot): CpuRequest => {
+        // When the task begins, not when it is sent: what others have released since then is collected.
+        if (!this.#leaves) this.#collect();
+        return {
+          kernel: task.kernel,
+          params: task.params,
+          partitions,
+          matrices,
+          spilled,
+          scratch: this.#scratch[slot],
+          collection: this.#collection,
+        };
+      }, signal),
+    );
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];
-      if (ref === undefined) throw new Error(`task ${task.kernel} gave an output ${name} that it does not name`);
+      if (ref === undefined)
+        throw new Error(`task ${task.kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
-    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: `thread ${thread + 1}`, name: task.kernel, start, milliseconds }, ...spans] };
+    return {
+      metrics: { rows, bytesUp, bytesDown, milliseconds },
+      values,
+      spans: [{ row: `thread ${thread + 1}`, name: task.kernel, start, milliseconds }, ...spans],
+    };
   }
 
   /** Runs a task once more, and again, where its thread ended by itself and it may be repeated. */
@@ -184,22 +264,38 @@ export class CpuDevice implements Device {
         if (!(error instanceof ThreadEnded)) throw error;
         if (attempt < MOST_ATTEMPTS && this.#repeatable(kernel)) continue;
         const times = attempt === 1 ? '' : `, ${attempt} times`;
-        throw new DeviceLostError(`a thread of the CPU ended in the middle of the task ${kernel} (${error.message})${times}`, { phase: 'cpu', device: this.info.place, advice: 'Run it again; with fewer workers, if memory is short', cause: error.cause });
+        throw new DeviceLostError(
+          `a thread of the CPU ended in the middle of the task ${kernel} (${error.message})${times}`,
+          {
+            phase: 'cpu',
+            device: this.info.place,
+            advice: 'Run it again; with fewer workers, if memory is short',
+            cause: error.cause,
+          },
+        );
       }
     }
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {
     const stored = this.#store.get(partitionKey(ref));
-    if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} is not on device ${this.info.place}`);
+    if (stored === undefined)
+      throw new Error(`partition ${partitionKey(ref)} is not on device ${this.info.place}`);
     if ('host' in stored) return stored.host;
     if ('spilled' in stored) return readSpilled(stored.spilled);
     const { pointer, rows, columns, stride } = stored.matrix;
     const padded = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
     const values = new Float32Array(new SharedArrayBuffer(rows * columns * 4));
     if (stride === columns) values.set(padded);
-    else for (let row = 0; row < rows; row++) values.set(padded.subarray(row * stride, row * stride + columns), row * columns);
-    return { layout: 'factors', rows, columns: { values }, ...(stride % STRIDE_STEP === 0 ? {} : { packed: true }) };
+    else
+      for (let row = 0; row < rows; row++)
+        values.set(padded.subarray(row * stride, row * stride + columns), row * columns);
+    return {
+      layout: 'factors',
+      rows,
+      columns: { values },
+      ...(stride % STRIDE_STEP === 0 ? {} : { packed: true }),
+    };
   }
 
   release(ref: PartitionRef): void {
@@ -212,14 +308,23 @@ export class CpuDevice implements Device {
       this.#hostBytes -= bytes;
       hostMeter.drop(stored.host);
       if (!stored.host.reused) this.#releasedBytes += bytes;
-    }
-    else this.#leaveFile(stored.spilled.file);
+    } else this.#leaveFile(stored.spilled.file);
     this.#store.delete(key);
   }
 
   async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
-    const partitions = Object.fromEntries(await Promise.all(refs.map(async (ref, part) => [`part.${part}`, sentPartition(await this.fetch(ref))] as const)));
-    const request = { kernel: 'spill', params: { file, parts: refs.length }, partitions, matrices: {}, spilled: {} };
+    const partitions = Object.fromEntries(
+      await Promise.all(
+        refs.map(async (ref, part) => [`part.${part}`, sentPartition(await this.fetch(ref))] as const),
+      ),
+    );
+    const request = {
+      kernel: 'spill',
+      params: { file, parts: refs.length },
+      partitions,
+      matrices: {},
+      spilled: {},
+    };
     const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
       this.#collect();
       return { ...request, scratch: this.#scratch[slot], collection: this.#collection };
@@ -247,16 +352,30 @@ export class CpuDevice implements Device {
     this.#leaves = false;
     if (this.#releasedBytes < this.#collectBytes && this.#collectBytes >= COLLECT_BYTES) return;
     this.#collect(0);
-    const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, spilled: {}, collection: this.#collection };
+    const request = {
+      kernel: 'rest',
+      params: {},
+      partitions: {},
+      matrices: {},
+      spilled: {},
+      collection: this.#collection,
+    };
     // One request for each thread: they are all taken at once, so each thread has one.
-    await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));
+    await Promise.all(
+      this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))),
+    );
   }
 
   leaveGarbage(): void {
     this.#leaves = true;
   }
 
-  #collect(leastBytes = Math.max(this.#collectBytes, this.#collectBytes < COLLECT_BYTES ? 0 : Math.min(MOST_WAITING, this.#hostBytes / COLLECT_SHARE))): void {
+  #collect(
+    leastBytes = Math.max(
+      this.#collectBytes,
+      this.#collectBytes < COLLECT_BYTES ? 0 : Math.min(MOST_WAITING, this.#hostBytes / COLLECT_SHARE),
+    ),
+  ): void {
     if (this.#releasedBytes < leastBytes) return;
     this.#releasedBytes = 0;
     this.#collection++;
@@ -272,14 +391,26 @@ export class CpuDevice implements Device {
 
 /** Throws UsageError. */
 function checkThreads(threads: number): void {
-  if (!Number.isInteger(threads) || threads < 1 || threads > 256) throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
+  if (!Number.isInteger(threads) || threads < 1 || threads > 256)
+    throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
 }
 
-/** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for one device. */
-export function openCpus(count: number, threads = availableParallelism(), given: Pick<CpuDeviceOptions, 'handlers' | 'repeatable' | 'loads' | 'collectBytes'> = {}): CpuDevice[] {
+/**
+ * Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for
+ * one device.
+ */
+export function openCpus(
+  count: number,
+  threads = availableParallelism(),
+  given: Pick<CpuDeviceOptions, 'handlers' | 'repeatable' | 'loads' | 'collectBytes'> = {},
+): CpuDevice[] {
   checkThreads(threads);
   return Array.from({ length: count }, (_, number) => {
     const share = Math.floor(threads / count) + (number < threads % count ? 1 : 0);
-    return new CpuDevice({ threads: Math.max(1, share), place: number === 0 ? 'cpu' : `cpu:${number}`, ...given });
+    return new CpuDevice({
+      threads: Math.max(1, share),
+      place: number === 0 ? 'cpu' : `cpu:${number}`,
+      ...given,
+    });
   });
 }

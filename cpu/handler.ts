@@ -17,17 +17,34 @@ export interface MatrixView {
 export const STRIDE_STEP = 8;
 
 /**
- * Bytes of WebAssembly memory that a running task has for itself; its contents on entry are undefined. The packed panels of a row of
- * 62,000 ratings fit at rank 128. Tasks touch no more of it than they need.
+ * Bytes of WebAssembly memory that a running task has for itself; its contents on entry are undefined. The
+ * packed panels of a row of 62,000 ratings fit at rank 128. Tasks touch no more of it than they need.
+ *
  */
 export const SCRATCH_BYTES = 16 << 20;
 
 /** The kernels of a CPU. */
-export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'compile-update' | 'sgd-tiles' | 'sgd-waves' | 'read-ratings' | 'read-rows'> {
+export interface CpuTasks extends Omit<
+  KernelTasks,
+  | 'upload'
+  | 'choose-update'
+  | 'tune-update'
+  | 'compile-search'
+  | 'compile-update'
+  | 'sgd-tiles'
+  | 'sgd-waves'
+  | 'read-ratings'
+  | 'read-rows'
+> {
   /** Does nothing but what a thread does before any task, such as collecting garbage. */
   rest: { inputs: None; outputs: None; params: None; values: None };
   /** Writes its inputs `part.0`, `part.1`, ... to a new file. */
-  spill: { inputs: Numbered<'part'>; outputs: None; params: { readonly file: string; readonly parts: number }; values: { readonly spilled: readonly SpilledPartition[] } };
+  spill: {
+    inputs: Numbered<'part'>;
+    outputs: None;
+    params: { readonly file: string; readonly parts: number };
+    values: { readonly spilled: readonly SpilledPartition[] };
+  };
 }
 
 /** The means with which a handler does one task, inside a worker thread. */
@@ -44,7 +61,10 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
   readonly scratch: number;
   readonly memory: WebAssembly.Memory;
   readonly kernels: Kernels;
-  /** True once the run is cancelled: return early (the outcome is thrown away). Look between chunks, every few ms. */
+  /**
+   * True once the run is cancelled: return early (the outcome is thrown away). Look between chunks, every few
+   * ms.
+   */
   cancelled(): boolean;
 }
 
@@ -53,10 +73,14 @@ export type ScopeOf<K extends keyof CpuTasks> = TaskScope<CpuTasks[K]['params']>
 export type TaskHandler<K extends keyof CpuTasks> = (scope: ScopeOf<K>) => OutcomeOf<CpuTasks[K]>;
 
 /**
- * Handlers, by task name, of tasks that the device does not know itself, such as those that read and write files. A module
- * exports them as `handlers`; its URL is given to the device, and a thread imports it at the first task that needs it.
+ * Handlers, by task name, of tasks that the device does not know itself, such as those that read and write
+ * files. A module exports them as `handlers`; its URL is given to the device, and a thread imports it at the
+ * first task that needs it.
+ *
  */
-export type GivenHandlers = Readonly<Record<string, (scope: TaskScope) => TaskOutcome | Promise<TaskOutcome>>>;
+export type GivenHandlers = Readonly<
+  Record<string, (scope: TaskScope) => TaskOutcome | Promise<TaskOutcome>>
+>;
 
 /** A module with the handlers of further tasks. */
 export interface GivenTasks {

@@ -1,4 +1,7 @@
-/** The kernels of cpu/assembly/numbering, where the layouts stand; part of `Kernels`, whose contract they have. */
+/**
+ * The kernels of cpu/assembly/numbering, where the layouts stand; part of `Kernels`, whose contract they
+ * have.
+ */
 export interface NumberingKernels {
   widenRange(ids: number, n: number, range: number): void;
   subtractLeast(ids: number, n: number, least: number): void;
@@ -6,5 +9,13 @@ export interface NumberingKernels {
   countCodes(codes: number, n: number, shift: number, counts: number, entries: number): void;
   addCounts(counts: number, more: number, n: number): void;
   countUsed(counts: number, n: number): number;
-  rankCounts(counts: number, n: number, position: number, first: number, map: number, ids: number, own: number): number;
+  rankCounts(
+    counts: number,
+    n: number,
+    position: number,
+    first: number,
+    map: number,
+    ids: number,
+    own: number,
+  ): number;
 }

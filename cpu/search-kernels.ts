@@ -1,4 +1,7 @@
-/** The kernels of cpu/assembly/search.ts, where the layouts stand; part of `Kernels`, whose contract they have. */
+/**
+ * The kernels of cpu/assembly/search.ts, where the layouts stand; part of `Kernels`, whose contract they
+ * have.
+ */
 export interface SearchKernels {
   /** The best columns for one query, by bounds; gives the number of columns that it came to. */
   searchColumns(

@@ -10,7 +10,9 @@ export type SpilledPartition = JsonObject & {
   readonly layout: string;
   readonly rows: number;
   /** By name: the typed array's kind, its first byte in the file, and its length in elements. */
-  readonly columns: Readonly<Record<string, { readonly kind: keyof typeof kinds; readonly at: number; readonly length: number }>>;
+  readonly columns: Readonly<
+    Record<string, { readonly kind: keyof typeof kinds; readonly at: number; readonly length: number }>
+  >;
 };
 
 const kinds = { Int32Array, Uint32Array, Float32Array, Float64Array, Uint8Array, Uint16Array, BigInt64Array };
@@ -19,7 +21,10 @@ const kinds = { Int32Array, Uint32Array, Float32Array, Float64Array, Uint8Array,
 const HEAD_BYTES = 16;
 const MAGIC = 'FFSPILL1';
 
-/** Writes partitions to a new file, one column behind the other. Throws CapacityError with the bytes where the disk is full; leaves no file then. */
+/**
+ * Writes partitions to a new file, one column behind the other. Throws CapacityError with the bytes where the
+ * disk is full; leaves no file then.
+ */
 export function writeSpilled(file: string, partitions: readonly Partition[]): SpilledPartition[] {
   let at = HEAD_BYTES;
   const spilled = partitions.map(({ layout, rows, columns }): SpilledPartition => {
@@ -38,14 +43,19 @@ export function writeSpilled(file: string, partitions: readonly Partition[]): Sp
     try {
       writeAll(handle, head, 0);
       spilled.forEach(({ columns }, i) => {
-        for (const [name, { at: place }] of Object.entries(columns)) writeAll(handle, bytesOf(partitions[i].columns[name]), place);
+        for (const [name, { at: place }] of Object.entries(columns))
+          writeAll(handle, bytesOf(partitions[i].columns[name]), place);
       });
     } finally {
       closeSync(handle);
     }
   } catch (error) {
     rmSync(file, { force: true });
-    throw problemOf(error, file, partitions.reduce((sum, partition) => sum + partitionBytes(partition), 0));
+    throw problemOf(
+      error,
+      file,
+      partitions.reduce((sum, partition) => sum + partitionBytes(partition), 0),
+    );
   }
   return spilled;
 }
@@ -75,7 +85,8 @@ function checkHead(handle: number, file: string): void {
   readAll(handle, head, 0, file);
   const bytes = new DataView(head.buffer).getFloat64(8, true);
   // The last column is padded in the sizes, not in the file.
-  if (new TextDecoder().decode(head.subarray(0, 8)) !== MAGIC || bytes - fstatSync(handle).size >= 8) throw changed(file);
+  if (new TextDecoder().decode(head.subarray(0, 8)) !== MAGIC || bytes - fstatSync(handle).size >= 8)
+    throw changed(file);
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: SharedColumn): Uint8Array {
@@ -83,11 +94,12 @@ function bytesOf({ buffer, byteOffset, byteLength }: SharedColumn): Uint8Array {
 }
 
 function writeAll(handle: number, bytes: Uint8Array, at: number): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(handle, bytes, written, bytes.length - written, at + written);
+  for (let written = 0; written < bytes.length;)
+    written += writeSync(handle, bytes, written, bytes.length - written, at + written);
 }
 
 function readAll(handle: number, bytes: Uint8Array, at: number, file: string): void {
-  for (let filled = 0; filled < bytes.length; ) {
+  for (let filled = 0; filled < bytes.length;) {
     const read = readSync(handle, bytes, filled, bytes.length - filled, at + filled);
     if (read === 0) throw changed(file);
     filled += read;
@@ -95,13 +107,22 @@ function readAll(handle: number, bytes: Uint8Array, at: number, file: string): v
 }
 
 function changed(file: string): DataError {
-  return new DataError('a spill file was changed by another program', { phase: 'spill', file, advice: 'Leave the folder alone while the run goes on' });
+  return new DataError('a spill file was changed by another program', {
+    phase: 'spill',
+    file,
+    advice: 'Leave the folder alone while the run goes on',
+  });
 }
 
 function problemOf(error: unknown, file: string, bytes: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG') {
-    return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, { phase: 'spill', file, advice: 'Free some space, choose another spillDir, or raise memoryBudget', cause: error });
+    return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, {
+      phase: 'spill',
+      file,
+      advice: 'Free some space, choose another spillDir, or raise memoryBudget',
+      cause: error,
+    });
   }
   if (code === 'ENOENT') return changed(file);
   return error;

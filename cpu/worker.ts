@@ -33,13 +33,21 @@ export interface CpuRequest {
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
-const { memory, compiled, handlers, loads, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
+const { memory, compiled, handlers, loads, flags } = (
+  Array.isArray(workerData) ? workerData.at(-1) : workerData
+) as CpuWorkerData & { flags: Int32Array };
 const kernels = loadKernels(memory, compiled);
 if (loads !== undefined) await (await given())?.load?.(loads);
 
 let collection = 0;
 
-export default async function runTask({ slot, request }: { slot: number; request: CpuRequest }): Promise<WorkerReply> {
+export default async function runTask({
+  slot,
+  request,
+}: {
+  slot: number;
+  request: CpuRequest;
+}): Promise<WorkerReply> {
   const start = sharedClock();
   if (request.collection !== collection) {
     collection = request.collection;
@@ -78,7 +86,10 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
   };
   return {
     params: request.params,
-    partition: (name) => (name in request.spilled ? readBack(name) : receivedPartition(named(request.partitions, 'partition', name))),
+    partition: (name) =>
+      name in request.spilled
+        ? readBack(name)
+        : receivedPartition(named(request.partitions, 'partition', name)),
     hasInput: (name) => name in request.partitions || name in request.matrices || name in request.spilled,
     hasMatrix: (name) => name in request.matrices,
     matrix: (name) => named(request.matrices, 'matrix', name),

@@ -1,6 +1,8 @@
 /**
- * Every failure that a user can cause or must act on is one of these; any other error that is thrown is a bug in FactorFlow.
- * The error carries the exit code, so that the command line and an embedding program report the same failure.
+ * Every failure that a user can cause or must act on is one of these; any other error that is thrown is a bug
+ * in FactorFlow. The error carries the exit code, so that the command line and an embedding program report
+ * the same failure.
+ *
  */
 export type ExitCode = 1 | 2 | 3 | 4 | 5 | 130;
 
@@ -139,10 +141,14 @@ export function deserializeError(data: SerializedError): Error {
 
 /** The error of work that still runs, or begins, in a closed session. */
 export function sessionClosed(): UsageError {
-  return new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
+  return new UsageError('the session is closed', {
+    advice: 'Close it once everything that runs in it has ended',
+  });
 }
 
-/** A path as messages show it: a web address without user, password, query and fragment, which may be secrets. */
+/**
+ * A path as messages show it: a web address without user, password, query and fragment, which may be secrets.
+ */
 export function publicPath(path: string): string {
   if (!/^https?:/i.test(path)) return path;
   const bare = path.replace(/[?#].*$/s, '');
@@ -151,7 +157,10 @@ export function publicPath(path: string): string {
 
 /** A text of a library with its web addresses as publicPath shows them. */
 export function publicText(text: string): string {
-  return text.replace(/https?:\/\/[^\s"'<>]+/gi, (address) => publicPath(address) + (/[?#]/.test(address) ? (/[).,;:]+$/.exec(address)?.[0] ?? '') : ''));
+  return text.replace(
+    /https?:\/\/[^\s"'<>]+/gi,
+    (address) => publicPath(address) + (/[?#]/.test(address) ? (/[).,;:]+$/.exec(address)?.[0] ?? '') : ''),
+  );
 }
 
 /** Throws CancelledError, with the signal's reason as its cause, when the signal has fired. */

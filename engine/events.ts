@@ -4,8 +4,20 @@ import type { PhysicalPlan } from './plan/physical-plan.ts';
 export type ProgressEvent =
   | { readonly type: 'phase-start'; readonly phase: string; readonly total?: number; readonly unit?: string }
   /** `done` of the phase's `total` units; at most a few dozen a second. */
-  | { readonly type: 'phase-progress'; readonly phase: string; readonly done: number; readonly total?: number; readonly unit?: string }
-  | { readonly type: 'phase-end'; readonly phase: string; readonly seconds: number; readonly done?: number; readonly unit?: string }
+  | {
+      readonly type: 'phase-progress';
+      readonly phase: string;
+      readonly done: number;
+      readonly total?: number;
+      readonly unit?: string;
+    }
+  | {
+      readonly type: 'phase-end';
+      readonly phase: string;
+      readonly seconds: number;
+      readonly done?: number;
+      readonly unit?: string;
+    }
   /** The plan of a training run, before it begins. */
   | { readonly type: 'plan'; readonly plan: PhysicalPlan }
   /** One finished iteration; seconds exclude evaluation. Errors are root mean squares over known pairs. */
@@ -24,7 +36,10 @@ export type ProgressEvent =
       /** Further measures by name. */
       readonly testMetrics?: Readonly<Record<string, number>>;
     }
-  /** `code`: the kind of a note or a warning that scripts may look for. `count`: the number of rows or ids that it is about. */
+  /**
+   * `code`: the kind of a note or a warning that scripts may look for. `count`: the number of rows or ids
+   * that it is about.
+   */
   | { readonly type: 'note'; readonly text: string; readonly code?: string; readonly count?: number }
   | { readonly type: 'warning'; readonly text: string; readonly code?: string; readonly count?: number };
 

@@ -35,7 +35,10 @@ export function formatMilliseconds(milliseconds: number): string {
   return milliseconds < 1000 ? `${milliseconds.toFixed(1)} ms` : `${(milliseconds / 1000).toFixed(2)} s`;
 }
 
-/** The text with U+FFFD in place of control characters but newlines and tabs: terminals act on them, and HTML does not allow them. */
+/**
+ * The text with U+FFFD in place of control characters but newlines and tabs: terminals act on them, and HTML
+ * does not allow them.
+ */
 export function withoutControls(text: string): string {
   return text.replaceAll(/(?![\n\t])\p{Cc}/gu, '\ufffd');
 }

@@ -10,7 +10,10 @@ export interface Measure {
   readonly rows: number;
   readonly bytesUp: number;
   readonly bytesDown: number;
-  /** Time summed over threads: of an operator without the time of its inputs, of a stage the time inside its tasks. */
+  /**
+   * Time summed over threads: of an operator without the time of its inputs, of a stage the time inside its
+   * tasks.
+   */
   readonly milliseconds: number;
   /** Wall time from the start of the stage's first task to the end of its last (0 for operators). */
   readonly wallMilliseconds: number;
@@ -57,7 +60,9 @@ export class RunMetrics {
     this.tracer?.span({ place: 'files', row: 'stages', name, start, end, args: { rows } });
   }
 
-  /** Adds the part of `start` to `end` that no earlier span covers: spans of lists that run at once overlap. */
+  /**
+   * Adds the part of `start` to `end` that no earlier span covers: spans of lists that run at once overlap.
+   */
   addSpan(name: string, start: number, end: number): void {
     const until = this.#until.get(name) ?? 0;
     this.addWall(name, Math.max(0, end - Math.max(start, until)));

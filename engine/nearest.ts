@@ -1,7 +1,13 @@
 /** The candidate nearest to a word by its letters, in any case; undefined when none is near. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
-  const scored = candidates.map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }));
-  const best = scored.reduce((left, right) => (right.distance < left.distance ? right : left), { candidate: '', distance: Number.POSITIVE_INFINITY });
+  const scored = candidates.map((candidate) => ({
+    candidate,
+    distance: editDistance(word.toLowerCase(), candidate.toLowerCase()),
+  }));
+  const best = scored.reduce((left, right) => (right.distance < left.distance ? right : left), {
+    candidate: '',
+    distance: Number.POSITIVE_INFINITY,
+  });
   const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
   return best.distance <= most && best.distance < word.length ? best.candidate : undefined;
 }
@@ -17,7 +23,9 @@ function editDistance(left: string, right: string): number {
   for (let i = 1; i <= left.length; i++) {
     const row = [i];
     for (let j = 1; j <= right.length; j++) {
-      row.push(Math.min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (left[i - 1] === right[j - 1] ? 0 : 1)));
+      row.push(
+        Math.min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (left[i - 1] === right[j - 1] ? 0 : 1)),
+      );
     }
     previous = row;
   }

@@ -1,5 +1,12 @@
 /** Typed arrays that may lie in a SharedArrayBuffer and cross threads without a copy. */
-export type SharedColumn = Int32Array | Uint32Array | Float32Array | Float64Array | Uint8Array | Uint16Array | BigInt64Array;
+export type SharedColumn =
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+  | Uint8Array
+  | Uint16Array
+  | BigInt64Array;
 
 /**
  * The name of one version of one partition of a data set. Tasks name their inputs and outputs so.
@@ -16,8 +23,10 @@ export function partitionKey(ref: PartitionRef): string {
 }
 
 /**
- * The host form of a partition: named columns over SharedArrayBuffers. `layout` names the meaning of the columns, which
- * is fixed beside the tasks that use it; `rows` is the number of rows (not of the child values).
+ * The host form of a partition: named columns over SharedArrayBuffers. `layout` names the meaning of the
+ * columns, which is fixed beside the tasks that use it; `rows` is the number of rows (not of the child
+ * values).
+ *
  */
 export interface Partition {
   readonly layout: string;
@@ -25,17 +34,24 @@ export interface Partition {
   readonly columns: Readonly<Record<string, SharedColumn>>;
   /** Of a matrix of factors: a device with the calling thread's memory keeps its rows without padding. */
   readonly packed?: boolean;
-  /** Columns of a matrix of factors without its padding, where its rows have the padding of the device that takes it. */
+  /**
+   * Columns of a matrix of factors without its padding, where its rows have the padding of the device that
+   * takes it.
+   */
   readonly width?: number;
-  /** True where the memory of the columns serves another partition once this one is released: it is no garbage then. */
+  /**
+   * True where the memory of the columns serves another partition once this one is released: it is no garbage
+   * then.
+   */
   readonly reused?: boolean;
   /** Of rows on their way between devices, in place of columns. */
   readonly inFiles?: InFiles;
 }
 
 /**
- * Memory of the host in files that lie in memory, which threads of the system fill and read beside the one that asks: piece i is in file i mod their number, behind
- * the file's earlier pieces.
+ * Memory of the host in files that lie in memory, which threads of the system fill and read beside the one
+ * that asks: piece i is in file i mod their number, behind the file's earlier pieces.
+ *
  */
 export interface FileMemory {
   /** Open descriptors, which all threads of the process share. */
@@ -52,20 +68,35 @@ export interface InFiles {
   readonly bytes: number;
 }
 
-/** A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements; padding is 0. */
+/**
+ * A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements;
+ * padding is 0.
+ */
 export interface MatrixShape {
-  /** Default: factors. Another layout is a vector of `rows` float32 numbers, column `values`, in memory that host and device reach. */
+  /**
+   * Default: factors. Another layout is a vector of `rows` float32 numbers, column `values`, in memory that
+   * host and device reach.
+   */
   readonly layout?: string;
   readonly rows: number;
   readonly columns: number;
   readonly stride: number;
-  /** 'any': the first task that writes it writes all of it, padding too, before any task reads it. Default: zeros. */
+  /**
+   * 'any': the first task that writes it writes all of it, padding too, before any task reads it. Default:
+   * zeros.
+   */
   readonly contents?: 'zeros' | 'any';
   /** In host memory, which has no padding: as that of Partition. */
   readonly packed?: boolean;
-  /** True for a matrix that goes on to another device, whose rows have this stride: a device that computes in host memory allocates it outside of its kernels' memory. */
+  /**
+   * True for a matrix that goes on to another device, whose rows have this stride: a device that computes in
+   * host memory allocates it outside of its kernels' memory.
+   */
   readonly leaves?: boolean;
-  /** True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps that alone. */
+  /**
+   * True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps
+   * that alone.
+   */
   readonly halfOnly?: boolean;
 }
 
@@ -88,12 +119,22 @@ export function sharedArray<T extends SharedColumn>(
 const PAGED_BYTES = 1 << 20;
 
 /**
- * The same over pages that go back to the system as soon as the array is collected, for data that comes and goes piece by piece: of arrays of some megabytes the
- * allocator of the process keeps the memory, where it is in pieces. A buffer that may grow, even to its own size alone, has such pages.
+ * The same over pages that go back to the system as soon as the array is collected, for data that comes and
+ * goes piece by piece: of arrays of some megabytes the allocator of the process keeps the memory, where it is
+ * in pieces. A buffer that may grow, even to its own size alone, has such pages.
+ *
  */
-export function pagedArray<T extends SharedColumn>(type: { new (buffer: SharedArrayBuffer, byteOffset?: number, length?: number): T; readonly BYTES_PER_ELEMENT: number }, length: number): T {
+export function pagedArray<T extends SharedColumn>(
+  type: {
+    new (buffer: SharedArrayBuffer, byteOffset?: number, length?: number): T;
+    readonly BYTES_PER_ELEMENT: number;
+  },
+  length: number,
+): T {
   const bytes = length * type.BYTES_PER_ELEMENT;
-  return bytes < PAGED_BYTES ? sharedArray(type, length) : new type(new SharedArrayBuffer(bytes, { maxByteLength: bytes }), 0, length);
+  return bytes < PAGED_BYTES
+    ? sharedArray(type, length)
+    : new type(new SharedArrayBuffer(bytes, { maxByteLength: bytes }), 0, length);
 }
 
 let dataSets = 0;

@@ -1,10 +1,11 @@
 /**
- * Counter-based random numbers: pure functions of (key, counter), so that any thread can draw any number of a sequence
- * without the ones before it, and a run repeats bit for bit with any number of threads.
+ * Counter-based random numbers: pure functions of (key, counter), so that any thread can draw any number of a
+ * sequence without the ones before it, and a run repeats bit for bit with any number of threads.
  *
- * A key is 64 bits as two u32 halves. The mixing step is MurmurHash3's 32-bit finalizer (a bijection of u32 in which
- * every input bit flips every output bit with probability near 1/2). The counter is mixed before the key's halves, so
- * two keys that agree on one draw by chance still differ on the next.
+ * A key is 64 bits as two u32 halves. The mixing step is MurmurHash3's 32-bit finalizer (a bijection of u32
+ * in which every input bit flips every output bit with probability near 1/2). The counter is mixed before the
+ * key's halves, so two keys that agree on one draw by chance still differ on the next.
+ *
  */
 
 const GOLDEN = 0x9e3779b9;
@@ -31,12 +32,18 @@ export function uniform(u32: number): number {
   return (u32 + 0.5) * 2 ** -32;
 }
 
-/** One standard normal number from two u32 (Box-Muller): sqrt(-2 ln u) cos 2πv. The tails end at |z| = 6.8, where 32 bits end. */
+/**
+ * One standard normal number from two u32 (Box-Muller): sqrt(-2 ln u) cos 2πv. The tails end at |z| = 6.8,
+ * where 32 bits end.
+ */
 export function gaussian(u1: number, u2: number): number {
   return Math.sqrt(-2 * Math.log(uniform(u1))) * Math.cos(2 * Math.PI * uniform(u2));
 }
 
-/** The sequence of one 64-bit key. Stateless: every method is a function of the counter (an integer in 0 .. 2^32 - 1). */
+/**
+ * The sequence of one 64-bit key. Stateless: every method is a function of the counter (an integer in 0 ..
+ * 2^32 - 1).
+ */
 export class CounterRandom {
   readonly low: number;
   readonly high: number;

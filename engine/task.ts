@@ -5,9 +5,11 @@ import type { DeviceSpan } from './trace/trace.ts';
 /**
  * A unit of work for one device, as plain JSON.
  *
- * Contract: a task is pure. It names its kernel, its inputs and outputs by partition and version, and its parameters,
- * and depends on nothing else; the partitions on a device are only a cache. So it can be run again, or elsewhere, with the same
- * outcome bit for bit. Inputs are never written; an output is a new version (a range of its rows where `params` say so).
+ * Contract: a task is pure. It names its kernel, its inputs and outputs by partition and version, and its
+ * parameters, and depends on nothing else; the partitions on a device are only a cache. So it can be run
+ * again, or elsewhere, with the same outcome bit for bit. Inputs are never written; an output is a new
+ * version (a range of its rows where `params` say so).
+ *
  */
 export interface Task<Name extends string = string, Params extends JsonObject = JsonObject> {
   readonly kernel: Name;
@@ -34,7 +36,10 @@ export interface TaskResult {
   readonly spans?: readonly DeviceSpan[];
 }
 
-/** The result of a handler on the device's side; partitions are stored under the task's outputs of the same names. */
+/**
+ * The result of a handler on the device's side; partitions are stored under the task's outputs of the same
+ * names.
+ */
 export interface TaskOutcome {
   readonly rows: number;
   readonly bytesUp?: number;

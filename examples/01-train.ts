@@ -18,14 +18,18 @@ console.log(String(await als.plan(train)));
 const model = await als.fit(train, {
   validation: test,
   onEvent: (event) => {
-    if (event.type === 'iteration') console.log(`iteration ${event.iteration}: test RMSE ${event.testRmse?.toFixed(4)}`);
+    if (event.type === 'iteration')
+      console.log(`iteration ${event.iteration}: test RMSE ${event.testRmse?.toFixed(4)}`);
   },
 });
 
 const { rmse, mae, pairs, coldPairs } = await model.evaluate(test);
-console.log(`RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)} over ${pairs - coldPairs} pairs; ${coldPairs} with a user or item that was not trained on`);
+console.log(
+  `RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)} over ${pairs - coldPairs} pairs; ${coldPairs} with a user or item that was not trained on`,
+);
 
-for await (const batch of model.recommendForUsers([26], 3, { exclude: train })) console.log(batch.toArray().map(String));
+for await (const batch of model.recommendForUsers([26], 3, { exclude: train }))
+  console.log(batch.toArray().map(String));
 
 const directory = join(tmpdir(), 'factorflow-example-model');
 await model.save(directory, { overwrite: true });

@@ -10,11 +10,15 @@ import { ALS, Session } from 'factorflow';
 
 const folder = await mkdtemp(join(tmpdir(), 'factorflow-example-'));
 
-/** An exported CSV: users have rated two songs of three, and like those whose number has the parity of their own. */
+/**
+ * An exported CSV: users have rated two songs of three, and like those whose number has the parity of their
+ * own.
+ */
 const lines = ['listener,song,stars'];
 for (let listener = 0; listener < 60; listener++) {
   for (let song = 0; song < 40; song++) {
-    if ((listener + song) % 3 > 0) lines.push(`listener-${listener},"song, no. ${song}",${song % 2 === listener % 2 ? 5 : 2}`);
+    if ((listener + song) % 3 > 0)
+      lines.push(`listener-${listener},"song, no. ${song}",${song % 2 === listener % 2 ? 5 : 2}`);
   }
 }
 await writeFile(join(folder, 'stars.csv'), `${lines.join('\n')}\n`);

@@ -9,7 +9,12 @@ export function bindingBytesOf({ limits }: GpuInfo): number {
 }
 
 /** The properties of a GPU that plans depend on. */
-export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | undefined, group?: number): DeviceInfo {
+export function infoOf(
+  adapter: GpuInfo,
+  place: Place,
+  memoryBytes: number | undefined,
+  group?: number,
+): DeviceInfo {
   const { workgroupBytes, workgroupThreads } = adapter.limits;
   const teamLanes = adapter.features.includes('subgroups') ? 32 : adapter.features.includes('quads') ? 4 : 1;
   return {

@@ -4,7 +4,14 @@ import { DeviceLostError, sessionClosed } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
 import { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import {
+  type MatrixShape,
+  type Partition,
+  partitionBytes,
+  partitionKey,
+  type PartitionRef,
+  sharedArray,
+} from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
 import type { ThreadPool } from '../engine/threads/thread-pool.ts';
@@ -39,9 +46,10 @@ const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0
 const COLLECT_BYTES = 256 << 20;
 
 /**
- * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first names it;
- * puts, allocations and releases reach the thread with the next request, in order. Tasks that are sent together overlap
- * as far as the GPU's own queue does: see Turns.
+ * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first
+ * names it; puts, allocations and releases reach the thread with the next request, in order. Tasks that are
+ * sent together overlap as far as the GPU's own queue does: see Turns.
+ *
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -50,7 +58,12 @@ export class GpuDevice implements Device {
   readonly #pool: ThreadPool;
   readonly #tuner: KernelTuner;
   /** The tasks that need no turn on the GPU, or several. */
-  readonly #answers: { readonly [K in 'choose-update' | 'tune-update']: (task: TaskOf<K>, signal?: AbortSignal) => Promise<TaskResult> } = {
+  readonly #answers: {
+    readonly [K in 'choose-update' | 'tune-update']: (
+      task: TaskOf<K>,
+      signal?: AbortSignal,
+    ) => Promise<TaskResult>;
+  } = {
     'choose-update': async ({ params }) => ({ metrics: noWork, values: await this.#tuner.choose(params) }),
     'tune-update': ({ inputs, params }, signal) => this.#tune(inputs, params, signal),
   };
@@ -64,12 +77,21 @@ export class GpuDevice implements Device {
   #closed: Promise<void> | undefined;
   readonly #ended: () => void;
 
-  private constructor(pool: ThreadPool, adapter: GpuInfo, place: Place, { memoryBytes, group }: Pick<GpuDeviceOptions, 'memoryBytes' | 'group'>, tunedKernels: TunedKernels) {
+  private constructor(
+    pool: ThreadPool,
+    adapter: GpuInfo,
+    place: Place,
+    { memoryBytes, group }: Pick<GpuDeviceOptions, 'memoryBytes' | 'group'>,
+    tunedKernels: TunedKernels,
+  ) {
     this.#pool = pool;
     this.#tuner = new KernelTuner(adapter, tunedKernels);
     this.adapter = adapter;
     this.info = infoOf(adapter, place, memoryBytes, group);
-    this.#held = new HeldPartitions({ place, name: adapter.name }, { capacity: memoryBytes ?? Number.POSITIVE_INFINITY, binding: bindingBytesOf(adapter) });
+    this.#held = new HeldPartitions(
+      { place, name: adapter.name },
+      { capacity: memoryBytes ?? Number.POSITIVE_INFINITY, binding: bindingBytesOf(adapter) },
+    );
     this.#ended = mustEndFirst(() => {
       pool.hurry();
       return this.close();
@@ -77,7 +99,12 @@ export class GpuDevice implements Device {
   }
 
   /** Throws UsageError with the reason when there is no adapter. */
-  static async open({ place = 'gpu:0', tunedKernels = new TunerCache(), thread: begun, ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
+  static async open({
+    place = 'gpu:0',
+    tunedKernels = new TunerCache(),
+    thread: begun,
+    ...options
+  }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     const thread = begun ?? new GpuThread(options);
     const device = new GpuDevice(thread.pool, await thread.info, place, options, tunedKernels);
     thread.crashed = (cause) => device.#lose(cause);
@@ -88,24 +115,42 @@ export class GpuDevice implements Device {
     const key = partitionKey(ref);
     if (this.#held.hasSame(key, partition)) return;
     const bytes = deviceBytes(partition);
-    this.#held.requireRoom(key, bytes, Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)), bytes > 0);
-    // Another thread would get a copy of an array that is not shared, and of all that lies in the same memory.
-    const host = { ...partition, columns: Object.fromEntries(Object.entries(partition.columns).map(([name, column]) => [name, sharedCopy(column)])) };
+    this.#held.requireRoom(
+      key,
+      bytes,
+      Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)),
+      bytes > 0,
+    );
+    // Another thread would get a copy of an array that is not shared, and of all that lies in the same
+    // memory.
+    const host = {
+      ...partition,
+      columns: Object.fromEntries(
+        Object.entries(partition.columns).map(([name, column]) => [name, sharedCopy(column)]),
+      ),
+    };
     this.#held.hold(key, { host, changed: false, bytes });
     this.#changes.note({ put: key, partition: sentPartition(host) });
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents, halfOnly }: MatrixShape): void {
-    if (layout !== 'factors') return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
+    if (layout !== 'factors')
+      return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
     const key = partitionKey(ref);
     const bytes = halfOnly ? (rows + 1) * strideOf(columns) * 2 : rows * strideOf(columns) * 4;
     this.#held.requireRoom(key, bytes, bytes, true);
-    this.#held.hold(key, { changed: true, bytes, ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}) });
+    this.#held.hold(key, {
+      changed: true,
+      bytes,
+      ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}),
+    });
     this.#changes.note({ allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
 
   run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
-    const answers: Readonly<Record<string, ((task: never, signal?: AbortSignal) => Promise<TaskResult>) | undefined>> = this.#answers;
+    const answers: Readonly<
+      Record<string, ((task: never, signal?: AbortSignal) => Promise<TaskResult>) | undefined>
+    > = this.#answers;
     const answer = answers[task.kernel];
     // A task is made by its contract, so its parameters are those of its kernel.
     return answer === undefined ? this.#send(task, signal) : answer(task as never, signal);
@@ -113,22 +158,32 @@ export class GpuDevice implements Device {
 
   async #send(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     const { kernel, params } = task;
-    const keys = (refs: Readonly<Record<string, PartitionRef>>) => Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, partitionKey(ref)]));
+    const keys = (refs: Readonly<Record<string, PartitionRef>>) =>
+      Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, partitionKey(ref)]));
     const [inputs, outputs] = [keys(task.inputs), keys(task.outputs)];
     for (const [name, key] of Object.entries(inputs)) {
-      if (this.#held.get(key) === undefined) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.info.place}`);
+      if (this.#held.get(key) === undefined)
+        throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.info.place}`);
     }
     for (const key of Object.values(outputs)) this.#held.written(key);
-    const { outcome, start, milliseconds } = await this.#request({ type: 'task', kernel, params, inputs, outputs }, signal);
+    const { outcome, start, milliseconds } = await this.#request(
+      { type: 'task', kernel, params, inputs, outputs },
+      signal,
+    );
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
     // A matrix that has gone up is on the device alone.
-    if (kernel === 'upload' && this.#held.get(inputs.data)?.host?.layout === 'factors') this.#collect(this.#held.leaveHost(inputs.data));
+    if (kernel === 'upload' && this.#held.get(inputs.data)?.host?.layout === 'factors')
+      this.#collect(this.#held.leaveHost(inputs.data));
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
-    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans] };
+    return {
+      metrics: { rows, bytesUp, bytesDown, milliseconds },
+      values,
+      spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans],
+    };
   }
 
   async fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition> {
@@ -139,13 +194,21 @@ export class GpuDevice implements Device {
     if (wire && isMatrix(stored)) return this.#fetchWire(key, stored, wire);
     const { outcome } = await this.#request({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
-    if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
+    if (fetched === undefined)
+      throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
     if (fetched.layout === 'factors') this.#collect(partitionBytes(fetched));
     return fetched;
   }
 
-  /** The thread writes into the memory that was taken here: it gives another object for it, which would not be known when it is released. */
-  async #fetchWire(key: string, { bytes, halfBytes = bytes / 2 }: HeldPartition, { form, take }: WireRequest): Promise<Partition> {
+  /**
+   * The thread writes into the memory that was taken here: it gives another object for it, which would not be
+   * known when it is released.
+   */
+  async #fetchWire(
+    key: string,
+    { bytes, halfBytes = bytes / 2 }: HeldPartition,
+    { form, take }: WireRequest,
+  ): Promise<Partition> {
     const own = form === 'f16' ? halfBytes : bytes;
     const memory = take(own);
     const came = { layout: WIRE_ROWS, rows: 0, ...wireIn(memory, form, own) };
@@ -159,7 +222,8 @@ export class GpuDevice implements Device {
     if (stored === undefined) return;
     this.#held.forget(key);
     this.#changes.note({ release: key });
-    if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
+    if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS)
+      this.#collect(partitionBytes(stored.host));
   }
 
   async leaveHost(refs: readonly PartitionRef[]): Promise<void> {
@@ -173,11 +237,23 @@ export class GpuDevice implements Device {
     await this.#request({ type: 'collect' });
   }
 
-  async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {
+  async #tune(
+    inputs: TaskOf<'tune-update'>['inputs'],
+    { how, ...problem }: TaskOf<'tune-update'>['params'],
+    signal?: AbortSignal,
+  ): Promise<TaskResult> {
     let metrics = noWork;
     const tuning = await this.#tuner.tuneAsked(problem, how, async (params) => {
-      const { metrics: more, values } = await this.#send({ kernel: 'time-variants', inputs, outputs: {}, params }, signal);
-      metrics = { rows: metrics.rows + more.rows, bytesUp: metrics.bytesUp + more.bytesUp, bytesDown: metrics.bytesDown + more.bytesDown, milliseconds: metrics.milliseconds + more.milliseconds };
+      const { metrics: more, values } = await this.#send(
+        { kernel: 'time-variants', inputs, outputs: {}, params },
+        signal,
+      );
+      metrics = {
+        rows: metrics.rows + more.rows,
+        bytesUp: metrics.bytesUp + more.bytesUp,
+        bytesDown: metrics.bytesDown + more.bytesDown,
+        milliseconds: metrics.milliseconds + more.milliseconds,
+      };
       return values as unknown as TimeVariantsTask['values'];
     });
     return { metrics, values: { tuning } };
@@ -224,7 +300,10 @@ export class GpuDevice implements Device {
       if (this.#lost !== undefined) throw this.#lost;
       // It would come behind the end of the GPU.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
-      const answer = await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
+      const answer = await this.#pool.run(
+        (): GpuRequest => ({ changes: tell(), command, collection: this.#collection }),
+        signal,
+      );
       this.#count(answer.outcome.memory);
       return answer;
     } catch (error) {
@@ -242,7 +321,11 @@ export class GpuDevice implements Device {
 
   #lose(cause: unknown): DeviceLostError {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.adapter.name} ended (${reason})`, { phase: 'gpu', device: this.info.place, cause });
+    this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.adapter.name} ended (${reason})`, {
+      phase: 'gpu',
+      device: this.info.place,
+      cause,
+    });
     return this.#lost;
   }
 }

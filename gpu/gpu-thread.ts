@@ -6,27 +6,43 @@ import { keepDriverCache } from './probe/driver-cache.ts';
 import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 import type { GpuRequest } from './worker.ts';
 
-/** Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and rows of other devices come beside them. */
+/**
+ * Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and
+ * rows of other devices come beside them.
+ */
 const REQUESTS = 64;
 
 export interface GpuThreadOptions extends AcquireOptions {
   /** PCI address of the card; default: the one that the system puts first. */
   readonly card?: string;
-  /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
+  /**
+   * Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound.
+   */
   readonly memoryBytes?: number | undefined;
 }
 
-/** A thread that opens a GPU and owns it. Loads little: a GPU may be opened while the rest of a program is being loaded. */
+/**
+ * A thread that opens a GPU and owns it. Loads little: a GPU may be opened while the rest of a program is
+ * being loaded.
+ */
 export class GpuThread {
   readonly pool: ThreadPool;
-  /** The opened GPU. Rejects with UsageError, and the reason, when it cannot be opened; the thread has ended then. */
+  /**
+   * The opened GPU. Rejects with UsageError, and the reason, when it cannot be opened; the thread has ended
+   * then.
+   */
   readonly info: Promise<GpuInfo>;
   /** Gives the error of requests whose thread ended by itself. */
   crashed: (cause: unknown) => Error = cannotOpen;
 
   constructor({ card, ...options }: GpuThreadOptions) {
     keepDriverCache();
-    this.pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed: (cause) => this.crashed(cause) });
+    this.pool = new ThreadPool(
+      workerFile(new URL('./worker.js', import.meta.url)),
+      1,
+      {},
+      { requests: REQUESTS, atomics: 'disabled', crashed: (cause) => this.crashed(cause) },
+    );
     const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
     const open = () => this.pool.run(() => request);
     this.info = (card === undefined ? open() : withCard(card, open)).then(
@@ -40,7 +56,10 @@ export class GpuThread {
     this.info.catch(() => undefined);
   }
 
-  /** Ends a thread whose GPU no device has taken. A thread inside a driver cannot be stopped, so this waits for the opening. */
+  /**
+   * Ends a thread whose GPU no device has taken. A thread inside a driver cannot be stopped, so this waits
+   * for the opening.
+   */
   async end(): Promise<void> {
     const request: GpuRequest = { changes: [], command: { type: 'close' }, collection: 0 };
     await this.info.then(() => this.pool.run(() => request)).catch(() => undefined);
@@ -50,5 +69,8 @@ export class GpuThread {
 
 function cannotOpen(cause: unknown): UsageError {
   const reason = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
-  return new UsageError(`no GPU: it could not be opened (${reason})`, { advice: "Update the graphics card's driver, see factorflow doctor, or use device cpu", cause });
+  return new UsageError(`no GPU: it could not be opened (${reason})`, {
+    advice: "Update the graphics card's driver, see factorflow doctor, or use device cpu",
+    cause,
+  });
 }

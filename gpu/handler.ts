@@ -6,26 +6,66 @@ import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-
 import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/resources.ts';
 
 /** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */
-export interface GpuTasks
-  extends Pick<KernelTasks, 'upload' | 'update' | 'normal-equations' | 'solve-equations' | 'add-residuals' | 'add-products' | 'begin-gradients' | 'step-gradients' | 'end-gradients' | 'add-rows' | 'place-rows' | 'sgd-block' | 'sgd-tiles' | 'sgd-waves' | 'copy-rows' | 'shrink-rows' | 'squared-error' | 'weighted-norm' | 'gram' | 'update-implicit' | 'implicit-error' | 'shifted-norm' | 'predict' | 'top-n' | 'rank-listed' | 'compile-search' | 'compile-update'> {
+export interface GpuTasks extends Pick<
+  KernelTasks,
+  | 'upload'
+  | 'update'
+  | 'normal-equations'
+  | 'solve-equations'
+  | 'add-residuals'
+  | 'add-products'
+  | 'begin-gradients'
+  | 'step-gradients'
+  | 'end-gradients'
+  | 'add-rows'
+  | 'place-rows'
+  | 'sgd-block'
+  | 'sgd-tiles'
+  | 'sgd-waves'
+  | 'copy-rows'
+  | 'shrink-rows'
+  | 'squared-error'
+  | 'weighted-norm'
+  | 'gram'
+  | 'update-implicit'
+  | 'implicit-error'
+  | 'shifted-norm'
+  | 'predict'
+  | 'top-n'
+  | 'rank-listed'
+  | 'compile-search'
+  | 'compile-update'
+> {
   'kernel-times': KernelTimesTask;
   'check-kernels': CheckKernelsTask;
   'time-variants': TimeVariantsTask;
 }
 
-/** The means with which a handler does one task, in the thread that owns the GPU. What it allocates it destroys. */
+/**
+ * The means with which a handler does one task, in the thread that owns the GPU. What it allocates it
+ * destroys.
+ */
 export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   readonly gpu: Gpu;
   readonly params: Params;
   /** True where the task names a matrix so. */
   hasMatrix(name: string): boolean;
-  /** A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be written. */
+  /**
+   * A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be
+   * written.
+   */
   matrix(name: string): DeviceMatrix;
   /** A device matrix that may have its half mirror alone; undefined where the name is of no matrix. */
   matrixOrHalf(name: string): DeviceMatrix | undefined;
-  /** Rows that came from another GPU, as they lie in a matrix there; undefined where the input is no such partition. */
+  /**
+   * Rows that came from another GPU, as they lie in a matrix there; undefined where the input is no such
+   * partition.
+   */
   wire(name: string): WireRows | undefined;
-  /** The same with its half mirror: of an input the mirror of what it holds, of an output one to be written, its last row 0. */
+  /**
+   * The same with its half mirror: of an input the mirror of what it holds, of an output one to be written,
+   * its last row 0.
+   */
   matrixWithHalf(name: string): Promise<DeviceMatrix>;
   /** A rating block among the inputs. */
   block(name: string): DeviceBlock;
@@ -40,12 +80,16 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   /** True once the run is cancelled: return early (the outcome is thrown away). Look between submissions. */
   cancelled(): boolean;
   /**
-   * Called where all that the task does on the GPU is submitted and it only waits for what comes back: the next task may begin.
-   * From then on the task touches nothing that another could (scratch buffers, matrices, the error scopes).
+   * Called where all that the task does on the GPU is submitted and it only waits for what comes back: the
+   * next task may begin. From then on the task touches nothing that another could (scratch buffers, matrices,
+   * the error scopes).
+   *
    */
   submitted(): void;
 }
 
 export type GpuScopeOf<K extends keyof GpuTasks> = GpuTaskScope<GpuTasks[K]['params']>;
 
-export type GpuTaskHandler<K extends keyof GpuTasks> = (scope: GpuScopeOf<K>) => Promise<OutcomeOf<GpuTasks[K]>>;
+export type GpuTaskHandler<K extends keyof GpuTasks> = (
+  scope: GpuScopeOf<K>,
+) => Promise<OutcomeOf<GpuTasks[K]>>;

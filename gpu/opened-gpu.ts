@@ -40,7 +40,11 @@ export class OpenedGpu {
     this.#gpu.requireDevice('a task');
   }
 
-  async execute({ changes, collection }: GpuRequest, command: Command, place: RequestPlace): Promise<TaskOutcome> {
+  async execute(
+    { changes, collection }: GpuRequest,
+    command: Command,
+    place: RequestPlace,
+  ): Promise<TaskOutcome> {
     const [gpu, store] = [this.#gpu, this.#store];
     for (const change of changes) {
       if ('put' in change) store.put(change.put, receivedPartition(change.partition));
@@ -96,7 +100,12 @@ async function obey(command: Command, gpu: Gpu, store: GpuStore, place: RequestP
   }
 }
 
-async function runTask({ kernel, params, inputs, outputs }: Extract<Command, { readonly type: 'task' }>, gpu: Gpu, store: GpuStore, { flags, slot, pass }: RequestPlace): Promise<TaskOutcome> {
+async function runTask(
+  { kernel, params, inputs, outputs }: Extract<Command, { readonly type: 'task' }>,
+  gpu: Gpu,
+  store: GpuStore,
+  { flags, slot, pass }: RequestPlace,
+): Promise<TaskOutcome> {
   const cancelled = () => Atomics.load(flags, slot) !== 0;
   // A request may be cancelled while others have their turns.
   if (cancelled()) throw new CancelledError();
@@ -117,7 +126,10 @@ async function runTask({ kernel, params, inputs, outputs }: Extract<Command, { r
     hasMatrix: (name) => entry(name)?.matrix !== undefined,
     matrix: (name) => {
       const matrix = named('matrix', name, entry(name)?.matrix);
-      if (matrix.halfOnly) throw new Error(`task ${kernel}: of the matrix named ${name} there is a copy of half the width alone`);
+      if (matrix.halfOnly)
+        throw new Error(
+          `task ${kernel}: of the matrix named ${name} there is a copy of half the width alone`,
+        );
       return matrix;
     },
     matrixOrHalf: (name) => entry(name)?.matrix,

@@ -62,7 +62,8 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   'time-variants': timeVariants,
 };
 
-const byName: Readonly<Record<string, ((scope: GpuTaskScope<never>) => Promise<TaskOutcome>) | undefined>> = handlers;
+const byName: Readonly<Record<string, ((scope: GpuTaskScope<never>) => Promise<TaskOutcome>) | undefined>> =
+  handlers;
 
 /** Does a task that came as a message. */
 export async function handle(kernel: string, scope: GpuTaskScope): Promise<TaskOutcome> {

@@ -4,7 +4,15 @@ import type { Gpu } from './webgpu/gpu.ts';
 import { downloadRows, uploadRows } from './device/matrix-rows.ts';
 import { transposedValues } from './device/transposed-values.ts';
 import { addHalf } from './kernels/copies/to-half.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts, type WireRows } from './device/resources.ts';
+import {
+  destroyBuffers,
+  type DeviceBlock,
+  type DeviceList,
+  type DeviceMatrix,
+  strideOf,
+  vectorLayouts,
+  type WireRows,
+} from './device/resources.ts';
 
 /** The store's entry of one partition; the buffers are made when a task first names it. */
 interface Entry {
@@ -59,7 +67,8 @@ export class GpuStore {
       entry.partition = undefined;
     } else if (partition?.layout === 'rating-block') entry.block ??= await this.#uploadBlock(key, partition);
     else if (partition?.layout === 'rating-list') entry.list ??= await this.#uploadList(key, partition);
-    else if (partition !== undefined && vectorLayouts.includes(partition.layout)) entry.vector ??= await this.#uploadVector(key, partition);
+    else if (partition !== undefined && vectorLayouts.includes(partition.layout))
+      entry.vector ??= await this.#uploadVector(key, partition);
     return entry;
   }
 
@@ -68,7 +77,11 @@ export class GpuStore {
     const { matrix, shape } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
     if (matrix.half !== undefined) return matrix;
-    matrix.half = await this.#pool.take((matrix.rows + 1) * matrix.stride * 2, `${key} half`, shape?.contents);
+    matrix.half = await this.#pool.take(
+      (matrix.rows + 1) * matrix.stride * 2,
+      `${key} half`,
+      shape?.contents,
+    );
     if (!written) {
       const pass = this.#gpu.pass('half mirror');
       await addHalf(this.#gpu, pass, matrix);
@@ -77,13 +90,22 @@ export class GpuStore {
     return matrix;
   }
 
-  /** The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what is on the device. `submitted`: see downloadRows. */
+  /**
+   * The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what
+   * is on the device. `submitted`: see downloadRows.
+   */
   async fetch(key: string, submitted?: () => void): Promise<Partition> {
     const { matrix, vector, partition } = await this.prepare(key);
     if (matrix?.halfOnly) throw new Error(`partition ${key} has its half mirror alone`);
-    if (matrix !== undefined) return { layout: 'factors', rows: matrix.rows, columns: { values: await downloadRows(this.#gpu, matrix, submitted) } };
+    if (matrix !== undefined)
+      return {
+        layout: 'factors',
+        rows: matrix.rows,
+        columns: { values: await downloadRows(this.#gpu, matrix, submitted) },
+      };
     if (partition === undefined) throw new Error(`partition ${key} has no host form`);
-    if (vector !== undefined && partition.columns.values.length > 0) await this.#gpu.download(vector, partition.columns.values);
+    if (vector !== undefined && partition.columns.values.length > 0)
+      await this.#gpu.download(vector, partition.columns.values);
     return partition;
   }
 
@@ -101,7 +123,8 @@ export class GpuStore {
     if (entry === undefined) return;
     this.#entries.delete(key);
     const { shape, matrix, block, list, vector } = entry;
-    for (const buffer of [matrix?.values, matrix?.half, vector]) if (buffer !== undefined) this.#pool.give(buffer, shape?.contents);
+    for (const buffer of [matrix?.values, matrix?.half, vector])
+      if (buffer !== undefined) this.#pool.give(buffer, shape?.contents);
     destroyBuffers(list);
     if (block === undefined) return;
     for (const buffer of [block.rowPointers, block.indices, block.values]) buffer.destroy();
@@ -121,31 +144,51 @@ export class GpuStore {
     this.#pool.trim();
   }
 
-  async #matrix(key: string, { rows, columns, contents, halfOnly }: Omit<MatrixShape, 'stride'>): Promise<DeviceMatrix> {
+  async #matrix(
+    key: string,
+    { rows, columns, contents, halfOnly }: Omit<MatrixShape, 'stride'>,
+  ): Promise<DeviceMatrix> {
     const stride = strideOf(columns);
-    if (halfOnly) return { rows, columns, stride, values: await this.#pool.take(0, key), half: await this.#pool.take((rows + 1) * stride * 2, `${key} half`), halfOnly };
+    if (halfOnly)
+      return {
+        rows,
+        columns,
+        stride,
+        values: await this.#pool.take(0, key),
+        half: await this.#pool.take((rows + 1) * stride * 2, `${key} half`),
+        halfOnly,
+      };
     return { rows, columns, stride, values: await this.#pool.take(rows * stride * 4, key, contents) };
   }
 
   async #uploadMatrix(key: string, { rows, columns, width }: Partition): Promise<DeviceMatrix> {
     const values = columns.values as Float32Array;
-    const matrix = await this.#matrix(key, { rows, columns: width ?? (rows === 0 ? 0 : values.length / rows) });
+    const matrix = await this.#matrix(key, {
+      rows,
+      columns: width ?? (rows === 0 ? 0 : values.length / rows),
+    });
     await uploadRows(this.#gpu, matrix, values);
     return matrix;
   }
 
-  /** Prepares a block which is the transpose of another one: its values are taken from there, on the device. */
+  /**
+   * Prepares a block which is the transpose of another one: its values are taken from there, on the device.
+   */
   async prepareTransposed(key: string, of: string): Promise<void> {
     const entry = this.get(key);
     const { block } = await this.prepare(of);
-    if (entry.partition?.layout === 'rating-block') entry.block ??= await this.#uploadBlock(key, entry.partition, block);
+    if (entry.partition?.layout === 'rating-block')
+      entry.block ??= await this.#uploadBlock(key, entry.partition, block);
   }
 
   /** `other`: the block of which this one is the transpose, if the device has it. */
   async #uploadBlock(key: string, { rows, columns }: Partition, other?: DeviceBlock): Promise<DeviceBlock> {
     const offsets = columns.offsets as Int32Array;
     const ratings = columns.indices.length;
-    const [rowPointers, indices] = [await this.#gpu.bufferOf(offsets, `${key} offsets`), await this.#gpu.bufferOf(columns.indices, `${key} indices`)];
+    const [rowPointers, indices] = [
+      await this.#gpu.bufferOf(offsets, `${key} offsets`),
+      await this.#gpu.bufferOf(columns.indices, `${key} indices`),
+    ];
     return {
       rows,
       ratings,
@@ -153,7 +196,9 @@ export class GpuStore {
       columns: columns.indices as Uint32Array,
       rowPointers,
       indices,
-      ...(other?.ratings === ratings ? await transposedValues(this.#gpu, { rows, ratings, rowPointers, indices }, other, `${key} values`) : { values: await this.#gpu.bufferOf(columns.values, `${key} values`) }),
+      ...(other?.ratings === ratings
+        ? await transposedValues(this.#gpu, { rows, ratings, rowPointers, indices }, other, `${key} values`)
+        : { values: await this.#gpu.bufferOf(columns.values, `${key} values`) }),
       prepared: new Map(),
     };
   }

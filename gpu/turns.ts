@@ -1,7 +1,8 @@
 /**
- * Requests to a GPU begin in the order in which they came. Each has its turn alone, since it may write what the next one
- * reads; one that has submitted its work and only waits for the outcome passes the turn on, so that the GPU, which takes
- * submissions in order, goes from one to the next without a pause.
+ * Requests to a GPU begin in the order in which they came. Each has its turn alone, since it may write what
+ * the next one reads; one that has submitted its work and only waits for the outcome passes the turn on, so
+ * that the GPU, which takes submissions in order, goes from one to the next without a pause.
+ *
  */
 export class Turns {
   #last: Promise<void> = Promise.resolve();

@@ -1,4 +1,7 @@
-/** Entry of the thread that owns one GPU: it keeps the device, its buffers and its compiled kernels from task to task. */
+/**
+ * Entry of the thread that owns one GPU: it keeps the device, its buffers and its compiled kernels from task
+ * to task.
+ */
 import { workerData } from 'node:worker_threads';
 import { DeviceLostError, serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
@@ -22,9 +25,18 @@ export type StoreChange =
   | { readonly leave: string };
 
 export type GpuCommand =
-  | { readonly type: 'open'; readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined } }
+  | {
+      readonly type: 'open';
+      readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined };
+    }
   /** Inputs and outputs by the task's names for them: keys of partitions. */
-  | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
+  | {
+      readonly type: 'task';
+      readonly kernel: string;
+      readonly params: JsonObject;
+      readonly inputs: Readonly<Record<string, string>>;
+      readonly outputs: Readonly<Record<string, string>>;
+    }
   /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device. */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows }
   | { readonly type: 'trim' }
@@ -42,12 +54,20 @@ export interface GpuRequest {
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
-const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as { readonly flags: Int32Array };
+const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as {
+  readonly flags: Int32Array;
+};
 
 const turns = new Turns();
 let opened: Promise<OpenedGpu> | undefined;
 
-export default function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
+export default function answer({
+  slot,
+  request,
+}: {
+  readonly slot: number;
+  readonly request: GpuRequest;
+}): Promise<WorkerReply> {
   return turns.run(async (pass) => {
     const start = sharedClock();
     try {
@@ -65,10 +85,13 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
     const { memoryBytes, ...options } = command.options;
     const acquired = await acquireGpu(options);
     // Kernels and tasks are loaded behind the answer, while the calling thread turns to them.
-    opened = new Promise((resolve) => setImmediate(resolve)).then(async () => new (await import('./opened-gpu.ts')).OpenedGpu(acquired, memoryBytes));
+    opened = new Promise((resolve) => setImmediate(resolve)).then(
+      async () => new (await import('./opened-gpu.ts')).OpenedGpu(acquired, memoryBytes),
+    );
     return { rows: 0, values: { ...acquired.info } as unknown as JsonObject };
   }
-  if (opened === undefined) throw new DeviceLostError('the thread of the GPU ended, and what it held is gone', { phase: 'gpu' });
+  if (opened === undefined)
+    throw new DeviceLostError('the thread of the GPU ended, and what it held is gone', { phase: 'gpu' });
   return (await opened).execute(request, command, { slot, flags, turns, pass });
 }
 

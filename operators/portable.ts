@@ -7,9 +7,19 @@ import { TimeSplit } from './splits/time-split.ts';
 /** An operator as plain JSON that another thread can read. */
 export type PortableOperator = ReturnType<(Ones | RandomSplit | SelectRatings | TimeSplit)['portable']>;
 
-/** The operators as JSON; undefined when one of them, such as an operator of the caller's, cannot go to another thread. */
+/**
+ * The operators as JSON; undefined when one of them, such as an operator of the caller's, cannot go to
+ * another thread.
+ */
 export function portableOf(operators: readonly Operator[]): readonly PortableOperator[] | undefined {
-  const found = operators.map((operator) => (operator instanceof Ones || operator instanceof RandomSplit || operator instanceof SelectRatings || operator instanceof TimeSplit ? operator.portable() : undefined));
+  const found = operators.map((operator) =>
+    operator instanceof Ones ||
+    operator instanceof RandomSplit ||
+    operator instanceof SelectRatings ||
+    operator instanceof TimeSplit
+      ? operator.portable()
+      : undefined,
+  );
   return found.includes(undefined) ? undefined : (found as PortableOperator[]);
 }
 

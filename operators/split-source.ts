@@ -23,18 +23,30 @@ const STAGE = 'read-rows';
 /** Stored bytes of a task. Sources that have no more come in one stream. */
 const SPLIT_BYTES = 2 << 20;
 
-/** Fewest threads for files whose batches are the same in one stream: the calling thread keeps fewer ones busy. Ranges of text have batches of their own. */
+/**
+ * Fewest threads for files whose batches are the same in one stream: the calling thread keeps fewer ones
+ * busy. Ranges of text have batches of their own.
+ */
 const FEWEST_THREADS = 4;
 
-/** Most bytes of a split, as stored, and of its rows in memory; a larger one is read by the calling thread, batch by batch. */
+/**
+ * Most bytes of a split, as stored, and of its rows in memory; a larger one is read by the calling thread,
+ * batch by batch.
+ */
 const MOST_STORED = 32 << 20;
 const MOST_ROW_BYTES = 64 << 20;
 
-/** The same plan with the rows of its source read by the threads of the device, where it has splits. `readHere` reads a split in the calling thread. */
+/**
+ * The same plan with the rows of its source read by the threads of the device, where it has splits.
+ * `readHere` reads a split in the calling thread.
+ */
 export function readInThreads(plan: LogicalPlan, readHere: ReadSplit, splitBytes = SPLIT_BYTES): LogicalPlan {
   // Errors of operators name lines of a file, which ranges of it do not know.
   const wholeFiles = operatorsOf(plan).length > 0;
-  const replaced = (part: LogicalPlan): LogicalPlan => (part.kind === 'source' ? { ...part, source: new SplitSource(part.source, { readHere, wholeFiles, splitBytes }) } : { ...part, input: replaced(part.input) });
+  const replaced = (part: LogicalPlan): LogicalPlan =>
+    part.kind === 'source'
+      ? { ...part, source: new SplitSource(part.source, { readHere, wholeFiles, splitBytes }) }
+      : { ...part, input: replaced(part.input) };
   return replaced(plan);
 }
 
@@ -66,14 +78,27 @@ class SplitSource implements Source {
     return this.#source.schema(needs);
   }
 
-  async execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
+  async execute(
+    ctx: ExecutionContext,
+    columns?: readonly string[],
+    needs?: ValueNeeds,
+  ): Promise<BatchStream> {
     const { readHere, wholeFiles, splitBytes } = this.#reading;
     const device = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
-    const found = device && !needs?.takesFaults ? await this.#source.splits?.(ctx, columns, needs, splitBytes) : undefined;
+    const found =
+      device && !needs?.takesFaults
+        ? await this.#source.splits?.(ctx, columns, needs, splitBytes)
+        : undefined;
     const splits = found?.splits ?? [];
     const ranges = splits.some(({ range }) => range !== undefined);
     const few = splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes;
-    if (device === undefined || found === undefined || few || (ranges ? wholeFiles : device.parallelism < FEWEST_THREADS)) return this.#source.execute(ctx, columns, needs);
+    if (
+      device === undefined ||
+      found === undefined ||
+      few ||
+      (ranges ? wholeFiles : device.parallelism < FEWEST_THREADS)
+    )
+      return this.#source.execute(ctx, columns, needs);
     const stream = new SplitStream(found.schema, groupSplits(splits, splitBytes), readHere, device, ctx);
     return batchStream(found.schema, stream.batches());
   }
@@ -101,8 +126,20 @@ class SplitStream {
   readonly #name = dataSetName('rows');
   #started = 0;
 
-  constructor(schema: Schema, groups: readonly SplitGroup[], readHere: ReadSplit, { place, parallelism }: { readonly place: string; readonly parallelism: number }, ctx: ExecutionContext) {
-    [this.#schema, this.#groups, this.#readHere, this.#place, this.#parallelism] = [schema, groups, readHere, place, parallelism];
+  constructor(
+    schema: Schema,
+    groups: readonly SplitGroup[],
+    readHere: ReadSplit,
+    { place, parallelism }: { readonly place: string; readonly parallelism: number },
+    ctx: ExecutionContext,
+  ) {
+    [this.#schema, this.#groups, this.#readHere, this.#place, this.#parallelism] = [
+      schema,
+      groups,
+      readHere,
+      place,
+      parallelism,
+    ];
     this.#holdings = new Holdings(ctx);
   }
 
@@ -110,7 +147,9 @@ class SplitStream {
     const { ctx } = this.#holdings;
     try {
       await giveTo(ctx, this.#place, [[this.#schemaRef, schemaPartition(this.#schema)]]);
-      for await (const attempt of mapOrdered(eachOf(this.#groups), this.#parallelism + 2, (group) => this.#attempt(group))) {
+      for await (const attempt of mapOrdered(eachOf(this.#groups), this.#parallelism + 2, (group) =>
+        this.#attempt(group),
+      )) {
         throwIfAborted(ctx.signal, 'read');
         yield* this.#take(attempt);
       }
@@ -132,13 +171,17 @@ class SplitStream {
   async *#take({ group, read, error }: Attempt): AsyncGenerator<RecordBatch> {
     const guess = group[0].range?.known === false;
     if (error !== undefined && !guess) throw error;
-    if (read?.complete && (!guess || this.#order.follows({ ...read, bad: noBadRows }))) return yield* this.#give(group, read);
+    if (read?.complete && (!guess || this.#order.follows({ ...read, bad: noBadRows })))
+      return yield* this.#give(group, read);
     const range = guess ? this.#order.truth(group) : undefined;
     if (guess && range === undefined) return;
     const again = range === undefined ? group : [{ ...group[0], range }];
     let rows = 0;
     for (const split of again) {
-      const batches = this.#readHere(split, this.#schema, { signal: this.#holdings.ctx.signal, takesFaults: false });
+      const batches = this.#readHere(split, this.#schema, {
+        signal: this.#holdings.ctx.signal,
+        takesFaults: false,
+      });
       try {
         let next = await batches.next();
         for (; !next.done; next = await batches.next()) {
@@ -155,13 +198,19 @@ class SplitStream {
   *#give(group: SplitGroup, read: NonNullable<Attempt['read']>): Generator<RecordBatch> {
     this.#order.pass(group, { ...read, bad: noBadRows });
     let at = 0;
-    for (const { data } of RecordBatchReader.from(read.bytes)) yield setOrigin(new RecordBatch(this.#schema, data), read.origins[at++]);
+    for (const { data } of RecordBatchReader.from(read.bytes))
+      yield setOrigin(new RecordBatch(this.#schema, data), read.origins[at++]);
   }
 
   async #read(splits: SplitGroup): Promise<NonNullable<Attempt['read']>> {
     const place = this.#place;
     const rows: PartitionRef = { name: `${this.#name}/rows`, partition: this.#started++, version: 0 };
-    const task: TaskOf<'read-rows'> = { kernel: 'read-rows', inputs: { schema: this.#schemaRef }, outputs: { rows }, params: { splits, takesFaults: false, maximumBytes: MOST_ROW_BYTES } };
+    const task: TaskOf<'read-rows'> = {
+      kernel: 'read-rows',
+      inputs: { schema: this.#schemaRef },
+      outputs: { rows },
+      params: { splits, takesFaults: false, maximumBytes: MOST_ROW_BYTES },
+    };
     const steps = new StepList(contracts);
     steps.handOut(STAGE, rows, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, [rows]);

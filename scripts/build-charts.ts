@@ -1,6 +1,8 @@
 /**
- * Bundles the libraries that draw reports (Observable Plot, dagre, and linkedom, the document they draw into) into one file, which the package
- * holds with their licences: so nothing more is installed. Writes cli/generated/charts.js with its types, and the same to dist/.
+ * Bundles the libraries that draw reports (Observable Plot, dagre, and linkedom, the document they draw into)
+ * into one file, which the package holds with their licences: so nothing more is installed. Writes
+ * cli/generated/charts.js with its types, and the same to dist/.
+ *
  */
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { globSync } from 'node:fs';
@@ -15,12 +17,18 @@ const others = `export { parseHTML } from 'linkedom';\nexport { Graph, layout } 
 await Promise.all([folder, dist].map((path) => mkdir(path, { recursive: true })));
 const entry = `${root}node_modules/.cache/charts-entry.js`;
 await mkdir(`${root}node_modules/.cache`, { recursive: true });
-await writeFile(entry, `import { ${marks} } from '@observablehq/plot';\nexport const Plot = { ${marks} };\n${others}`);
+await writeFile(
+  entry,
+  `import { ${marks} } from '@observablehq/plot';\nexport const Plot = { ${marks} };\n${others}`,
+);
 const bundle = await rolldown({ input: entry, platform: 'node', treeshake: true, logLevel: 'silent' });
 const { output } = await bundle.generate({ format: 'esm', minify: true, codeSplitting: false });
 const [{ code, moduleIds }] = output;
 await bundle.close();
-await write('charts.js', `/* Made by scripts/build-charts.ts; the licences are in charts.LICENSES.txt. */\n${code}`);
+await write(
+  'charts.js',
+  `/* Made by scripts/build-charts.ts; the licences are in charts.LICENSES.txt. */\n${code}`,
+);
 await write('charts.d.ts', `export * as Plot from '@observablehq/plot';\n${others}`);
 await write('charts.LICENSES.txt', await licences(moduleIds));
 for (const file of ['charts.js', 'charts.LICENSES.txt']) await copyFile(folder + file, dist + file);
@@ -28,13 +36,23 @@ console.log(`cli/generated/charts.js: ${Math.round(code.length / 1024)} KiB of $
 
 /** The licence of each package that the bundle has code of. */
 async function licences(modules: readonly string[]): Promise<string> {
-  const folders = new Set(modules.flatMap((id) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []).filter((path) => !path.includes('/.cache')));
-  const texts = await Promise.all([...folders].sort().map(async (path) => {
-    const { name, version, license } = JSON.parse(await readFile(`${path}/package.json`, 'utf8')) as { readonly name: string; readonly version: string; readonly license?: string };
-    const [file] = globSync('{LICENSE,LICENCE,license}*', { cwd: path });
-    if (file === undefined && license === undefined) throw new Error(`${path} names no licence`);
-    return `${name} ${version}\n\n${file === undefined ? `${license} licence` : (await readFile(`${path}/${file}`, 'utf8')).trim()}\n`;
-  }));
+  const folders = new Set(
+    modules
+      .flatMap((id) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? [])
+      .filter((path) => !path.includes('/.cache')),
+  );
+  const texts = await Promise.all(
+    [...folders].sort().map(async (path) => {
+      const { name, version, license } = JSON.parse(await readFile(`${path}/package.json`, 'utf8')) as {
+        readonly name: string;
+        readonly version: string;
+        readonly license?: string;
+      };
+      const [file] = globSync('{LICENSE,LICENCE,license}*', { cwd: path });
+      if (file === undefined && license === undefined) throw new Error(`${path} names no licence`);
+      return `${name} ${version}\n\n${file === undefined ? `${license} licence` : (await readFile(`${path}/${file}`, 'utf8')).trim()}\n`;
+    }),
+  );
   return texts.join(`\n${'-'.repeat(80)}\n\n`);
 }
 

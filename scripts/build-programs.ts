@@ -1,7 +1,8 @@
 /**
- * Bundles the command, the programs of its threads and the library into dist/programs/: a process, and each of its
- * threads, begins in a third of the time when it has few files to find. Small packages are bundled too, except into
- * the library: its batches must be instances of the reader's own apache-arrow.
+ * Bundles the command, the programs of its threads and the library into dist/programs/: a process, and each
+ * of its threads, begins in a third of the time when it has few files to find. Small packages are bundled
+ * too, except into the library: its batches must be instances of the reader's own apache-arrow.
+ *
  */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';
@@ -14,12 +15,17 @@ const dist = `${root}dist/`;
 /** The modules that a program begins with. */
 async function importsOf(program: string): Promise<string[]> {
   const code = await readFile(`${dist}${program}.js`, 'utf8');
-  return [...code.matchAll(/from '(\.[^']+)\.js'/g)].map(([, path]) => posix.join(posix.dirname(program), path));
+  return [...code.matchAll(/from '(\.[^']+)\.js'/g)].map(([, path]) =>
+    posix.join(posix.dirname(program), path),
+  );
 }
 
 interface Bundle {
   readonly programs: readonly string[];
-  /** Modules that lie in one file with all that they import, since they are loaded together; what two files need is in the first. No program: another one would run it. */
+  /**
+   * Modules that lie in one file with all that they import, since they are loaded together; what two files
+   * need is in the first. No program: another one would run it.
+   */
   readonly files: Readonly<Record<string, readonly string[]>>;
   /** Packages stay outside, and the code stays readable. */
   readonly library?: boolean;
@@ -33,63 +39,138 @@ const bundles: readonly Bundle[] = [
       // Its file has no imports: a Node that is too old must be able to load it.
       'node-version': ['engine/node-version'],
       'quick-answer': ['cli/quick-answer', 'cli/prepare-process'],
-      begin: ['cli/run-cli', 'cli/commands/train', 'cli/progress/open-progress', 'cli/progress/lines', 'cli/output/check-collisions'],
+      begin: [
+        'cli/run-cli',
+        'cli/commands/train',
+        'cli/progress/open-progress',
+        'cli/progress/lines',
+        'cli/output/check-collisions',
+      ],
       // A GPU is opened, and threads begin, before the rest is loaded.
       ahead: ['api/devices/gpu-ahead', 'api/devices/cpu-ahead'],
       train: [
-        'cli/sessions/run-training', 'api/training/als', 'api/session', 'api/devices/open-devices', 'operators/ratings/rows/select-ratings', 'connectors/model/model-store',
-        'connectors/parquet/parquet-source', 'connectors/parquet/parquet-wasm/parquet-wasm-backend',
+        'cli/sessions/run-training',
+        'api/training/als',
+        'api/session',
+        'api/devices/open-devices',
+        'operators/ratings/rows/select-ratings',
+        'connectors/model/model-store',
+        'connectors/parquet/parquet-source',
+        'connectors/parquet/parquet-wasm/parquet-wasm-backend',
       ],
     },
   },
   {
-    programs: ['cpu/worker', 'api/devices/file-tasks', 'connectors/model/load-worker', 'synthetic/copies/copy-worker', 'synthetic/dataset/range-worker'],
-    files: { tasks: await importsOf('cpu/worker'), ratings: ['api/devices/read-task', 'connectors/parquet/parquet-splits', 'connectors/parquet/parquet-wasm/parquet-wasm-backend', 'connectors/model/write-factors'] },
+    programs: [
+      'cpu/worker',
+      'api/devices/file-tasks',
+      'connectors/model/load-worker',
+      'synthetic/copies/copy-worker',
+      'synthetic/dataset/range-worker',
+    ],
+    files: {
+      tasks: await importsOf('cpu/worker'),
+      ratings: [
+        'api/devices/read-task',
+        'connectors/parquet/parquet-splits',
+        'connectors/parquet/parquet-wasm/parquet-wasm-backend',
+        'connectors/model/write-factors',
+      ],
+    },
   },
   // The check of the host has a file of its own: by its name it knows whether another bundler took it.
   { library: true, programs: ['index'], files: { 'require-host': ['api/require-host'] } },
-  { programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'cli/worker/stdin-thread'], files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] } },
+  {
+    programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'cli/worker/stdin-thread'],
+    files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] },
+  },
 ];
-const bundled = ['apache-arrow', 'flatbuffers', 'tslib', 'hyparquet', 'yargs-parser', 'cli-table3', 'string-width', 'strip-ansi', 'ansi-regex', 'is-fullwidth-code-point', 'emoji-regex'];
+const bundled = [
+  'apache-arrow',
+  'flatbuffers',
+  'tslib',
+  'hyparquet',
+  'yargs-parser',
+  'cli-table3',
+  'string-width',
+  'strip-ansi',
+  'ansi-regex',
+  'is-fullwidth-code-point',
+  'emoji-regex',
+];
 
-/** A module asks for its own address to find programs beside it: that of its place among the programs, whatever file its text is in. Texts that the build makes stay where they are. */
+/**
+ * A module asks for its own address to find programs beside it: that of its place among the programs,
+ * whatever file its text is in. Texts that the build makes stay where they are.
+ */
 const addresses = (library: boolean): Plugin => ({
   name: 'addresses',
   resolveId: (id, importer) => {
     if (importer === undefined || !id.startsWith('.') || !importer.startsWith(dist)) return undefined;
     const path = posix.join(posix.dirname(importer), id);
-    return path.includes('/generated/') ? { id: `generated:${path.slice(dist.length)}`, external: true } : undefined;
+    return path.includes('/generated/')
+      ? { id: `generated:${path.slice(dist.length)}`, external: true }
+      : undefined;
   },
   transform: (code, id) => {
     if (!id.startsWith(dist) || (library && id === `${dist}api/require-host.js`)) return undefined;
     const file = id.slice(dist.length);
     // In one call, as programs look for it that copy the files of a package without running it.
-    const urls = code.replaceAll(/new URL\('(\.[^']+)', import\.meta\.url\)/g, (_, path: string) => `__URL_OF__(${JSON.stringify(posix.join(posix.dirname(file), path))})`);
+    const urls = code.replaceAll(
+      /new URL\('(\.[^']+)', import\.meta\.url\)/g,
+      (_, path: string) => `__URL_OF__(${JSON.stringify(posix.join(posix.dirname(file), path))})`,
+    );
     return urls.replaceAll('import.meta.url', `__ADDRESS_OF__(${JSON.stringify(file)})`);
   },
   renderChunk: (code, { fileName }) => {
     const up = '../'.repeat(fileName.split('/').length - 1);
     return code
-      .replaceAll(/__URL_OF__\(["'`]([^"'`]+)["'`]\)/g, (_, file: string) => `new URL(${JSON.stringify(`./${up}${file}`)}, import.meta.url)`)
-      .replaceAll(/__ADDRESS_OF__\(["'`]([^"'`]+)["'`]\)/g, (_, file: string) => `new URL(${JSON.stringify(`./${up}${file}`)}, import.meta.url).href`)
-      .replaceAll(/(["'`])generated:([^"'`]+)\1/g, (_, quote: string, file: string) => `${quote}./${up}../${file}${quote}`);
+      .replaceAll(
+        /__URL_OF__\(["'`]([^"'`]+)["'`]\)/g,
+        (_, file: string) => `new URL(${JSON.stringify(`./${up}${file}`)}, import.meta.url)`,
+      )
+      .replaceAll(
+        /__ADDRESS_OF__\(["'`]([^"'`]+)["'`]\)/g,
+        (_, file: string) => `new URL(${JSON.stringify(`./${up}${file}`)}, import.meta.url).href`,
+      )
+      .replaceAll(
+        /(["'`])generated:([^"'`]+)\1/g,
+        (_, quote: string, file: string) => `${quote}./${up}../${file}${quote}`,
+      );
   },
 });
 
-const isPackage = (id: string) => /^[@a-z]/.test(id) && !id.includes(':') && !bundles.some(({ programs }) => programs.includes(id));
-const isInstalled = (id: string) => isPackage(id) && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
+const isPackage = (id: string) =>
+  /^[@a-z]/.test(id) && !id.includes(':') && !bundles.some(({ programs }) => programs.includes(id));
+const isInstalled = (id: string) =>
+  isPackage(id) && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
 
 /** Gives the files' bytes. */
 async function build({ programs, files, library = false }: Bundle): Promise<number[]> {
-  const groups = Object.entries(files).map(([name, modules]) => ({ name, test: (id: string) => modules.some((module) => id === `${dist}${module}.js`) }));
-  const bundle = await rolldown({ input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])), platform: 'node', external: library ? isPackage : isInstalled, plugins: [addresses(library)], logLevel: 'silent' });
+  const groups = Object.entries(files).map(([name, modules]) => ({
+    name,
+    test: (id: string) => modules.some((module) => id === `${dist}${module}.js`),
+  }));
+  const bundle = await rolldown({
+    input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])),
+    platform: 'node',
+    external: library ? isPackage : isInstalled,
+    plugins: [addresses(library)],
+    logLevel: 'silent',
+  });
   const { output } = await bundle.write({
     dir: `${dist}programs`,
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    codeSplitting: { groups: [{ name: 'apache-arrow', test: /node_modules.(apache-arrow|flatbuffers|tslib)/ }, ...groups] },
-    minify: { compress: !library && { keepNames: { function: true, class: true } }, mangle: false, codegen: { removeWhitespace: !library } },
+    codeSplitting: {
+      groups: [{ name: 'apache-arrow', test: /node_modules.(apache-arrow|flatbuffers|tslib)/ }, ...groups],
+    },
+    minify: {
+      compress: !library && { keepNames: { function: true, class: true } },
+      mangle: false,
+      codegen: { removeWhitespace: !library },
+    },
   });
   await bundle.close();
   return output.map((file) => ('code' in file ? file.code.length : 0));
@@ -100,12 +181,19 @@ async function licences(name: string): Promise<string> {
   const folder = `${root}node_modules/${name}/`;
   const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)([.-]|$)/i.test(file)).sort();
   if (files.length === 0) throw new Error(`${name} has no licence beside its code`);
-  return [name, ...(await Promise.all(files.map((file) => readFile(`${folder}${file}`, 'utf8'))))].join('\n\n');
+  return [name, ...(await Promise.all(files.map((file) => readFile(`${folder}${file}`, 'utf8'))))].join(
+    '\n\n',
+  );
 }
 
 await rm(`${dist}programs`, { recursive: true, force: true });
 const sizes: number[] = [];
 for (const bundle of bundles) sizes.push(...(await build(bundle)));
-await writeFile(`${dist}programs/LICENSES.txt`, (await Promise.all(bundled.map(licences))).join(`\n${'-'.repeat(80)}\n\n`));
+await writeFile(
+  `${dist}programs/LICENSES.txt`,
+  (await Promise.all(bundled.map(licences))).join(`\n${'-'.repeat(80)}\n\n`),
+);
 const programs = bundles.flatMap((bundle) => bundle.programs);
-console.log(`dist/programs: ${programs.length} programs and ${sizes.length - programs.length} other files, ${Math.round(sizes.reduce((sum, bytes) => sum + bytes) / 1024)} KiB`);
+console.log(
+  `dist/programs: ${programs.length} programs and ${sizes.length - programs.length} other files, ${Math.round(sizes.reduce((sum, bytes) => sum + bytes) / 1024)} KiB`,
+);

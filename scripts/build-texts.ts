@@ -1,4 +1,6 @@
-/** Writes the texts of --help and of `completion` to cli/generated/. An unchanged file is not written again. */
+/**
+ * Writes the texts of --help and of `completion` to cli/generated/. An unchanged file is not written again.
+ */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { helpTexts } from './help-texts.ts';
@@ -6,8 +8,18 @@ import { completionScripts } from './shells/completion-scripts.ts';
 
 const folder = fileURLToPath(new URL('../cli/generated/', import.meta.url));
 await mkdir(folder, { recursive: true });
-await write('help.ts', `By command ('' for the overview) and columns.`, 'helpTexts: Readonly<Record<string, Readonly<Record<number, string>>>>', await helpTexts());
-await write('completions.ts', 'By shell.', "completionScripts: Readonly<Record<'bash' | 'zsh' | 'fish', string>>", await completionScripts());
+await write(
+  'help.ts',
+  `By command ('' for the overview) and columns.`,
+  'helpTexts: Readonly<Record<string, Readonly<Record<number, string>>>>',
+  await helpTexts(),
+);
+await write(
+  'completions.ts',
+  'By shell.',
+  "completionScripts: Readonly<Record<'bash' | 'zsh' | 'fish', string>>",
+  await completionScripts(),
+);
 
 async function write(file: string, keys: string, declaration: string, texts: object): Promise<void> {
   const text = `/** Made by scripts/build-texts.ts from the commands' definitions; don't edit. ${keys} */\nexport const ${declaration} = ${JSON.stringify(texts, undefined, 1)};\n`;

@@ -1,7 +1,10 @@
 /**
- * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes both as base64
- * to cpu/generated/kernels-wasm.ts; cpu/assembly/loading to cpu/generated/loading-wasm.ts; connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly to
- * connectors/parquet/generated/pages-wasm.ts. The same sources give the same files, which are left alone when nothing changed.
+ * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes
+ * both as base64 to cpu/generated/kernels-wasm.ts; cpu/assembly/loading to cpu/generated/loading-wasm.ts;
+ * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly
+ * to connectors/parquet/generated/pages-wasm.ts. The same sources give the same files, which are left alone
+ * when nothing changed.
+ *
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,7 +14,18 @@ import { main as compileAssembly } from 'assemblyscript/asc';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** The modules have no runtime, data or globals of their own: they work on the memory that they import. */
-const options = ['--runtime', 'stub', '--importMemory', '--noExportMemory', '-O3', '--noAssert', '--enable', 'simd', '--enable', 'bulk-memory'];
+const options = [
+  '--runtime',
+  'stub',
+  '--importMemory',
+  '--noExportMemory',
+  '-O3',
+  '--noAssert',
+  '--enable',
+  'simd',
+  '--enable',
+  'bulk-memory',
+];
 /** The memory of the kernels is shared by threads. */
 const shared = ['--sharedMemory', '--maximumMemory', '65536', '--enable', 'threads'];
 
@@ -23,11 +37,16 @@ async function compile(source: string, more: readonly string[]): Promise<string>
       if (typeof contents !== 'string') binary = contents;
     },
   });
-  if (error || binary === undefined) throw new Error(`asc failed: ${error?.message ?? 'no output'}\n${stderr.toString()}`);
+  if (error || binary === undefined)
+    throw new Error(`asc failed: ${error?.message ?? 'no output'}\n${stderr.toString()}`);
   return Buffer.from(binary).toString('base64');
 }
 
-async function write(file: string, sources: string, modules: Readonly<Record<string, string>>): Promise<void> {
+async function write(
+  file: string,
+  sources: string,
+  modules: Readonly<Record<string, string>>,
+): Promise<void> {
   const target = join(root, file);
   const lines = Object.entries(modules).map(([name, code]) => `export const ${name} = '${code}';\n`);
   const text = `/** Made by scripts/build-wasm.ts from ${sources}; don't edit. */\n${lines.join('')}`;
@@ -35,11 +54,24 @@ async function write(file: string, sources: string, modules: Readonly<Record<str
     await mkdir(dirname(target), { recursive: true });
     await writeFile(target, text);
   }
-  console.log(`${file}: ${Object.entries(modules).map(([name, code]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`).join(', ')}`);
+  console.log(
+    `${file}: ${Object.entries(modules)
+      .map(([name, code]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`)
+      .join(', ')}`,
+  );
 }
 
 const kernels = 'cpu/assembly/index.ts';
-await write('cpu/generated/kernels-wasm.ts', 'cpu/assembly', { relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']), simd: await compile(kernels, shared) });
-await write('cpu/generated/loading-wasm.ts', 'cpu/assembly/loading', { loading: await compile('cpu/assembly/loading/index.ts', []) });
-await write('connectors/lines/generated/plain-rows-wasm.ts', 'connectors/lines/assembly', { plainRows: await compile('connectors/lines/assembly/plain-rows.ts', []) });
-await write('connectors/parquet/generated/pages-wasm.ts', 'connectors/parquet/assembly', { pages: await compile('connectors/parquet/assembly/index.ts', []) });
+await write('cpu/generated/kernels-wasm.ts', 'cpu/assembly', {
+  relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']),
+  simd: await compile(kernels, shared),
+});
+await write('cpu/generated/loading-wasm.ts', 'cpu/assembly/loading', {
+  loading: await compile('cpu/assembly/loading/index.ts', []),
+});
+await write('connectors/lines/generated/plain-rows-wasm.ts', 'connectors/lines/assembly', {
+  plainRows: await compile('connectors/lines/assembly/plain-rows.ts', []),
+});
+await write('connectors/parquet/generated/pages-wasm.ts', 'connectors/parquet/assembly', {
+  pages: await compile('connectors/parquet/assembly/index.ts', []),
+});

@@ -1,6 +1,8 @@
 /**
- * Writes the shaders of gpu/kernels to gpu/generated/kernels-wgsl.ts, so that no file system is needed to find them. A kernel is
- * named by its file, in any folder; a part that kernels include is `parts/<file>`. An unchanged file is not written again.
+ * Writes the shaders of gpu/kernels to gpu/generated/kernels-wgsl.ts, so that no file system is needed to
+ * find them. A kernel is named by its file, in any folder; a part that kernels include is `parts/<file>`. An
+ * unchanged file is not written again.
+ *
  */
 import { globSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -11,10 +13,18 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const target = `${root}gpu/generated/kernels-wgsl.ts`;
 
 const nameOf = (file: string) => `${/^parts\b/.test(file) ? 'parts/' : ''}${basename(file, '.wgsl')}`;
-const files = globSync('**/*.wgsl', { cwd: `${root}gpu/kernels` }).sort((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
+const files = globSync('**/*.wgsl', { cwd: `${root}gpu/kernels` }).sort((left, right) =>
+  nameOf(left) < nameOf(right) ? -1 : 1,
+);
 const names = files.map(nameOf);
-if (new Set(names).size < names.length) throw new Error(`two shaders have the same name: ${names.join(', ')}`);
-const entries = await Promise.all(files.map(async (file) => `  ${JSON.stringify(nameOf(file))}: ${JSON.stringify(await readFile(`${root}gpu/kernels/${file}`, 'utf8'))},`));
+if (new Set(names).size < names.length)
+  throw new Error(`two shaders have the same name: ${names.join(', ')}`);
+const entries = await Promise.all(
+  files.map(
+    async (file) =>
+      `  ${JSON.stringify(nameOf(file))}: ${JSON.stringify(await readFile(`${root}gpu/kernels/${file}`, 'utf8'))},`,
+  ),
+);
 const text = `/** Made by scripts/build-wgsl.ts from gpu/kernels; don't edit. */
 export const kernelTexts: Readonly<Record<string, string>> = {
 ${entries.join('\n')}

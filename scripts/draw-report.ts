@@ -1,6 +1,7 @@
 /**
- * Draws a report as a picture, for pages of docs/: node scripts/draw-report.ts PAGE.html PICTURE.png [HEIGHT [SECTION]].
- * SECTION is the id of the section at the top; without it the picture begins with the page.
+ * Draws a report as a picture, for pages of docs/: node scripts/draw-report.ts PAGE.html PICTURE.png [HEIGHT
+ * [SECTION]]. SECTION is the id of the section at the top; without it the picture begins with the page.
+ *
  */
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -16,7 +17,8 @@ if (refusal !== undefined) throw new Error(refusal);
 const browser = await Chromium.open();
 try {
   await browser.show(pathToFileURL(resolve(page)).href, { width: WIDTH, height: Number(height) });
-  if (section !== undefined) await browser.value(`document.getElementById(${JSON.stringify(section)}).scrollIntoView()`);
+  if (section !== undefined)
+    await browser.value(`document.getElementById(${JSON.stringify(section)}).scrollIntoView()`);
   writeFileSync(picture, await browser.picture());
 } finally {
   await browser.close();

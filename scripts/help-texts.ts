@@ -1,4 +1,7 @@
-/** The texts of --help, by yargs. They are made at build time, since loading yargs takes longer than most answers of the command line. */
+/**
+ * The texts of --help, by yargs. They are made at build time, since loading yargs takes longer than most
+ * answers of the command line.
+ */
 import yargs, { type Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';
 import { commandList } from '../cli/command-list.ts';
@@ -12,7 +15,10 @@ const NO_DEFAULT = '(none)';
 
 const overviewExamples = [
   ['generate --preset movielens20m --scale 0.01 --output ratings', 'ratings to try it with'],
-  ['train ratings/train --test ratings/test --model-dir model --rank 16', 'train, and measure the error on ratings that are held out'],
+  [
+    'train ratings/train --test ratings/test --model-dir model --rank 16',
+    'train, and measure the error on ratings that are held out',
+  ],
   ['recommend model --users 1,2,3', 'ten items for each of three users'],
 ] as const;
 
@@ -21,45 +27,75 @@ Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does n
 
 /** By command, '' for the overview, and by width: the text. */
 export async function helpTexts(): Promise<Readonly<Record<string, Readonly<Record<number, string>>>>> {
-  const forWidths = async (make: (width: number) => Promise<string>) => Object.fromEntries(await Promise.all(helpWidths.map(async (width) => [width, await make(width)] as const)));
+  const forWidths = async (make: (width: number) => Promise<string>) =>
+    Object.fromEntries(
+      await Promise.all(helpWidths.map(async (width) => [width, await make(width)] as const)),
+    );
   const texts: [string, Readonly<Record<number, string>>][] = [['', await forWidths(overview)]];
   for (const { name, words, summary, load } of commandList) {
     const command = await load();
     const describeParts = (parser: Argv) => describeCommand(parser, command);
-    texts.push([name, await forWidths((width) => textOf(baseParser(width).command(`${name} ${words}`.trim(), summary, describeParts), [name]))]);
+    texts.push([
+      name,
+      await forWidths((width) =>
+        textOf(baseParser(width).command(`${name} ${words}`.trim(), summary, describeParts), [name]),
+      ),
+    ]);
   }
   return Object.fromEntries(texts);
 }
 
 function overview(width: number): Promise<string> {
-  const parser = baseParser(width).usage('$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet, Arrow, CSV and NDJSON files.');
+  const parser = baseParser(width).usage(
+    '$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet, Arrow, CSV and NDJSON files.',
+  );
   for (const { name, words, summary } of commandList) parser.command(`${name} ${words}`.trim(), summary);
   return textOf(parser.epilog(`${examplesText(overviewExamples)}\n\n${closing}`), []);
 }
 
 async function textOf(parser: Argv, words: readonly string[]): Promise<string> {
   let output = '';
-  await parser.parseAsync([...words, '--help'], {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
+  await parser.parseAsync(
+    [...words, '--help'],
+    {},
+    (_error: unknown, _args: unknown, text: string) => void (output = text),
+  );
   return output.replaceAll(` [default: ${NO_DEFAULT}]`, '');
 }
 
 function baseParser(width: number): Argv {
-  return yargs([]).scriptName('factorflow').locale('en').exitProcess(false).fail(false).wrap(width).version('0').parserConfiguration({ 'boolean-negation': false }).help().alias('help', 'h');
+  return yargs([])
+    .scriptName('factorflow')
+    .locale('en')
+    .exitProcess(false)
+    .fail(false)
+    .wrap(width)
+    .version('0')
+    .parserConfiguration({ 'boolean-negation': false })
+    .help()
+    .alias('help', 'h');
 }
 
 /** Declares the flags and their help. */
 function describeCommand(parser: Argv, command: Command): Argv {
   for (const { name, describe, many } of command.positionals) {
     // Else yargs makes up the default of a list of words.
-    parser.positional(name, { type: 'string', describe, ...(many ? { defaultDescription: NO_DEFAULT } : {}) });
+    parser.positional(name, {
+      type: 'string',
+      describe,
+      ...(many ? { defaultDescription: NO_DEFAULT } : {}),
+    });
   }
   const options = Object.entries(command.options);
   // Groups are shown in the order in which they are first named.
   for (const group of groups) {
-    for (const [key, option] of options) if (option.group === group) describeOption(parser, { ...option, ...shownFlag(key, option) });
+    for (const [key, option] of options)
+      if (option.group === group) describeOption(parser, { ...option, ...shownFlag(key, option) });
   }
   parser.group(['help', 'version'], 'Options:');
-  return parser.epilog([examplesText(command.examples), command.epilog].filter((part) => part !== undefined).join('\n\n'));
+  return parser.epilog(
+    [examplesText(command.examples), command.epilog].filter((part) => part !== undefined).join('\n\n'),
+  );
 }
 
 /** Examples for copying: the meaning, and below it the whole line. */
@@ -68,12 +104,15 @@ function examplesText(examples: Command['examples']): string {
 }
 
 function describeOption(parser: Argv, option: Option<unknown> & { readonly flag: string }): void {
-  const choices = option.choices === undefined || option.choices.length < 2 ? '' : ` (${list(option.choices)})`;
+  const choices =
+    option.choices === undefined || option.choices.length < 2 ? '' : ` (${list(option.choices)})`;
   parser.option(option.flag, {
     describe: option.describe + choices,
     group: option.group,
     hidden: option.hidden,
     ...(option.alias === undefined ? {} : { alias: option.alias }),
-    ...(option.isSwitch ? { type: 'boolean' as const } : { requiresArg: true, defaultDescription: option.defaultText }),
+    ...(option.isSwitch
+      ? { type: 'boolean' as const }
+      : { requiresArg: true, defaultDescription: option.defaultText }),
   });
 }

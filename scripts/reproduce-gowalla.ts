@@ -1,12 +1,13 @@
 /**
- * Trains implicit ALS on Gowalla in the split of LightGCN (He et al. 2020), ranks all items for every user of the test split, and prints
- * recall@20 and ndcg@20 beside published rows, one line each.
+ * Trains implicit ALS on Gowalla in the split of LightGCN (He et al. 2020), ranks all items for every user of
+ * the test split, and prints recall@20 and ndcg@20 beside published rows, one line each.
  *
  *     npm run reproduce:gowalla [-- FOLDER] [--search]
  *
- * FOLDER holds train.parquet and test.parquet (columns user, item); default: gowalla-lightgcn in FACTORFLOW_DATA. The settings were
- * chosen by --search: the best sum of both metrics on a tenth of the training pairs, on which nothing was trained. The test split is
- * read for the printed lines alone.
+ * FOLDER holds train.parquet and test.parquet (columns user, item); default: gowalla-lightgcn in
+ * FACTORFLOW_DATA. The settings were chosen by --search: the best sum of both metrics on a tenth of the
+ * training pairs, on which nothing was trained. The test split is read for the printed lines alone.
+ *
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +29,9 @@ const published = [
   { name: 'LightGCN', recall: 0.182, ndcg: 0.1547 },
 ];
 
-const grid: readonly Setting[] = [3, 5].flatMap((maxIter) => [40, 60, 100].flatMap((alpha) => [2, 4, 8].map((regParam) => ({ alpha, regParam, maxIter }))));
+const grid: readonly Setting[] = [3, 5].flatMap((maxIter) =>
+  [40, 60, 100].flatMap((alpha) => [2, 4, 8].map((regParam) => ({ alpha, regParam, maxIter }))),
+);
 
 interface Scores {
   readonly recall: number;
@@ -36,8 +39,22 @@ interface Scores {
 }
 
 async function score(train: Dataset, test: Dataset, rank: number, setting: Setting): Promise<Scores> {
-  const model = await new ALS({ implicitPrefs: true, solver: 'cg', cgSteps: 6, rank, seed: 1, ...setting }).fit(train);
-  const { metrics } = await model.evaluateRanking(test, { k: 20, exclude: train, metrics: ['recall', 'ndcg'], baselines: false, resamples: 0, rankUsers: 'all' });
+  const model = await new ALS({
+    implicitPrefs: true,
+    solver: 'cg',
+    cgSteps: 6,
+    rank,
+    seed: 1,
+    ...setting,
+  }).fit(train);
+  const { metrics } = await model.evaluateRanking(test, {
+    k: 20,
+    exclude: train,
+    metrics: ['recall', 'ndcg'],
+    baselines: false,
+    resamples: 0,
+    rankUsers: 'all',
+  });
   return { recall: metrics['recall@20'], ndcg: metrics['ndcg@20'] };
 }
 
@@ -48,7 +65,9 @@ async function search(train: Dataset, rank: number): Promise<Setting> {
   let highest = Number.NEGATIVE_INFINITY;
   for (const setting of grid) {
     const { recall, ndcg } = await score(kept, held, rank, setting);
-    console.log(`validation rank=${rank} alpha=${setting.alpha} reg-param=${setting.regParam} iterations=${setting.maxIter} ${line({ recall, ndcg })}`);
+    console.log(
+      `validation rank=${rank} alpha=${setting.alpha} reg-param=${setting.regParam} iterations=${setting.maxIter} ${line({ recall, ndcg })}`,
+    );
     if (recall + ndcg > highest) [best, highest] = [setting, recall + ndcg];
   }
   return best;
@@ -57,10 +76,14 @@ async function search(train: Dataset, rank: number): Promise<Setting> {
 const line = ({ recall, ndcg }: Scores) => `recall@20=${recall.toFixed(4)} ndcg@20=${ndcg.toFixed(4)}`;
 
 async function reproduce(session: Session, folder: string, searching: boolean): Promise<void> {
-  const [train, test] = ['train', 'test'].map((name) => session.read.parquet(join(folder, `${name}.parquet`)));
+  const [train, test] = ['train', 'test'].map((name) =>
+    session.read.parquet(join(folder, `${name}.parquet`)),
+  );
   for (const [name, setting] of Object.entries(chosen)) {
     const rank = Number(name);
-    console.log(`ours rank=${rank} ${line(await score(train, test, rank, searching ? await search(train, rank) : setting))}`);
+    console.log(
+      `ours rank=${rank} ${line(await score(train, test, rank, searching ? await search(train, rank) : setting))}`,
+    );
   }
   for (const { name, ...scores } of published) console.log(`published ${name} ${line(scores)}`);
 }

@@ -1,7 +1,9 @@
 /**
- * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel, installs each version of PySpark in an environment
- * of its own below build/spark, and runs the Python tests in spark/test. WORDS choose runs, by parts of their names. Without Java, Maven or Python nothing runs,
+ * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel,
+ * installs each version of PySpark in an environment of its own below build/spark, and runs the Python tests
+ * in spark/test. WORDS choose runs, by parts of their names. Without Java, Maven or Python nothing runs,
  * which is said; without network the same, unless everything is installed already.
+ *
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +22,14 @@ interface TestRun {
 }
 
 const parity = versions.flatMap((version): TestRun[] =>
-  (['classic', 'connect'] as const).flatMap((mode) => ['local[2]', 'local-cluster[2,1,1024]'].map((master) => ({ version, mode, master, files: ['test_parity.py'] }))),
+  (['classic', 'connect'] as const).flatMap((mode) =>
+    ['local[2]', 'local-cluster[2,1,1024]'].map((master) => ({
+      version,
+      mode,
+      master,
+      files: ['test_parity.py'],
+    })),
+  ),
 );
 const runs: readonly TestRun[] = [
   ...parity,
@@ -32,9 +41,13 @@ const runs: readonly TestRun[] = [
 ];
 
 const words = process.argv.slice(2);
-const nameOf = ({ version, mode, master, files }: TestRun) => `${version} ${mode} ${master} ${files.join(' ')}`;
+const nameOf = ({ version, mode, master, files }: TestRun) =>
+  `${version} ${mode} ${master} ${files.join(' ')}`;
 const chosen = runs.filter((run) => words.every((word) => nameOf(run).includes(word)));
-if (chosen.length === 0) throw new Error(`no run has all of these words: ${words.join(' ')}. There are:\n${runs.map(nameOf).join('\n')}`);
+if (chosen.length === 0)
+  throw new Error(
+    `no run has all of these words: ${words.join(' ')}. There are:\n${runs.map(nameOf).join('\n')}`,
+  );
 
 const python = requireTools();
 run('mvn', ['-q', '-B', '-f', 'spark/pom.xml', 'package']);
@@ -43,14 +56,17 @@ const wheel = buildWheel();
 for (const version of new Set(chosen.map((one) => one.version))) install(version);
 
 const failed: string[] = [];
-// A run of Spark uses half of two processors. Those that end processes and look at the time, and those of many executors, have them to themselves.
+// A run of Spark uses half of two processors. Those that end processes and look at the time, and those of
+// many executors, have them to themselves.
 const isAlone = ({ files }: TestRun) => files.includes('test_ends.py') || files.includes('test_hosts.py');
 // Servers of Connect take one port: one of them at a time.
 const connect = chosen.filter((one) => !isAlone(one) && one.mode === 'connect');
 const classic = chosen.filter((one) => !isAlone(one) && one.mode === 'classic');
 await Promise.all([testAll(classic), testAll(connect).then(() => testAll(classic))]);
 await testAll(chosen.filter(isAlone));
-console.log(`\n${chosen.length - failed.length} of ${chosen.length} runs passed${failed.map((name) => `\n  failed: ${name}`).join('')}`);
+console.log(
+  `\n${chosen.length - failed.length} of ${chosen.length} runs passed${failed.map((name) => `\n  failed: ${name}`).join('')}`,
+);
 process.exitCode = failed.length === 0 ? 0 : 1;
 
 async function testAll(runs: TestRun[]): Promise<void> {
@@ -61,28 +77,44 @@ async function testAll(runs: TestRun[]): Promise<void> {
 async function test(one: TestRun): Promise<void> {
   const { version, mode, master, files } = one;
   const start = performance.now();
-  const { status, said } = await ended(pythonOf(version), ['-m', 'pytest', '-q', '--no-header', '-p', 'no:cacheprovider', ...files], {
-    FACTORFLOW_MODE: mode,
-    FACTORFLOW_MASTER: master,
-    FACTORFLOW_NODE: process.execPath,
-    FACTORFLOW_MAIN: join(root, 'dist/programs/cli/main.js'),
-    FACTORFLOW_JAR: jar,
-    PYSPARK_PYTHON: pythonOf(version),
-    PYTHONDONTWRITEBYTECODE: '1',
-    SPARK_HOME: undefined,
-    // Short-lived JVMs on few processors: most of their time goes into compiling and into threads of the collector. Code that is optimized less needs more stack.
-    JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m',
-  });
+  const { status, said } = await ended(
+    pythonOf(version),
+    ['-m', 'pytest', '-q', '--no-header', '-p', 'no:cacheprovider', ...files],
+    {
+      FACTORFLOW_MODE: mode,
+      FACTORFLOW_MASTER: master,
+      FACTORFLOW_NODE: process.execPath,
+      FACTORFLOW_MAIN: join(root, 'dist/programs/cli/main.js'),
+      FACTORFLOW_JAR: jar,
+      PYSPARK_PYTHON: pythonOf(version),
+      PYTHONDONTWRITEBYTECODE: '1',
+      SPARK_HOME: undefined,
+      // Short-lived JVMs on few processors: most of their time goes into compiling and into threads of the
+      // collector. Code that is optimized less needs more stack.
+      JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m',
+    },
+  );
   const name = nameOf(one);
-  console.log(`\n== ${name}\n${said}== ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - start) / 1000).toFixed(0)} s: ${name}`);
+  console.log(
+    `\n== ${name}\n${said}== ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - start) / 1000).toFixed(0)} s: ${name}`,
+  );
   if (status !== 0) failed.push(name);
 }
 
 /** Runs a program of the tests to its end, beside others. */
-function ended(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ readonly status: number | null; readonly said: string }> {
-  const child = spawn(command, args, { cwd: join(root, 'spark/test'), stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+function ended(
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly status: number | null; readonly said: string }> {
+  const child = spawn(command, args, {
+    cwd: join(root, 'spark/test'),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (said += String(text)));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (text: Buffer) => (said += String(text)));
   return new Promise((done, fail) => child.on('error', fail).on('close', (status) => done({ status, said })));
 }
 
@@ -90,9 +122,14 @@ function ended(command: string, args: readonly string[], env: NodeJS.ProcessEnv)
 function requireTools(): string {
   const java = /version "(\d+)/.exec(spawnSync('java', ['-version'], { encoding: 'utf8' }).stderr ?? '')?.[1];
   const missing = [
-    ...(java === undefined || Number(java) < 17 ? [`Java 17 or newer (${java === undefined ? 'there is none' : `this is ${java}`})`] : []),
+    ...(java === undefined || Number(java) < 17
+      ? [`Java 17 or newer (${java === undefined ? 'there is none' : `this is ${java}`})`]
+      : []),
     ...(spawnSync('mvn', ['-version']).status === 0 ? [] : ['Maven']),
-    ...(spawnSync('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 9))']).status === 0 ? [] : ['Python 3.9 or newer with venv']),
+    ...(spawnSync('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 9))'])
+      .status === 0
+      ? []
+      : ['Python 3.9 or newer with venv']),
   ];
   if (missing.length > 0) notRun(`there is no ${missing.join(', no ')}`);
   return 'python3';
@@ -104,10 +141,20 @@ function notRun(reason: string): never {
 }
 
 function run(command: string, args: readonly string[]): void {
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8', maxBuffer: 1 << 26 });
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
   if (status === 0) return;
   const said = `${stdout}${stderr}`;
-  if (/Unknown host|name resolution|Network is unreachable|Connection refused|Failed to establish a new connection/.test(said)) notRun(`${command} reaches no network`);
+  if (
+    /Unknown host|name resolution|Network is unreachable|Connection refused|Failed to establish a new connection/.test(
+      said,
+    )
+  )
+    notRun(`${command} reaches no network`);
   console.error(said);
   throw new Error(`${command} ${args.join(' ')} ended with ${String(status)}`);
 }
@@ -116,7 +163,10 @@ function pythonOf(version: string): string {
   return join(work, `python-${version}/bin/python`);
 }
 
-/** An environment with PySpark and the packages that it was tested with, made once, and the wheel, installed anew. */
+/**
+ * An environment with PySpark and the packages that it was tested with, made once, and the wheel, installed
+ * anew.
+ */
 function install(version: string): void {
   const requirements = join(root, `spark/test/requirements-${version}.txt`);
   const stamp = join(work, `python-${version}/installed.txt`);
@@ -127,7 +177,16 @@ function install(version: string): void {
     run(pythonOf(version), ['-m', 'pip', 'install', '-q', '--no-deps', '-r', requirements]);
     writeFileSync(stamp, wanted);
   }
-  run(pythonOf(version), ['-m', 'pip', 'install', '-q', '--no-deps', '--no-index', '--force-reinstall', wheel]);
+  run(pythonOf(version), [
+    '-m',
+    'pip',
+    'install',
+    '-q',
+    '--no-deps',
+    '--no-index',
+    '--force-reinstall',
+    wheel,
+  ]);
 }
 
 /** The wheel factorflow_spark with the jar inside, made with the newest version's environment. */

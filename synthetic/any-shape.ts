@@ -12,34 +12,54 @@ export interface ProblemSize {
 /** The share of the ratings that form the test part, as in MovieLens-20M's preset. */
 const TEST_SHARE = 0.1;
 
-/** Ratings of the least and of the busiest user, in those of the average one: MovieLens-20M has 20 and 9,254 for 144. */
+/**
+ * Ratings of the least and of the busiest user, in those of the average one: MovieLens-20M has 20 and 9,254
+ * for 144.
+ */
 const LEAST = 0.14;
 const MOST = 64;
 
-/** The place of the mean between the least and the most ratings of a user, at most: the law reaches up to 0.5, with more and more effort. */
+/**
+ * The place of the mean between the least and the most ratings of a user, at most: the law reaches up to 0.5,
+ * with more and more effort.
+ */
 const MEAN_PLACE = 0.4;
 
 /**
- * A shape with exactly these counts: degrees, popularity, scale and planted signal like those of MovieLens-20M. Where users rate a large share
- * of the items, their degrees move together, up to a full matrix.
+ * A shape with exactly these counts: degrees, popularity, scale and planted signal like those of
+ * MovieLens-20M. Where users rate a large share of the items, their degrees move together, up to a full
+ * matrix.
  *
- * @throws UsageError for counts that are no whole numbers from 1, ids beyond int32, and more ratings than pairs.
+ * @throws UsageError for counts that are no whole numbers from 1, ids beyond int32, and more ratings than
+ *   pairs.
+ *
  */
 export function anyShape({ users, items, ratings }: ProblemSize): RatingPreset {
   const refuse = (summary: string, advice: string) => new UsageError(summary, { phase: 'generate', advice });
   for (const [name, count] of Object.entries({ users, items, ratings })) {
-    if (!Number.isSafeInteger(count) || count < 1) throw refuse(`${name} must be a whole number from 1, got ${count}`, 'Give the size of the data set');
+    if (!Number.isSafeInteger(count) || count < 1)
+      throw refuse(`${name} must be a whole number from 1, got ${count}`, 'Give the size of the data set');
   }
   for (const [name, count] of Object.entries({ users, items })) {
-    if (count >= 2 ** 31) throw refuse(`${formatCount(count)} ${name} are too many`, `Ids are int32: give fewer than ${formatCount(2 ** 31)}, and copies for more`);
+    if (count >= 2 ** 31)
+      throw refuse(
+        `${formatCount(count)} ${name} are too many`,
+        `Ids are int32: give fewer than ${formatCount(2 ** 31)}, and copies for more`,
+      );
   }
   if (ratings > users * items) {
-    throw refuse(`${formatCount(ratings)} ratings do not fit: ${formatCount(users)} users and ${formatCount(items)} items have ${formatCount(users * items)} pairs, and a pair has one rating`, 'Give fewer ratings, or more users or items');
+    throw refuse(
+      `${formatCount(ratings)} ratings do not fit: ${formatCount(users)} users and ${formatCount(items)} items have ${formatCount(users * items)} pairs, and a pair has one rating`,
+      'Give fewer ratings, or more users or items',
+    );
   }
   const mean = ratings / users;
   const maximum = Math.min(items, Math.max(1, Math.ceil(MOST * mean)));
   // Rounding may put the quotient of a full matrix above the mean.
-  const minimum = Math.min(mean, Math.max(Math.floor(LEAST * mean), (mean - MEAN_PLACE * maximum) / (1 - MEAN_PLACE)));
+  const minimum = Math.min(
+    mean,
+    Math.max(Math.floor(LEAST * mean), (mean - MEAN_PLACE * maximum) / (1 - MEAN_PLACE)),
+  );
   const test = Math.floor(ratings * TEST_SHARE);
   return {
     name: 'custom',

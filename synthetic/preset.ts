@@ -4,8 +4,9 @@ export const ratingParts = ['train', 'test'] as const;
 export type RatingPart = (typeof ratingParts)[number];
 
 /**
- * The description of a synthetic data set, as data: a new one needs no code. Counts are exact; shapes are those of the
- * data set of that name, as far as they are public.
+ * The description of a synthetic data set, as data: a new one needs no code. Counts are exact; shapes are
+ * those of the data set of that name, as far as they are public.
+ *
  */
 export interface RatingPreset {
   readonly name: string;
@@ -20,14 +21,20 @@ export interface RatingPreset {
   readonly model: PlantedModelShape;
 }
 
-/** The law of ratings a user, train and test together: P(degree > d) ~ (1 + (d - minimum) / s)^-exponent up to the maximum; s follows from the total. */
+/**
+ * The law of ratings a user, train and test together: P(degree > d) ~ (1 + (d - minimum) / s)^-exponent up to
+ * the maximum; s follows from the total.
+ */
 export interface UserDegrees {
   readonly minimum: number;
   readonly maximum: number;
   readonly exponent: number;
 }
 
-/** The item of popularity rank r (from 0) has weight (1 + r / (head * items))^-exponent: flat at the head, then a power law. */
+/**
+ * The item of popularity rank r (from 0) has weight (1 + r / (head * items))^-exponent: flat at the head,
+ * then a power law.
+ */
 export interface ItemPopularity {
   readonly exponent: number;
   /** The share of the items that forms the flat head. */
@@ -41,7 +48,10 @@ export interface RatingScale {
   readonly step: number;
 }
 
-/** rating = mean + b_u + c_i + p_u·q_i + noise, rounded to the scale. Deviations are standard deviations in units of the rating. */
+/**
+ * rating = mean + b_u + c_i + p_u·q_i + noise, rounded to the scale. Deviations are standard deviations in
+ * units of the rating.
+ */
 export interface PlantedModelShape {
   readonly mean: number;
   readonly userBias: number;
@@ -56,16 +66,20 @@ export interface PlantedModelShape {
 const ITEMS_PER_MEAN_DEGREE = 4;
 
 /**
- * The preset at another size. Users and ratings grow with `scale`, so that the mean degree stays; items grow with its
- * square root, so density changes with 1 / sqrt(scale) and ratings an item with sqrt(scale). Items stop
- * shrinking at four times the mean degree and no user rates more than half of them, so that every scale gives a data set:
- * movielens20m never has fewer than 1 user, 578 items and 144 ratings.
+ * The preset at another size. Users and ratings grow with `scale`, so that the mean degree stays; items grow
+ * with its square root, so density changes with 1 / sqrt(scale) and ratings an item with sqrt(scale). Items
+ * stop shrinking at four times the mean degree and no user rates more than half of them, so that every scale
+ * gives a data set: movielens20m never has fewer than 1 user, 578 items and 144 ratings.
  *
  * @throws UsageError unless 0 < scale and ids stay below 2^31.
+ *
  */
 export function scalePreset(preset: RatingPreset, scale: number): RatingPreset {
   if (!(scale > 0) || !Number.isFinite(scale)) {
-    throw new UsageError(`scale is ${scale}`, { phase: 'generate', advice: 'Give a number above 0, for instance 0.01' });
+    throw new UsageError(`scale is ${scale}`, {
+      phase: 'generate',
+      advice: 'Give a number above 0, for instance 0.01',
+    });
   }
   if (scale === 1) return preset;
   const users = Math.max(1, Math.round(preset.users * scale));
@@ -76,7 +90,10 @@ export function scalePreset(preset: RatingPreset, scale: number): RatingPreset {
   const fewest = Math.min(preset.items, Math.ceil(ITEMS_PER_MEAN_DEGREE * meanDegree));
   const items = Math.max(fewest, Math.round(preset.items * Math.sqrt(scale)));
   if (users >= 2 ** 31 || items >= 2 ** 31) {
-    throw new UsageError(`scale ${scale} needs ${users} users and ${items} items`, { phase: 'generate', advice: 'Ids are int32: choose a smaller scale' });
+    throw new UsageError(`scale ${scale} needs ${users} users and ${items} items`, {
+      phase: 'generate',
+      advice: 'Ids are int32: choose a smaller scale',
+    });
   }
   const degrees = { ...preset.degrees, maximum: Math.min(preset.degrees.maximum, Math.floor(items / 2)) };
   return { ...preset, users, items, train: total - test, test, degrees };

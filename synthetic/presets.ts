@@ -5,8 +5,10 @@ import type { RatingPreset } from './preset.ts';
 const rank = 16;
 
 /**
- * MovieLens-20M: its users, items, scale and extreme degrees (F. M. Harper, J. A. Konstan: The MovieLens Datasets, ACM TiiS 5(4), 2015;
- * median and maximum are 68 and 9,254 ratings a user, 18 and 67,310 an item), with 20,000,000 ratings for its 20,000,263.
+ * MovieLens-20M: its users, items, scale and extreme degrees (F. M. Harper, J. A. Konstan: The MovieLens
+ * Datasets, ACM TiiS 5(4), 2015; median and maximum are 68 and 9,254 ratings a user, 18 and 67,310 an item),
+ * with 20,000,000 ratings for its 20,000,263.
+ *
  */
 const movielens20m: RatingPreset = {
   name: 'movielens20m',
@@ -21,8 +23,9 @@ const movielens20m: RatingPreset = {
 };
 
 /**
- * The Netflix Prize without its last dates: counts as in cuMF_SGD, Table 2; a user has 206 training ratings on average, 91 in the
- * median and about 15,000 at most, an item 5,576, 540 and about 203,000.
+ * The Netflix Prize without its last dates: counts as in cuMF_SGD, Table 2; a user has 206 training ratings
+ * on average, 91 in the median and about 15,000 at most, an item 5,576, 540 and about 203,000.
+ *
  */
 const netflix: RatingPreset = {
   name: 'netflix',
@@ -37,9 +40,11 @@ const netflix: RatingPreset = {
 };
 
 /**
- * Yahoo! Music of the KDD Cup 2011, track 1: counts as in cuMF_SGD, Table 2, whose test set is the validation set; 468,366 ratings of the
- * most popular item (KONECT, "Yahoo songs"). A user's least are the 20 of the whole less the 6 of the set that stayed secret; median and
- * maximum are guesses. The floor lies as far below the 22.0 that the papers train to as Netflix's below their 0.92.
+ * Yahoo! Music of the KDD Cup 2011, track 1: counts as in cuMF_SGD, Table 2, whose test set is the validation
+ * set; 468,366 ratings of the most popular item (KONECT, "Yahoo songs"). A user's least are the 20 of the
+ * whole less the 6 of the set that stayed secret; median and maximum are guesses. The floor lies as far below
+ * the 22.0 that the papers train to as Netflix's below their 0.92.
+ *
  */
 const yahoomusic: RatingPreset = {
   name: 'yahoomusic',
@@ -54,9 +59,11 @@ const yahoomusic: RatingPreset = {
 };
 
 /**
- * Hugewiki, English terms (items) in documents (users): counts as in cuMF_SGD, Table 2. The values are frequencies of which no paper
- * gives the law; here positive multiples of 0.05 with a floor as far below the 0.52 that the papers train to as Netflix's below
- * 0.92. Degrees are guesses of the same kind: half of the documents have the most frequent term.
+ * Hugewiki, English terms (items) in documents (users): counts as in cuMF_SGD, Table 2. The values are
+ * frequencies of which no paper gives the law; here positive multiples of 0.05 with a floor as far below the
+ * 0.52 that the papers train to as Netflix's below 0.92. Degrees are guesses of the same kind: half of the
+ * documents have the most frequent term.
+ *
  */
 const hugewiki: RatingPreset = {
   name: 'hugewiki',
@@ -71,8 +78,10 @@ const hugewiki: RatingPreset = {
 };
 
 /**
- * MovieLens-10M as in clMF (Table 1), whose 65,133 columns are the largest movie id, so that most have no rating; with a test part that
- * makes up the 10,000,054 ratings of the whole. Scale and extreme degrees are those of the data set.
+ * MovieLens-10M as in clMF (Table 1), whose 65,133 columns are the largest movie id, so that most have no
+ * rating; with a test part that makes up the 10,000,054 ratings of the whole. Scale and extreme degrees are
+ * those of the data set.
+ *
  */
 const movielens10m: RatingPreset = {
   name: 'movielens10m',
@@ -86,7 +95,10 @@ const movielens10m: RatingPreset = {
   model: { mean: 3.55, userBias: 0.43, itemBias: 0.48, rank, interaction: 0.48, noise: 0.73 },
 };
 
-/** Yahoo! Music R1, ratings of artists: users, items and training ratings as in clMF (Table 1), and a hundredth more to test. Degrees are guesses. */
+/**
+ * Yahoo! Music R1, ratings of artists: users, items and training ratings as in clMF (Table 1), and a
+ * hundredth more to test. Degrees are guesses.
+ */
 const yahoor1: RatingPreset = {
   name: 'yahoor1',
   users: 1_948_882,
@@ -99,7 +111,10 @@ const yahoor1: RatingPreset = {
   model: { mean: 50, userBias: 16, itemBias: 11, rank, interaction: 17, noise: 20.5 },
 };
 
-/** Yahoo! R4, ratings of films: users, items and training ratings as in clMF (Table 1), and a twentieth more to test. Degrees are guesses. */
+/**
+ * Yahoo! R4, ratings of films: users, items and training ratings as in clMF (Table 1), and a twentieth more
+ * to test. Degrees are guesses.
+ */
 const yahoor4: RatingPreset = {
   name: 'yahoor4',
   users: 7_642,
@@ -112,7 +127,10 @@ const yahoor4: RatingPreset = {
   model: { mean: 4.0, userBias: 0.5, itemBias: 0.4, rank, interaction: 0.5, noise: 0.85 },
 };
 
-/** Delicious, weights of bookmarks: users, items and training ratings as in clMF (Table 1), and a tenth more to test. Degrees and scale are guesses. */
+/**
+ * Delicious, weights of bookmarks: users, items and training ratings as in clMF (Table 1), and a tenth more
+ * to test. Degrees and scale are guesses.
+ */
 const delicious: RatingPreset = {
   name: 'delicious',
   users: 107_253,
@@ -125,7 +143,16 @@ const delicious: RatingPreset = {
   model: { mean: 3, userBias: 0.4, itemBias: 0.5, rank, interaction: 0.4, noise: 0.75 },
 };
 
-const presets: readonly RatingPreset[] = [movielens20m, netflix, yahoomusic, hugewiki, movielens10m, yahoor1, yahoor4, delicious];
+const presets: readonly RatingPreset[] = [
+  movielens20m,
+  netflix,
+  yahoomusic,
+  hugewiki,
+  movielens10m,
+  yahoor1,
+  yahoor4,
+  delicious,
+];
 
 export const presetNames: readonly string[] = presets.map(({ name }) => name);
 
@@ -133,5 +160,8 @@ export const presetNames: readonly string[] = presets.map(({ name }) => name);
 export function findPreset(name: string): RatingPreset {
   const found = presets.find((preset) => preset.name === name);
   if (found !== undefined) return found;
-  throw new UsageError(`unknown preset "${name}"`, { phase: 'generate', advice: `Known presets: ${presetNames.join(', ')}` });
+  throw new UsageError(`unknown preset "${name}"`, {
+    phase: 'generate',
+    advice: `Known presets: ${presetNames.join(', ')}`,
+  });
 }

@@ -8,7 +8,13 @@ import { type BatchStream, batchStream } from '../engine/stream/stream.ts';
 import type { RatingPart, RatingPreset } from './preset.ts';
 import { ratingSchema } from './ratings/rating-batch.ts';
 import { generateRatings } from './ratings/rating-generator.ts';
-import { buildRatingTables, checkSeed, ratingsOf, type RatingTables, type UserRange } from './ratings/rating-tables.ts';
+import {
+  buildRatingTables,
+  checkSeed,
+  ratingsOf,
+  type RatingTables,
+  type UserRange,
+} from './ratings/rating-tables.ts';
 
 export interface SyntheticSourceOptions {
   readonly preset: RatingPreset;
@@ -22,8 +28,9 @@ export interface SyntheticSourceOptions {
 }
 
 /**
- * One part of a synthetic data set, generated while it is read: {user: int32, item: int32, rating: float32}, grouped by
- * user. Every execution gives the same batches.
+ * One part of a synthetic data set, generated while it is read: {user: int32, item: int32, rating: float32},
+ * grouped by user. Every execution gives the same batches.
+ *
  */
 export class SyntheticSource implements Source {
   readonly name = 'synthetic-source';
@@ -37,16 +44,27 @@ export class SyntheticSource implements Source {
   constructor(options: SyntheticSourceOptions) {
     const { preset, users, batchSize = 1 } = options;
     if (users && !(users.first >= 0 && users.first <= users.end && users.end <= preset.users)) {
-      throw new UsageError(`users ${users.first}..${users.end} are not within 0..${preset.users}`, { phase: 'generate' });
+      throw new UsageError(`users ${users.first}..${users.end} are not within 0..${preset.users}`, {
+        phase: 'generate',
+      });
     }
-    if (!Number.isInteger(batchSize) || batchSize < 1) throw new UsageError(`batchSize is ${batchSize}, not a positive integer`, { phase: 'generate' });
+    if (!Number.isInteger(batchSize) || batchSize < 1)
+      throw new UsageError(`batchSize is ${batchSize}, not a positive integer`, { phase: 'generate' });
     this.#options = options;
     this.#seed = checkSeed(options.seed ?? 0);
   }
 
   describe(): JsonObject {
     const { preset, part, users } = this.#options;
-    return { preset: preset.name, users: preset.users, items: preset.items, rows: preset[part], part, seed: this.#seed, range: users && [users.first, users.end] };
+    return {
+      preset: preset.name,
+      users: preset.users,
+      items: preset.items,
+      rows: preset[part],
+      part,
+      seed: this.#seed,
+      range: users && [users.first, users.end],
+    };
   }
 
   async schema(): Promise<Schema> {

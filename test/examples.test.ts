@@ -1,6 +1,17 @@
-/** Every example, and the programs and command lines of the pages, run as they are printed: with the built package, on the oldest Node. */
+/**
+ * Every example, and the programs and command lines of the pages, run as they are printed: with the built
+ * package, on the oldest Node.
+ */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,14 +23,22 @@ const folder = join(root, 'examples');
 const node = await oldestNode();
 const run = promisify(execFile);
 const expected: Readonly<Record<string, RegExp>> = {
-  '01-train.ts': /iteration 10: test RMSE 1\.4\d+\n(.|\n)*RMSE 1\.4\d+, MAE 1\.0\d+ over \d+ pairs(.|\n)*"user": 26, "rank": 3(.|\n)*saved to /,
-  '02-embed-in-your-stream.ts': /user 0 item 48 -> [45]\.\d+\nuser 0 item 49 -> [01]\.\d+\nuser 1 item 48 -> [01]/,
-  '03-own-operator.ts': /parquet-source > scale-ratings > random-split > select-ratings(.|\n)*RMSE 0\.14\d+ on a scale of 0 to 1/,
-  '04-cross-validate.ts': /(rank [48], regOffset \d+: RMSE 1\.[45]\d+, MAE 1\.\d+( \(.*\))?\n){4}[CG]PU: .*\nbest: rank 8, regOffset 10, RMSE 1\.4\d+ over 3 folds\nRMSE 1\.4\d+ on the \d+ later ratings/,
-  '05-query-with-duckdb.ts': /^1\d{6} recommendations of 10506 films for 16554 users\n(film \d+: for \d+ users; \d{2,} ratings with a mean of [89](\.\d)?\n){5}$/,
-  '06-csv-to-recommendations.ts': /listener: Utf8, 1: song: Utf8, 2: stars: Int32(.|\n)*\nlistener,rank,song,prediction\n(listener-0,\d,"song, no\. \d?[02468]",[45]\.\d+\n){3}/,
-  '07-update-a-model.ts': /^701 new users, 497 new films in 8961 new ratings\nbefore the update: RMSE 1\.45\d+ over 8639 known pairs, 1366 unknown\nupdated: RMSE 1\.45\d+ over 8713 known pairs, 1292 unknown\ntrained anew: RMSE 1\.44\d+ over 8713 known pairs, 1292 unknown\n$/,
-  '08-serve-with-fastify.ts': /^\/recommend\/26\?n=3 -> 200 \{"user":26,"known":true,"items":\[(\{"item":\d+,"score":\d+\.\d+,"name":"[^"]+ \(\d{4}\)"\},?){3}\],"short":false,"unknownItems":0\}\n.*deny=68646,77777 -> 200 .*"unknownItems":1\}\n.*999999\?n=2 -> 200 \{"user":999999,"known":false,"fallback":"popular","items":\[\{"item":770828,"score":1812,"name":"Man of Steel \(2013\)"\},.*\n\/similar\/68646\?n=2 -> 200 \{"item":"68646","similar":\[\{"item":68646,"rank":1,"similarItem":\d+,"name":"[^"]+","similarity":0\.\d+\},.*\n\/similar\/5 -> 404 \{"error":"there is no item 5"\}\n.*n=0 -> 400 \{"error":"n must be a whole number from 1 to 1,000, got 0"\}\n3 ratings -> 200 \{"user":null,"known":true,"short":false,"unknownItems":1,"items":\[(\{"item":\d+,"score":\d+\.\d+,"name":"[^"]+","because":"The (Godfather|Dark Knight) \(\d{4}\)"\},?){2}\]\}\n0 ratings -> 200 \{"user":null,"known":false,"fallback":"popular","short":false,"unknownItems":0,"items":\[\{"item":770828,"score":1812,"name":"Man of Steel \(2013\)"\},.*\]\}\n$/,
+  '01-train.ts':
+    /iteration 10: test RMSE 1\.4\d+\n(.|\n)*RMSE 1\.4\d+, MAE 1\.0\d+ over \d+ pairs(.|\n)*"user": 26, "rank": 3(.|\n)*saved to /,
+  '02-embed-in-your-stream.ts':
+    /user 0 item 48 -> [45]\.\d+\nuser 0 item 49 -> [01]\.\d+\nuser 1 item 48 -> [01]/,
+  '03-own-operator.ts':
+    /parquet-source > scale-ratings > random-split > select-ratings(.|\n)*RMSE 0\.14\d+ on a scale of 0 to 1/,
+  '04-cross-validate.ts':
+    /(rank [48], regOffset \d+: RMSE 1\.[45]\d+, MAE 1\.\d+( \(.*\))?\n){4}[CG]PU: .*\nbest: rank 8, regOffset 10, RMSE 1\.4\d+ over 3 folds\nRMSE 1\.4\d+ on the \d+ later ratings/,
+  '05-query-with-duckdb.ts':
+    /^1\d{6} recommendations of 10506 films for 16554 users\n(film \d+: for \d+ users; \d{2,} ratings with a mean of [89](\.\d)?\n){5}$/,
+  '06-csv-to-recommendations.ts':
+    /listener: Utf8, 1: song: Utf8, 2: stars: Int32(.|\n)*\nlistener,rank,song,prediction\n(listener-0,\d,"song, no\. \d?[02468]",[45]\.\d+\n){3}/,
+  '07-update-a-model.ts':
+    /^701 new users, 497 new films in 8961 new ratings\nbefore the update: RMSE 1\.45\d+ over 8639 known pairs, 1366 unknown\nupdated: RMSE 1\.45\d+ over 8713 known pairs, 1292 unknown\ntrained anew: RMSE 1\.44\d+ over 8713 known pairs, 1292 unknown\n$/,
+  '08-serve-with-fastify.ts':
+    /^\/recommend\/26\?n=3 -> 200 \{"user":26,"known":true,"items":\[(\{"item":\d+,"score":\d+\.\d+,"name":"[^"]+ \(\d{4}\)"\},?){3}\],"short":false,"unknownItems":0\}\n.*deny=68646,77777 -> 200 .*"unknownItems":1\}\n.*999999\?n=2 -> 200 \{"user":999999,"known":false,"fallback":"popular","items":\[\{"item":770828,"score":1812,"name":"Man of Steel \(2013\)"\},.*\n\/similar\/68646\?n=2 -> 200 \{"item":"68646","similar":\[\{"item":68646,"rank":1,"similarItem":\d+,"name":"[^"]+","similarity":0\.\d+\},.*\n\/similar\/5 -> 404 \{"error":"there is no item 5"\}\n.*n=0 -> 400 \{"error":"n must be a whole number from 1 to 1,000, got 0"\}\n3 ratings -> 200 \{"user":null,"known":true,"short":false,"unknownItems":1,"items":\[(\{"item":\d+,"score":\d+\.\d+,"name":"[^"]+","because":"The (Godfather|Dark Knight) \(\d{4}\)"\},?){2}\]\}\n0 ratings -> 200 \{"user":null,"known":false,"fallback":"popular","short":false,"unknownItems":0,"items":\[\{"item":770828,"score":1812,"name":"Man of Steel \(2013\)"\},.*\]\}\n$/,
   '09-rows-and-titles.ts': /^(\d?[13579] Song no\. \d?[13579] [45]\.\d\d\n){3}$/,
 };
 
@@ -34,21 +53,61 @@ describe(`the examples on Node ${node.version}`, () => {
   });
 
   it.each(files)('%s', async (file) => {
-    const { stdout } = await run(node.path, ['--experimental-strip-types', join(folder, file)], { env: { ...process.env, TMPDIR: scratch } });
+    const { stdout } = await run(node.path, ['--experimental-strip-types', join(folder, file)], {
+      env: { ...process.env, TMPDIR: scratch },
+    });
     expect(stdout).toMatch(expected[file]);
   });
 
   it('end by themselves when they fail', async () => {
-    const program = "import { Session } from 'factorflow'; const session = await Session.create({ workers: 2 }); await session.read.parquet('missing').schema(); await session.close();";
-    await expect(run(node.path, ['--input-type=module', '--eval', program], { cwd: root })).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('DataError') });
+    const program =
+      "import { Session } from 'factorflow'; const session = await Session.create({ workers: 2 }); await session.read.parquet('missing').schema(); await session.close();";
+    await expect(
+      run(node.path, ['--input-type=module', '--eval', program], { cwd: root }),
+    ).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('DataError') });
   });
 });
 
 /** The output of each page's programs and command lines, in order. */
 const outputs: Readonly<Record<string, readonly RegExp[]>> = {
-  'README.md': [/test RMSE +1\.\d+/, /10136 │ +1 │ +\d+ │ The Shawshank Redemption \(1994\) /, /test ndcg@10 +0\.\d+/, /^(?![^]*Shawshank)([^]*\(19[3-8]\d\) ){5}/, /rmse: 1\.\d+,\s+mae: 1\.\d+,\s+pairs: \d+,\s+coldPairs: \d+/],
-  'docs/README.md': [/best RMSE/, /users +1,385/, /Physical plan: als/, /test RMSE/, /RMSE/, /recommendations/, /prediction/, /predictions/, /cosine/, /share/, /ratings/, /float32/, /rows/, /WebAssembly/],
-  'docs/getting-started.md': [/users +16,554/, /test RMSE +1\.\d+/, /Physical plan/, /prediction/, /recommendations/, /cosine/, /^$/, /Updated by SGD/, /"rank": 10/, /^1\.\d+ \d+\n$/, /best: trial \d/, /^\{ rank: \d+, regOffset: \d+ \} 1\.\d+ 6 16554\n$/, /test RMSE +1\.\d+/],
+  'README.md': [
+    /test RMSE +1\.\d+/,
+    /10136 │ +1 │ +\d+ │ The Shawshank Redemption \(1994\) /,
+    /test ndcg@10 +0\.\d+/,
+    /^(?![^]*Shawshank)([^]*\(19[3-8]\d\) ){5}/,
+    /rmse: 1\.\d+,\s+mae: 1\.\d+,\s+pairs: \d+,\s+coldPairs: \d+/,
+  ],
+  'docs/README.md': [
+    /best RMSE/,
+    /users +1,385/,
+    /Physical plan: als/,
+    /test RMSE/,
+    /RMSE/,
+    /recommendations/,
+    /prediction/,
+    /predictions/,
+    /cosine/,
+    /share/,
+    /ratings/,
+    /float32/,
+    /rows/,
+    /WebAssembly/,
+  ],
+  'docs/getting-started.md': [
+    /users +16,554/,
+    /test RMSE +1\.\d+/,
+    /Physical plan/,
+    /prediction/,
+    /recommendations/,
+    /cosine/,
+    /^$/,
+    /Updated by SGD/,
+    /"rank": 10/,
+    /^1\.\d+ \d+\n$/,
+    /best: trial \d/,
+    /^\{ rank: \d+, regOffset: \d+ \} 1\.\d+ 6 16554\n$/,
+    /test RMSE +1\.\d+/,
+  ],
   'docs/coming-from-spark-and-implicit.md': [/^\d\.\d+\n$/],
 };
 
@@ -66,7 +125,15 @@ describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patt
     expect(steps.length).toBe(patterns.length);
     for (const [at, { line, program }] of steps.entries()) {
       let ended: Promise<{ readonly stdout: string }>;
-      if (program === undefined) ended = run('sh', ['-c', `factorflow() { "${node.path}" "${join(root, 'dist/programs/cli/main.js')}" "$@"; }; ${line}`], { cwd: reader });
+      if (program === undefined)
+        ended = run(
+          'sh',
+          [
+            '-c',
+            `factorflow() { "${node.path}" "${join(root, 'dist/programs/cli/main.js')}" "$@"; }; ${line}`,
+          ],
+          { cwd: reader },
+        );
       else {
         writeFileSync(join(reader, 'program.mjs'), program);
         ended = run(node.path, ['program.mjs'], { cwd: reader });
@@ -76,8 +143,13 @@ describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patt
   }, 240_000);
 });
 
-/** Programs in blocks of TypeScript, which have no types and so are JavaScript, and indented lines of the command or of printf. */
+/**
+ * Programs in blocks of TypeScript, which have no types and so are JavaScript, and indented lines of the
+ * command or of printf.
+ */
 function stepsOf(text: string): { readonly line?: string; readonly program?: string }[] {
-  const steps = text.matchAll(/^```ts\n(?<program>.*?)^```|^ {4}(?:npx )?(?<line>(?:factorflow|printf) [^\n]*)$/gms);
+  const steps = text.matchAll(
+    /^```ts\n(?<program>.*?)^```|^ {4}(?:npx )?(?<line>(?:factorflow|printf) [^\n]*)$/gms,
+  );
   return Array.from(steps, ({ groups }) => ({ program: groups?.program, line: groups?.line }));
 }

@@ -12,29 +12,42 @@ export interface CpuAheadOptions {
 }
 
 /**
- * The threads of the CPU, which begin while a command is still being loaded, and load meanwhile what reads ratings: one takes 50 ms and more until it can. A session takes their device; disposal closes one that was
+ * The threads of the CPU, which begin while a command is still being loaded, and load meanwhile what reads
+ * ratings: one takes 50 ms and more until it can. A session takes their device; disposal closes one that was
  * not taken.
+ *
  */
 export class CpuAhead implements AsyncDisposable {
   #device: CpuDevice | undefined;
   #isRepeatable: (kernel: string) => boolean = () => false;
 
   private constructor(threads: number) {
-    [this.#device] = openCpus(1, threads, { handlers: fileTasks, loads: 'read-ratings', repeatable: (kernel) => this.#isRepeatable(kernel) });
+    [this.#device] = openCpus(1, threads, {
+      handlers: fileTasks,
+      loads: 'read-ratings',
+      repeatable: (kernel) => this.#isRepeatable(kernel),
+    });
   }
 
   /**
-   * `gpu`: a GPU is being opened already. Undefined where the session opens its devices itself: under a memory budget, and several devices in the place of one. Throws UsageError for a wrong number of threads, CapacityError where limits of the
-   * system leave no room for them.
+   * `gpu`: a GPU is being opened already. Undefined where the session opens its devices itself: under a
+   * memory budget, and several devices in the place of one. Throws UsageError for a wrong number of threads,
+   * CapacityError where limits of the system leave no room for them.
+   *
    */
-  static begin({ device, workers, memoryBudget, fakeDevices }: CpuAheadOptions, gpu: boolean): CpuAhead | undefined {
+  static begin(
+    { device, workers, memoryBudget, fakeDevices }: CpuAheadOptions,
+    gpu: boolean,
+  ): CpuAhead | undefined {
     if (memoryBudget !== undefined || fakeDevices !== undefined) return undefined;
     const threads = cpuThreads(device, workers, gpu);
     requireLimits(threads);
     return new CpuAhead(threads);
   }
 
-  /** The device, for a session that closes it; undefined after the first time. `isRepeatable`: see CpuDevice. */
+  /**
+   * The device, for a session that closes it; undefined after the first time. `isRepeatable`: see CpuDevice.
+   */
   take(isRepeatable: (kernel: string) => boolean): CpuDevice | undefined {
     this.#isRepeatable = isRepeatable;
     const device = this.#device;

@@ -6,14 +6,20 @@ export type DeviceName = 'auto' | 'cpu' | 'gpu';
 
 const deviceNames: readonly DeviceName[] = ['auto', 'cpu', 'gpu'];
 
-/** A device by name, or GPUs by their numbers: 'gpu:0,1'. Cards are numbered from 0 by their addresses on the PCI bus. */
+/**
+ * A device by name, or GPUs by their numbers: 'gpu:0,1'. Cards are numbered from 0 by their addresses on the
+ * PCI bus.
+ */
 export type DeviceRequest = DeviceName | `gpu:${string}`;
 
 /** Throws UsageError for another value; `option` is its name in the message. */
 export function checkDevice(given: unknown, option = 'device'): DeviceRequest {
   const name = deviceNames.find((one) => one === given);
   if (name !== undefined) return name;
-  if (typeof given !== 'string' || !/^gpu:\d{1,3}(,\d{1,3})*$/.test(given)) throw new UsageError(`${option} must be auto, cpu, gpu or GPUs by number such as gpu:0,1, got ${shown(given)}`);
+  if (typeof given !== 'string' || !/^gpu:\d{1,3}(,\d{1,3})*$/.test(given))
+    throw new UsageError(
+      `${option} must be auto, cpu, gpu or GPUs by number such as gpu:0,1, got ${shown(given)}`,
+    );
   const cards = cardsOf(given as DeviceRequest) as readonly number[];
   const twice = cards.find((card, at) => cards.indexOf(card) !== at);
   if (twice !== undefined) throw new UsageError(`${option} ${given} names gpu:${twice} twice`);

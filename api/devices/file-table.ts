@@ -1,7 +1,10 @@
 import { close, closeSync, open, openSync, readFileSync } from 'node:fs';
 import { availableParallelism, devNull } from 'node:os';
 
-/** Files that a thread opens as it begins, with those that it reads at a time; and those of the calling thread. */
+/**
+ * Files that a thread opens as it begins, with those that it reads at a time; and those of the calling
+ * thread.
+ */
 export const FILES_OF_THREAD = 6;
 export const FILES_OF_CALLER = 8;
 
@@ -12,9 +15,12 @@ const FILES_OF_NODE = 24;
 const TAKEN_UP = 1;
 
 /**
- * Has the system make room for the files of so many threads, before they begin. Linux notes the open files of a process in a table, of 64 places where its parent has few open. Threads share it: the
- * one whose file no longer fits waits 10 to 40 ms for a larger table, and so does every other that needs a new place meanwhile. Here a thread of the system waits for it while the calling one goes
- * on. Does nothing where there is room, and on other systems.
+ * Has the system make room for the files of so many threads, before they begin. Linux notes the open files of
+ * a process in a table, of 64 places where its parent has few open. Threads share it: the one whose file no
+ * longer fits waits 10 to 40 ms for a larger table, and so does every other that needs a new place meanwhile.
+ * Here a thread of the system waits for it while the calling one goes on. Does nothing where there is room,
+ * and on other systems.
+ *
  */
 export function makeRoomForFiles(threads = availableParallelism()): void {
   const size = tableSize();

@@ -1,13 +1,18 @@
-/** The tasks of a CPU device that read or write files: its threads import this module, and those of each task, at the first of them. */
+/**
+ * The tasks of a CPU device that read or write files: its threads import this module, and those of each task,
+ * at the first of them.
+ */
 import type { GivenHandlers } from '../../cpu/handler.ts';
 
 const reading = () => import('./read-task.ts');
 
 export const handlers: GivenHandlers = {
-  'encode-rows': async (scope) => (await import('../../connectors/output/encode-rows.ts')).encodeRowsTask(scope),
+  'encode-rows': async (scope) =>
+    (await import('../../connectors/output/encode-rows.ts')).encodeRowsTask(scope),
   'read-ratings': async (scope) => (await reading()).readRatingsTask(scope),
   'read-rows': async (scope) => (await reading()).readRowsTask(scope),
-  'write-factors': async (scope) => (await import('../../connectors/model/write-factors.ts')).writeFactorsTask(scope),
+  'write-factors': async (scope) =>
+    (await import('../../connectors/model/write-factors.ts')).writeFactorsTask(scope),
 };
 
 /** See GivenTasks. */

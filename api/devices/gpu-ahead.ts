@@ -12,8 +12,10 @@ export interface AheadOptions {
 }
 
 /**
- * A GPU that is opened while a command is still being loaded, and before threads of the CPU take all cores: only one whose driver has served before, for a session of one GPU of
- * the system's choice. A session takes it; disposal closes one that was not taken.
+ * A GPU that is opened while a command is still being loaded, and before threads of the CPU take all cores:
+ * only one whose driver has served before, for a session of one GPU of the system's choice. A session takes
+ * it; disposal closes one that was not taken.
+ *
  */
 export class GpuAhead implements AsyncDisposable {
   #left: { readonly adapter: Adapter; readonly thread: GpuThread } | undefined;
@@ -24,7 +26,12 @@ export class GpuAhead implements AsyncDisposable {
 
   /** Undefined where the session looks for its devices itself. */
   static async begin({ device, deviceMemory, fakeDevices }: AheadOptions): Promise<GpuAhead | undefined> {
-    if ((device !== 'gpu' && device !== 'auto') || fakeDevices !== undefined || (device === 'auto' && !hasGraphicsDevice())) return undefined;
+    if (
+      (device !== 'gpu' && device !== 'auto') ||
+      fakeDevices !== undefined ||
+      (device === 'auto' && !hasGraphicsDevice())
+    )
+      return undefined;
     const adapter = (await new KnownDrivers().take())?.adapter;
     return adapter && new GpuAhead(adapter, new GpuThread({ memoryBytes: deviceMemory }));
   }

@@ -19,7 +19,10 @@ export interface SessionDevice {
   readonly kind: 'cpu' | 'gpu';
   /** Name of the GPU, such as "NVIDIA H200"; of several different ones all names. */
   readonly adapter: string | null;
-  /** "NVIDIA H200; f16, subgroups, tensor", or "2 threads, WebAssembly relaxed-simd"; of several devices "gpu:0 (..), gpu:1 (..)". */
+  /**
+   * "NVIDIA H200; f16, subgroups, tensor", or "2 threads, WebAssembly relaxed-simd"; of several devices
+   * "gpu:0 (..), gpu:1 (..)".
+   */
   readonly description: string;
   /** The reason for the CPU, where `auto` was asked for. */
   readonly reason?: string;
@@ -79,7 +82,10 @@ export function machineAhead({ gpu, cpu }: DevicesAhead): Machine {
     ...(cpu && { cpu: (repeatable) => cpu.take(repeatable) }),
     ...(gpu && {
       ahead: true,
-      probe: async (signal) => (gpu.adapter === undefined ? thisMachine.probe(signal) : { adapter: gpu.adapter, messages: '', known: true }),
+      probe: async (signal) =>
+        gpu.adapter === undefined
+          ? thisMachine.probe(signal)
+          : { adapter: gpu.adapter, messages: '', known: true },
       open: (options) => thisMachine.open({ ...options, thread: gpu.take() }),
     }),
   };
@@ -95,12 +101,18 @@ export interface Opening {
 /** Devices of which the first CPU is open. */
 export interface OpeningDevices {
   readonly cpu: Device;
-  /** All of them: of `auto` with `fakeDevices` not this one where there is no GPU. Rejects as openDevices does; this one stays open then. */
+  /**
+   * All of them: of `auto` with `fakeDevices` not this one where there is no GPU. Rejects as openDevices
+   * does; this one stays open then.
+   */
   readonly all: Promise<OpenedDevices>;
 }
 
 /** Opens the devices of a session; see beginDevices. */
-export async function openDevices(options: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
+export async function openDevices(
+  options: OpenDevicesOptions,
+  machine: Machine = thisMachine,
+): Promise<OpenedDevices> {
   const { cpu, all } = beginDevices(options, machine);
   try {
     return await all;
@@ -111,17 +123,33 @@ export async function openDevices(options: OpenDevicesOptions, machine: Machine 
 }
 
 /**
- * Opens the CPU of a session, and begins to look for a GPU and to open it where one may be used. A broken driver ends only the process that
- * probes it. Throws CapacityError where limits of the system leave too few open files or addresses. `all` throws UsageError with the reason and the packages to install
- * when a GPU was asked for and there is none; CancelledError.
+ * Opens the CPU of a session, and begins to look for a GPU and to open it where one may be used. A broken
+ * driver ends only the process that probes it. Throws CapacityError where limits of the system leave too few
+ * open files or addresses. `all` throws UsageError with the reason and the packages to install when a GPU was
+ * asked for and there is none; CancelledError.
+ *
  */
-export function beginDevices({ device: requested, workers: asked, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): OpeningDevices {
+export function beginDevices(
+  {
+    device: requested,
+    workers: asked,
+    memoryBytes,
+    collectBytes,
+    fakeDevices = 1,
+    signal,
+  }: OpenDevicesOptions,
+  machine: Machine = thisMachine,
+): OpeningDevices {
   const workers = cpuThreads(requested, asked, machine.ahead === true);
   const begun = machine.cpu?.(isRepeatable);
   if (begun === undefined) requireLimits(workers, requested === 'cpu' ? fakeDevices : 1);
   const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
-  const open = (count: number): readonly Device[] => (begun === undefined || count > 1 ? openCpus(count, workers, onCpus) : [begun]);
-  const onCpu = (devices: readonly Device[], reason?: string): OpenedDevices => ({ devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } });
+  const open = (count: number): readonly Device[] =>
+    begun === undefined || count > 1 ? openCpus(count, workers, onCpus) : [begun];
+  const onCpu = (devices: readonly Device[], reason?: string): OpenedDevices => ({
+    devices,
+    device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason },
+  });
   if (requested === 'cpu') {
     const devices = open(fakeDevices);
     return { cpu: devices[0], all: Promise.resolve(onCpu(devices)) };
@@ -132,13 +160,21 @@ export function beginDevices({ device: requested, workers: asked, memoryBytes, c
     await cpu.close();
     return onCpu(open(fakeDevices), reason);
   };
-  /** A driver that is known from an earlier run and does not open now, or computes on the processor, has been forgotten: the next look is a probe. */
-  const openFound = async (): Promise<{ readonly adapter: Adapter; readonly gpus: readonly OpenedGpu[] } | { readonly missing: string }> => {
+  /**
+   * A driver that is known from an earlier run and does not open now, or computes on the processor, has been
+   * forgotten: the next look is a probe.
+   */
+  const openFound = async (): Promise<
+    { readonly adapter: Adapter; readonly gpus: readonly OpenedGpu[] } | { readonly missing: string }
+  > => {
     const found = await findGpu(requested, machine, signal);
     if ('missing' in found) return found;
     const { adapter, known } = found;
     const cards = cardsOf(requested);
-    const opening = cards === undefined ? openFirst(fakeDevices, memoryBytes, machine) : openCards(cards, adapter.vendor, memoryBytes, machine);
+    const opening =
+      cards === undefined
+        ? openFirst(fakeDevices, memoryBytes, machine)
+        : openCards(cards, adapter.vendor, memoryBytes, machine);
     const gpus = await (known ? opening.catch(() => []) : opening);
     if (!known || gpus.some(({ adapter: { software } }) => !software)) return { adapter, gpus };
     await Promise.all(gpus.map((gpu) => gpu.close()));
@@ -152,9 +188,15 @@ export function beginDevices({ device: requested, workers: asked, memoryBytes, c
       const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
       // The note is written beside; it never throws.
       if (software === undefined) void machine.opened?.(found.adapter);
-      const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
+      const warning =
+        software === undefined
+          ? undefined
+          : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
       const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');
-      return { devices: [cpu, ...gpus], device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning } };
+      return {
+        devices: [cpu, ...gpus],
+        device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning },
+      };
     } catch (error) {
       if (requested !== 'auto' || signal?.aborted) throw error;
       return without(error instanceof Error ? error.message.split('\n')[0] : String(error));
@@ -170,14 +212,30 @@ function descriptionOf(devices: readonly Device[]): string {
 }
 
 /** The GPU to open, or the reason why `auto` takes the CPU. Throws UsageError for `gpu` without a GPU. */
-async function findGpu(requested: DeviceRequest, { hasGraphicsDevice, probe }: Machine, signal?: AbortSignal): Promise<{ readonly adapter: Adapter; readonly known: boolean } | { readonly missing: string }> {
-  if (requested === 'auto' && !hasGraphicsDevice()) return { missing: 'no GPU: this system has no graphics device' };
+async function findGpu(
+  requested: DeviceRequest,
+  { hasGraphicsDevice, probe }: Machine,
+  signal?: AbortSignal,
+): Promise<{ readonly adapter: Adapter; readonly known: boolean } | { readonly missing: string }> {
+  if (requested === 'auto' && !hasGraphicsDevice())
+    return { missing: 'no GPU: this system has no graphics device' };
   const outcome = await probe(signal);
   // Ctrl-C also ends the probe's process; that is not a crash.
   throwIfAborted(signal, 'gpu');
   const { adapter, failure, known = false } = outcome;
-  if (adapter !== undefined) return requested === 'auto' && adapter.isFallback ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` } : { adapter, known };
-  const summary = { 'not installed': 'the package webgpu is not installed', 'no adapter': 'WebGPU found no adapter on this machine', timeout: 'the graphics driver did not answer', crash: 'the graphics driver crashed', error: 'WebGPU does not run here' }[failure ?? 'no adapter'];
+  if (adapter !== undefined)
+    return requested === 'auto' && adapter.isFallback
+      ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` }
+      : { adapter, known };
+  const summary = {
+    'not installed': 'the package webgpu is not installed',
+    'no adapter': 'WebGPU found no adapter on this machine',
+    timeout: 'the graphics driver did not answer',
+    crash: 'the graphics driver crashed',
+    error: 'WebGPU does not run here',
+  }[failure ?? 'no adapter'];
   if (requested === 'auto') return { missing: `no GPU: ${summary}` };
-  throw new UsageError(`no GPU: ${summary}`, { advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim() });
+  throw new UsageError(`no GPU: ${summary}`, {
+    advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim(),
+  });
 }

@@ -6,7 +6,10 @@ import type { GpuThread } from '../../gpu/gpu-thread.ts';
 import { memoryUsed } from '../../gpu/cards/memory-used.ts';
 import { tellApart } from '../../gpu/cards/tell-apart.ts';
 
-/** The interface of a GPU to a session. Not GpuDevice: its declarations name WebGPU's types, which not every program has. */
+/**
+ * The interface of a GPU to a session. Not GpuDevice: its declarations name WebGPU's types, which not every
+ * program has.
+ */
 export type OpenedGpu = Device & { readonly adapter: { readonly name: string; readonly software: boolean } };
 
 export interface OpenGpuOptions {
@@ -36,23 +39,50 @@ export const gpusOfThisMachine: GpuMachine = {
 };
 
 /** Opens the GPU that the system puts first, `count` times. */
-export function openFirst(count: number, memoryBytes: number | undefined, machine: GpuMachine): Promise<OpenedGpu[]> {
-  return openEach(Array.from({ length: count }, (_, number) => ({ place: `gpu:${number}`, memoryBytes })), machine);
+export function openFirst(
+  count: number,
+  memoryBytes: number | undefined,
+  machine: GpuMachine,
+): Promise<OpenedGpu[]> {
+  return openEach(
+    Array.from({ length: count }, (_, number) => ({ place: `gpu:${number}`, memoryBytes })),
+    machine,
+  );
 }
 
-/** Opens cards by their numbers. Throws UsageError for a card that does not exist, and where cards cannot be told apart. */
-export async function openCards(wanted: readonly number[], vendor: string, memoryBytes: number | undefined, machine: GpuMachine): Promise<OpenedGpu[]> {
+/**
+ * Opens cards by their numbers. Throws UsageError for a card that does not exist, and where cards cannot be
+ * told apart.
+ */
+export async function openCards(
+  wanted: readonly number[],
+  vendor: string,
+  memoryBytes: number | undefined,
+  machine: GpuMachine,
+): Promise<OpenedGpu[]> {
   const only = wanted.length === 1 && wanted[0] === 0;
   const cards = machine.findCards(vendor);
   if (only && (cards === undefined || cards.length <= 1)) return openFirst(1, memoryBytes, machine);
-  if (cards === undefined) throw new UsageError('GPUs can be chosen by number on Linux only', { advice: 'Use device gpu' });
+  if (cards === undefined)
+    throw new UsageError('GPUs can be chosen by number on Linux only', { advice: 'Use device gpu' });
   const missing = wanted.find((number) => number >= Math.max(1, cards.length));
   if (missing !== undefined) {
-    const there = cards.length > 1 ? `${cards.length} GPUs, gpu:0 to gpu:${cards.length - 1}` : 'one GPU, gpu:0';
-    throw new UsageError(`there is no gpu:${missing}: this machine shows ${there}`, { advice: 'A container sees the cards that it was given' });
+    const there =
+      cards.length > 1 ? `${cards.length} GPUs, gpu:0 to gpu:${cards.length - 1}` : 'one GPU, gpu:0';
+    throw new UsageError(`there is no gpu:${missing}: this machine shows ${there}`, {
+      advice: 'A container sees the cards that it was given',
+    });
   }
   const addresses = await tellApart(wanted, cards, machine);
-  return openEach(wanted.map((number) => ({ place: `gpu:${number}`, memoryBytes, card: addresses.get(number), group: cards[number].socket })), machine);
+  return openEach(
+    wanted.map((number) => ({
+      place: `gpu:${number}`,
+      memoryBytes,
+      card: addresses.get(number),
+      group: cards[number].socket,
+    })),
+    machine,
+  );
 }
 
 /** Opens cards one after the other, since an environment variable names the card. */

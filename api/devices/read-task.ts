@@ -16,9 +16,23 @@ import type { SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, originOf } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/portable.ts';
 import { BadRowCounter } from '../../operators/ratings/rows/bad-rows.ts';
-import { type ChunkLimits, chunkLimits, type ChunkPlace, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../../operators/ratings/reading/rating-chunk.ts';
+import {
+  type ChunkLimits,
+  chunkLimits,
+  type ChunkPlace,
+  RatingChunk,
+  ratingRows,
+  type RatingTypes,
+  requireFewer,
+  typesOf,
+} from '../../operators/ratings/reading/rating-chunk.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import type { ChunkSummary, ReadParams, ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
+import type {
+  ChunkSummary,
+  ReadParams,
+  ReadRowsParams,
+  ReadRowsValues,
+} from '../../operators/tasks/reading-tasks.ts';
 import type { OutcomeOf, KernelTasks } from '../../operators/tasks/tasks.ts';
 
 /** A thread looks so often, in milliseconds, whether its task is cancelled. */
@@ -37,17 +51,29 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
   return whileWanted(scope, (rows) => collect(scope.params as ReadRowsParams, rows));
 }
 
-async function whileWanted<Result>(scope: TaskScope, read: (rows: SplitRows) => Promise<Result>): Promise<Result> {
+async function whileWanted<Result>(
+  scope: TaskScope,
+  read: (rows: SplitRows) => Promise<Result>,
+): Promise<Result> {
   const cancelling = new AbortController();
   const timer = setInterval(() => scope.cancelled() && cancelling.abort(), LOOK_EVERY);
   try {
-    return await read(new SplitRows(RecordBatchReader.from(scope.partition('schema').columns.bytes as Uint8Array).open().schema, cancelling.signal, () => scope.cancelled()));
+    return await read(
+      new SplitRows(
+        RecordBatchReader.from(scope.partition('schema').columns.bytes as Uint8Array).open().schema,
+        cancelling.signal,
+        () => scope.cancelled(),
+      ),
+    );
   } finally {
     clearInterval(timer);
   }
 }
 
-async function collect(params: ReadRowsParams, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-rows']>> {
+async function collect(
+  params: ReadRowsParams,
+  source: SplitRows,
+): Promise<OutcomeOf<KernelTasks['read-rows']>> {
   const kept = new KeptBytes();
   const writer = new RecordBatchStreamWriter().reset(kept, source.schema);
   const origins: ReadRowsValues['origins'][number][] = [];
@@ -63,7 +89,13 @@ async function collect(params: ReadRowsParams, source: SplitRows): Promise<Outco
   writer.finish();
   const bytes = complete ? kept.takeShared() : sharedArray(Uint8Array, 0);
   const { rows, end, spans } = source;
-  return { rows, spans, bytesDown: bytes.length, values: { rows, end, complete, origins }, partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes } } } };
+  return {
+    rows,
+    spans,
+    bytesDown: bytes.length,
+    values: { rows, end, complete, origins },
+    partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes } } },
+  };
 }
 
 /** The rows of splits, one after the other. */
@@ -81,14 +113,27 @@ class SplitRows {
   }
 
   get context(): ExecutionContext {
-    return { signal: this.#signal, executor: new LocalExecutor([]), events: noEvents, metrics: new RunMetrics() };
+    return {
+      signal: this.#signal,
+      executor: new LocalExecutor([]),
+      events: noEvents,
+      metrics: new RunMetrics(),
+    };
   }
 
   /** `borrowed`: see ReadSplitOptions. */
-  async *read({ splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>, borrowed: boolean): AsyncGenerator<RecordBatch> {
+  async *read(
+    { splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>,
+    borrowed: boolean,
+  ): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
       const [start, before] = [sharedClock(), this.rows];
-      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed, waits: true });
+      const batches = readSplit(split, this.schema, {
+        signal: this.#signal,
+        takesFaults,
+        borrowed,
+        waits: true,
+      });
       try {
         for (;;) {
           const next = await batches.next();
@@ -102,7 +147,9 @@ class SplitRows {
         }
       } finally {
         await batches.return(undefined);
-        this.spans.push(fileSpan('reads', split.file, start, { rows: this.rows - before, bytes: split.bytes }));
+        this.spans.push(
+          fileSpan('reads', split.file, start, { rows: this.rows - before, bytes: split.bytes }),
+        );
       }
     }
   }
@@ -119,21 +166,40 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
   const types = typesOf(selected.schema);
   const partitions: Record<string, Partition> = {};
   const chunks: ChunkSummary[] = [];
-  const room = scope.hasInput('room') && params.room ? new RoomPart(scope.partition('room').columns as unknown as ChunkPlace, params.room) : undefined;
+  const room =
+    scope.hasInput('room') && params.room
+      ? new RoomPart(scope.partition('room').columns as unknown as ChunkPlace, params.room)
+      : undefined;
   const begin = (): RatingChunk => {
     const limits = chunkLimits(params.splits, chunks.length);
     const place = room?.rest(limits.rows);
-    return place ? new RatingChunk({ ...limits, rows: place.values.length }, types, true, { place }) : takeChunk(limits, types);
+    return place
+      ? new RatingChunk({ ...limits, rows: place.values.length }, types, true, { place })
+      : takeChunk(limits, types);
   };
   const finish = (chunk: RatingChunk): void => {
     const { rows, place } = chunk;
-    const codes = place ? partOf(place, 0, rows) : { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows) };
+    const codes = place
+      ? partOf(place, 0, rows)
+      : { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows) };
     const { users, items } = chunk.numbered(codes, (ids, into) => numberColumn(scope, ids, into));
     const { layout, columns } = chunk.values();
-    const values = place ? columns : Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copyOf(numbers as Float32Array | Float64Array)]));
+    const values = place
+      ? columns
+      : Object.fromEntries(
+          Object.entries(columns).map(([name, numbers]) => [
+            name,
+            copyOf(numbers as Float32Array | Float64Array),
+          ]),
+        );
     const at = chunks.length;
     const reused = place !== undefined;
-    partitions[`codes.${at}`] = { layout: 'coded-pairs', rows, columns: { users: users.codes, items: items.codes }, reused };
+    partitions[`codes.${at}`] = {
+      layout: 'coded-pairs',
+      rows,
+      columns: { users: users.codes, items: items.codes },
+      reused,
+    };
     partitions[`values.${at}`] = { layout, rows, columns: values, reused };
     partitions[`users.${at}`] = users.keys;
     partitions[`items.${at}`] = items.keys;
@@ -147,7 +213,7 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
     const ratings = ratingRows(batch, types);
     rows += batch.numRows;
     requireFewer(rows, params.maximumRows);
-    for (let from = 0; from < batch.numRows; ) {
+    for (let from = 0; from < batch.numRows;) {
       from += chunk.append(ratings, from);
       if (!chunk.isFull) continue;
       finish(chunk);
@@ -156,18 +222,30 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
   }
   if (chunk.rows > 0) finish(chunk);
   else keepChunk(chunk);
-  return { rows, partitions, spans: source.spans, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
+  return {
+    rows,
+    partitions,
+    spans: source.spans,
+    values: { chunks, bad: bad.found, rows: source.rows, end: source.end },
+  } as OutcomeOf<KernelTasks['read-ratings']>;
 }
 
 /** A copy of numbers, whose memory is used again for the next chunk. */
 function copyOf(numbers: Float32Array | Float64Array): Float32Array | Float64Array {
-  const copy = numbers instanceof Float32Array ? pagedArray(Float32Array, numbers.length) : pagedArray(Float64Array, numbers.length);
+  const copy =
+    numbers instanceof Float32Array
+      ? pagedArray(Float32Array, numbers.length)
+      : pagedArray(Float64Array, numbers.length);
   copy.set(numbers);
   return copy;
 }
 
 function partOf({ users, items, values }: ChunkPlace, from: number, to: number): ChunkPlace {
-  return { users: users.subarray(from, to), items: items.subarray(from, to), values: values.subarray(from, to) };
+  return {
+    users: users.subarray(from, to),
+    items: items.subarray(from, to),
+    values: values.subarray(from, to),
+  };
 }
 
 /** A task's part of the room for all rows, which its chunks fill one behind the other. */
@@ -182,7 +260,9 @@ class RoomPart {
 
   /** The place of the next chunk, of so many rows at most; undefined where the part is full. */
   rest(most: number): ChunkPlace | undefined {
-    return this.#next < this.#end ? partOf(this.#room, this.#next, Math.min(this.#end, this.#next + most)) : undefined;
+    return this.#next < this.#end
+      ? partOf(this.#room, this.#next, Math.min(this.#end, this.#next + most))
+      : undefined;
   }
 
   take(rows: number): void {
@@ -198,7 +278,10 @@ function keepChunk(chunk: RatingChunk): void {
 function takeChunk(limits: ChunkLimits, types: RatingTypes): RatingChunk {
   const last = lastChunk?.deref();
   lastChunk = undefined;
-  const same = last !== undefined && last.limits.rows === limits.rows && JSON.stringify(last.types) === JSON.stringify(types);
+  const same =
+    last !== undefined &&
+    last.limits.rows === limits.rows &&
+    JSON.stringify(last.types) === JSON.stringify(types);
   if (!same) return new RatingChunk(limits, types, true);
   last.rows = 0;
   return last;

@@ -4,7 +4,12 @@ import { contracts } from '../../operators/tasks/tasks.ts';
 
 const all: TaskContracts = { ...contracts, ...encodeContracts };
 
-/** True for tasks that leave their inputs as they are and write their outputs whole: after half of the work they can be run again. */
+/**
+ * True for tasks that leave their inputs as they are and write their outputs whole: after half of the work
+ * they can be run again.
+ */
 export function isRepeatable(kernel: string): boolean {
-  return Object.hasOwn(all, kernel) && Object.values(all[kernel]).every((how) => how === 'read' || how === 'write');
+  return (
+    Object.hasOwn(all, kernel) && Object.values(all[kernel]).every((how) => how === 'read' || how === 'write')
+  );
 }

@@ -17,19 +17,25 @@ const formats: Readonly<Record<string, string>> = {
   'arrow-source': 'Arrow IPC',
 };
 
-/** A data set for console.log: what is known without opening a file. `names`: of its columns, as far as they were given. */
+/**
+ * A data set for console.log: what is known without opening a file. `names`: of its columns, as far as they
+ * were given.
+ */
 export function datasetText(plan: LogicalPlan, names: Readonly<Record<string, string | undefined>>): string {
   const source = rootSource(plan);
   const { paths } = source.describe();
   const files = Array.isArray(paths) ? paths.map(String) : [];
   const schema = knownSchema(plan);
-  const given = Object.entries(names).flatMap(([use, name]) => (name === undefined ? [] : [`${use} ${name}`]));
+  const given = Object.entries(names).flatMap(([use, name]) =>
+    name === undefined ? [] : [`${use} ${name}`],
+  );
   const operators = operatorsOf(plan).map(({ name }) => name);
   return factLines('Dataset', {
     source: files.length > 0 ? someOf(files, MOST_PATHS) : source.name,
     format: formats[source.name],
     size: sizeOf(files),
-    columns: schema === undefined ? 'not read yet; await dataset.schema() opens the files' : columnsOf(schema),
+    columns:
+      schema === undefined ? 'not read yet; await dataset.schema() opens the files' : columnsOf(schema),
     names: given.length === 0 ? undefined : given.join(', '),
     operators: operators.length === 0 ? 'none' : operators.join(', '),
     read: source.replayable ? undefined : 'only once',
@@ -44,5 +50,8 @@ function sizeOf(files: readonly string[]): string | undefined {
 }
 
 function columnsOf({ fields }: Schema): string {
-  return someOf(fields.map(({ name, type }) => `${name} ${String(type)}`), MOST_COLUMNS);
+  return someOf(
+    fields.map(({ name, type }) => `${name} ${String(type)}`),
+    MOST_COLUMNS,
+  );
 }

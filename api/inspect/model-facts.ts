@@ -39,7 +39,10 @@ export function modelFacts({ features, ...shape }: ModelShape, metadata: JsonObj
   const iterations = Array.isArray(metadata.iterations) ? metadata.iterations.map(objectOf) : undefined;
   const bestIteration = numberOf(metadata.bestIteration);
   const best = iterations?.find(({ iteration }) => iteration === bestIteration) ?? {};
-  const found = [...measures.map((name) => [name, best[name]] as const), ...Object.entries(objectOf(best.testMetrics))];
+  const found = [
+    ...measures.map((name) => [name, best[name]] as const),
+    ...Object.entries(objectOf(best.testMetrics)),
+  ];
   return {
     ...shape,
     algorithm: typeof metadata.algorithm === 'string' ? metadata.algorithm : undefined,
@@ -48,7 +51,9 @@ export function modelFacts({ features, ...shape }: ModelShape, metadata: JsonObj
     ratings: numberOf(metadata.ratings),
     iterations: iterations?.length,
     bestIteration,
-    metrics: Object.fromEntries(found.flatMap(([name, value]) => (typeof value === 'number' ? [[name, value]] : []))),
+    metrics: Object.fromEntries(
+      found.flatMap(([name, value]) => (typeof value === 'number' ? [[name, value]] : [])),
+    ),
     params,
   };
 }
@@ -61,8 +66,14 @@ export function modelTitle({ algorithm, rank, biases, params }: ModelFacts): str
 
 /** "train RMSE 0.5427, test RMSE 0.8543"; undefined where nothing was measured. */
 export function metricsText({ metrics }: Pick<ModelFacts, 'metrics'>): string | undefined {
-  const names: Readonly<Record<string, string>> = { trainRmse: 'train RMSE', testRmse: 'test RMSE', testMae: 'test MAE' };
-  const texts = Object.entries(metrics).map(([name, value]) => `${names[name] ?? `test ${name}`} ${value.toFixed(4)}`);
+  const names: Readonly<Record<string, string>> = {
+    trainRmse: 'train RMSE',
+    testRmse: 'test RMSE',
+    testMae: 'test MAE',
+  };
+  const texts = Object.entries(metrics).map(
+    ([name, value]) => `${names[name] ?? `test ${name}`} ${value.toFixed(4)}`,
+  );
   return texts.length === 0 ? undefined : texts.join(', ');
 }
 

@@ -14,19 +14,38 @@ export interface InspectedModel extends ModelFacts {
 }
 
 /**
- * Describes a model by its metadata; the factors of a model of Spark, whose metadata do not count users and items, are loaded. Throws DataError
- * that names a missing or wrong file.
+ * Describes a model by its metadata; the factors of a model of Spark, whose metadata do not count users and
+ * items, are loaded. Throws DataError that names a missing or wrong file.
+ *
  */
 export async function inspectModel(directory: string): Promise<InspectedModel> {
   const { metadata, storage, bytes } = await readModelHead(directory);
   const { rank: features, columns, coldStartStrategy, factorflow } = metadata;
   const ratingCol = typeof factorflow.ratingCol === 'string' ? factorflow.ratingCol : columns.rating;
-  const counts = storage === undefined ? await countsOf(directory) : { users: storage.users, items: storage.items, idTypes: { user: storage.userIdType, item: storage.itemIdType } };
-  return { ...modelFacts({ ...counts, features, coldStartStrategy, columns: { ...columns, rating: ratingCol } }, factorflow), bytes, metadata: factorflow };
+  const counts =
+    storage === undefined
+      ? await countsOf(directory)
+      : {
+          users: storage.users,
+          items: storage.items,
+          idTypes: { user: storage.userIdType, item: storage.itemIdType },
+        };
+  return {
+    ...modelFacts(
+      { ...counts, features, coldStartStrategy, columns: { ...columns, rating: ratingCol } },
+      factorflow,
+    ),
+    bytes,
+    metadata: factorflow,
+  };
 }
 
 async function countsOf(directory: string) {
   const { userIds, itemIds } = await loadInThread(directory);
   const typeOf = (ids: typeof userIds) => idTypeOf(ids.type) ?? String(ids.type);
-  return { users: userIds.length, items: itemIds.length, idTypes: { user: typeOf(userIds), item: typeOf(itemIds) } };
+  return {
+    users: userIds.length,
+    items: itemIds.length,
+    idTypes: { user: typeOf(userIds), item: typeOf(itemIds) },
+  };
 }

@@ -14,7 +14,10 @@ const ofPlans: Readonly<Record<string, (stages: PhysicalPlan['round']) => boolea
 export function actedParams(training: TrainingReport): readonly (readonly [name: string, value: unknown])[] {
   const { plan } = training;
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
-  const idle = training.algorithm === 'als' ? idleParams(alsTable, training.params) : idleParams(sgdTable, training.params);
+  const idle =
+    training.algorithm === 'als'
+      ? idleParams(alsTable, training.params)
+      : idleParams(sgdTable, training.params);
   const isIdle = (name: string, value: unknown) => {
     if (value === undefined || idle.has(name)) return true;
     if (value === false) return name !== 'biases' || implicit;

@@ -29,14 +29,29 @@ function directions(values: Float32Array, stride: number, rank: number, rows: Ui
   return made;
 }
 
-/** The items with the most ratings, at most `most`; undefined without counts, and where all have the same factors. */
+/**
+ * The items with the most ratings, at most `most`; undefined without counts, and where all have the same
+ * factors.
+ */
 export function itemMap(model: Model, most: number): ItemMap | undefined {
   const { itemCounts: counts, rank } = model;
   if (counts === undefined) return undefined;
   const { ids, values, columns } = model.itemArrays;
-  const rows = Uint32Array.from(counts.keys()).sort((a, b) => counts[b] - counts[a] || a - b).subarray(0, most);
-  const { points, shares } = principalPlane({ values: directions(values, columns, rank, rows), stride: rank, features: rank, rows: rows.map((_, at) => at) });
+  const rows = Uint32Array.from(counts.keys())
+    .sort((a, b) => counts[b] - counts[a] || a - b)
+    .subarray(0, most);
+  const { points, shares } = principalPlane({
+    values: directions(values, columns, rank, rows),
+    stride: rank,
+    features: rank,
+    rows: rows.map((_, at) => at),
+  });
   if (!(shares[0] > 0)) return undefined;
-  const items = Array.from(rows, (row, at) => ({ item: ids[row], x: points[2 * at], y: points[2 * at + 1], ratings: counts[row] }));
+  const items = Array.from(rows, (row, at) => ({
+    item: ids[row],
+    x: points[2 * at],
+    y: points[2 * at + 1],
+    ratings: counts[row],
+  }));
   return { items, share: shares[0] + shares[1] };
 }

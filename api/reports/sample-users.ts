@@ -34,10 +34,16 @@ export interface SampleOptions extends RunOptions {
 const PARTS = [0.99, 0.9, 0.5];
 
 /**
- * Users with many, some and few ratings, from one pass over the training ratings. None where the source can be read
- * only once, where the model has no counts of users, and where a search of items does not fit the memory.
+ * Users with many, some and few ratings, from one pass over the training ratings. None where the source can
+ * be read only once, where the model has no counts of users, and where a search of items does not fit the
+ * memory.
+ *
  */
-export async function sampleUsers(model: Model, ratings: Dataset, { n, onBadRows, ...run }: SampleOptions): Promise<SampleUser[]> {
+export async function sampleUsers(
+  model: Model,
+  ratings: Dataset,
+  { n, onBadRows, ...run }: SampleOptions,
+): Promise<SampleUser[]> {
   const { userCounts: counts, columns } = model;
   if (counts === undefined || !isReplayable(ratings)) return [];
   const { ids } = model.userArrays;
@@ -47,19 +53,37 @@ export async function sampleUsers(model: Model, ratings: Dataset, { n, onBadRows
   const keys = keysOfIds(users, keysFromVector(column, columns.user).type);
   const ctx = ratings.session.context(run);
   const named = await ratedPairsOf(ratings, columns, ctx);
-  const found = await ratingsOfUsers(andThen(ratings.plan, new SelectRatings(named, onBadRows)), keys, named.item, ctx);
+  const found = await ratingsOfUsers(
+    andThen(ratings.plan, new SelectRatings(named, onBadRows)),
+    keys,
+    named.item,
+    ctx,
+  );
   const samples: SampleUser[] = [];
   for (const [at, user] of users.entries()) {
-    const rated = [...new Map(found[at].map((one) => [one.item, one])).values()].sort((a, b) => b.rating - a.rating);
-    const recommended = await itemsFor(model, user, n, { deny: rated.map(({ item }) => item), signal: run.signal });
+    const rated = [...new Map(found[at].map((one) => [one.item, one])).values()].sort(
+      (a, b) => b.rating - a.rating,
+    );
+    const recommended = await itemsFor(model, user, n, {
+      deny: rated.map(({ item }) => item),
+      signal: run.signal,
+    });
     if (recommended === undefined) return [];
     samples.push({ user, ratings: rated.length, rated: rated.slice(0, n), recommended });
   }
   return samples;
 }
 
-/** The best items of a user; undefined where a search does not fit the memory, which is no reason to end a training without its report. */
-async function itemsFor(model: Model, user: Id, n: number, options: RequestOptions): Promise<SampleUser['recommended'] | undefined> {
+/**
+ * The best items of a user; undefined where a search does not fit the memory, which is no reason to end a
+ * training without its report.
+ */
+async function itemsFor(
+  model: Model,
+  user: Id,
+  n: number,
+  options: RequestOptions,
+): Promise<SampleUser['recommended'] | undefined> {
   try {
     return (await model.recommend(user, n, options)).items;
   } catch (error) {

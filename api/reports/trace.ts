@@ -11,9 +11,11 @@ import { shown } from '../check-options.ts';
 const PIECE = 1 << 18;
 
 /**
- * A file with the spans of a session's work, in Chrome's trace format, for Perfetto or chrome://tracing: a timeline for each place (host, files,
- * spill, cpu, gpu:0, ...) with a row for each of its threads and kinds of work. It grows as the work goes on, holds at most a million spans, tells the
- * number of those left out by place in `otherData.dropped`, and appears at `close`.
+ * A file with the spans of a session's work, in Chrome's trace format, for Perfetto or chrome://tracing: a
+ * timeline for each place (host, files, spill, cpu, gpu:0, ...) with a row for each of its threads and kinds
+ * of work. It grows as the work goes on, holds at most a million spans, tells the number of those left out by
+ * place in `otherData.dropped`, and appears at `close`.
+ *
  */
 export class Trace {
   /** @internal */
@@ -33,10 +35,20 @@ export class Trace {
     this.tracer = this.#text;
   }
 
-  /** Replaces an earlier trace. Throws UsageError where the path is that of something else, and DataError where nothing can be written. */
+  /**
+   * Replaces an earlier trace. Throws UsageError where the path is that of something else, and DataError
+   * where nothing can be written.
+   */
   static async open(path: string): Promise<Trace> {
-    if (typeof path !== 'string' || path === '' || path === '-') throw new UsageError(`a trace goes to a file, got ${shown(path)}`, { advice: 'Name one, such as trace.json' });
-    const output = await atomicOutput(path, { kind: 'file', overwrite: isTrace(path), recognizes: () => false });
+    if (typeof path !== 'string' || path === '' || path === '-')
+      throw new UsageError(`a trace goes to a file, got ${shown(path)}`, {
+        advice: 'Name one, such as trace.json',
+      });
+    const output = await atomicOutput(path, {
+      kind: 'file',
+      overwrite: isTrace(path),
+      recognizes: () => false,
+    });
     try {
       return new Trace(path, output);
     } catch (error) {
@@ -44,12 +56,16 @@ export class Trace {
     }
   }
 
-  /** Ends the file, which appears now. `about`: facts for its reader, such as the command. Throws CapacityError where the disk was full. */
+  /**
+   * Ends the file, which appears now. `about`: facts for its reader, such as the command. Throws
+   * CapacityError where the disk was full.
+   */
   async close(about: JsonObject = {}): Promise<void> {
     this.#text.end(about);
     this.#flush();
     closeSync(this.#handle);
-    if (this.#failure !== undefined) throw await this.#output.fail(fileProblem(this.#failure, 'write', this.#path));
+    if (this.#failure !== undefined)
+      throw await this.#output.fail(fileProblem(this.#failure, 'write', this.#path));
     await this.#output.commit();
   }
 
@@ -60,12 +76,15 @@ export class Trace {
     if (this.#length >= PIECE) this.#flush();
   }
 
-  /** Writes at once: the work goes on for longer than a write to the system's cache takes. A failure shows at `close`. */
+  /**
+   * Writes at once: the work goes on for longer than a write to the system's cache takes. A failure shows at
+   * `close`.
+   */
   #flush(): void {
     const bytes = Buffer.from(this.#waiting.join(''));
     [this.#waiting, this.#length] = [[], 0];
     try {
-      for (let written = 0; written < bytes.length; ) written += writeSync(this.#handle, bytes, written);
+      for (let written = 0; written < bytes.length;) written += writeSync(this.#handle, bytes, written);
     } catch (error) {
       this.#failure ??= error;
     }

@@ -34,17 +34,29 @@ export interface TrainingRun {
   /** Pairs of the validation set, and those of them with an unknown user or item. */
   readonly testPairs?: number;
   readonly coldPairs?: number;
-  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none. */
+  /**
+   * Errors of the training ratings' means over the known pairs of the validation set; absent where it has
+   * none.
+   */
   readonly baselines?: Baselines;
   /** Warnings about the ratings and the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
-  /** Rankings of the known pairs of the validation set by the model; absent where they were not asked for, and where no user is left to rank. */
+  /**
+   * Rankings of the known pairs of the validation set by the model; absent where they were not asked for, and
+   * where no user is left to rank.
+   */
   readonly ranking?: HeldOutRanking;
   /**
-   * `validation`: the part of `train` in which iterations were measured, with a validation set. `ranking`: after `train`, the time in which the
-   * model ranked its pairs. Both absent where there was no such work.
+   * `validation`: the part of `train` in which iterations were measured, with a validation set. `ranking`:
+   * after `train`, the time in which the model ranked its pairs. Both absent where there was no such work.
+   *
    */
-  readonly seconds: { readonly load: number; readonly train: number; readonly validation?: number; readonly ranking?: number };
+  readonly seconds: {
+    readonly load: number;
+    readonly train: number;
+    readonly validation?: number;
+    readonly ranking?: number;
+  };
   /** The checkpoint that the run went on from; `iterations` has those before it too. */
   readonly resumedFrom?: ResumedFrom;
   /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */

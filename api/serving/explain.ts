@@ -13,16 +13,29 @@ export interface Explanation {
   readonly item: Id;
   /** The title, if the option `names` has one. */
   readonly name?: string;
-  /** False where the model does not know the item, or none of the user's: then there is nothing to explain. */
+  /**
+   * False where the model does not know the item, or none of the user's: then there is nothing to explain.
+   */
   readonly known: boolean;
   /** The score of a user who is solved from these ratings. */
   readonly score: number;
-  /** The score of the user's own factors in the model; absent for a user who is given by a list of ratings, or whom the model does not know. */
+  /**
+   * The score of the user's own factors in the model; absent for a user who is given by a list of ratings, or
+   * whom the model does not know.
+   */
   readonly modelScore?: number;
   /** μ and the item's bias; 0 without biases. */
   readonly base: number;
-  /** The user's known items with their ratings (the shortest decimals of float32) and shares, the largest share first. */
-  readonly contributions: readonly { readonly item: Id; readonly name?: string; readonly rating: number; readonly share: number }[];
+  /**
+   * The user's known items with their ratings (the shortest decimals of float32) and shares, the largest
+   * share first.
+   */
+  readonly contributions: readonly {
+    readonly item: Id;
+    readonly name?: string;
+    readonly rating: number;
+    readonly share: number;
+  }[];
   readonly unknownItems: number;
 }
 
@@ -32,26 +45,58 @@ export interface ExplainOptions extends NameOptions, RunOptions {
 }
 
 /** See Model.explain. */
-export async function explainItem(served: ServedModel, rated: readonly RatedItem[] | RatingsOfUser, item: Id, { regParam, names, ...run }: ExplainOptions): Promise<Explanation> {
+export async function explainItem(
+  served: ServedModel,
+  rated: readonly RatedItem[] | RatingsOfUser,
+  item: Id,
+  { regParam, names, ...run }: ExplainOptions,
+): Promise<Explanation> {
   const { items } = served.factors;
   const ids = idsOf(served, 'item');
   const rule = ruleOf(served, regParam);
-  if (rule.nonnegative) throw new UsageError('scores of a model with nonnegative factors cannot be explained: they are not linear in the ratings', { advice: 'Train a model without nonnegative' });
+  if (rule.nonnegative)
+    throw new UsageError(
+      'scores of a model with nonnegative factors cannot be explained: they are not linear in the ratings',
+      { advice: 'Train a model without nonnegative' },
+    );
   const ofUser = 'user' in rated;
   const ratings = ofUser ? await ratingsOfUser(served, rated, run) : rated;
   const position = findId(items, item);
-  const solved = await solveUser(served, rule, ratings, { ...run, ...(position < 0 ? {} : { explained: position }) });
+  const solved = await solveUser(served, rule, ratings, {
+    ...run,
+    ...(position < 0 ? {} : { explained: position }),
+  });
   const { unknownItems } = solved;
   const own = position < 0 ? ids.given(item) : ids.at(position);
   const asked = { item: own, ...nameOf(names, position < 0 ? own : ids.key(position)) };
-  if (position < 0 || solved.parts.length === 0) return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
+  if (position < 0 || solved.parts.length === 0)
+    return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const base = rule.mean + solved.itemBias;
-  const contributions = solved.items.map((rated, k) => ({ item: ids.at(rated), ...nameOf(names, ids.key(rated)), rating: shortestFloat32(solved.ratings[k]), share: solved.parts[k] })).sort((left, right) => right.share - left.share);
+  const contributions = solved.items
+    .map((rated, k) => ({
+      item: ids.at(rated),
+      ...nameOf(names, ids.key(rated)),
+      rating: shortestFloat32(solved.ratings[k]),
+      share: solved.parts[k],
+    }))
+    .sort((left, right) => right.share - left.share);
   const user = ofUser ? findId(served.factors.users, rated.user) : -1;
-  return { ...asked, known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
+  return {
+    ...asked,
+    known: true,
+    score: contributions.reduce((sum, { share }) => sum + share, base),
+    ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }),
+    base,
+    contributions,
+    unknownItems,
+  };
 }
 
-function scoreOf({ factors: { rank, userFactors, itemFactors } }: ServedModel, user: number, item: number): number {
+function scoreOf(
+  { factors: { rank, userFactors, itemFactors } }: ServedModel,
+  user: number,
+  item: number,
+): number {
   let sum = 0;
   for (let k = 0; k < rank; k++) sum += userFactors[user * rank + k] * itemFactors[item * rank + k];
   return sum;

@@ -5,7 +5,10 @@ import type { IdColumn } from '../../connectors/model/id-column.ts';
 
 /** The factors of a side as typed arrays, over the model's own memory: copy them before you change them. */
 export interface FactorArrays {
-  /** Ids, ascending, in the form that the session's option `ids` gives: int32 as numbers and int64 as bigints are not copied. */
+  /**
+   * Ids, ascending, in the form that the session's option `ids` gives: int32 as numbers and int64 as bigints
+   * are not copied.
+   */
   readonly ids: Int32Array | Float64Array | BigInt64Array | readonly Id[];
   /** Row-major, rows x columns: row i belongs to ids[i]. */
   readonly values: Float32Array;
@@ -14,18 +17,26 @@ export interface FactorArrays {
   readonly columns: number;
 }
 
-export function factorArrays(keys: KeyColumn, ids: IdValues, values: Float32Array, columns: number): FactorArrays {
+export function factorArrays(
+  keys: KeyColumn,
+  ids: IdValues,
+  values: Float32Array,
+  columns: number,
+): FactorArrays {
   return { ids: idArray(keys, ids), values, rows: keyCount(keys), columns };
 }
 
 function idArray(keys: KeyColumn, { form, at }: IdValues): FactorArrays['ids'] {
   const ids = idColumnOf(keys);
-  if (ids.type === 'utf8' || form === 'string') return Array.from({ length: keyCount(keys) }, (_, i) => at(i));
+  if (ids.type === 'utf8' || form === 'string')
+    return Array.from({ length: keyCount(keys) }, (_, i) => at(i));
   if (form === 'bigint') return ids.type === 'int64' ? ids.values : BigInt64Array.from(ids.values, BigInt);
   return ids.type === 'int32' ? ids.values : Float64Array.from(ids.values, Number);
 }
 
 /** Ids in the form of a model's files, without a copy. */
 export function idColumnOf(keys: KeyColumn): IdColumn {
-  return keys.type === 'int64' ? { type: 'int64', values: new BigInt64Array(keys.halves.buffer, keys.halves.byteOffset, keyCount(keys)) } : keys;
+  return keys.type === 'int64'
+    ? { type: 'int64', values: new BigInt64Array(keys.halves.buffer, keys.halves.byteOffset, keyCount(keys)) }
+    : keys;
 }

@@ -37,7 +37,13 @@ export interface FoldedUsers {
 }
 
 /** Solves users from their ratings; see Model.foldIn. `make`: a model of parts. */
-export async function foldInUsers(parts: ModelParts & FactorModel, rule: RowRule, ratings: Dataset, options: FoldInOptions, make: (parts: ModelParts) => Model): Promise<FoldedUsers> {
+export async function foldInUsers(
+  parts: ModelParts & FactorModel,
+  rule: RowRule,
+  ratings: Dataset,
+  options: FoldInOptions,
+  make: (parts: ModelParts) => Model,
+): Promise<FoldedUsers> {
   const { onDuplicates, onBadRows, signal, onEvent } = options;
   const input = new RatingInput({ onDuplicates, onBadRows }, parts.columns);
   return Holdings.ofRun(ratings.session.context({ signal, onEvent }), async (ctx) => {
@@ -49,20 +55,45 @@ export async function foldInUsers(parts: ModelParts & FactorModel, rule: RowRule
     const known = knownRatings({ users: indexed.users, items: indexed.items, byUser }, parts, rule);
     const phase = startPhase(ctx.events, 'fold-in', 'users', known.block.rows);
     const countAt = (_: number, column: number) => parts.itemCounts?.[known.items[column]] ?? 0;
-    const block = rule.implicit ? weightedBlock(known.block, rule.implicit.weight, { countAt, keeps: false }) : known.block;
+    const block = rule.implicit
+      ? weightedBlock(known.block, rule.implicit.weight, { countAt, keeps: false })
+      : known.block;
     const fixed = fixedItems(parts.itemFactors, parts.rank, rule, known.items);
-    const solved = known.block.rows === 0 ? { factors: new Float32Array(0), biases: new Float32Array(0) } : await solveUsers(block, fixed, rule, ctx);
+    const solved =
+      known.block.rows === 0
+        ? { factors: new Float32Array(0), biases: new Float32Array(0) }
+        : await solveUsers(block, fixed, rule, ctx);
     phase.end(known.block.rows);
     const rows = foldedRows(solved, parts.rank, rule);
     const left = rows.good.length === known.block.rows ? known.users : takeKeys(known.users, rows.good);
-    if (known.block.rows > 0 && rows.good.length === 0) throw new DataError('the equations of no user have a finite solution', { phase: 'fold-in', advice: 'Give a larger regParam' });
-    const model = make({ ...parts, users: left, userFactors: rows.values, training: undefined, session: ratings.session });
-    return { model, users: keyCount(left), withoutItems: known.withoutItems + known.block.rows - rows.good.length, ratings: known.block.ratings, coldRatings: known.coldRatings };
+    if (known.block.rows > 0 && rows.good.length === 0)
+      throw new DataError('the equations of no user have a finite solution', {
+        phase: 'fold-in',
+        advice: 'Give a larger regParam',
+      });
+    const model = make({
+      ...parts,
+      users: left,
+      userFactors: rows.values,
+      training: undefined,
+      session: ratings.session,
+    });
+    return {
+      model,
+      users: keyCount(left),
+      withoutItems: known.withoutItems + known.block.rows - rows.good.length,
+      ratings: known.block.ratings,
+      coldRatings: known.coldRatings,
+    };
   });
 }
 
 /** Solved rows as the model stores users ([x], or [x, β + μ, 1]); those that are finite. */
-function foldedRows({ factors, biases: own }: SolvedUsers, width: number, { rank, biases, mean }: RowRule): { readonly values: Float32Array; readonly good: readonly number[] } {
+function foldedRows(
+  { factors, biases: own }: SolvedUsers,
+  width: number,
+  { rank, biases, mean }: RowRule,
+): { readonly values: Float32Array; readonly good: readonly number[] } {
   const count = factors.length / rank;
   const good: number[] = [];
   const values = sharedArray(Float32Array, count * width);

@@ -46,7 +46,10 @@ const isGenre: readonly Test[] = [
 /** Names that a reader of text gives to columns without a header. */
 const positional = /^column\d+$|^(user|item|rating|timestamp)$/;
 
-/** Finds the columns of ids, of names and of genres. Throws DataError that lists the columns when one is missing. */
+/**
+ * Finds the columns of ids, of names and of genres. Throws DataError that lists the columns when one is
+ * missing.
+ */
 export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean): NameColumns {
   const { idCol, nameCol, genreCol, itemCol } = given;
   const columns = schema.fields.map(({ name }) => name);

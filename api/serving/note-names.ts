@@ -70,7 +70,10 @@ export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink
   report(`item names of ${path}`, parts, onEvent);
 }
 
-/** Items without a name. Names of more items than the model has are no difference, unless most items have none. */
+/**
+ * Items without a name. Names of more items than the model has are no difference, unless most items have
+ * none.
+ */
 function differences(names: ItemNames, ids: Ids): string[] {
   const { items, named, unknown } = names.match(ids);
   const isSparse = 2 * named < items;

@@ -21,21 +21,44 @@ export interface RatingsOfUser {
   readonly ratings: Dataset;
 }
 
-/** The ratings of one user, from one pass over the data set, whose columns are the model's. Throws UsageError for a user without any. */
-export async function ratingsOfUser({ factors, columns, metadata }: ServedModel, { user, ratings }: RatingsOfUser, options: RunOptions): Promise<RatedItem[]> {
+/**
+ * The ratings of one user, from one pass over the data set, whose columns are the model's. Throws UsageError
+ * for a user without any.
+ */
+export async function ratingsOfUser(
+  { factors, columns, metadata }: ServedModel,
+  { user, ratings }: RatingsOfUser,
+  options: RunOptions,
+): Promise<RatedItem[]> {
   requireDataset(ratings, 'explain');
   const ctx = ratings.session.context(options);
   const found = await ratedPairsOf(ratings, columns, ctx);
-  const rated = (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true ? await unratedAsOnes(ratings, found.rating, ctx) : ratings;
+  const rated =
+    (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true
+      ? await unratedAsOnes(ratings, found.rating, ctx)
+      : ratings;
   const { type } = factors.users;
   const selected = andThen(rated.plan, new SelectRatings(found));
-  const [own] = fitsKeys(type, user) ? await ratingsOfUsers(selected, keysOfIds([user], type), found.item, ctx) : [[]];
-  if (own.length === 0) throw new UsageError(`the ratings have none of user ${String(user)}`, { advice: 'Give the ratings that the user has made' });
+  const [own] = fitsKeys(type, user)
+    ? await ratingsOfUsers(selected, keysOfIds([user], type), found.item, ctx)
+    : [[]];
+  if (own.length === 0)
+    throw new UsageError(`the ratings have none of user ${String(user)}`, {
+      advice: 'Give the ratings that the user has made',
+    });
   return own;
 }
 
-/** The ratings of each of a few users, from one pass over the rows of select-ratings; `column` is the source's name of the items. */
-export async function ratingsOfUsers(selected: LogicalPlan, users: KeyColumn, column: string, ctx: ExecutionContext): Promise<Required<RatedItem>[][]> {
+/**
+ * The ratings of each of a few users, from one pass over the rows of select-ratings; `column` is the source's
+ * name of the items.
+ */
+export async function ratingsOfUsers(
+  selected: LogicalPlan,
+  users: KeyColumn,
+  column: string,
+  ctx: ExecutionContext,
+): Promise<Required<RatedItem>[][]> {
   const found = Array.from({ length: keyCount(users) }, (): Required<RatedItem>[] => []);
   const lookup = new KeyLookup(users);
   for await (const batch of await executePlan(selected, ctx)) {
@@ -45,7 +68,8 @@ export async function ratingsOfUsers(selected: LogicalPlan, users: KeyColumn, co
     if (items === null || values === null) throw new Error('select-ratings gave no column item or rating');
     const keys = keysFromVector(items, column);
     for (const [at, own] of found.entries()) {
-      for (let row = codes.indexOf(at); row >= 0; row = codes.indexOf(at, row + 1)) own.push({ item: idAt(keys, row), rating: Number(values.get(row)) });
+      for (let row = codes.indexOf(at); row >= 0; row = codes.indexOf(at, row + 1))
+        own.push({ item: idAt(keys, row), rating: Number(values.get(row)) });
     }
   }
   return found;

@@ -21,11 +21,17 @@ export interface ItemNamesOptions extends RunOptions {
   readonly idCol?: string;
   /** The column of names. Default: name, title, item_name and the like. */
   readonly nameCol?: string;
-  /** The column of genres, which colour items in reports. Default: genre, genres, category and the like, or none. */
+  /**
+   * The column of genres, which colour items in reports. Default: genre, genres, category and the like, or
+   * none.
+   */
   readonly genreCol?: string;
   /** The model whose items are named: its ids are compared with the file's; a note counts the differences. */
   readonly model?: Pick<Model, 'columns' | 'itemArrays' | 'itemFactors'>;
-  /** The column of item ids in the ratings, needed before there is a model. Default: the item column of the model. */
+  /**
+   * The column of item ids in the ratings, needed before there is a model. Default: the item column of the
+   * model.
+   */
   readonly itemCol?: string;
 }
 
@@ -61,7 +67,10 @@ interface OpenedFile {
   readonly run: RunOptions;
 }
 
-/** Reads the file. A column of genres that was found by its name is left out if it has lists, fractions or the like. */
+/**
+ * Reads the file. A column of genres that was found by its name is left out if it has lists, fractions or the
+ * like.
+ */
 async function withFoundGenres(file: OpenedFile, columns: NameColumns) {
   const { genre } = columns;
   const { found } = file;
@@ -144,7 +153,10 @@ async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
  * Ids and names of text stay as they are written: 007 is no 7, and the title 1984 no number. A pipe can be
  * read only once.
  */
-async function withTexts({ path, format, found }: OpenedFile, { id, name, genre }: NameColumns): Promise<Source> {
+async function withTexts(
+  { path, format, found }: OpenedFile,
+  { id, name, genre }: NameColumns,
+): Promise<Source> {
   const isLines = found instanceof TextSource || found instanceof NdjsonSource;
   if (!isLines || !found.replayable) return found;
   const genres = genre === undefined ? {} : { [genre]: 'utf8' as const };

@@ -11,7 +11,12 @@ import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import { type ChosenItems, chooseItems, mergeAscending, withChosenItems } from '../../operators/serving/choose-items.ts';
+import {
+  type ChosenItems,
+  chooseItems,
+  mergeAscending,
+  withChosenItems,
+} from '../../operators/serving/choose-items.ts';
 import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusions.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
@@ -19,11 +24,18 @@ import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
 import type { Dataset } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
-import { type ItemsOptions, type RecommendOptions, UNKNOWN_USER_ADVICE, type UsersOptions } from './recommend-options.ts';
+import {
+  type ItemsOptions,
+  type RecommendOptions,
+  UNKNOWN_USER_ADVICE,
+  type UsersOptions,
+} from './recommend-options.ts';
 import { reportExclusions } from './report-exclusions.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
-/** Users that are searched for one by one, and the memory of an index that threads can reach beside their own. */
+/**
+ * Users that are searched for one by one, and the memory of an index that threads can reach beside their own.
+ */
 const FEW = 256;
 const MOST_INDEX_BYTES = 3.5 * 2 ** 30;
 
@@ -35,18 +47,36 @@ export interface ListColumns {
 }
 
 /** The lists of all rows of `factors`, by the device of the session. */
-export function recommendAll(served: ServedModel, factors: FactorModel, n: number, columns: ListColumns, options: RecommendOptions): Dataset {
+export function recommendAll(
+  served: ServedModel,
+  factors: FactorModel,
+  n: number,
+  columns: ListColumns,
+  options: RecommendOptions,
+): Dataset {
   const { exclude } = options;
   const chosen = chooseItems(factors.items, options);
   const swapped = columns.user !== served.columns.user;
-  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? blockOfExclusions(exclude, model, ctx) : excludeBlock(exclude, { served, swapped }, model, ctx)));
+  const excluded =
+    exclude &&
+    ((ctx: ExecutionContext, model: FactorModel) =>
+      exclude instanceof Exclusions
+        ? blockOfExclusions(exclude, model, ctx)
+        : excludeBlock(exclude, { served, swapped }, model, ctx));
   const unit = swapped ? 'items' : 'users';
   const onEnd = (short: number, ctx: ExecutionContext) => tell(chosen, short, n, unit, ctx);
-  return served.session.source(new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }));
+  return served.session.source(
+    new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }),
+  );
 }
 
 /** The lists of some users, by ascending id, then those of unknown ones. */
-export function recommendSome(served: ServedModel, ids: readonly Id[], n: number, options: UsersOptions): Dataset {
+export function recommendSome(
+  served: ServedModel,
+  ids: readonly Id[],
+  n: number,
+  options: UsersOptions,
+): Dataset {
   const { unknownUsers = 'empty', exclude } = options;
   const { users, items } = served.factors;
   const { positions, unknown } = requestedUsers(users, ids, unknownUsers);
@@ -58,52 +88,117 @@ export function recommendSome(served: ServedModel, ids: readonly Id[], n: number
   const chosen = chooseItems(items, options);
   let read: Promise<Exclusions> | undefined;
   const find = async (row: number, ctx: ExecutionContext) => {
-    if (exclude !== undefined && !(exclude instanceof Exclusions)) read ??= readExclusions(served, exclude, ctx);
+    if (exclude !== undefined && !(exclude instanceof Exclusions))
+      read ??= readExclusions(served, exclude, ctx);
     const exclusions = exclude instanceof Exclusions ? exclude : await read;
     return findItems(served, row < positions.length ? positions[row] : undefined, n, chosen, exclusions, ctx);
   };
   const onEnd = (short: number, ctx: ExecutionContext) => {
     tell(chosen, short, n, 'users', ctx);
-    if (unknown.length > 0) ctx.events({ type: 'warning', text: unknownText(unknown.length, positions.length + unknown.length, unknownUsers === 'popular' ? 'the items with the most ratings' : 'no items') });
+    if (unknown.length > 0)
+      ctx.events({
+        type: 'warning',
+        text: unknownText(
+          unknown.length,
+          positions.length + unknown.length,
+          unknownUsers === 'popular' ? 'the items with the most ratings' : 'no items',
+        ),
+      });
   };
   // A column of numbers has no place for the id of another kind.
-  const rows = unknownUsers === 'popular' ? concatKeys(users.type, [known, keysOfIds(unknown.filter((id) => fitsKeys(users.type, id)), users.type)]) : known;
-  return served.session.source(new RecommendFew({ users: rows, items }, { n, columns: served.columns, find, onEnd, ...(unknownUsers === 'popular' ? { fallbackFrom: positions.length } : {}) }));
+  const rows =
+    unknownUsers === 'popular'
+      ? concatKeys(users.type, [
+          known,
+          keysOfIds(
+            unknown.filter((id) => fitsKeys(users.type, id)),
+            users.type,
+          ),
+        ])
+      : known;
+  return served.session.source(
+    new RecommendFew(
+      { users: rows, items },
+      {
+        n,
+        columns: served.columns,
+        find,
+        onEnd,
+        ...(unknownUsers === 'popular' ? { fallbackFrom: positions.length } : {}),
+      },
+    ),
+  );
 }
 
 /** The best users of all items or of some: the same search with sides swapped. */
-export function recommendUsers(served: ServedModel, ids: readonly Id[] | 'all', n: number, options: ItemsOptions): Dataset {
+export function recommendUsers(
+  served: ServedModel,
+  ids: readonly Id[] | 'all',
+  n: number,
+  options: ItemsOptions,
+): Dataset {
   served.searches.requireOpen();
   const { items } = served.factors;
   const { user, item, prediction } = served.columns;
   const swapped = swappedSides(served.factors);
   const missing = ids === 'all' ? undefined : ids.find((id) => findId(items, id) < 0);
   if (missing !== undefined) throw new UsageError(`the model has no item ${String(missing)}`);
-  return recommendAll(served, ids === 'all' ? swapped : withUsers(swapped, findIds(items, ids).positions), n, { user: item, item: user, prediction }, options);
+  return recommendAll(
+    served,
+    ids === 'all' ? swapped : withUsers(swapped, findIds(items, ids).positions),
+    n,
+    { user: item, item: user, prediction },
+    options,
+  );
 }
 
 /** The best items of a user by position; of an unknown one the most popular. */
-export function findItems(served: ServedModel, user: number | undefined, n: number, { denied, allowed }: ChosenItems, exclusions: Exclusions | undefined, { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>) {
+export function findItems(
+  served: ServedModel,
+  user: number | undefined,
+  n: number,
+  { denied, allowed }: ChosenItems,
+  exclusions: Exclusions | undefined,
+  { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>,
+) {
   const { factors, itemCounts, searches } = served;
   const { rank, userFactors } = factors;
-  const { name, space } = user === undefined ? popularSpace(itemCounts ?? new Uint32Array(0)) : sideSpace(served, 'item');
+  const { name, space } =
+    user === undefined ? popularSpace(itemCounts ?? new Uint32Array(0)) : sideSpace(served, 'item');
   const query = user === undefined ? [1] : userFactors.subarray(user * rank, (user + 1) * rank);
-  const left = exclusions === undefined || user === undefined ? denied : mergeAscending(exclusions.of(user), denied);
+  const left =
+    exclusions === undefined || user === undefined ? denied : mergeAscending(exclusions.of(user), denied);
   return searches.search(name, space, { query, n, left, allowed }, { signal, onEvent: events });
 }
 
 /** Reads pairs to be excluded, of users and items of the model, and reports those that it does not know. */
-export function readExclusions({ factors, columns, searches }: Pick<ServedModel, 'factors' | 'columns' | 'searches'>, dataset: Dataset, ctx: ExecutionContext): Promise<Exclusions> {
+export function readExclusions(
+  { factors, columns, searches }: Pick<ServedModel, 'factors' | 'columns' | 'searches'>,
+  dataset: Dataset,
+  ctx: ExecutionContext,
+): Promise<Exclusions> {
   searches.requireOpen();
-  return Holdings.within(ctx, async (held) => readPairs(dataset, await pairsOf(dataset, columns, held), factors, held));
+  return Holdings.within(ctx, async (held) =>
+    readPairs(dataset, await pairsOf(dataset, columns, held), factors, held),
+  );
 }
 
-async function readPairs(dataset: Dataset, pairs: Pick<ListColumns, 'user' | 'item'>, model: FactorModel, ctx: ExecutionContext): Promise<Exclusions> {
+async function readPairs(
+  dataset: Dataset,
+  pairs: Pick<ListColumns, 'user' | 'item'>,
+  model: FactorModel,
+  ctx: ExecutionContext,
+): Promise<Exclusions> {
   const { block, unknown } = await readBlock(dataset, pairs, model, ctx);
   return new Exclusions(model, block, unknown);
 }
 
-async function readBlock(dataset: Dataset, pairs: Pick<ListColumns, 'user' | 'item'>, model: FactorModel, ctx: ExecutionContext) {
+async function readBlock(
+  dataset: Dataset,
+  pairs: Pick<ListColumns, 'user' | 'item'>,
+  model: FactorModel,
+  ctx: ExecutionContext,
+) {
   const plan = andThen(dataset.plan, new SelectRatings(pairs));
   const { indexed, coldPairs } = await readKnownPairs(plan, model, dataset.session.splitBytes, ctx);
   reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
@@ -118,14 +213,21 @@ interface SearchedSides {
 }
 
 /**
- * The excluded pairs as a block over `model`. They are read by the ids of the whole model: a pair of a user or an
- * item that this search leaves out is not unknown.
+ * The excluded pairs as a block over `model`. They are read by the ids of the whole model: a pair of a user
+ * or an item that this search leaves out is not unknown.
+ *
  */
-async function excludeBlock(dataset: Dataset, { served, swapped }: SearchedSides, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+async function excludeBlock(
+  dataset: Dataset,
+  { served, swapped }: SearchedSides,
+  model: FactorModel,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
   const { user, item } = await pairsOf(dataset, served.columns, ctx);
   const pairs = swapped ? { user: item, item: user } : { user, item };
   const whole = swapped ? swappedSides(served.factors) : served.factors;
-  if (model.users === whole.users && model.items === whole.items) return (await readBlock(dataset, pairs, model, ctx)).block;
+  if (model.users === whole.users && model.items === whole.items)
+    return (await readBlock(dataset, pairs, model, ctx)).block;
   const exclusions = await Holdings.within(ctx, (held) => readPairs(dataset, pairs, whole, held));
   return blockOfExclusions(exclusions, model, ctx);
 }
@@ -138,7 +240,10 @@ function unknownText(unknown: number, all: number, given: string): string {
   return `${formatCount(unknown)} of ${counted(all, 'user')} ${unknown === 1 ? 'is' : 'are'} unknown to the model and ${unknown === 1 ? 'gets' : 'get'} ${given}`;
 }
 
-/** Known users by ascending position, each once, and the others as they are given. Throws UsageError by the policy, naming the first. */
+/**
+ * Known users by ascending position, each once, and the others as they are given. Throws UsageError by the
+ * policy, naming the first.
+ */
 function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptions['unknownUsers']) {
   const positions = new Set<number>();
   const unknown = new Map<string, Id>();
@@ -148,7 +253,8 @@ function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptio
     else unknown.set(String(id), id);
   }
   const [first] = unknown.values();
-  if (first !== undefined && policy === 'error') throw new UsageError(`the model has no user ${String(first)}`, { advice: UNKNOWN_USER_ADVICE });
+  if (first !== undefined && policy === 'error')
+    throw new UsageError(`the model has no user ${String(first)}`, { advice: UNKNOWN_USER_ADVICE });
   return { positions: Uint32Array.from(positions).sort(), unknown: [...unknown.values()] };
 }
 
@@ -156,12 +262,28 @@ function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptio
 function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
   const { rank, users, userFactors } = model;
   const rows = new Float32Array(positions.length * rank);
-  positions.forEach((position, i) => rows.set(userFactors.subarray(position * rank, (position + 1) * rank), i * rank));
+  positions.forEach((position, i) =>
+    rows.set(userFactors.subarray(position * rank, (position + 1) * rank), i * rank),
+  );
   return { ...model, users: takeKeys(users, positions), userFactors: rows };
 }
 
-function tell({ unknown }: ChosenItems, short: number, n: number, unit: 'users' | 'items', { events }: ExecutionContext): void {
+function tell(
+  { unknown }: ChosenItems,
+  short: number,
+  n: number,
+  unit: 'users' | 'items',
+  { events }: ExecutionContext,
+): void {
   const [one, others] = unit === 'users' ? ['user', 'items'] : ['item', 'users'];
-  if (unknown > 0) events({ type: 'warning', text: `${counted(unknown, 'id')} of the lists allow and deny ${unknown === 1 ? 'is' : 'are'} unknown to the model` });
-  if (short > 0) events({ type: 'warning', text: `${counted(short, one)} ${short === 1 ? 'has' : 'have'} fewer than ${n} ${others}` });
+  if (unknown > 0)
+    events({
+      type: 'warning',
+      text: `${counted(unknown, 'id')} of the lists allow and deny ${unknown === 1 ? 'is' : 'are'} unknown to the model`,
+    });
+  if (short > 0)
+    events({
+      type: 'warning',
+      text: `${counted(short, one)} ${short === 1 ? 'has' : 'have'} fewer than ${n} ${others}`,
+    });
 }

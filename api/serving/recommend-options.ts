@@ -16,15 +16,22 @@ export interface NameOptions {
   readonly names?: ItemNames;
 }
 
-/** `deny`: items that are never recommended. `allow`: the only ones that may be. Ids that the model does not know are counted, and nothing more. */
+/**
+ * `deny`: items that are never recommended. `allow`: the only ones that may be. Ids that the model does not
+ * know are counted, and nothing more.
+ */
 export interface RecommendOptions extends ItemLists, NameOptions {
-  /** Pairs that must not be recommended, such as the ratings trained on: a data set, read once a call, or what `model.exclusions` read before. Pairs of unknown ids are ignored. */
+  /**
+   * Pairs that must not be recommended, such as the ratings trained on: a data set, read once a call, or what
+   * `model.exclusions` read before. Pairs of unknown ids are ignored.
+   */
   readonly exclude?: Dataset | Exclusions;
 }
 
 /**
- * The answer for a user that the model does not know: no items (`empty`, the default), the items with the most ratings
- * (`popular`), or an error (`error`).
+ * The answer for a user that the model does not know: no items (`empty`, the default), the items with the
+ * most ratings (`popular`), or an error (`error`).
+ *
  */
 export type UnknownUsers = 'empty' | 'popular' | 'error';
 
@@ -68,35 +75,57 @@ export function checkUsers(method: string, options: UsersOptions, served: Served
 }
 
 export function checkRequest(options: RequestOptions, served: ServedModel): void {
-  checkOptions('recommend', options, [...listNames, 'unknownUsers', 'regParam', ...runOptionNames], '{ deny: [1, 2] }');
-  if (options.exclude !== undefined && !(options.exclude instanceof Exclusions)) throw new UsageError('the option exclude of recommend takes exclusions', { advice: 'Read them once with model.exclusions(dataset)' });
+  checkOptions(
+    'recommend',
+    options,
+    [...listNames, 'unknownUsers', 'regParam', ...runOptionNames],
+    '{ deny: [1, 2] }',
+  );
+  if (options.exclude !== undefined && !(options.exclude instanceof Exclusions))
+    throw new UsageError('the option exclude of recommend takes exclusions', {
+      advice: 'Read them once with model.exclusions(dataset)',
+    });
   checkLists('recommend', options, served);
   checkUnknown(options.unknownUsers, served);
 }
 
 export function checkCount(n: number): void {
-  if (!Number.isInteger(n) || n < 1 || n > 1000) throw new UsageError(`n must be a whole number from 1 to 1,000, got ${shown(n)}`);
+  if (!Number.isInteger(n) || n < 1 || n > 1000)
+    throw new UsageError(`n must be a whole number from 1 to 1,000, got ${shown(n)}`);
 }
 
 /** Throws UsageError unless `ids` is a list of ids. */
 export function checkIds(what: string, ids: readonly Id[]): void {
   const isId = (id: unknown) => ['string', 'number', 'bigint'].includes(typeof id);
-  if (!Array.isArray(ids)) throw new UsageError(`${what} takes a list of ids, got ${shown(ids)}`, { advice: 'For example [1, 2]' });
+  if (!Array.isArray(ids))
+    throw new UsageError(`${what} takes a list of ids, got ${shown(ids)}`, { advice: 'For example [1, 2]' });
   const wrong = ids.find((id) => !isId(id));
-  if (wrong !== undefined || ids.includes(undefined as unknown as Id)) throw new UsageError(`${what} takes ids as numbers, texts or bigints, got ${shown(wrong)}`);
+  if (wrong !== undefined || ids.includes(undefined as unknown as Id))
+    throw new UsageError(`${what} takes ids as numbers, texts or bigints, got ${shown(wrong)}`);
 }
 
-function checkLists(method: string, { exclude, deny, allow, names }: RecommendOptions, { factors, searches }: ServedModel): void {
+function checkLists(
+  method: string,
+  { exclude, deny, allow, names }: RecommendOptions,
+  { factors, searches }: ServedModel,
+): void {
   searches.requireOpen();
   checkNames(method, names);
   if (deny !== undefined) checkIds(`the option deny of ${method}`, deny);
   if (allow !== undefined) checkIds(`the option allow of ${method}`, allow);
   if (exclude instanceof Exclusions) {
-    if (exclude.users !== factors.users || exclude.items !== factors.items) throw new UsageError(`the option exclude of ${method} has exclusions of another model`, { advice: 'Read them with the exclusions method of this model' });
+    if (exclude.users !== factors.users || exclude.items !== factors.items)
+      throw new UsageError(`the option exclude of ${method} has exclusions of another model`, {
+        advice: 'Read them with the exclusions method of this model',
+      });
   } else if (exclude !== undefined) requireDataset(exclude, `the option exclude of ${method}`);
 }
 
 function checkUnknown(unknownUsers: UnknownUsers = 'empty', { itemCounts }: ServedModel): void {
-  if (!['empty', 'popular', 'error'].includes(unknownUsers)) throw new UsageError(`unknownUsers must be one of empty, popular, error, got ${shown(unknownUsers)}`);
-  if (unknownUsers === 'popular' && itemCounts === undefined) throw new UsageError('the model does not tell the number of ratings of its items, so none is popular', { advice: 'Train it again with this release; models of Spark have no such counts' });
+  if (!['empty', 'popular', 'error'].includes(unknownUsers))
+    throw new UsageError(`unknownUsers must be one of empty, popular, error, got ${shown(unknownUsers)}`);
+  if (unknownUsers === 'popular' && itemCounts === undefined)
+    throw new UsageError('the model does not tell the number of ratings of its items, so none is popular', {
+      advice: 'Train it again with this release; models of Spark have no such counts',
+    });
 }

@@ -8,7 +8,10 @@ export interface ReadExclusions {
   readonly unknown: number;
 }
 
-/** A warning where the model knows less than half of the pairs, which is then returned too, or a note where it lacks some. */
+/**
+ * A warning where the model knows less than half of the pairs, which is then returned too, or a note where it
+ * lacks some.
+ */
 export function reportExclusions(read: ReadExclusions, events: EventSink): TrainingWarning | undefined {
   const { known, unknown } = read;
   if (unknown === 0) return undefined;
@@ -20,9 +23,10 @@ export function reportExclusions(read: ReadExclusions, events: EventSink): Train
     return undefined;
   }
   const all = formatCount(known + unknown);
-  const subject = known === 0
-    ? `no pair of the option exclude is known to the model: ${all} pairs`
-    : `only ${formatCount(known)} of ${all} pairs of the option exclude are known to the model: ${formatCount(unknown)}`;
+  const subject =
+    known === 0
+      ? `no pair of the option exclude is known to the model: ${all} pairs`
+      : `only ${formatCount(known)} of ${all} pairs of the option exclude are known to the model: ${formatCount(unknown)}`;
   const text = `${subject} of unknown users or items, which exclude nothing. Check the ids, userCol and itemCol`;
   events({ type: 'warning', code, count, text });
   return { code, text };

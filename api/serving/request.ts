@@ -25,7 +25,10 @@ export interface UserRecommendations {
   readonly known: boolean;
   /** Set where the items are not chosen for the user: `popular` are those with the most ratings. */
   readonly fallback?: 'popular';
-  /** Best first; ids in the form that the session's option `ids` gives. `score` is the prediction, of a fallback the number of ratings. */
+  /**
+   * Best first; ids in the form that the session's option `ids` gives. `score` is the prediction, of a
+   * fallback the number of ratings.
+   */
   readonly items: readonly RecommendedItem[];
   /** True where there are fewer than n. */
   readonly short: boolean;
@@ -34,19 +37,38 @@ export interface UserRecommendations {
 }
 
 /** See Model.recommend; `user` is undefined for one of whom nothing is known. */
-export async function recommendToUser(served: ServedModel, user: Id | undefined, n: number, options: RequestOptions): Promise<UserRecommendations> {
-  const { unknownUsers = 'empty', exclude, names, signal = new AbortController().signal, onEvent = noEvents } = options;
+export async function recommendToUser(
+  served: ServedModel,
+  user: Id | undefined,
+  n: number,
+  options: RequestOptions,
+): Promise<UserRecommendations> {
+  const {
+    unknownUsers = 'empty',
+    exclude,
+    names,
+    signal = new AbortController().signal,
+    onEvent = noEvents,
+  } = options;
   const { users, items } = served.factors;
   const ids = { user: idsOf(served, 'user'), item: idsOf(served, 'item') };
   const position = user === undefined ? -1 : findId(users, user);
   const known = position >= 0;
-  if (!known && unknownUsers === 'error') throw new UsageError(user === undefined ? 'the model knows no item that the user rated' : `the model has no user ${String(user)}`, { advice: UNKNOWN_USER_ADVICE });
+  if (!known && unknownUsers === 'error')
+    throw new UsageError(
+      user === undefined
+        ? 'the model knows no item that the user rated'
+        : `the model has no user ${String(user)}`,
+      { advice: UNKNOWN_USER_ADVICE },
+    );
   const chosen = chooseItems(items, options);
   const fallback = !known && unknownUsers === 'popular' ? ({ fallback: 'popular' } as const) : {};
   const empty = !known && unknownUsers === 'empty';
   // An empty answer is one of an open model, too.
   if (empty) served.session.requestContext({ signal });
-  const found = empty ? { positions: [], scores: [] } : await findItems(served, known ? position : undefined, n, chosen, exclude, { signal, events: onEvent });
+  const found = empty
+    ? { positions: [], scores: [] }
+    : await findItems(served, known ? position : undefined, n, chosen, exclude, { signal, events: onEvent });
   return {
     user: user === undefined ? null : known ? ids.user.at(position) : ids.user.given(user),
     known,
@@ -58,6 +80,14 @@ export async function recommendToUser(served: ServedModel, user: Id | undefined,
 }
 
 /** The found items with their ids and names. */
-export function namedItems({ positions, scores }: Found, ids: IdValues, names: ItemNames | undefined): RecommendedItem[] {
-  return positions.map((position, rank) => ({ item: ids.at(position), score: scores[rank], ...nameOf(names, ids.key(position)) }));
+export function namedItems(
+  { positions, scores }: Found,
+  ids: IdValues,
+  names: ItemNames | undefined,
+): RecommendedItem[] {
+  return positions.map((position, rank) => ({
+    item: ids.at(position),
+    score: scores[rank],
+    ...nameOf(names, ids.key(position)),
+  }));
 }

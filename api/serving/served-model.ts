@@ -13,23 +13,38 @@ export interface ServedModel {
   readonly rank: number;
   /** Ratings of each item, by position; undefined where the model does not tell. */
   readonly itemCounts: Uint32Array | undefined;
-  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
+  readonly columns: {
+    readonly user: string;
+    readonly item: string;
+    readonly rating: string;
+    readonly prediction: string;
+  };
   readonly session: Session;
   readonly searches: Searches;
   /** The training as the model's metadata tell it. */
   readonly metadata: JsonObject;
 }
 
-/** The ids of a side as callers get them. Throws UsageError where numbers are wanted that cannot hold them. */
-export function idsOf({ factors, session }: Pick<ServedModel, 'factors' | 'session'>, side: 'user' | 'item'): IdValues {
+/**
+ * The ids of a side as callers get them. Throws UsageError where numbers are wanted that cannot hold them.
+ */
+export function idsOf(
+  { factors, session }: Pick<ServedModel, 'factors' | 'session'>,
+  side: 'user' | 'item',
+): IdValues {
   return idValues(factors[`${side}s`], session.ids, side);
 }
 
-export function idFormsOf(served: Pick<ServedModel, 'factors' | 'session'>): Readonly<Record<'user' | 'item', IdForm>> {
+export function idFormsOf(
+  served: Pick<ServedModel, 'factors' | 'session'>,
+): Readonly<Record<'user' | 'item', IdForm>> {
   return { user: idsOf(served, 'user').form, item: idsOf(served, 'item').form };
 }
 
-/** The rule by which later users are solved. Throws UsageError for a closed model, and where the model tells no λ and none is given. */
+/**
+ * The rule by which later users are solved. Throws UsageError for a closed model, and where the model tells
+ * no λ and none is given.
+ */
 export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): RowRule {
   searches.requireOpen();
   return rowRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
@@ -50,12 +65,32 @@ export interface NamedSpace {
 /** The items, or the users, whose products with a row of the other side are predictions. */
 export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): NamedSpace {
   const { rank } = factors;
-  return { name: side, space: () => ({ vectors: side === 'item' ? factors.itemFactors : factors.userFactors, width: rank, rank, normalized: false }) };
+  return {
+    name: side,
+    space: () => ({
+      vectors: side === 'item' ? factors.itemFactors : factors.userFactors,
+      width: rank,
+      rank,
+      normalized: false,
+    }),
+  };
 }
 
 /** The same compared among themselves, without biases. */
-export function similarSpace({ factors, rank }: ServedModel, side: 'user' | 'item', cosine: boolean): NamedSpace {
-  return { name: `${side} ${cosine ? 'cosine' : 'dot'}`, space: () => ({ vectors: side === 'item' ? factors.itemFactors : factors.userFactors, width: factors.rank, rank, normalized: cosine }) };
+export function similarSpace(
+  { factors, rank }: ServedModel,
+  side: 'user' | 'item',
+  cosine: boolean,
+): NamedSpace {
+  return {
+    name: `${side} ${cosine ? 'cosine' : 'dot'}`,
+    space: () => ({
+      vectors: side === 'item' ? factors.itemFactors : factors.userFactors,
+      width: factors.rank,
+      rank,
+      normalized: cosine,
+    }),
+  };
 }
 
 /** Numbers of ratings, as vectors of one number: the query 1 finds the most popular items. */

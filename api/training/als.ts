@@ -8,15 +8,33 @@ import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { orPlanned } from './plans/memory-budget.ts';
 import { fitAls, planAlsFit } from './fit-als.ts';
 import type { Model } from '../model.ts';
-import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
+import {
+  checkFit,
+  type FitOptions,
+  type PlanOptions,
+  RatingInput,
+  type RatingOptions,
+  ratingOptionNames,
+} from '../rating-input.ts';
 
-/** Parameters of `ALS`: Spark ML's names, ours beside them; `ALS.spark` has Spark's defaults too. A name that is not here is an error. */
+/**
+ * Parameters of `ALS`: Spark ML's names, ours beside them; `ALS.spark` has Spark's defaults too. A name that
+ * is not here is an error.
+ */
 export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
 
-/** Alternating least squares, by default with biases: docs/measured/quality.md. Immutable; `fit` may run many times. */
+/**
+ * Alternating least squares, by default with biases: docs/measured/quality.md. Immutable; `fit` may run many
+ * times.
+ */
 export class ALS {
   readonly params: AlsParams;
-  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly columns: {
+    readonly user: string;
+    readonly item: string;
+    readonly rating: string;
+    readonly timestamp: string;
+  };
   readonly coldStartStrategy: ColdStart;
   readonly onDuplicates: DuplicatePolicy;
   readonly onBadRows: BadRowPolicy;
@@ -24,9 +42,18 @@ export class ALS {
 
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
-    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
+    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } =
+      options;
     this.params = checkAlsParams(rest, ratingOptionNames);
-    this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
+    this.#input = new RatingInput({
+      userCol,
+      itemCol,
+      ratingCol,
+      timestampCol,
+      coldStartStrategy,
+      onDuplicates,
+      onBadRows,
+    });
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;
     this.onDuplicates = this.#input.onDuplicates;
@@ -34,16 +61,26 @@ export class ALS {
   }
 
   /**
-   * ALS as Spark's: no biases, λ 0.1 times a row's ratings, Spark's zero-mean start, six steps where rows are solved by conjugate gradients, and for implicit data α 1 and ratings as weights (`weight: 'spark'`). Its models are Spark's in
-   * form: a row has `rank` features and no more. `options` may name any parameter.
+   * ALS as Spark's: no biases, λ 0.1 times a row's ratings, Spark's zero-mean start, six steps where rows are
+   * solved by conjugate gradients, and for implicit data α 1 and ratings as weights (`weight: 'spark'`). Its
+   * models are Spark's in form: a row has `rank` features and no more. `options` may name any parameter.
+   *
    */
   static spark(options: AlsOptions = {}): ALS {
-    return new ALS({ biases: false, regParam: 0.1, start: 'spark', cgSteps: 6, ...(options.implicitPrefs ? { alpha: 1, weight: 'spark', regExponent: 1 } : {}), ...options });
+    return new ALS({
+      biases: false,
+      regParam: 0.1,
+      start: 'spark',
+      cgSteps: 6,
+      ...(options.implicitPrefs ? { alpha: 1, weight: 'spark', regExponent: 1 } : {}),
+      ...options,
+    });
   }
 
   /**
-   * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count users and
-   * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
+   * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count
+   * users and items; allocates no factors. Throws CapacityError when the problem doesn't fit.
+   *
    */
   async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('ALS.plan', ratings, options);
@@ -51,14 +88,21 @@ export class ALS {
   }
 
   /**
-   * Trains a model. Events tell of every phase and iteration; `signal` cancels; `plan` is one that was made before, for these
-   * ratings, parameters and devices; with `checkpointDir` a run that was stopped can go on (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming
-   * iteration, side and row, UsageError for a plan that does not fit, DeviceLostError when the last GPU was lost, or
-   * LostTrainingError, with a model, where an iteration's factors had been copied from it.
+   * Trains a model. Events tell of every phase and iteration; `signal` cancels; `plan` is one that was made
+   * before, for these ratings, parameters and devices; with `checkpointDir` a run that was stopped can go on
+   * (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it doesn't fit,
+   * DivergedError naming iteration, side and row, UsageError for a plan that does not fit, DeviceLostError
+   * when the last GPU was lost, or LostTrainingError, with a model, where an iteration's factors had been
+   * copied from it.
+   *
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('ALS.fit', ratings, options, true);
     const fit = { params: this.params, input: this.#input };
-    return orPlanned(() => fitAls(fit, ratings, options), () => planAlsFit(fit, ratings, options), rootSource(ratings.plan).replayable);
+    return orPlanned(
+      () => fitAls(fit, ratings, options),
+      () => planAlsFit(fit, ratings, options),
+      rootSource(ratings.plan).replayable,
+    );
   }
 }

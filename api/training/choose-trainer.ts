@@ -22,9 +22,15 @@ export interface ChosenTrainer {
 
 /**
  * ALS or SGD, by the ratings' shape, the session's device and the target: see chooseAlgorithm for the rule.
- * Reads the ids once to count users and items. `maxIter` is iterations or epochs, by default each algorithm's own.
+ * Reads the ids once to count users and items. `maxIter` is iterations or epochs, by default each algorithm's
+ * own.
+ *
  */
-export async function chooseTrainer(ratings: Dataset, options: TrainerOptions = {}, run: RunOptions = {}): Promise<ChosenTrainer> {
+export async function chooseTrainer(
+  ratings: Dataset,
+  options: TrainerOptions = {},
+  run: RunOptions = {},
+): Promise<ChosenTrainer> {
   const [als, sgd] = [new ALS(options), new SGD(options)];
   requireReplayable(ratings, 'chooseTrainer');
   const { userCol, itemCol, ratingCol, onBadRows } = options;
@@ -34,6 +40,9 @@ export async function chooseTrainer(ratings: Dataset, options: TrainerOptions = 
   const { users, items, ratings: count } = await runInto(plan, new ProfileRatings(), ctx);
   await ratings.session.opened(run.onEvent);
   const { rank, targetRmse } = als.params;
-  const { algorithm, reason } = chooseAlgorithm({ users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse }, computeDevice(ctx.executor).info);
+  const { algorithm, reason } = chooseAlgorithm(
+    { users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse },
+    computeDevice(ctx.executor).info,
+  );
   return { trainer: algorithm === 'als' ? als : sgd, reason };
 }

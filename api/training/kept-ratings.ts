@@ -13,7 +13,10 @@ import type { TrainingIteration } from '../../operators/training/iteration.ts';
 import type { FitOptions } from '../rating-input.ts';
 import { baseBytes, type MemoryBudget } from './plans/memory-budget.ts';
 
-/** Loaded forms of a dataset, by name; the bytes that runs on them take, by the beginning of their names; and the number of runs at a time. */
+/**
+ * Loaded forms of a dataset, by name; the bytes that runs on them take, by the beginning of their names; and
+ * the number of runs at a time.
+ */
 interface Kept {
   readonly forms: Map<string, Promise<unknown>>;
   readonly bytes: Map<string, number>;
@@ -22,7 +25,10 @@ interface Kept {
 
 const keptOf = new WeakMap<Dataset, Kept>();
 
-/** The same dataset, whose loaded forms are kept, in memory, from one fit to the next, for as long as it is. `together`: fits on it at the same time. */
+/**
+ * The same dataset, whose loaded forms are kept, in memory, from one fit to the next, for as long as it is.
+ * `together`: fits on it at the same time.
+ */
 export function keptDataset({ session, plan, columns }: Dataset, together = 1): Dataset {
   const kept = new Dataset(session, plan, columns);
   keptOf.set(kept, { forms: new Map(), bytes: new Map(), together });
@@ -51,7 +57,10 @@ export function budgetOf(dataset: Dataset): MemoryBudget {
   return { memoryBudget, workers, together: keptOf.get(dataset)?.together ?? 1 };
 }
 
-/** Drops the forms of other fits, such as those of another algorithm, where the budget does not hold them beside those of `form`, with which its names begin. */
+/**
+ * Drops the forms of other fits, such as those of another algorithm, where the budget does not hold them
+ * beside those of `form`, with which its names begin.
+ */
 export function makeRoom(dataset: Dataset, form: string): void {
   const kept = keptOf.get(dataset);
   if (kept === undefined) return;
@@ -59,7 +68,8 @@ export function makeRoom(dataset: Dataset, form: string): void {
   const bytes = others.reduce((sum, [, one]) => sum + one, 0);
   const { memoryBudget, workers } = dataset.session;
   // A form that is not known yet is taken to be as large as the others.
-  if (others.length === 0 || baseBytes(workers) + bytes + (kept.bytes.get(form) ?? bytes) <= memoryBudget) return;
+  if (others.length === 0 || baseBytes(workers) + bytes + (kept.bytes.get(form) ?? bytes) <= memoryBudget)
+    return;
   for (const [name] of others) kept.bytes.delete(name);
   for (const name of kept.forms.keys()) if (!name.startsWith(`${form} `)) kept.forms.delete(name);
 }
@@ -70,8 +80,9 @@ export function noteBytes(dataset: Dataset, form: string, { memory }: PhysicalPl
 }
 
 /**
- * A form of the dataset, made once where the dataset is kept, else each time. `name` names everything that the form depends on
- * beside the dataset.
+ * A form of the dataset, made once where the dataset is kept, else each time. `name` names everything that
+ * the form depends on beside the dataset.
+ *
  */
 export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Promise<Form>): Promise<Form> {
   const kept = keptOf.get(dataset);
@@ -86,10 +97,15 @@ export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Pro
 }
 
 /**
- * A kept block for one fit, known to the device under a name of its own: what a fit releases at its end is not another's. The block itself
- * where it is not kept.
+ * A kept block for one fit, known to the device under a name of its own: what a fit releases at its end is
+ * not another's. The block itself where it is not kept.
+ *
  */
-export async function ownBlock(dataset: Dataset, block: RatingBlock, ctx: ExecutionContext): Promise<RatingBlock> {
+export async function ownBlock(
+  dataset: Dataset,
+  block: RatingBlock,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
   if (!isKept(dataset)) return block;
   const ref = { name: dataSetName('kept'), partition: 0, version: 0 };
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, hostForm(block)]]);
@@ -97,7 +113,11 @@ export async function ownBlock(dataset: Dataset, block: RatingBlock, ctx: Execut
 }
 
 /** The same of ratings that may lie in files, where none are kept. */
-export async function ownRatings(dataset: Dataset, ratings: SortedRatings, ctx: ExecutionContext): Promise<SortedRatings> {
+export async function ownRatings(
+  dataset: Dataset,
+  ratings: SortedRatings,
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
   return isInParts(ratings) ? ratings : ownBlock(dataset, ratings, ctx);
 }
 
@@ -112,9 +132,14 @@ export interface Continued {
   readonly start?: AlsStart | undefined;
   /** Told the factors at the end. */
   readonly kept?: (factors: AlsStart) => void;
-  /** True for a trial that nothing ends early: ALS is measured after its first iteration and its last alone. */
+  /**
+   * True for a trial that nothing ends early: ALS is measured after its first iteration and its last alone.
+   */
   readonly measuresEnds?: boolean;
-  /** True where the model of this iteration is to rank the validation pairs; without it as the option `ranking` says. */
+  /**
+   * True where the model of this iteration is to rank the validation pairs; without it as the option
+   * `ranking` says.
+   */
   readonly ranks?: (best: TrainingIteration | undefined) => boolean;
   /** The search that chose the parameters, which the model says. */
   readonly tuning?: JsonObject;

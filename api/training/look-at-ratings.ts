@@ -40,11 +40,29 @@ export interface LookOptions {
 }
 
 /** Warns of ratings that look wrong, as events, before they are trained on. */
-export function lookAt(facts: RatingShape, { duplicates, policy, means, test, implicit, update = false }: LookOptions, ctx: ExecutionContext): LookedAt {
+export function lookAt(
+  facts: RatingShape,
+  { duplicates, policy, means, test, implicit, update = false }: LookOptions,
+  ctx: ExecutionContext,
+): LookedAt {
   const found = update ? [] : ratingWarnings(facts, duplicates, policy);
   // Counts, and ratings that are all 1, are what implicit data are.
-  const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
-  const warnings = [...own, ...(test ? coldWarnings({ pairs: test.block.ratings + test.coldPairs, coldPairs: test.coldPairs, set: 'the validation set' }) : [])];
+  const own = implicit
+    ? [
+        ...implicitWarnings(implicit),
+        ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts'),
+      ]
+    : found;
+  const warnings = [
+    ...own,
+    ...(test
+      ? coldWarnings({
+          pairs: test.block.ratings + test.coldPairs,
+          coldPairs: test.coldPairs,
+          set: 'the validation set',
+        })
+      : []),
+  ];
   tellWarnings(warnings, ctx);
   return { means: implicit === undefined && meansFit(facts) ? means : undefined, warnings };
 }
@@ -67,7 +85,11 @@ function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): T
 }
 
 /** A warning for a model that is no better than damped means. */
-export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: TrainingIteration, baselines: Baselines | undefined): TrainingWarning[] {
+export function judge(
+  params: JudgedModel['params'],
+  { trainRmse, testRmse }: TrainingIteration,
+  baselines: Baselines | undefined,
+): TrainingWarning[] {
   if (trainRmse === undefined || testRmse === undefined || baselines === undefined) return [];
   const verdict = compareToMeans({ params, trainRmse, testRmse, baselines });
   return verdict ? [verdict] : [];
@@ -76,14 +98,28 @@ export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: Tr
 type EndedRun = Pick<TrainingReport, 'algorithm' | 'params' | 'iterations' | 'bestIteration'>;
 
 /** Warnings of a run that went past its best iteration, of which early stop would have kept the factors. */
-export function judgeCourse(ended: EndedRun, { block, baselines }: ValidationPairs, looked: LookedAt): TrainingWarning[] {
+export function judgeCourse(
+  ended: EndedRun,
+  { block, baselines }: ValidationPairs,
+  looked: LookedAt,
+): TrainingWarning[] {
   const { algorithm, params, iterations, bestIteration } = ended;
   // If all ratings are equal, errors are float32 rounding alone.
-  if (params.earlyStop !== undefined || looked.warnings.some(({ code }) => code === 'equal-ratings')) return [];
+  if (params.earlyStop !== undefined || looked.warnings.some(({ code }) => code === 'equal-ratings'))
+    return [];
   const called = algorithm === 'sgd' ? 'epoch' : 'iteration';
-  return pastBestWarnings({ iterations, bestIteration, called, pairs: block.ratings, meanRmse: baselines?.mean.rmse });
+  return pastBestWarnings({
+    iterations,
+    bestIteration,
+    called,
+    pairs: block.ratings,
+    meanRmse: baselines?.mean.rmse,
+  });
 }
 
-export function tellWarnings(warnings: readonly TrainingWarning[] = [], { events }: Pick<ExecutionContext, 'events'>): void {
+export function tellWarnings(
+  warnings: readonly TrainingWarning[] = [],
+  { events }: Pick<ExecutionContext, 'events'>,
+): void {
   for (const { code, text } of warnings) events({ type: 'warning', code, text });
 }

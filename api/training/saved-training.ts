@@ -4,10 +4,17 @@ import { savedPlan } from './plans/given-plan.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 
 /**
- * The facts about its training that a saved model contains. Nothing that differs between runs of the same data, seed and plan
- * (times, number of threads), so that the same model is the same bytes.
+ * The facts about its training that a saved model contains. Nothing that differs between runs of the same
+ * data, seed and plan (times, number of threads), so that the same model is the same bytes.
+ *
  */
-export function savedTraining(report: TrainingReport, users: KeyColumn, items: KeyColumn, ratingCol: string, meanRating?: number): JsonObject {
+export function savedTraining(
+  report: TrainingReport,
+  users: KeyColumn,
+  items: KeyColumn,
+  ratingCol: string,
+  meanRating?: number,
+): JsonObject {
   const { planned } = report;
   return {
     format: 1,

@@ -8,18 +8,31 @@ import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { orPlanned } from './plans/memory-budget.ts';
 import { fitSgd, planSgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
-import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
+import {
+  checkFit,
+  type FitOptions,
+  type PlanOptions,
+  RatingInput,
+  type RatingOptions,
+  ratingOptionNames,
+} from '../rating-input.ts';
 
 /** Parameters of `SGD` and options of its ratings. A name that is not here is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
 
 /**
- * Stochastic gradient descent on explicit ratings (cuMF_SGD): cheaper epochs than ALS's iterations, more of them, and a
- * learning rate to choose. Immutable; `fit` may run many times.
+ * Stochastic gradient descent on explicit ratings (cuMF_SGD): cheaper epochs than ALS's iterations, more of
+ * them, and a learning rate to choose. Immutable; `fit` may run many times.
+ *
  */
 export class SGD {
   readonly params: SgdParams;
-  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly columns: {
+    readonly user: string;
+    readonly item: string;
+    readonly rating: string;
+    readonly timestamp: string;
+  };
   readonly coldStartStrategy: ColdStart;
   readonly onDuplicates: DuplicatePolicy;
   readonly onBadRows: BadRowPolicy;
@@ -27,9 +40,18 @@ export class SGD {
 
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: SgdOptions = {}) {
-    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
+    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } =
+      options;
     this.params = checkSgdParams(rest, ratingOptionNames);
-    this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
+    this.#input = new RatingInput({
+      userCol,
+      itemCol,
+      ratingCol,
+      timestampCol,
+      coldStartStrategy,
+      onDuplicates,
+      onBadRows,
+    });
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;
     this.onDuplicates = this.#input.onDuplicates;
@@ -37,8 +59,9 @@ export class SGD {
   }
 
   /**
-   * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count users and
-   * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
+   * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count
+   * users and items; allocates no factors. Throws CapacityError when the problem doesn't fit.
+   *
    */
   async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('SGD.plan', ratings, options);
@@ -46,15 +69,21 @@ export class SGD {
   }
 
   /**
-   * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of parallel workers,
-   * and of epochs that were run again with half the rate; `signal` cancels; `plan` is one that was made before, for these ratings,
-   * parameters and devices; with `checkpointDir` a run that was stopped can go on (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError when an epoch
-   * diverges at three halved rates too, DeviceLostError when the last GPU was lost, or LostTrainingError, with a model, where an
-   * epoch's factors had been copied from it.
+   * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of
+   * parallel workers, and of epochs that were run again with half the rate; `signal` cancels; `plan` is one
+   * that was made before, for these ratings, parameters and devices; with `checkpointDir` a run that was
+   * stopped can go on (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it
+   * doesn't fit, DivergedError when an epoch diverges at three halved rates too, DeviceLostError when the
+   * last GPU was lost, or LostTrainingError, with a model, where an epoch's factors had been copied from it.
+   *
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('SGD.fit', ratings, options, true);
     const fit = { params: this.params, input: this.#input };
-    return orPlanned(() => fitSgd(fit, ratings, options), () => planSgdFit(fit, ratings, options), rootSource(ratings.plan).replayable);
+    return orPlanned(
+      () => fitSgd(fit, ratings, options),
+      () => planSgdFit(fit, ratings, options),
+      rootSource(ratings.plan).replayable,
+    );
   }
 }

@@ -18,7 +18,9 @@ import { type RatingWeight, weightJson } from '../../operators/als/implicit/rati
 
 /** A run of either algorithm that has ended. */
 export interface EndedTraining {
-  readonly about: Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'> | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
+  readonly about:
+    | Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'>
+    | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
   readonly session: Session;
   readonly input: RatingInput;
   /** The columns that the model is to have. */
@@ -32,7 +34,11 @@ export interface EndedTraining {
   readonly duplicates: number;
   readonly test: ValidationPairs | undefined;
   readonly looked: LookedAt;
-  readonly result: Omit<LoopResult<unknown>, 'factors'> & { readonly sides: ModelRows; readonly plan: PhysicalPlan; readonly ratingDeviation?: number };
+  readonly result: Omit<LoopResult<unknown>, 'factors'> & {
+    readonly sides: ModelRows;
+    readonly plan: PhysicalPlan;
+    readonly ratingDeviation?: number;
+  };
   readonly planned: PhysicalPlan;
   /** Of implicit data. */
   readonly ratingWeight?: RatingWeight | undefined;
@@ -44,8 +50,35 @@ export interface EndedTraining {
   readonly tuning?: JsonObject | undefined;
 }
 
-/** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, columns, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, ranked, tuning, ratingWeight }: EndedTraining, ctx: ExecutionContext): Model {
+/**
+ * The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last
+ * device was lost.
+ */
+export function trainedModel(
+  {
+    about,
+    session,
+    input,
+    columns,
+    users,
+    items,
+    itemCounts,
+    userCounts,
+    ratings,
+    duplicates,
+    test,
+    looked,
+    result,
+    planned,
+    resumedFrom,
+    started,
+    loaded,
+    ranked,
+    tuning,
+    ratingWeight,
+  }: EndedTraining,
+  ctx: ExecutionContext,
+): Model {
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
@@ -80,7 +113,12 @@ export function trainedModel({ about, session, input, columns, users, items, ite
       baselines: test?.baselines,
       ranking: ranked?.ranking,
       warnings: [...looked.warnings, ...verdict],
-      seconds: { load: (loaded - started) / 1000, train: trained, ...(test && { validation: result.measureSeconds }), ...(ranked && { ranking: ranked.seconds }) },
+      seconds: {
+        load: (loaded - started) / 1000,
+        train: trained,
+        ...(test && { validation: result.measureSeconds }),
+        ...(ranked && { ranking: ranked.seconds }),
+      },
       plan: withMeasures(result.plan, ctx.metrics),
       planned,
       ...(resumedFrom && { resumedFrom }),

@@ -9,24 +9,46 @@ import type { Session } from '../session.ts';
 
 export interface TrainingDevice {
   readonly executor: Executor;
-  /** "GPU: NVIDIA H200; f16, subgroups, tensor", "2 GPUs: ... | ...", or "CPU: 2 threads, WebAssembly relaxed-simd (why not a GPU)". */
+  /**
+   * "GPU: NVIDIA H200; f16, subgroups, tensor", "2 GPUs: ... | ...", or "CPU: 2 threads, WebAssembly
+   * relaxed-simd (why not a GPU)".
+   */
   readonly text: string;
 }
 
 /** The parameters of either algorithm that not every device can serve. */
-type DeviceParams = Pick<AlsParams, 'precision'> & Partial<Pick<AlsParams, 'kernel'>> & Partial<Pick<SgdParams, 'schedule'>>;
+type DeviceParams = Pick<AlsParams, 'precision'> &
+  Partial<Pick<AlsParams, 'kernel'>> &
+  Partial<Pick<SgdParams, 'schedule'>>;
 
-/** The devices that these parameters are trained with, the session's. Throws UsageError for a parameter that cannot act there. */
-export function trainingDevice(device: SessionDevice, executor: Executor, { precision, kernel, schedule = 'auto' }: DeviceParams): TrainingDevice {
+/**
+ * The devices that these parameters are trained with, the session's. Throws UsageError for a parameter that
+ * cannot act there.
+ */
+export function trainingDevice(
+  device: SessionDevice,
+  executor: Executor,
+  { precision, kernel, schedule = 'auto' }: DeviceParams,
+): TrainingDevice {
   const cpu = hostDevice(executor);
   const gpus = computeDevices(executor).filter(({ info }) => info.kind === 'gpu');
   if (gpus.length > 0) {
     const used = schedule === 'auto' || schedule === 'blocks' ? gpus : gpus.slice(0, 1);
-    return { executor, text: `${used.length === 1 ? 'GPU' : `${used.length} GPUs`}: ${used.map(({ info }) => info.description).join(' | ')}` };
+    return {
+      executor,
+      text: `${used.length === 1 ? 'GPU' : `${used.length} GPUs`}: ${used.map(({ info }) => info.description).join(' | ')}`,
+    };
   }
   const because = device.reason === undefined ? '' : ` (${device.reason})`;
-  if (precision === 'f16' || precision === 'int8') throw new UsageError(`precision ${precision} cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
-  if (kernel !== undefined) throw new UsageError(`kernel ${kernel} cannot act on the CPU: it is for GPUs${because}`, { advice: 'Leave the kernel out, or use device gpu' });
+  if (precision === 'f16' || precision === 'int8')
+    throw new UsageError(
+      `precision ${precision} cannot act on the CPU, which computes in float32${because}`,
+      { advice: 'Leave the precision at auto, or use device gpu' },
+    );
+  if (kernel !== undefined)
+    throw new UsageError(`kernel ${kernel} cannot act on the CPU: it is for GPUs${because}`, {
+      advice: 'Leave the kernel out, or use device gpu',
+    });
   const description = device.kind === 'cpu' ? device.description : cpu.info.description;
   return { executor, text: `CPU: ${description}${because}` };
 }
@@ -44,24 +66,46 @@ export class AwaitedDevices {
     this.#ctx = ctx;
   }
 
-  /** Waits for the devices where `needed`, or where the parameters may not suit them, so that this shows before ratings are read. Throws as `wait` does. */
-  static async of(session: Session, params: DeviceParams, ctx: ExecutionContext, needed: boolean): Promise<AwaitedDevices> {
+  /**
+   * Waits for the devices where `needed`, or where the parameters may not suit them, so that this shows
+   * before ratings are read. Throws as `wait` does.
+   */
+  static async of(
+    session: Session,
+    params: DeviceParams,
+    ctx: ExecutionContext,
+    needed: boolean,
+  ): Promise<AwaitedDevices> {
     const devices = new AwaitedDevices(session, params, ctx);
     const { precision = 'auto', kernel, schedule = 'auto' } = params;
-    if (needed || !session.opening || precision !== 'auto' || kernel !== undefined || schedule !== 'auto') await devices.wait();
+    if (needed || !session.opening || precision !== 'auto' || kernel !== undefined || schedule !== 'auto')
+      await devices.wait();
     return devices;
   }
 
-  /** Waits until they are open, and tells which they are. Throws UsageError for `gpu` without a GPU, and for a parameter that cannot act on them. */
+  /**
+   * Waits until they are open, and tells which they are. Throws UsageError for `gpu` without a GPU, and for a
+   * parameter that cannot act on them.
+   */
   async wait(): Promise<void> {
     await this.#session.opened(this.#ctx.events);
     if (this.#told) return;
     this.#told = true;
-    this.#ctx.events({ type: 'note', text: trainingDevice(this.#session.device, this.#ctx.executor, this.#params).text });
+    this.#ctx.events({
+      type: 'note',
+      text: trainingDevice(this.#session.device, this.#ctx.executor, this.#params).text,
+    });
   }
 
-  /** Runs work that needs no GPU, then waits for the devices; `open` begins what goes beside that work once they are there. Work is ended where they cannot be opened. */
-  async during<Result>(ctx: ExecutionContext, work: (ctx: ExecutionContext) => Promise<Result>, open: () => void): Promise<Result> {
+  /**
+   * Runs work that needs no GPU, then waits for the devices; `open` begins what goes beside that work once
+   * they are there. Work is ended where they cannot be opened.
+   */
+  async during<Result>(
+    ctx: ExecutionContext,
+    work: (ctx: ExecutionContext) => Promise<Result>,
+    open: () => void,
+  ): Promise<Result> {
     const failing = new AbortController();
     const waiting = this.wait();
     waiting.then(open, (error: unknown) => failing.abort(error));

@@ -15,8 +15,16 @@ export interface RatingsTuning {
   readonly tunings: readonly SideTunings[];
 }
 
-/** Times all kernels of ALS's half-iterations on these ratings, once for each set of parameters; see tuneKernels. */
-export async function tuneRatings(ratings: Dataset, wanted: readonly AlsParams[], columns: RatingOptions, options: RunOptions): Promise<RatingsTuning> {
+/**
+ * Times all kernels of ALS's half-iterations on these ratings, once for each set of parameters; see
+ * tuneKernels.
+ */
+export async function tuneRatings(
+  ratings: Dataset,
+  wanted: readonly AlsParams[],
+  columns: RatingOptions,
+  options: RunOptions,
+): Promise<RatingsTuning> {
   return Holdings.ofRun(ratings.session.context(options), async (ctx) => {
     const input = new RatingInput(columns);
     const indexed = await input.index(await input.found(ratings, ctx), undefined, ctx);

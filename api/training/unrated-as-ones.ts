@@ -6,10 +6,20 @@ import type { Dataset } from '../dataset.ts';
 /** The name of the column of ratings where the caller gives none. */
 const DEFAULT_COLUMN = 'rating';
 
-/** Pairs without a column of ratings as implicit data, each with a rating of 1, and a note that says so; other data as they are. A column that the caller names must be there. */
-export async function unratedAsOnes(ratings: Dataset, ratingCol: string, { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
+/**
+ * Pairs without a column of ratings as implicit data, each with a rating of 1, and a note that says so; other
+ * data as they are. A column that the caller names must be there.
+ */
+export async function unratedAsOnes(
+  ratings: Dataset,
+  ratingCol: string,
+  { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>,
+): Promise<Dataset> {
   const schema = await ratings.schema({ signal });
   if (ratingCol !== DEFAULT_COLUMN || schema.fields.some(({ name }) => name === ratingCol)) return ratings;
-  events({ type: 'note', text: `there is no column "${ratingCol}" among ${columnNames(schema)}: each pair counts as a rating of 1` });
+  events({
+    type: 'note',
+    text: `there is no column "${ratingCol}" among ${columnNames(schema)}: each pair counts as a rating of 1`,
+  });
   return ratings.pipe(new Ones(ratingCol));
 }

@@ -35,74 +35,179 @@ export function isImplicit({ params }: JsonObject): boolean {
 }
 
 /**
- * A new model from an implicit one by one round of ALS over new ratings: items, then users. With G and λ of the model, the row x of a
- * user becomes the minimum of Σ over the new ratings of what they add to J, + (x - x_old)ᵀ (G + λ n^ν I) (x - x_old): the part of the old
- * J around its minimum that does not need the old ratings. A new user's x_old is 0, so it is folded in. Rows without new ratings stay.
+ * A new model from an implicit one by one round of ALS over new ratings: items, then users. With G and λ of
+ * the model, the row x of a user becomes the minimum of Σ over the new ratings of what they add to J, + (x -
+ * x_old)ᵀ (G + λ n^ν I) (x - x_old): the part of the old J around its minimum that does not need the old
+ * ratings. A new user's x_old is 0, so it is folded in. Rows without new ratings stay.
+ *
  */
-export async function updateImplicit(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
+export async function updateImplicit(
+  updated: UpdatedModel,
+  ratings: Dataset,
+  options: UpdateOptions,
+): Promise<Model> {
   return Holdings.ofRun(cpuOf(ratings, options), async (ctx) => {
     const started = performance.now();
-    const { params, input, plan, devices, indexed, blocks, start, itemCounts } = await prepare(updated, ratings, options, ctx);
+    const { params, input, plan, devices, indexed, blocks, start, itemCounts } = await prepare(
+      updated,
+      ratings,
+      options,
+      ctx,
+    );
     ctx.events({ type: 'plan', plan });
     const loaded = performance.now();
     const { users, items } = indexed;
     const { byUser, byItem, duplicates } = blocks;
-    const result = await trainAls({ byUser, byItem, users, items }, params, { devices: devices.compute, plan: () => plan, start }, ctx);
-    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, columns: input.columns, users, items, itemCounts, userCounts: undefined, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded, ratingWeight: readWeight(updated.model.metadata.ratingWeight) }, ctx);
+    const result = await trainAls(
+      { byUser, byItem, users, items },
+      params,
+      { devices: devices.compute, plan: () => plan, start },
+      ctx,
+    );
+    return trainedModel(
+      {
+        about: { algorithm: 'als', params },
+        session: ratings.session,
+        input,
+        columns: input.columns,
+        users,
+        items,
+        itemCounts,
+        userCounts: undefined,
+        ratings: byUser.ratings,
+        duplicates,
+        test: undefined,
+        looked: { warnings: [] },
+        result,
+        planned: plan,
+        started,
+        loaded,
+        ratingWeight: readWeight(updated.model.metadata.ratingWeight),
+      },
+      ctx,
+    );
   });
 }
 
 /** The plan of such an update. */
-export async function planImplicitUpdate(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
-  return Holdings.ofRun(cpuOf(ratings, options), async (ctx) => new ExplainedPlan((await prepare(updated, ratings, options, ctx)).plan));
+export async function planImplicitUpdate(
+  updated: UpdatedModel,
+  ratings: Dataset,
+  options: UpdateOptions,
+): Promise<ExplainedPlan> {
+  return Holdings.ofRun(
+    cpuOf(ratings, options),
+    async (ctx) => new ExplainedPlan((await prepare(updated, ratings, options, ctx)).plan),
+  );
 }
 
 /** The work is small, and the CPU has the kernel. */
 function cpuOf(ratings: Dataset, options: UpdateOptions): ExecutionContext {
   const context = ratings.session.context(options);
   const { executor } = context;
-  return { ...context, executor: { devices: [hostDevice(executor)], memory: executor.memory, close: () => executor.close() } };
+  return {
+    ...context,
+    executor: { devices: [hostDevice(executor)], memory: executor.memory, close: () => executor.close() },
+  };
 }
 
-async function prepare({ model, factors }: UpdatedModel, given: Dataset, options: UpdateOptions, ctx: ExecutionContext) {
+async function prepare(
+  { model, factors }: UpdatedModel,
+  given: Dataset,
+  options: UpdateOptions,
+  ctx: ExecutionContext,
+) {
   const { signal, onEvent, ...rest } = options;
   checkFit('update', given, { signal, onEvent });
   const names: readonly string[] = [...ratingOptionNames, ...runOptionNames];
-  const foreign = Object.keys(rest).find((name) => !names.includes(name) && rest[name as keyof typeof rest] !== undefined);
+  const foreign = Object.keys(rest).find(
+    (name) => !names.includes(name) && rest[name as keyof typeof rest] !== undefined,
+  );
   if (foreign !== undefined) {
     const known = [...namesOf<string>(sgdTable), 'validation'].includes(foreign);
-    if (known) throw new UsageError(`${foreign} cannot act on a model of implicit data, which is updated by one round of ALS with its own parameters`, { advice: 'Leave it out' });
+    if (known)
+      throw new UsageError(
+        `${foreign} cannot act on a model of implicit data, which is updated by one round of ALS with its own parameters`,
+        { advice: 'Leave it out' },
+      );
     throw new UsageError(`update has no option ${foreign}`, { advice: `There are: ${names.join(', ')}` });
   }
   const input = new RatingInput({ coldStartStrategy: model.coldStartStrategy, ...rest }, model.columns);
   const found = await input.found(given, ctx);
   const ratings = await unratedAsOnes(found, input.columnsOf(found).rating, ctx);
   const params = updateParams(model.metadata.params as unknown as SizedAlsParams, model.rank);
-  const { indexed, users, items } = await widenRatings(await input.index(ratings, undefined, ctx), factors, ctx);
+  const { indexed, users, items } = await widenRatings(
+    await input.index(ratings, undefined, ctx),
+    factors,
+    ctx,
+  );
   const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
   input.tellDuplicates(read.duplicates, ctx);
   const itemCounts = Uint32Array.from(indexed.itemCounts);
   model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
   const weight = readWeight(model.metadata.ratingWeight);
-  const weighted = (rows: 'users' | 'items', ratings: RatingBlock) => weightedRatings({ ratings, rows }, weight, { counts: itemCounts, keeps: false }, ctx);
-  const blocks = { ...read, byUser: await weighted('users', read.byUser), byItem: await weighted('items', read.byItem) };
+  const weighted = (rows: 'users' | 'items', ratings: RatingBlock) =>
+    weightedRatings({ ratings, rows }, weight, { counts: itemCounts, keeps: false }, ctx);
+  const blocks = {
+    ...read,
+    byUser: await weighted('users', read.byUser),
+    byItem: await weighted('items', read.byItem),
+  };
   const [m, n] = [keyCount(indexed.users), keyCount(indexed.items)];
-  const start = { users: { values: placed(factors.userFactors, users, m, factors) }, items: { values: placed(factors.itemFactors, items, n, factors) } };
+  const start = {
+    users: { values: placed(factors.userFactors, users, m, factors) },
+    items: { values: placed(factors.itemFactors, items, n, factors) },
+  };
   const devices = planDevices(ctx.executor);
-  const plan = planAls({ users: m, items: n, ratings: blocks.byUser.ratings, input: describeInput(ratings.plan) }, params, devices, undefined, { anchored: true });
+  const plan = planAls(
+    { users: m, items: n, ratings: blocks.byUser.ratings, input: describeInput(ratings.plan) },
+    params,
+    devices,
+    undefined,
+    { anchored: true },
+  );
   requireBudget(plan, given.session);
-  return { params, input, devices, indexed, blocks, start, itemCounts: model.itemCounts && itemCounts, plan: { ...plan, choices: { ...plan.choices, start: 'a model' } } };
+  return {
+    params,
+    input,
+    devices,
+    indexed,
+    blocks,
+    start,
+    itemCounts: model.itemCounts && itemCounts,
+    plan: { ...plan, choices: { ...plan.choices, start: 'a model' } },
+  };
 }
 
 /** The model's parameters that its equations depend on, for one round. */
-function updateParams({ alpha, regParam, regExponent, unobservedWeight, weight = 'spark', nonnegative, seed }: SizedAlsParams, rank: number): SizedAlsParams {
+function updateParams(
+  { alpha, regParam, regExponent, unobservedWeight, weight = 'spark', nonnegative, seed }: SizedAlsParams,
+  rank: number,
+): SizedAlsParams {
   const steps = nonnegative ? {} : ({ solver: 'cg', cgSteps: STEPS } as const);
-  const params = checkAlsParams({ implicitPrefs: true, rank, alpha, regParam, regExponent, unobservedWeight, weight, nonnegative, seed, maxIter: 1, ...steps });
+  const params = checkAlsParams({
+    implicitPrefs: true,
+    rank,
+    alpha,
+    regParam,
+    regExponent,
+    unobservedWeight,
+    weight,
+    nonnegative,
+    seed,
+    maxIter: 1,
+    ...steps,
+  });
   return sizedParams(params, { users: 1, items: 1, ratings: 1 });
 }
 
 /** Rows at new positions among `rows`, the others 0. */
-function placed(values: Float32Array, positions: Uint32Array, rows: number, { rank }: FactorModel): Float32Array {
+function placed(
+  values: Float32Array,
+  positions: Uint32Array,
+  rows: number,
+  { rank }: FactorModel,
+): Float32Array {
   const all = sharedArray(Float32Array, rows * rank);
   positions.forEach((row, at) => all.set(values.subarray(at * rank, (at + 1) * rank), row * rank));
   return all;

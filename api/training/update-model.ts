@@ -11,25 +11,42 @@ import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
-import { checkFit, type FitOptions, type fitRankingNames, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
+import {
+  checkFit,
+  type FitOptions,
+  type fitRankingNames,
+  RatingInput,
+  type RatingOptions,
+  ratingOptionNames,
+} from '../rating-input.ts';
 
 const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
 
 /**
- * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds rows beside λ: new rows are
- * solved with the model's own, and steps leave it out, since it would move rows without new ratings. Defaults: the model's columns; 2 epochs
- * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
- * items. A given λ holds for both.
+ * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds
+ * rows beside λ: new rows are solved with the model's own, and steps leave it out, since it would move rows
+ * without new ratings. Defaults: the model's columns; 2 epochs from a learning rate of 0.002; λ = 0 for the
+ * steps, and the λ that the model was trained with for the rows of new users and items. A given λ holds for
+ * both.
+ *
  */
-export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>, RatingOptions, Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number] | keyof CheckpointOptions> {}
+export interface UpdateOptions
+  extends
+    Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>,
+    RatingOptions,
+    Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number] | keyof CheckpointOptions> {}
 
-const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name, (typeof fixedNames)[number]> => !(fixedNames as readonly string[]).includes(name));
+const paramNames = namesOf(sgdTable).filter(
+  (name): name is Exclude<typeof name, (typeof fixedNames)[number]> =>
+    !(fixedNames as readonly string[]).includes(name),
+);
 
 /**
- * Defaults of an update. Steps are small, since the factors of the model are near their optimum and were trained on more ratings
- * than the new ones. λ is 0, since the model was regularized when it was trained, and steps on ratings that it has not seen lower
- * the error on others without it. Test RMSE over the pairs that the old model knows, before and after the update, with a tenth of
- * new ratings drawn at random, rank 32 on movielens20m and 16 elsewhere:
+ * Defaults of an update. Steps are small, since the factors of the model are near their optimum and were
+ * trained on more ratings than the new ones. λ is 0, since the model was regularized when it was trained, and
+ * steps on ratings that it has not seen lower the error on others without it. Test RMSE over the pairs that
+ * the old model knows, before and after the update, with a tenth of new ratings drawn at random, rank 32 on
+ * movielens20m and 16 elsewhere:
  *
  *                          ALS              ALS, biases      SGD              SGD, biases
  *     movielens20m         0.7596  0.7491   0.7471  0.7443   0.7427  0.7410   0.7403  0.7384
@@ -38,8 +55,10 @@ const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name,
  *     movietweetings       2.1720  2.1260   1.6010  1.5983   1.5281  1.5259   1.4826  1.4820
  *     filmtrust            0.8733  0.8578   0.7933  0.7932   0.8133  0.8114   0.7936  0.7939
  *
- * Twice the rate is better on the three sets in the middle by 0.0002 to 0.016, and worse on movielens20m by ALS (0.7504) and SGD (0.7427).
- * With the model's λ = 0.05 as well, one epoch on movielens20m by ALS ends at 0.7549 in place of 0.7505, and more epochs make it worse.
+ * Twice the rate is better on the three sets in the middle by 0.0002 to 0.016, and worse on movielens20m by
+ * ALS (0.7504) and SGD (0.7427). With the model's λ = 0.05 as well, one epoch on movielens20m by ALS ends at
+ * 0.7549 in place of 0.7505, and more epochs make it worse.
+ *
  */
 const defaults = { maxIter: 2, learningRate: 0.002 } as const;
 
@@ -51,44 +70,92 @@ export interface UpdatedModel {
 }
 
 /** See Model.update. */
-export async function updateModel(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
+export async function updateModel(
+  updated: UpdatedModel,
+  ratings: Dataset,
+  options: UpdateOptions,
+): Promise<Model> {
   if (isImplicit(updated.model.metadata)) return updateImplicit(updated, ratings, options);
   const { fit, run } = updateFit(updated, ratings, options);
   return fitSgd(fit, ratings, run);
 }
 
 /** See Model.planUpdate. */
-export async function planUpdate(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
+export async function planUpdate(
+  updated: UpdatedModel,
+  ratings: Dataset,
+  options: UpdateOptions,
+): Promise<ExplainedPlan> {
   if (isImplicit(updated.model.metadata)) return planImplicitUpdate(updated, ratings, options);
   const { fit, run } = updateFit(updated, ratings, options);
   return planSgdFit(fit, ratings, run);
 }
 
-function updateFit({ model, factors, means }: UpdatedModel, ratings: Dataset, options: UpdateOptions): { readonly fit: SgdFit; readonly run: FitOptions } {
-  checkOptions('update', options, [...paramNames, ...ratingOptionNames, 'validation', ...runOptionNames], '{ maxIter: 3 }');
+function updateFit(
+  { model, factors, means }: UpdatedModel,
+  ratings: Dataset,
+  options: UpdateOptions,
+): { readonly fit: SgdFit; readonly run: FitOptions } {
+  checkOptions(
+    'update',
+    options,
+    [...paramNames, ...ratingOptionNames, 'validation', ...runOptionNames],
+    '{ maxIter: 3 }',
+  );
   const { validation, signal, onEvent, ...rest } = options;
   checkFit('update', ratings, { validation, signal, onEvent });
   const trained = (model.metadata.params ?? {}) as JsonObject;
   const { ratingDeviation } = model.metadata;
   const biases = trained.biases === true;
-  const input = new RatingInput({ coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) }, model.columns);
-  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, ...trainedShrinking(trained), rank: model.rank });
+  const input = new RatingInput(
+    { coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) },
+    model.columns,
+  );
+  const params = checkSgdParams({
+    ...defaults,
+    ...trainedLambda(trained, rest),
+    ...pick(rest, paramNames),
+    biases,
+    ...trainedShrinking(trained),
+    rank: model.rank,
+  });
   if (trained.nonnegative === true) {
-    throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
+    throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', {
+      advice: 'Train a new one, or one without nonnegative',
+    });
   }
-  return { fit: { params, input, start: factors, startMeans: means, startCounts: model.itemCounts, ...(typeof ratingDeviation === 'number' ? { startDeviation: ratingDeviation } : {}), ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
+  return {
+    fit: {
+      params,
+      input,
+      start: factors,
+      startMeans: means,
+      startCounts: model.itemCounts,
+      ...(typeof ratingDeviation === 'number' ? { startDeviation: ratingDeviation } : {}),
+      ...(givesLambda(rest) ? {} : { stepLambda: 0 }),
+    },
+    run: { validation, signal, onEvent },
+  };
 }
 
 /** Offset and damping, by which new rows are solved beside λ; older models have none. */
-function trainedShrinking({ biases, regOffset, biasDamping }: JsonObject): Pick<SgdParams, 'regOffset'> & Partial<Pick<SgdParams, 'biasDamping'>> {
-  return { regOffset: typeof regOffset === 'number' ? regOffset : 0, ...(biases === true ? { biasDamping: (biasDamping ?? 0) as OneOrTwo } : {}) };
+function trainedShrinking({
+  biases,
+  regOffset,
+  biasDamping,
+}: JsonObject): Pick<SgdParams, 'regOffset'> & Partial<Pick<SgdParams, 'biasDamping'>> {
+  return {
+    regOffset: typeof regOffset === 'number' ? regOffset : 0,
+    ...(biases === true ? { biasDamping: (biasDamping ?? 0) as OneOrTwo } : {}),
+  };
 }
 
 /** The λ that the model was trained with, where the options have none. */
 function trainedLambda(trained: JsonObject, given: Partial<SgdParams>): Partial<SgdParams> {
   if (givesLambda(given)) return {};
   const { regParam, regParamUsers, regParamItems } = trained;
-  if (regParamUsers !== undefined && regParamItems !== undefined) return numbers({ regParamUsers, regParamItems });
+  if (regParamUsers !== undefined && regParamItems !== undefined)
+    return numbers({ regParamUsers, regParamItems });
   return numbers({ regParam, regParamUsers, regParamItems });
 }
 
@@ -101,5 +168,7 @@ function numbers(values: Readonly<Record<string, Json | undefined>>): Partial<Sg
 }
 
 function pick<T extends object, K extends keyof T & string>(from: T, names: readonly K[]): Pick<T, K> {
-  return Object.fromEntries(names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]])) as Pick<T, K>;
+  return Object.fromEntries(
+    names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]),
+  ) as Pick<T, K>;
 }

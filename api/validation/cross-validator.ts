@@ -66,8 +66,10 @@ export interface CrossValidation<P extends object> {
 }
 
 /**
- * k-fold cross-validation over a grid of parameters, one fit at a time: each fit uses all workers already. The folds are
- * those of `Dataset.kFold`, the same for every combination; a fold is read, numbered and sorted once for all of them. Immutable; `fit` may run many times.
+ * k-fold cross-validation over a grid of parameters, one fit at a time: each fit uses all workers already.
+ * The folds are those of `Dataset.kFold`, the same for every combination; a fold is read, numbered and sorted
+ * once for all of them. Immutable; `fit` may run many times.
+ *
  */
 export class CrossValidator<P extends object> {
   readonly numFolds: number;
@@ -77,13 +79,26 @@ export class CrossValidator<P extends object> {
 
   /** Makes every estimator, so that a parameter out of range throws UsageError before anything is trained. */
   constructor(options: CrossValidatorOptions<P>) {
-    checkOptions('a cross-validator', options, ['estimator', 'grid', 'numFolds', 'seed', 'metric'], '{ estimator, grid }');
+    checkOptions(
+      'a cross-validator',
+      options,
+      ['estimator', 'grid', 'numFolds', 'seed', 'metric'],
+      '{ estimator, grid }',
+    );
     const { estimator, grid, numFolds = 3, seed = 0, metric = 'rmse' } = options;
-    if (typeof estimator !== 'function') throw new UsageError(`estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`);
-    if (!Array.isArray(grid)) throw new UsageError(`grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got ${shown(grid)}`);
+    if (typeof estimator !== 'function')
+      throw new UsageError(
+        `estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`,
+      );
+    if (!Array.isArray(grid))
+      throw new UsageError(
+        `grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got ${shown(grid)}`,
+      );
     if (grid.length === 0) throw new UsageError('the grid of a cross-validator is empty');
-    if (metric !== 'rmse' && metric !== 'mae') throw new UsageError(`metric must be rmse or mae, got ${String(metric)}`);
-    if (!Number.isInteger(numFolds) || numFolds < 2) throw new UsageError(`numFolds must be a whole number of 2 or more, got ${String(numFolds)}`);
+    if (metric !== 'rmse' && metric !== 'mae')
+      throw new UsageError(`metric must be rmse or mae, got ${String(metric)}`);
+    if (!Number.isInteger(numFolds) || numFolds < 2)
+      throw new UsageError(`numFolds must be a whole number of 2 or more, got ${String(numFolds)}`);
     checkSeed(seed);
     this.#candidates = grid.map((params) => ({ params, estimator: estimator(params) }));
     this.numFolds = numFolds;
@@ -93,16 +108,20 @@ export class CrossValidator<P extends object> {
 
   /**
    * Trains numFolds models a combination, then one on all ratings with the best parameters. Events: a phase
-   * 'cross-validate' counted in fits, a note for each combination, and all of the last fit's. A combination that
-   * diverges or does not fit into memory is recorded and skipped; any other failure ends the run and is thrown. Throws the first
-   * failure when all combinations failed.
+   * 'cross-validate' counted in fits, a note for each combination, and all of the last fit's. A combination
+   * that diverges or does not fit into memory is recorded and skipped; any other failure ends the run and is
+   * thrown. Throws the first failure when all combinations failed.
+   *
    */
   async fit(ratings: Dataset, options: RunOptions = {}): Promise<CrossValidation<P>> {
     requireDataset(ratings, 'CrossValidator.fit');
     checkOptions('CrossValidator.fit', options, runOptionNames);
     const { signal, onEvent = noEvents } = options;
     requireReplayable(ratings, 'cross-validation');
-    const { user, item } = await pairsOf(ratings, this.#candidates[0].estimator.columns, { ...ratings.session.context({ signal }), events: noEvents });
+    const { user, item } = await pairsOf(ratings, this.#candidates[0].estimator.columns, {
+      ...ratings.session.context({ signal }),
+      events: noEvents,
+    });
     const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
     const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
     const runs = this.#candidates.map(({ params, estimator }) => new CandidateRun(params, estimator));
@@ -122,7 +141,11 @@ export class CrossValidator<P extends object> {
     const { estimator } = this.#candidates[results.indexOf(best)];
     const { baselines } = best;
     if (baselines && baselines.dampedMeans.rmse > 0 && best.rmse >= baselines.dampedMeans.rmse) {
-      onEvent({ type: 'warning', code: 'no-better-than-means', text: `no combination has a lower RMSE than damped means of items and users, ${baselines.dampedMeans.rmse.toFixed(4)}. Add others to the grid: larger regParam, smaller rank, biases: true` });
+      onEvent({
+        type: 'warning',
+        code: 'no-better-than-means',
+        text: `no combination has a lower RMSE than damped means of items and users, ${baselines.dampedMeans.rmse.toFixed(4)}. Add others to the grid: larger regParam, smaller rank, biases: true`,
+      });
     }
     return { best, results, model: await estimator.fit(ratings, { signal, onEvent }) };
   }
@@ -155,9 +178,17 @@ class CandidateRun<P extends object> {
     try {
       throwIfAborted(signal, 'cross-validate');
       // A warning about the ratings has a code, and comes once, with the last fit.
-      const model = await this.#estimator.fit(train, { signal, onEvent: (event: ProgressEvent) => void (event.type === 'warning' && event.code === undefined && onEvent?.(event)) });
+      const model = await this.#estimator.fit(train, {
+        signal,
+        onEvent: (event: ProgressEvent) =>
+          void (event.type === 'warning' && event.code === undefined && onEvent?.(event)),
+      });
       const { rmse, mae, pairs, coldPairs, baselines } = await model.evaluate(test, { signal });
-      if (pairs === coldPairs) throw new DataError(`fold ${fold + 1} has no pair whose user and item are in the other folds`, { phase: 'cross-validate', advice: 'Use fewer folds, or more ratings' });
+      if (pairs === coldPairs)
+        throw new DataError(`fold ${fold + 1} has no pair whose user and item are in the other folds`, {
+          phase: 'cross-validate',
+          advice: 'Use fewer folds, or more ratings',
+        });
       this.#errors.push({ rmse, mae, pairs, coldPairs, baselines });
     } catch (error) {
       if (!(error instanceof DivergedError || error instanceof CapacityError)) throw error;
@@ -169,9 +200,16 @@ class CandidateRun<P extends object> {
 
   result(): CrossValidationResult<P> {
     const [params, folds, seconds] = [this.#params, this.#errors, this.#seconds];
-    if (this.#failure !== undefined) return { params, rmse: Number.NaN, mae: Number.NaN, folds, seconds, failure: this.#failure };
+    if (this.#failure !== undefined)
+      return { params, rmse: Number.NaN, mae: Number.NaN, folds, seconds, failure: this.#failure };
     const baselines = folds.map((fold) => fold.baselines).filter((of) => of !== undefined);
-    const ofMeans = baselines.length < folds.length ? undefined : { mean: meanErrors(baselines.map(({ mean }) => mean)), dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)) };
+    const ofMeans =
+      baselines.length < folds.length
+        ? undefined
+        : {
+            mean: meanErrors(baselines.map(({ mean }) => mean)),
+            dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)),
+          };
     return { params, ...meanErrors(folds), folds, baselines: ofMeans, seconds };
   }
 }
@@ -182,7 +220,11 @@ function meanErrors(errors: readonly PairErrors[]): PairErrors {
 }
 
 function describeResult({ params, rmse, mae, baselines, failure }: CrossValidationResult<object>): string {
-  const text = Object.entries(params).map(([name, value]) => `${name} ${String(value)}`).join(', ');
-  const means = baselines && ` (damped means: RMSE ${baselines.dampedMeans.rmse.toFixed(4)}, MAE ${baselines.dampedMeans.mae.toFixed(4)})`;
+  const text = Object.entries(params)
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .join(', ');
+  const means =
+    baselines &&
+    ` (damped means: RMSE ${baselines.dampedMeans.rmse.toFixed(4)}, MAE ${baselines.dampedMeans.mae.toFixed(4)})`;
   return `${text}: ${failure === undefined ? `RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)}${means ?? ''}` : failure.message}`;
 }

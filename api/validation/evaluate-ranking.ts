@@ -3,10 +3,17 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
 import type { CandidatePairs } from '../../operators/evaluation/ranking/candidate-lists.ts';
-import { EvaluateRanking, type ExcludedPairs, type RankingEvaluation } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
+import {
+  EvaluateRanking,
+  type ExcludedPairs,
+  type RankingEvaluation,
+} from '../../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
-import { type RankingMetric, rankingMetricNames } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import {
+  type RankingMetric,
+  rankingMetricNames,
+} from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
@@ -25,11 +32,15 @@ import { checkRankUsers, type RankUsersOption } from './rank-users.ts';
 export interface RankingOptions extends RunOptions, RankUsersOption {
   /** Lengths of the lists whose precision, recall and so on are measured, 1 to 10,000. Default 10. */
   readonly k?: number | readonly number[];
-  /** The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of them. */
+  /**
+   * The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of
+   * them.
+   */
   readonly exclude?: Dataset;
   /**
-   * Pairs of user and item: for each user only these items and the test items are ranked, except pairs of `exclude`. For the protocols of papers with
-   * sampled negatives; default: all items.
+   * Pairs of user and item: for each user only these items and the test items are ranked, except pairs of
+   * `exclude`. For the protocols of papers with sampled negatives; default: all items.
+   *
    */
   readonly candidates?: Dataset;
   /** Default: all. `coverage` and `novelty` need the users' lists, a second search. */
@@ -37,8 +48,10 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   /** Only test pairs with at least this rating are positives. Default: all are. */
   readonly minRating?: number;
   /**
-   * Test pairs whose user or item the model does not know: `drop` (default) leaves them out; `miss` counts a positive of an unknown item as
-   * one behind all others, and a user who is unknown as one whose metrics are 0.
+   * Test pairs whose user or item the model does not know: `drop` (default) leaves them out; `miss` counts a
+   * positive of an unknown item as one behind all others, and a user who is unknown as one whose metrics are
+   * 0.
+   *
    */
   readonly coldPairs?: 'drop' | 'miss';
   /** Measures rankings by popularity and by mean rating too. Default true; they need `exclude`. */
@@ -50,39 +63,99 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   readonly onBadRows?: BadRowPolicy;
 }
 
-const optionNames = ['k', 'exclude', 'candidates', 'metrics', 'minRating', 'coldPairs', 'baselines', 'resamples', 'seed', 'rankUsers', 'onBadRows', ...runOptionNames] as const satisfies readonly (keyof RankingOptions)[];
+const optionNames = [
+  'k',
+  'exclude',
+  'candidates',
+  'metrics',
+  'minRating',
+  'coldPairs',
+  'baselines',
+  'resamples',
+  'seed',
+  'rankUsers',
+  'onBadRows',
+  ...runOptionNames,
+] as const satisfies readonly (keyof RankingOptions)[];
 
 /** See Model.evaluateRanking. */
-export async function evaluateRanking(model: Model, factors: FactorModel, session: Session, test: Dataset, options: RankingOptions): Promise<RankingEvaluation> {
+export async function evaluateRanking(
+  model: Model,
+  factors: FactorModel,
+  session: Session,
+  test: Dataset,
+  options: RankingOptions,
+): Promise<RankingEvaluation> {
   requireDataset(test, 'evaluateRanking');
   checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }');
-  const { exclude, candidates, metrics = rankingMetricNames, minRating, coldPairs = 'drop', baselines = true, resamples = 1000, seed = 0, onBadRows } = options;
+  const {
+    exclude,
+    candidates,
+    metrics = rankingMetricNames,
+    minRating,
+    coldPairs = 'drop',
+    baselines = true,
+    resamples = 1000,
+    seed = 0,
+    onBadRows,
+  } = options;
   const ks = checkKs(options.k ?? 10);
   checkMetrics(metrics);
   checkSeed(seed);
   const rankUsers = checkRankUsers(options);
-  if (coldPairs !== 'drop' && coldPairs !== 'miss') throw new UsageError(`coldPairs must be drop or miss, got ${shown(coldPairs)}`);
-  if (!Number.isInteger(resamples) || resamples < 0 || resamples > 10_000) throw new UsageError(`resamples must be a whole number from 0 to 10,000, got ${shown(resamples)}`);
-  if (minRating !== undefined && !Number.isFinite(minRating)) throw new UsageError(`minRating must be a number, got ${shown(minRating)}`);
+  if (coldPairs !== 'drop' && coldPairs !== 'miss')
+    throw new UsageError(`coldPairs must be drop or miss, got ${shown(coldPairs)}`);
+  if (!Number.isInteger(resamples) || resamples < 0 || resamples > 10_000)
+    throw new UsageError(`resamples must be a whole number from 0 to 10,000, got ${shown(resamples)}`);
+  if (minRating !== undefined && !Number.isFinite(minRating))
+    throw new UsageError(`minRating must be a number, got ${shown(minRating)}`);
   if (exclude !== undefined) requireDataset(exclude, 'the option exclude of evaluateRanking');
   if (candidates !== undefined) requireDataset(candidates, 'the option candidates of evaluateRanking');
   const ctx = session.context(options);
-  const warnings: TrainingWarning[] = exclude === undefined ? [nothingExcluded(candidates !== undefined)] : [];
+  const warnings: TrainingWarning[] =
+    exclude === undefined ? [nothingExcluded(candidates !== undefined)] : [];
   warnOfTraining(model.metadata, exclude !== undefined, ctx);
   tellWarnings(warnings, ctx);
-  const columns = minRating === undefined ? await pairsOf(test, model.columns, ctx) : await ratedPairsOf(test, model.columns, ctx);
+  const columns =
+    minRating === undefined
+      ? await pairsOf(test, model.columns, ctx)
+      : await ratedPairsOf(test, model.columns, ctx);
   const select = new SelectRatings(columns, onBadRows);
-  const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, model.columns, factors, { held, warnings }));
-  const listed = candidates && (async (held: ExecutionContext) => candidatePairs(candidates, await pairsOf(candidates, model.columns, held), factors, held));
-  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers, training: rankedTraining(model.metadata), exclude: excluded, candidates: listed };
+  const excluded =
+    exclude &&
+    ((held: ExecutionContext) => excludedPairs(exclude, model.columns, factors, { held, warnings }));
+  const listed =
+    candidates &&
+    (async (held: ExecutionContext) =>
+      candidatePairs(candidates, await pairsOf(candidates, model.columns, held), factors, held));
+  const settings = {
+    metrics,
+    ks,
+    minRating,
+    coldPairs,
+    baselines,
+    resamples,
+    seed,
+    rankUsers,
+    training: rankedTraining(model.metadata),
+    exclude: excluded,
+    candidates: listed,
+  };
   const found = await runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
   return { ...found, warnings: [...warnings, ...found.warnings] };
 }
 
-function warnOfTraining({ algorithm, params }: JsonObject, excluding: boolean, { events }: ExecutionContext): void {
+function warnOfTraining(
+  { algorithm, params }: JsonObject,
+  excluding: boolean,
+  { events }: ExecutionContext,
+): void {
   const { implicitPrefs, loss } = (params ?? {}) as JsonObject;
   if (typeof algorithm === 'string' && implicitPrefs !== true && loss !== 'bpr') {
-    events({ type: 'warning', text: `the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not${excluding ? '. Compare it with the baselines' : ''}` });
+    events({
+      type: 'warning',
+      text: `the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not${excluding ? '. Compare it with the baselines' : ''}`,
+    });
   }
 }
 
@@ -105,32 +178,63 @@ function rankedTraining({ algorithm, params }: JsonObject): RankedTraining | und
   return { ...others, implicitPrefs };
 }
 
-async function excludedPairs(dataset: Dataset, preferred: Model['columns'], { users, items }: FactorModel, { held: ctx, warnings }: Reading): Promise<ExcludedPairs> {
+async function excludedPairs(
+  dataset: Dataset,
+  preferred: Model['columns'],
+  { users, items }: FactorModel,
+  { held: ctx, warnings }: Reading,
+): Promise<ExcludedPairs> {
   const { user, item, rating } = await ratedPairsOf(dataset, preferred, ctx);
   const hasRatings = (await dataset.schema(ctx)).fields.some(({ name }) => name === rating);
   const plan = andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) }));
-  const { indexed, coldPairs } = await readKnownPairs(plan, { users, items }, dataset.session.splitBytes, ctx);
+  const { indexed, coldPairs } = await readKnownPairs(
+    plan,
+    { users, items },
+    dataset.session.splitBytes,
+    ctx,
+  );
   const warning = reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
   if (warning) warnings.push(warning);
   // Repeated pairs become one, with their mean rating.
   return { block: (await buildUserBlock(indexed, 'mean', ctx)).byUser, hasRatings, unknown: coldPairs };
 }
 
-async function candidatePairs(dataset: Dataset, columns: { readonly user: string; readonly item: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<CandidatePairs> {
-  const { indexed, coldPairs } = await readKnownPairs(andThen(dataset.plan, new SelectRatings(columns)), { users, items }, dataset.session.splitBytes, ctx);
+async function candidatePairs(
+  dataset: Dataset,
+  columns: { readonly user: string; readonly item: string },
+  { users, items }: FactorModel,
+  ctx: ExecutionContext,
+): Promise<CandidatePairs> {
+  const { indexed, coldPairs } = await readKnownPairs(
+    andThen(dataset.plan, new SelectRatings(columns)),
+    { users, items },
+    dataset.session.splitBytes,
+    ctx,
+  );
   const pairs = indexed.rows + coldPairs;
-  if (pairs === 0) throw new DataError('there are no candidates', { phase: 'evaluate', advice: 'Give rows of user and item, or leave the option candidates out to rank all items' });
+  if (pairs === 0)
+    throw new DataError('there are no candidates', {
+      phase: 'evaluate',
+      advice: 'Give rows of user and item, or leave the option candidates out to rank all items',
+    });
   return { block: (await buildUserBlock(indexed, 'keep', ctx)).byUser, pairs, coldPairs };
 }
 
 function checkKs(given: number | readonly number[]): number[] {
   const ks: readonly unknown[] = Array.isArray(given) ? given : [given];
   const wrong = ks.find((k) => !Number.isInteger(k) || (k as number) < 1 || (k as number) > 10_000);
-  if (ks.length === 0 || wrong !== undefined) throw new UsageError(`k must be whole numbers from 1 to 10,000, got ${ks.length === 0 ? 'none' : shown(wrong)}`);
+  if (ks.length === 0 || wrong !== undefined)
+    throw new UsageError(
+      `k must be whole numbers from 1 to 10,000, got ${ks.length === 0 ? 'none' : shown(wrong)}`,
+    );
   return [...new Set(ks as number[])].sort((left, right) => left - right);
 }
 
 function checkMetrics(metrics: readonly RankingMetric[]): void {
   const wrong = Array.isArray(metrics) ? metrics.find((name) => !rankingMetricNames.includes(name)) : metrics;
-  if (metrics.length === 0 || wrong !== undefined) throw new UsageError(`metrics must be a list of ranking metrics, got ${metrics.length === 0 ? 'none' : shown(wrong)}`, { advice: `There are: ${rankingMetricNames.join(', ')}` });
+  if (metrics.length === 0 || wrong !== undefined)
+    throw new UsageError(
+      `metrics must be a list of ranking metrics, got ${metrics.length === 0 ? 'none' : shown(wrong)}`,
+      { advice: `There are: ${rankingMetricNames.join(', ')}` },
+    );
 }

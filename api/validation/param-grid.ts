@@ -5,11 +5,15 @@ import { UsageError } from '../../engine/errors.ts';
  * paramGrid({ rank: [8, 16], regParam: [0.1, 0.2] }) gives (8, 0.1), (8, 0.2), (16, 0.1), (16, 0.2).
  * Throws UsageError for a parameter without values.
  */
-export function paramGrid<const V extends Readonly<Record<string, readonly unknown[]>>>(values: V): { readonly [K in keyof V]: V[K][number] }[] {
+export function paramGrid<const V extends Readonly<Record<string, readonly unknown[]>>>(
+  values: V,
+): { readonly [K in keyof V]: V[K][number] }[] {
   let combinations: object[] = [{}];
   for (const [name, choices] of Object.entries(values)) {
     if (choices.length === 0) throw new UsageError(`the grid has no value for ${name}`);
-    combinations = combinations.flatMap((combination) => choices.map((choice) => ({ ...combination, [name]: choice })));
+    combinations = combinations.flatMap((combination) =>
+      choices.map((choice) => ({ ...combination, [name]: choice })),
+    );
   }
   return combinations as { readonly [K in keyof V]: V[K][number] }[];
 }

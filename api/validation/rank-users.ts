@@ -4,7 +4,10 @@ import { shown } from '../check-options.ts';
 
 /** Users whose rankings are measured. */
 export interface RankUsersOption {
-  /** Users to rank at most: of more as many are drawn by the seed, the same for any order of rows. Default 10,000; 'all' ranks every user. */
+  /**
+   * Users to rank at most: of more as many are drawn by the seed, the same for any order of rows. Default
+   * 10,000; 'all' ranks every user.
+   */
   readonly rankUsers?: number | 'all';
 }
 

@@ -18,14 +18,23 @@ interface Target {
 }
 
 /**
- * The times that cut the rows into parts of the given weights: the cut after a share s of N rows is the time of row
- * round(s N) in the order of times. All rows of one time fall on the same side, the later one: training never sees a row
- * as new as one of the test. Exact, and the same for any order of rows: one digit of the times is counted a pass, in
- * two passes where times are whole seconds and in three otherwise. Memory: 32 MiB and 16 MiB a cut, for any number of rows.
- * Throws DataError when so many rows share a time that a part would be empty.
+ * The times that cut the rows into parts of the given weights: the cut after a share s of N rows is the time
+ * of row round(s N) in the order of times. All rows of one time fall on the same side, the later one:
+ * training never sees a row as new as one of the test. Exact, and the same for any order of rows: one digit
+ * of the times is counted a pass, in two passes where times are whole seconds and in three otherwise. Memory:
+ * 32 MiB and 16 MiB a cut, for any number of rows. Throws DataError when so many rows share a time that a
+ * part would be empty.
+ *
  */
-export async function timeCuts(plan: LogicalPlan, column: string, weights: readonly number[], ctx: ExecutionContext): Promise<readonly number[]> {
-  const shares = splitBounds(weights).slice(1).map(([from]) => from);
+export async function timeCuts(
+  plan: LogicalPlan,
+  column: string,
+  weights: readonly number[],
+  ctx: ExecutionContext,
+): Promise<readonly number[]> {
+  const shares = splitBounds(weights)
+    .slice(1)
+    .map(([from]) => from);
   let targets: readonly Target[] = [];
   let rows = 0;
   let lastDigitUsed = true;
@@ -34,14 +43,23 @@ export async function timeCuts(plan: LogicalPlan, column: string, weights: reado
     const pass = await runInto(plan, new TimeHistogram(column, level, prefixes), ctx);
     if (pass.rows === 0) throw new DataError('there are no rows to split', { phase: 'time-split' });
     if (level === 0) pass.sizes.report(ctx);
-    if (level === 0) targets = shares.map((share) => ({ rank: Math.min(pass.rows - 1, Math.round(share * pass.rows)), below: 0, prefix: 0, last: 0 }));
+    if (level === 0)
+      targets = shares.map((share) => ({
+        rank: Math.min(pass.rows - 1, Math.round(share * pass.rows)),
+        below: 0,
+        prefix: 0,
+        last: 0,
+      }));
     targets = targets.map((target) => narrowed(target, level, pass.counts[prefixes.indexOf(target.prefix)]));
     rows = pass.rows;
     lastDigitUsed = pass.lastDigitUsed;
   }
   const cuts = targets.map(({ prefix, last }) => numberOf(prefix, last));
   checkParts(cuts, targets, rows, column);
-  ctx.events({ type: 'note', text: `the time split cuts ${counted(rows, 'row')} at ${column} ${cuts.join(', ')}` });
+  ctx.events({
+    type: 'note',
+    text: `the time split cuts ${counted(rows, 'row')} at ${column} ${cuts.join(', ')}`,
+  });
   return cuts;
 }
 
@@ -49,7 +67,8 @@ function narrowed({ rank, below, prefix, last }: Target, level: number, counts: 
   let digit = 0;
   let smaller = 0;
   while (rank >= smaller + counts[digit]) smaller += counts[digit++];
-  const known = level < LEVELS - 1 ? { prefix: extended(prefix, level, digit), last } : { prefix, last: digit };
+  const known =
+    level < LEVELS - 1 ? { prefix: extended(prefix, level, digit), last } : { prefix, last: digit };
   return { rank: rank - smaller, below: below + smaller, ...known };
 }
 
@@ -57,9 +76,12 @@ function checkParts(cuts: readonly number[], targets: readonly Target[], rows: n
   const ends = [0, ...targets.map(({ below }) => below), rows];
   const empty = ends.findIndex((end, i) => i > 0 && end === ends[i - 1]);
   if (empty < 0) return;
-  throw new DataError(`part ${empty} of the time split would be empty: too many of the ${counted(rows, 'row')} have the time ${cuts[empty - 1]}`, {
-    phase: 'time-split',
-    column,
-    advice: 'Rows of one time stay together: use fewer parts, other weights, or { before: time }',
-  });
+  throw new DataError(
+    `part ${empty} of the time split would be empty: too many of the ${counted(rows, 'row')} have the time ${cuts[empty - 1]}`,
+    {
+      phase: 'time-split',
+      column,
+      advice: 'Rows of one time stay together: use fewer parts, other weights, or { before: time }',
+    },
+  );
 }

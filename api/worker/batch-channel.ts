@@ -5,7 +5,10 @@ interface Waiting {
   readonly taken: () => void;
 }
 
-/** Batches from requests to a stream that another call reads: one at a time, so that requests wait for the reader. */
+/**
+ * Batches from requests to a stream that another call reads: one at a time, so that requests wait for the
+ * reader.
+ */
 export class BatchChannel {
   #waiting: Waiting | undefined;
   #wake: (() => void) | undefined;

@@ -24,21 +24,39 @@ const columnNames = ['user', 'item', 'rating'] as const;
 /** Reads and checks the line. Throws UsageError naming the field; `own` is the version of this package. */
 export async function readOpening(cursor: ByteCursor, own: string): Promise<Opening> {
   const line = await cursor.line(LONGEST);
-  if (line === undefined) throw new UsageError('stdin ended before a first line of JSON came', { advice: 'The command worker is for programs that follow its protocol' });
+  if (line === undefined)
+    throw new UsageError('stdin ended before a first line of JSON came', {
+      advice: 'The command worker is for programs that follow its protocol',
+    });
   const given = objectOf(parsed(Buffer.from(line).toString('utf8')), 'the first line');
   const { protocol, version, command, params = {}, columns = {}, rows } = given;
-  if (protocol !== PROTOCOL) throw new UsageError(`the parent speaks protocol ${shown(protocol)}, this worker ${PROTOCOL}`, { advice: `Install the same version on both sides; the worker is factorflow ${own}` });
-  if (version !== undefined && version !== own) throw new UsageError(`the parent expects factorflow ${shown(version)}, and this is ${own}`, { advice: 'Install the same version on both sides' });
+  if (protocol !== PROTOCOL)
+    throw new UsageError(`the parent speaks protocol ${shown(protocol)}, this worker ${PROTOCOL}`, {
+      advice: `Install the same version on both sides; the worker is factorflow ${own}`,
+    });
+  if (version !== undefined && version !== own)
+    throw new UsageError(`the parent expects factorflow ${shown(version)}, and this is ${own}`, {
+      advice: 'Install the same version on both sides',
+    });
   const unknown = Object.keys(given).find((name) => !names.includes(name));
-  if (unknown !== undefined) throw new UsageError(`unknown field ${unknown} in the first line`, { advice: `There are: ${names.join(', ')}` });
-  if (command !== 'train' && command !== 'rows') throw new UsageError(`command must be train or rows, got ${shown(command)}`);
-  if (rows !== undefined && rows !== null && !(Number.isSafeInteger(rows) && (rows as number) >= 0)) throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
+  if (unknown !== undefined)
+    throw new UsageError(`unknown field ${unknown} in the first line`, {
+      advice: `There are: ${names.join(', ')}`,
+    });
+  if (command !== 'train' && command !== 'rows')
+    throw new UsageError(`command must be train or rows, got ${shown(command)}`);
+  if (rows !== undefined && rows !== null && !(Number.isSafeInteger(rows) && (rows as number) >= 0))
+    throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
   const named = objectOf(columns, 'columns');
   const stray = Object.keys(named).find((name) => !(columnNames as readonly string[]).includes(name));
-  if (stray !== undefined) throw new UsageError(`unknown column ${stray} in the first line`, { advice: `There are: ${columnNames.join(', ')}` });
+  if (stray !== undefined)
+    throw new UsageError(`unknown column ${stray} in the first line`, {
+      advice: `There are: ${columnNames.join(', ')}`,
+    });
   const nameOf = (column: (typeof columnNames)[number]) => {
     const name = named[column] ?? column;
-    if (typeof name !== 'string') throw new UsageError(`the column of ${column} must be a text, got ${shown(name)}`);
+    if (typeof name !== 'string')
+      throw new UsageError(`the column of ${column} must be a text, got ${shown(name)}`);
     return name;
   };
   return {
@@ -53,7 +71,9 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new UsageError('the first line is no JSON', { advice: 'The command worker is for programs that follow its protocol' });
+    throw new UsageError('the first line is no JSON', {
+      advice: 'The command worker is for programs that follow its protocol',
+    });
   }
 }
 

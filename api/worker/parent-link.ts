@@ -15,7 +15,10 @@ export interface ParentLink {
 /** Milliseconds between two frames of progress. */
 const PROGRESS = 250;
 
-/** The parent as one run sees it: bytes that come, frames that go, and a signal that fires when the parent has gone. */
+/**
+ * The parent as one run sees it: bytes that come, frames that go, and a signal that fires when the parent has
+ * gone.
+ */
 export class Parent {
   readonly cursor: ByteCursor;
   readonly #link: ParentLink;
@@ -49,7 +52,11 @@ export class Parent {
   watch(): void {
     const look = async () => {
       const more = await this.cursor.some(1);
-      if (more !== undefined) this.#violation = new UsageError('bytes came behind the trailer', { phase: 'read', advice: 'Keep stdin open, and send nothing more' });
+      if (more !== undefined)
+        this.#violation = new UsageError('bytes came behind the trailer', {
+          phase: 'read',
+          advice: 'Keep stdin open, and send nothing more',
+        });
       this.#gone.abort(new Error(more === undefined ? 'stdin has ended' : 'bytes came behind the trailer'));
     };
     void look().catch((error: unknown) => this.#gone.abort(error));
@@ -62,9 +69,18 @@ export class Parent {
   };
 
   #frameOf(event: ProgressEvent): JsonObject | undefined {
-    if (event.type === 'plan') return { type: 'plan', text: explain(event.plan), plan: { ...event.plan } as unknown as JsonObject };
-    if (event.type === 'phase-end') return { type: 'progress', phase: event.phase, done: event.done, unit: event.unit, seconds: event.seconds };
-    if (event.type === 'phase-start') return { type: 'progress', phase: event.phase, done: 0, total: event.total, unit: event.unit };
+    if (event.type === 'plan')
+      return { type: 'plan', text: explain(event.plan), plan: { ...event.plan } as unknown as JsonObject };
+    if (event.type === 'phase-end')
+      return {
+        type: 'progress',
+        phase: event.phase,
+        done: event.done,
+        unit: event.unit,
+        seconds: event.seconds,
+      };
+    if (event.type === 'phase-start')
+      return { type: 'progress', phase: event.phase, done: 0, total: event.total, unit: event.unit };
     if (event.type !== 'phase-progress') return { ...event };
     const now = performance.now();
     if (now - this.#told < PROGRESS) return undefined;

@@ -14,8 +14,9 @@ const FEED = 'the feed';
 const LONGEST_LINE = 1 << 20;
 
 /**
- * Ratings that a parent process sends: an Arrow IPC stream with its end mark and, where `trailer` is true, a line {"rows":n} behind it. The batches
- * end only when all that has come.
+ * Ratings that a parent process sends: an Arrow IPC stream with its end mark and, where `trailer` is true, a
+ * line {"rows":n} behind it. The batches end only when all that has come.
+ *
  */
 export class RatingsFeed {
   readonly schema: Schema;
@@ -34,7 +35,12 @@ export class RatingsFeed {
   /** Reads the schema. Throws DataError. */
   static async open(cursor: ByteCursor): Promise<RatingsFeed> {
     const head = await cursor.peek(FILE_MAGIC.length);
-    if (Buffer.from(head).toString('latin1') === FILE_MAGIC) throw new DataError('an Arrow file came in place of an Arrow stream', { phase: 'read', file: FEED, advice: 'Send the stream format' });
+    if (Buffer.from(head).toString('latin1') === FILE_MAGIC)
+      throw new DataError('an Arrow file came in place of an Arrow stream', {
+        phase: 'read',
+        file: FEED,
+        advice: 'Send the stream format',
+      });
     const messages = messagesAt(cursor, FEED, true);
     const first = await messages.next();
     if (first.done) throw new DataError('the Arrow data have no schema', { phase: 'read', file: FEED });
@@ -53,14 +59,30 @@ export class RatingsFeed {
     }
   }
 
-  /** The batches, and behind them the trailer. Throws DataError for another number of rows than the trailer or `expected` says. */
+  /**
+   * The batches, and behind them the trailer. Throws DataError for another number of rows than the trailer or
+   * `expected` says.
+   */
   async *batchesAndTrailer(expected: number | undefined): AsyncGenerator<RecordBatch> {
     yield* this.batches();
     const line = await this.#cursor.line(LONGEST_LINE);
     const rows = line && rowsOf(line);
-    if (rows === undefined) throw new DataError('the trailer {"rows":n} is missing behind the ratings', { phase: 'read', file: FEED, advice: 'Send them again' });
-    for (const [who, told] of [['the trailer', rows], ['the first line', expected ?? rows]] as const) {
-      if (told !== this.rows) throw new DataError(`${formatCount(this.rows)} ratings came, but ${who} says ${formatCount(told)}`, { phase: 'read', file: FEED, advice: 'Send them again' });
+    if (rows === undefined)
+      throw new DataError('the trailer {"rows":n} is missing behind the ratings', {
+        phase: 'read',
+        file: FEED,
+        advice: 'Send them again',
+      });
+    for (const [who, told] of [
+      ['the trailer', rows],
+      ['the first line', expected ?? rows],
+    ] as const) {
+      if (told !== this.rows)
+        throw new DataError(`${formatCount(this.rows)} ratings came, but ${who} says ${formatCount(told)}`, {
+          phase: 'read',
+          file: FEED,
+          advice: 'Send them again',
+        });
     }
   }
 }
@@ -68,7 +90,12 @@ export class RatingsFeed {
 /** Throws DataError for ids of text, which a parent's model could not hold. */
 export function requireWholeIds({ schema }: Pick<RatingsFeed, 'schema'>, columns: readonly string[]): void {
   for (const { name, type } of schema.fields) {
-    if (columns.includes(name) && !(DataType.isInt(type) && type.isSigned)) throw new DataError(`ids are ${String(type)}, need int32 or int64`, { phase: 'read', file: FEED, column: name });
+    if (columns.includes(name) && !(DataType.isInt(type) && type.isSigned))
+      throw new DataError(`ids are ${String(type)}, need int32 or int64`, {
+        phase: 'read',
+        file: FEED,
+        column: name,
+      });
   }
 }
 

@@ -33,7 +33,10 @@ interface Built {
   readonly block: RatingBlock;
 }
 
-/** Ratings of some users, or of some items, that a worker holds: they are numbered while they come, and solved once they are built. */
+/**
+ * Ratings of some users, or of some items, that a worker holds: they are numbered while they come, and solved
+ * once they are built.
+ */
 export class RowBlock {
   readonly side: Side;
   readonly #params: SizedAlsParams;
@@ -46,7 +49,13 @@ export class RowBlock {
   #fixedVersion: number | undefined;
   #unit: number | undefined;
 
-  constructor(side: Side, schema: Schema, { columns, params }: { readonly columns: Opening['columns']; readonly params: SizedAlsParams }, session: Session, ctx: ExecutionContext) {
+  constructor(
+    side: Side,
+    schema: Schema,
+    { columns, params }: { readonly columns: Opening['columns']; readonly params: SizedAlsParams },
+    session: Session,
+    ctx: ExecutionContext,
+  ) {
     this.side = side;
     this.#params = params;
     this.#ctx = ctx;
@@ -75,7 +84,8 @@ export class RowBlock {
   }
 
   async load(batches: AsyncIterable<RecordBatch>): Promise<void> {
-    if (this.#built !== undefined) throw new UsageError('this block is built already', { phase: 'load', advice: 'Release it first' });
+    if (this.#built !== undefined)
+      throw new UsageError('this block is built already', { phase: 'load', advice: 'Release it first' });
     for await (const batch of batches) {
       await this.#channel.push(batch);
       this.#rows += batch.numRows;
@@ -83,13 +93,28 @@ export class RowBlock {
   }
 
   /** Sorts the ratings into rows. Throws DataError for another number of ratings. */
-  async build(rows: number): Promise<{ readonly rows: number; readonly columns: number; readonly ratings: number; readonly sum: number; readonly squares: number }> {
-    if (rows !== this.#rows) throw new DataError(`${formatCount(this.#rows)} ratings came, but the block should have ${formatCount(rows)}`, { phase: 'load', file: 'the feed', advice: 'Send them again' });
+  async build(rows: number): Promise<{
+    readonly rows: number;
+    readonly columns: number;
+    readonly ratings: number;
+    readonly sum: number;
+    readonly squares: number;
+  }> {
+    if (rows !== this.#rows)
+      throw new DataError(
+        `${formatCount(this.#rows)} ratings came, but the block should have ${formatCount(rows)}`,
+        { phase: 'load', file: 'the feed', advice: 'Send them again' },
+      );
     if (rows === 0) return this.#buildEmpty();
     await this.#channel.end();
     const indexed = await this.#indexed;
     const { byUser: block } = await buildUserBlock(indexed, 'keep', this.#ctx);
-    this.#built = { keys: indexed.users, columns: indexed.items, lookup: new KeyLookup(indexed.items), block };
+    this.#built = {
+      keys: indexed.users,
+      columns: indexed.items,
+      lookup: new KeyLookup(indexed.items),
+      block,
+    };
     let [sum, squares] = [0, 0];
     for (let k = 0; k < block.values.length; k++) {
       sum += block.values[k];
@@ -103,7 +128,12 @@ export class RowBlock {
     this.#channel.fail(new Error('the block is empty'));
     const keys: KeyColumn = { type: 'int32', values: new Int32Array(0) };
     const columns = emptyBlock(new Int32Array(0));
-    this.#built = { keys, columns: keys, lookup: new KeyLookup(keys), block: blockOf({ name: dataSetName('empty'), partition: 0, version: 0 }, columns) };
+    this.#built = {
+      keys,
+      columns: keys,
+      lookup: new KeyLookup(keys),
+      block: blockOf({ name: dataSetName('empty'), partition: 0, version: 0 }, columns),
+    };
     return { rows: 0, columns: 0, ratings: 0, sum: 0, squares: 0 };
   }
 
@@ -111,10 +141,16 @@ export class RowBlock {
   async solver({ ratings, squares }: RatingSums): Promise<RowSolver> {
     const { keys, columns, block } = this.#require();
     const unit = unitOfSize(Math.sqrt(squares / ratings));
-    if (this.#solver !== undefined && this.#unit !== unit) throw new UsageError('squares and ratings are not those of the requests before', { phase: 'train' });
+    if (this.#solver !== undefined && this.#unit !== unit)
+      throw new UsageError('squares and ratings are not those of the requests before', { phase: 'train' });
     if (this.#solver === undefined) {
       this.#unit = unit;
-      this.#solver = new RowSolver(block, { keys, columns: keyCount(columns), unit }, this.#params, this.#ctx);
+      this.#solver = new RowSolver(
+        block,
+        { keys, columns: keyCount(columns), unit },
+        this.#params,
+        this.#ctx,
+      );
       await this.#solver.place();
     }
     return this.#solver;
@@ -129,7 +165,9 @@ export class RowBlock {
     return this.#require().keys;
   }
 
-  /** Hands the rows of the fixed side that occur to the solver. Throws DataError where one of them is missing. */
+  /**
+   * Hands the rows of the fixed side that occur to the solver. Throws DataError where one of them is missing.
+   */
   async fix(fixed: FixedSide, solver: RowSolver): Promise<void> {
     if (this.#fixedVersion === fixed.version) return;
     const { columns } = this.#require();
@@ -145,7 +183,11 @@ export class RowBlock {
       }
     }
     const missing = known.reduce((sum, one) => sum + 1 - one, 0);
-    if (missing > 0) throw new DataError(`${formatCount(missing)} of the ${formatCount(known.length)} rows of the fixed side that the block needs did not come`, { phase: 'train', file: 'the feed', advice: 'Send all of them' });
+    if (missing > 0)
+      throw new DataError(
+        `${formatCount(missing)} of the ${formatCount(known.length)} rows of the fixed side that the block needs did not come`,
+        { phase: 'train', file: 'the feed', advice: 'Send all of them' },
+      );
     await solver.fix(factors);
     this.#fixedVersion = fixed.version;
   }
@@ -156,7 +198,8 @@ export class RowBlock {
   }
 
   #require(): Built {
-    if (this.#built === undefined) throw new UsageError('this block is not built', { phase: 'train', advice: 'Send build first' });
+    if (this.#built === undefined)
+      throw new UsageError('this block is not built', { phase: 'train', advice: 'Send build first' });
     return this.#built;
   }
 }

@@ -21,8 +21,9 @@ export interface ServeOptions {
 }
 
 /**
- * Serves a parent process by the protocol of docs/reference/worker-protocol.md, all but the frames `hello` and `error`. Throws what a run throws, and CancelledError when the parent
- * goes away.
+ * Serves a parent process by the protocol of docs/reference/worker-protocol.md, all but the frames `hello`
+ * and `error`. Throws what a run throws, and CancelledError when the parent goes away.
+ *
  */
 export async function serveParent(link: ParentLink, options: ServeOptions): Promise<void> {
   const parent = new Parent(link);
@@ -42,7 +43,12 @@ export async function serveParent(link: ParentLink, options: ServeOptions): Prom
   await parent.send({ type: 'done' });
 }
 
-async function trainForParent(parent: Parent, { params, columns: { user, item, rating }, rows }: Opening, session: Session, { signal, report }: ServeOptions): Promise<void> {
+async function trainForParent(
+  parent: Parent,
+  { params, columns: { user, item, rating }, rows }: Opening,
+  session: Session,
+  { signal, report }: ServeOptions,
+): Promise<void> {
   const als = ALS.spark({ ...params, userCol: user, itemCol: item, ratingCol: rating });
   const feed = await RatingsFeed.open(parent.cursor);
   requireWholeIds(feed, [user, item]);
@@ -52,8 +58,15 @@ async function trainForParent(parent: Parent, { params, columns: { user, item, r
   };
   const model = await als.fit(session.from(batches(), feed.schema), { signal, onEvent: parent.onEvent });
   await parent.send({ type: 'report', ...report(model, session) });
-  for (const [side, arrays, { data }] of [['users', model.userArrays, model.userFactors], ['items', model.itemArrays, model.itemFactors]] as const) {
-    for (const { first, rows: count, bytes } of factorFrames(idsOf(data.children[0].values), arrays.values, arrays.columns)) {
+  for (const [side, arrays, { data }] of [
+    ['users', model.userArrays, model.userFactors],
+    ['items', model.itemArrays, model.itemFactors],
+  ] as const) {
+    for (const { first, rows: count, bytes } of factorFrames(
+      idsOf(data.children[0].values),
+      arrays.values,
+      arrays.columns,
+    )) {
       await parent.send({ type: 'factors', side, first, rows: count, of: arrays.rows }, bytes);
       throwIfAborted(signal, 'train');
     }

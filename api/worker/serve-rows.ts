@@ -36,13 +36,27 @@ interface Answer {
 }
 
 /** Serves requests on blocks of rows until the request `end`. Throws the first error of a request. */
-export async function serveRows(parent: Parent, opening: Opening, session: Session, signal: AbortSignal): Promise<void> {
+export async function serveRows(
+  parent: Parent,
+  opening: Opening,
+  session: Session,
+  signal: AbortSignal,
+): Promise<void> {
   const als = ALS.spark(opening.params);
   const { biases, regOffset, unobservedWeight, weight, alpha } = als.params;
-  const ofAllRatings = { biases, regOffset: regOffset !== 0, unobservedWeight: unobservedWeight !== undefined, weight: als.params.implicitPrefs && weight !== 'spark', 'alpha auto': alpha === 'auto' && als.params.implicitPrefs };
+  const ofAllRatings = {
+    biases,
+    regOffset: regOffset !== 0,
+    unobservedWeight: unobservedWeight !== undefined,
+    weight: als.params.implicitPrefs && weight !== 'spark',
+    'alpha auto': alpha === 'auto' && als.params.implicitPrefs,
+  };
   const params = sizedParams(als.params, { users: 1, items: 1, ratings: 1 });
   for (const [name, acts] of Object.entries(ofAllRatings)) {
-    if (acts) throw new UsageError(`${name} cannot act on blocks of rows: it needs sums over all ratings`, { advice: 'Leave it out, or train on one host' });
+    if (acts)
+      throw new UsageError(`${name} cannot act on blocks of rows: it needs sums over all ratings`, {
+        advice: 'Leave it out, or train on one host',
+      });
   }
   const context = session.context({ signal });
   const { executor } = trainingDevice(session.device, context.executor, params);
@@ -63,18 +77,25 @@ async function nextRequest(cursor: ByteCursor): Promise<Request> {
   const view = new DataView(head.buffer);
   if (head.length < 8) throw new CancelledError({ phase: 'train', cause: new Error('stdin has ended') });
   const [headerBytes, payloadBytes] = [view.getUint32(0, true), view.getUint32(4, true)];
-  if (headerBytes > LONGEST_HEADER) throw new UsageError(`a request's header has ${headerBytes} bytes`, { advice: 'Requests are frames: see docs/reference/worker-protocol.md' });
+  if (headerBytes > LONGEST_HEADER)
+    throw new UsageError(`a request's header has ${headerBytes} bytes`, {
+      advice: 'Requests are frames: see docs/reference/worker-protocol.md',
+    });
   const header = await cursor.take(headerBytes);
   const payload = await cursor.take(payloadBytes);
-  if (header.length < headerBytes || payload.length < payloadBytes) throw new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
+  if (header.length < headerBytes || payload.length < payloadBytes)
+    throw new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
   let fields: JsonObject;
   try {
     fields = objectOf(JSON.parse(Buffer.from(header).toString('utf8')), 'a request');
   } catch {
-    throw new UsageError("a request's header is no JSON object", { advice: 'Requests are frames: see docs/reference/worker-protocol.md' });
+    throw new UsageError("a request's header is no JSON object", {
+      advice: 'Requests are frames: see docs/reference/worker-protocol.md',
+    });
   }
   const { type, id } = fields;
-  if (typeof type !== 'string' || !Number.isSafeInteger(id)) throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);
+  if (typeof type !== 'string' || !Number.isSafeInteger(id))
+    throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);
   return { type, id: id as number, fields, payload };
 }
 
@@ -87,7 +108,12 @@ class RowRequests {
   readonly #blocks = new Map<string, RowBlock>();
   readonly #fixed = new Map<Side, FixedSide>();
 
-  constructor(parent: Parent, training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] }, session: Session, ctx: ExecutionContext) {
+  constructor(
+    parent: Parent,
+    training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] },
+    session: Session,
+    ctx: ExecutionContext,
+  ) {
     this.#parent = parent;
     this.#training = training;
     this.#session = session;
@@ -113,12 +139,22 @@ class RowRequests {
     if (type === 'solve') return { fields: await this.#solve(request, block) };
     if (type === 'gram') return this.#gram(request, block);
     if (type === 'loss') return { fields: await this.#loss(request, block) };
-    throw new UsageError(`unknown request ${type}`, { advice: 'There are: load, build, start, fixed, previous, gram, solve, loss, state, release, end' });
+    throw new UsageError(`unknown request ${type}`, {
+      advice: 'There are: load, build, start, fixed, previous, gram, solve, loss, state, release, end',
+    });
   }
 
   #state(): JsonObject {
-    const blocks = Object.fromEntries([...this.#blocks].map(([name, { side, isBuilt, version }]) => [name, { side, built: isBuilt, version: version ?? null }]));
-    return { blocks, fixed: Object.fromEntries([...this.#fixed].map(([side, { version }]) => [side, version])) };
+    const blocks = Object.fromEntries(
+      [...this.#blocks].map(([name, { side, isBuilt, version }]) => [
+        name,
+        { side, built: isBuilt, version: version ?? null },
+      ]),
+    );
+    return {
+      blocks,
+      fixed: Object.fromEntries([...this.#fixed].map(([side, { version }]) => [side, version])),
+    };
   }
 
   async #load({ fields, payload }: Request): Promise<JsonObject> {
@@ -155,9 +191,15 @@ class RowRequests {
     const { rank } = this.#training.params;
     const { ids, factors } = readFactorFrame(payload, rank);
     const positions = new KeyLookup(block.keys).positionsOf(keysOf(ids));
-    if (positions.length !== keyCount(block.keys) || positions.includes(UNKNOWN_KEY)) throw new DataError(`${positions.length} rows came, which are not the ${keyCount(block.keys)} of the block`, { phase: 'train', file: 'the feed' });
+    if (positions.length !== keyCount(block.keys) || positions.includes(UNKNOWN_KEY))
+      throw new DataError(
+        `${positions.length} rows came, which are not the ${keyCount(block.keys)} of the block`,
+        { phase: 'train', file: 'the feed' },
+      );
     const ordered = new Float32Array(factors.length);
-    positions.forEach((position, row) => ordered.set(factors.subarray(row * rank, (row + 1) * rank), position * rank));
+    positions.forEach((position, row) =>
+      ordered.set(factors.subarray(row * rank, (row + 1) * rank), position * rank),
+    );
     await (await block.solver(sums(fields))).give(whole(fields, 'version'), ordered);
     return {};
   }
@@ -169,7 +211,10 @@ class RowRequests {
     const { previous } = fields;
     const fromZeros = previous === null || previous === undefined;
     if (!fromZeros && block.version !== whole(fields, 'previous')) return { missing: 'previous' };
-    if (implicitPrefs && payload.length !== 8 * rank * rank) throw new UsageError(`solve needs G of the fixed side, ${8 * rank * rank} bytes, and ${payload.length} came`);
+    if (implicitPrefs && payload.length !== 8 * rank * rank)
+      throw new UsageError(
+        `solve needs G of the fixed side, ${8 * rank * rank} bytes, and ${payload.length} came`,
+      );
     const solver = await block.solver(sums(fields));
     const started = performance.now();
     await block.fix(fixed, solver);
@@ -182,7 +227,8 @@ class RowRequests {
 
   async #gram({ fields }: Request, block: RowBlock): Promise<Answer> {
     const solver = block.started;
-    if (solver === undefined || block.version !== whole(fields, 'version')) return { fields: { missing: 'version' } };
+    if (solver === undefined || block.version !== whole(fields, 'version'))
+      return { fields: { missing: 'version' } };
     const gram = await solver.gram();
     return { fields: {}, payload: new Uint8Array(gram.buffer) };
   }
@@ -197,7 +243,11 @@ class RowRequests {
 
   async #sendFactors(id: number, block: RowBlock, factors: Float32Array): Promise<void> {
     const of = keyCount(block.keys);
-    for (const { first, rows, bytes } of factorFrames(idColumnOf(block.keys), factors, this.#training.params.rank)) {
+    for (const { first, rows, bytes } of factorFrames(
+      idColumnOf(block.keys),
+      factors,
+      this.#training.params.rank,
+    )) {
       await this.#parent.send({ type: 'factors', id, side: block.side, first, rows, of }, bytes);
     }
   }
@@ -208,7 +258,12 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 function keysOf(ids: IdColumn): KeyColumn {
-  return ids.type === 'int64' ? { type: 'int64', halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length) } : ids;
+  return ids.type === 'int64'
+    ? {
+        type: 'int64',
+        halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length),
+      }
+    : ids;
 }
 
 function sums(fields: JsonObject) {

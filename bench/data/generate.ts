@@ -1,9 +1,12 @@
 /**
- * Ratings a second of the synthetic generator: on one thread without files, and with Parquet files on all the threads.
+ * Ratings a second of the synthetic generator: on one thread without files, and with Parquet files on all the
+ * threads.
  *
  *     node bench/data/generate.ts [preset = movielens20m] [scale = 0.25] [workers = one a core] [seed = 1]
  *
- * Ratings a second of processor time compare better than those of the clock where other programs share the cores.
+ * Ratings a second of processor time compare better than those of the clock where other programs share the
+ * cores.
+ *
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -44,19 +47,32 @@ for (let run = 0; run < RUNS; run++) {
 const directory = await mkdtemp(join(tmpdir(), 'factorflow-generate-'));
 try {
   const { description, files } = await measure(`${workers} workers, files`, async () => {
-    const { description, files } = await generateDataset({ preset: preset.name, scale, seed, workers, output: join(directory, 'data') });
+    const { description, files } = await generateDataset({
+      preset: preset.name,
+      scale,
+      seed,
+      workers,
+      output: join(directory, 'data'),
+    });
     return { description, files, rows };
   });
   const bytes = files.train.bytes + files.test.bytes;
-  console.log(`${files.train.files + files.test.files} files, ${(bytes / 2 ** 20).toFixed(0)} MiB, ${(bytes / rows).toFixed(2)} bytes a rating; best RMSE ${description.bestTestRmse.toFixed(4)}`);
-  console.log(`users ${JSON.stringify(description.degrees.users)}\nitems ${JSON.stringify(description.degrees.items)}\nratings ${JSON.stringify(description.ratings)}`);
+  console.log(
+    `${files.train.files + files.test.files} files, ${(bytes / 2 ** 20).toFixed(0)} MiB, ${(bytes / rows).toFixed(2)} bytes a rating; best RMSE ${description.bestTestRmse.toFixed(4)}`,
+  );
+  console.log(
+    `users ${JSON.stringify(description.degrees.users)}\nitems ${JSON.stringify(description.degrees.items)}\nratings ${JSON.stringify(description.ratings)}`,
+  );
 } finally {
   await rm(directory, { recursive: true });
 }
 console.log(`peak memory ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MiB`);
 
 /** `work` gives the number of its ratings, perhaps among other things. */
-async function measure<Result extends number | { readonly rows: number }>(what: string, work: () => Result | Promise<Result>): Promise<Result> {
+async function measure<Result extends number | { readonly rows: number }>(
+  what: string,
+  work: () => Result | Promise<Result>,
+): Promise<Result> {
   const cpu = process.cpuUsage();
   const start = performance.now();
   const result = await work();
@@ -65,6 +81,8 @@ async function measure<Result extends number | { readonly rows: number }>(what: 
   const processorSeconds = (user + system) / 1e6;
   const count = typeof result === 'number' ? result : result.rows;
   const rate = (time: number) => `${(count / time / 1e6).toFixed(2)} M ratings/s`;
-  console.log(`${what.padEnd(20)}${seconds.toFixed(2)} s = ${rate(seconds)}; processor ${processorSeconds.toFixed(2)} s = ${rate(processorSeconds)}`);
+  console.log(
+    `${what.padEnd(20)}${seconds.toFixed(2)} s = ${rate(seconds)}; processor ${processorSeconds.toFixed(2)} s = ${rate(processorSeconds)}`,
+  );
   return result;
 }

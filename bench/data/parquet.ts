@@ -1,8 +1,9 @@
 /**
- * Rates and peak resident memory of reading and writing ratings as Parquet, each in a process of its own, the median
- * of five runs after one to warm up; DuckDB on one thread reads the same file as the reference.
+ * Rates and peak resident memory of reading and writing ratings as Parquet, each in a process of its own, the
+ * median of five runs after one to warm up; DuckDB on one thread reads the same file as the reference.
  *
  *     node bench/data/parquet.ts [rows, default 20000000]
+ *
  */
 import { tableFromArrays } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
@@ -30,7 +31,10 @@ const context = { signal: new AbortController().signal, events: () => {} };
 function* ratings(rows: number): Generator<RecordBatch> {
   for (let from = 0; from < rows; from += batchRows) {
     const length = Math.min(batchRows, rows - from);
-    const scrambled = Uint32Array.from({ length }, (_, i) => Math.imul(from + i, 2654435761) ^ ((from + i) >>> 7));
+    const scrambled = Uint32Array.from(
+      { length },
+      (_, i) => Math.imul(from + i, 2654435761) ^ ((from + i) >>> 7),
+    );
     yield tableFromArrays({
       user: Int32Array.from(scrambled, (value) => value % 138493),
       item: Int32Array.from(scrambled, (value) => (Math.imul(value, 40503) >>> 0) % 26744),
@@ -51,7 +55,8 @@ async function write(file: string, rows: number, codec: Codec): Promise<void> {
 
 async function read(file: string, batchSize: number, columns?: string[]): Promise<void> {
   let rows = 0;
-  for await (const batch of await new ParquetSource(file, { batchSize }).execute(context, columns)) rows += batch.numRows;
+  for await (const batch of await new ParquetSource(file, { batchSize }).execute(context, columns))
+    rows += batch.numRows;
   if (rows === 0) throw new Error('no rows');
 }
 
@@ -66,12 +71,15 @@ const tasks: Record<string, (file: string, ...more: string[]) => Promise<void>> 
   generate: async (_file, rows) => {
     for (const batch of ratings(Number(rows))) if (batch.numRows === 0) throw new Error('no rows');
   },
-  read: (file, batchSize, ...columns) => read(file, Number(batchSize), columns.length > 0 ? columns : undefined),
+  read: (file, batchSize, ...columns) =>
+    read(file, Number(batchSize), columns.length > 0 ? columns : undefined),
   reference,
 };
 
 function measure(task: string, ...rest: string[]): Measured {
-  return JSON.parse(execFileSync(process.execPath, [import.meta.filename, '--task', task, ...rest], { encoding: 'utf8' })) as Measured;
+  return JSON.parse(
+    execFileSync(process.execPath, [import.meta.filename, '--task', task, ...rest], { encoding: 'utf8' }),
+  ) as Measured;
 }
 
 async function child(task: string, file: string, rest: string[]): Promise<void> {
@@ -82,29 +90,42 @@ async function child(task: string, file: string, rest: string[]): Promise<void> 
     seconds.push((performance.now() - started) / 1000);
   }
   const warm = seconds.slice(seconds.length > 1 ? 1 : 0).sort((a, b) => a - b);
-  process.stdout.write(JSON.stringify({ seconds: warm[warm.length >> 1], peakRssMiB: process.resourceUsage().maxRSS / 1024 }));
+  process.stdout.write(
+    JSON.stringify({ seconds: warm[warm.length >> 1], peakRssMiB: process.resourceUsage().maxRSS / 1024 }),
+  );
 }
 
 function main(rows: number): void {
   const folder = mkdtempSync(join(tmpdir(), 'factorflow-bench-'));
   const report = (name: string, { seconds, peakRssMiB }: Measured, note = '') =>
-    console.log(`${name.padEnd(34)} ${seconds.toFixed(2).padStart(6)} s ${(rows / seconds / 1e6).toFixed(1).padStart(7)} M rows/s ${peakRssMiB.toFixed(0).padStart(5)} MiB  ${note}`);
+    console.log(
+      `${name.padEnd(34)} ${seconds.toFixed(2).padStart(6)} s ${(rows / seconds / 1e6).toFixed(1).padStart(7)} M rows/s ${peakRssMiB.toFixed(0).padStart(5)} MiB  ${note}`,
+    );
   try {
     console.log(`${describeMachine()}\n${rows} rows of (int32, int32, float32)`);
     const generation = measure('generate', '', String(rows));
     for (const codec of codecs) {
       const file = join(folder, `${codec}.parquet`);
       const written = measure('write', file, String(rows), codec);
-      report(`write ${codec}`, { ...written, seconds: written.seconds - generation.seconds }, `${(statSync(file).size / rows).toFixed(2)} bytes a row`);
+      report(
+        `write ${codec}`,
+        { ...written, seconds: written.seconds - generation.seconds },
+        `${(statSync(file).size / rows).toFixed(2)} bytes a row`,
+      );
     }
     for (const codec of codecs) {
       const file = join(folder, `${codec}.parquet`);
       const duck = measure('reference', file);
       const ours = measure('read', file, String(batchRows));
-      report(`read ${codec}`, ours, `${(ours.seconds / duck.seconds).toFixed(2)} x DuckDB, one thread, summing`);
+      report(
+        `read ${codec}`,
+        ours,
+        `${(ours.seconds / duck.seconds).toFixed(2)} x DuckDB, one thread, summing`,
+      );
     }
     const zstd = join(folder, 'zstd.parquet');
-    for (const batchSize of [1 << 13, 1 << 15, 1 << 16, 1 << 18, 1 << 20]) report(`read zstd, batches of ${batchSize}`, measure('read', zstd, String(batchSize)));
+    for (const batchSize of [1 << 13, 1 << 15, 1 << 16, 1 << 18, 1 << 20])
+      report(`read zstd, batches of ${batchSize}`, measure('read', zstd, String(batchSize)));
     report('read zstd, one column of three', measure('read', zstd, String(batchRows), 'rating'));
   } finally {
     rmSync(folder, { recursive: true, force: true });

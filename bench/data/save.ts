@@ -1,9 +1,13 @@
 /**
- * Seconds to save a model of random factors, until it lies on the disk, and to convert ratings into Parquet and CSV, by number of workers.
+ * Seconds to save a model of random factors, until it lies on the disk, and to convert ratings into Parquet
+ * and CSV, by number of workers.
  *
  *     node bench/data/save.ts [users = 480189] [items = 17770] [rank = 100] [ratings = a Parquet folder to convert, default none] [workers = 1,2,4,8,16]
  *
- * The first save of a session has its threads load the encoder; it is printed by itself, with the median of five others beside it.
+ * The first save of a session has its threads load the encoder; it is printed by itself, with the median of
+ * five others beside it.
+ *
+ *
  */
 import { makeVector } from 'apache-arrow';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -16,7 +20,10 @@ import { describeMachine } from '../machine.ts';
 
 const [users = 480_189, items = 17_770, rank = 100] = process.argv.slice(2, 5).map(Number);
 const ratings = process.argv[5] === '-' ? undefined : process.argv[5];
-const counts = (process.argv[6] ?? '1,2,4,8,16').split(',').map(Number).filter((count) => count <= availableParallelism());
+const counts = (process.argv[6] ?? '1,2,4,8,16')
+  .split(',')
+  .map(Number)
+  .filter((count) => count <= availableParallelism());
 
 function factorsOf(rows: number, stream: number): Float32Array {
   const random = new CounterRandom(stream);
@@ -26,7 +33,16 @@ function factorsOf(rows: number, stream: number): Float32Array {
 }
 
 const idsOf = (rows: number) => makeVector(Int32Array.from({ length: rows }, (_, row) => row));
-const model: StoredModel = { rank, userIds: idsOf(users), userFactors: factorsOf(users, 1), itemIds: idsOf(items), itemFactors: factorsOf(items, 2), columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' }, coldStartStrategy: 'nan', factorflow: {} };
+const model: StoredModel = {
+  rank,
+  userIds: idsOf(users),
+  userFactors: factorsOf(users, 1),
+  itemIds: idsOf(items),
+  itemFactors: factorsOf(items, 2),
+  columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },
+  coldStartStrategy: 'nan',
+  factorflow: {},
+};
 
 async function seconds(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now();
@@ -35,7 +51,9 @@ async function seconds(work: () => Promise<unknown>): Promise<number> {
 }
 
 console.log(describeMachine());
-console.log(`model of ${users} users, ${items} items, rank ${rank}: ${((4 * rank * (users + items)) / 1e6).toFixed(0)} MB`);
+console.log(
+  `model of ${users} users, ${items} items, rank ${rank}: ${((4 * rank * (users + items)) / 1e6).toFixed(0)} MB`,
+);
 const folder = await mkdtemp(join(tmpdir(), 'factorflow-save-'));
 try {
   for (const workers of counts) {
@@ -45,11 +63,16 @@ try {
     const first = await seconds(save);
     const others: number[] = [];
     for (let run = 0; run < 5; run++) others.push(await seconds(save));
-    const line = [`${workers} workers: save ${first.toFixed(3)} s at first, then ${others.sort((a, b) => a - b)[2].toFixed(3)}`];
+    const line = [
+      `${workers} workers: save ${first.toFixed(3)} s at first, then ${others.sort((a, b) => a - b)[2].toFixed(3)}`,
+    ];
     if (ratings !== undefined) {
       const source = session.read.parquet(ratings);
       const rows = await source.count();
-      for (const [name, write] of [['Parquet', () => source.write.parquet(join(folder, 'rows.parquet'), { overwrite: true })], ['CSV', () => source.write.csv(join(folder, 'rows.csv'), { overwrite: true })]] as const) {
+      for (const [name, write] of [
+        ['Parquet', () => source.write.parquet(join(folder, 'rows.parquet'), { overwrite: true })],
+        ['CSV', () => source.write.csv(join(folder, 'rows.csv'), { overwrite: true })],
+      ] as const) {
         line.push(`to ${name} ${(rows / 1e6 / (await seconds(write))).toFixed(1)} M rows/s`);
       }
     }

@@ -1,11 +1,15 @@
 /**
- * Gains of each technique of ALS on a GPU: tables in Markdown for bench/RESULTS.md, each beside the figure of the paper
- * that it repeats. A data set that `factorflow generate` wrote is loaded once; tables are printed as they are ready.
+ * Gains of each technique of ALS on a GPU: tables in Markdown for bench/RESULTS.md, each beside the figure of
+ * the paper that it repeats. A data set that `factorflow generate` wrote is loaded once; tables are printed
+ * as they are ready.
  *
  *     node bench/gpu/ablation.ts FOLDER [--tables tensor,techniques] [--ranks 100,64] [--seconds 200] [--output FILE]
  *
- * Tables: rmse, steps, tensor, techniques, solvers, ranks; the default is all of them, in this order, first for the first
- * rank and then for the others. `--ranks` replaces each table's own. Tables beyond `--seconds` are left out.
+ * Tables: rmse, steps, tensor, techniques, solvers, ranks; the default is all of them, in this order, first
+ * for the first rank and then for the others. `--ranks` replaces each table's own. Tables beyond `--seconds`
+ * are left out.
+ *
+ *
  */
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../machine.ts';
@@ -44,8 +48,13 @@ const ranks = values.ranks?.split(',').map(Number);
 const chosen = names.map((name) => parts[name](ranks));
 const tables = [...chosen.flatMap((own) => own.slice(0, 1)), ...chosen.flatMap((own) => own.slice(1))];
 
-const bench = new BenchRun(await HalfIterations.open(folder), { seconds: Number(values.seconds), output: values.output });
+const bench = new BenchRun(await HalfIterations.open(folder), {
+  seconds: Number(values.seconds),
+  output: values.output,
+});
 bench.line(describeMachine());
 for (const line of bench.training.description) bench.line(line);
-await bench.tables(tables.map((table) => ({ name: `${table.name}, rank ${table.rank}`, run: () => table.run(bench) })));
+await bench.tables(
+  tables.map((table) => ({ name: `${table.name}, rank ${table.rank}`, run: () => table.run(bench) })),
+);
 process.exit(0);

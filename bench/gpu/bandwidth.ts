@@ -25,25 +25,47 @@ const COPY_BYTES = 512 << 20;
 export async function measureBandwidth(training: HalfIterations): Promise<Bandwidth> {
   const { gpu, users, items } = training;
   const { x, theta } = training.factors();
-  return { copy: await copyRate(gpu), users: await gatherRate(gpu, users, theta), items: await gatherRate(gpu, items, x) };
+  return {
+    copy: await copyRate(gpu),
+    users: await gatherRate(gpu, users, theta),
+    items: await gatherRate(gpu, items, x),
+  };
 }
 
-/** Least milliseconds of an iteration with `bytes` for each element of the factors: by memory, and by gathers as measured. */
-export function floors({ copy, users, items }: Bandwidth, training: HalfIterations, rank: number, bytes: 2 | 4): { readonly memory: number; readonly gather: number } {
+/**
+ * Least milliseconds of an iteration with `bytes` for each element of the factors: by memory, and by gathers
+ * as measured.
+ */
+export function floors(
+  { copy, users, items }: Bandwidth,
+  training: HalfIterations,
+  rank: number,
+  bytes: 2 | 4,
+): { readonly memory: number; readonly gather: number } {
   const { ratings } = training.users;
   const rows = training.users.rows + training.items.rows;
-  // Ratings once a side, each side's factors read once and written once, with their mirror where there is one.
+  // Ratings once a side, each side's factors read once and written once, with their mirror where there is
+  // one.
   const moved = 2 * 8 * ratings + rows * rank * (bytes + 4 + (bytes === 2 ? 2 : 0));
   const gathered = ratings * rank * bytes;
   return { memory: moved / copy, gather: gathered / users + gathered / items };
 }
 
-/** Bytes a millisecond of a large copy on the GPU by a kernel, reading and writing counted. (`copyBufferToBuffer` reaches a fifth of it.) */
+/**
+ * Bytes a millisecond of a large copy on the GPU by a kernel, reading and writing counted.
+ * (`copyBufferToBuffer` reaches a fifth of it.)
+ */
 export async function copyRate(gpu: Gpu): Promise<number> {
   const bytes = Math.min(COPY_BYTES, gpu.info.limits.bindingBytes, gpu.info.software ? 1 << 20 : COPY_BYTES);
   const [source, copy] = [await gpu.buffer(bytes, 'copied'), await gpu.buffer(bytes, 'copy')];
   const quads = bytes / 16;
-  const milliseconds = await timeOfKernel(gpu, 'copy', { QUADS: quads }, [source, copy], Math.ceil(quads / QUADS_A_WORKGROUP));
+  const milliseconds = await timeOfKernel(
+    gpu,
+    'copy',
+    { QUADS: quads },
+    [source, copy],
+    Math.ceil(quads / QUADS_A_WORKGROUP),
+  );
   source.destroy();
   copy.destroy();
   return (2 * bytes) / milliseconds;
@@ -52,14 +74,33 @@ export async function copyRate(gpu: Gpu): Promise<number> {
 async function gatherRate(gpu: Gpu, block: DeviceBlock, { stride, half }: DeviceMatrix): Promise<number> {
   if (half === undefined) throw new Error('there is no half mirror to gather');
   const buffers = [block.indices, half, await gpu.scratch('unlikely', 16)];
-  const milliseconds = await timeOfKernel(gpu, 'gather', { CHUNKS: stride / 8, RATINGS: block.ratings }, buffers, Math.ceil(block.ratings / RATINGS_A_WORKGROUP));
+  const milliseconds = await timeOfKernel(
+    gpu,
+    'gather',
+    { CHUNKS: stride / 8, RATINGS: block.ratings },
+    buffers,
+    Math.ceil(block.ratings / RATINGS_A_WORKGROUP),
+  );
   return (block.ratings * stride * 2) / milliseconds;
 }
 
 /** Milliseconds of a kernel of this folder. */
-async function timeOfKernel(gpu: Gpu, name: string, constants: Record<string, number>, buffers: readonly GPUBuffer[], workgroups: number): Promise<number> {
-  const module = gpu.device.createShaderModule({ label: name, code: readFileSync(new URL(`${name}.wgsl`, import.meta.url), 'utf8') });
-  const pipeline = await gpu.device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main', constants } });
+async function timeOfKernel(
+  gpu: Gpu,
+  name: string,
+  constants: Record<string, number>,
+  buffers: readonly GPUBuffer[],
+  workgroups: number,
+): Promise<number> {
+  const module = gpu.device.createShaderModule({
+    label: name,
+    code: readFileSync(new URL(`${name}.wgsl`, import.meta.url), 'utf8'),
+  });
+  const pipeline = await gpu.device.createComputePipelineAsync({
+    label: name,
+    layout: 'auto',
+    compute: { module, entryPoint: 'main', constants },
+  });
   const entries = buffers.map((buffer, binding): GPUBindGroupEntry => ({ binding, resource: { buffer } }));
   const bindGroup = gpu.device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
   const wide = Math.min(workgroups, 32768);
@@ -83,7 +124,7 @@ async function timeOf(gpu: Gpu, add: (encoder: GPUCommandEncoder) => void): Prom
     await gpu.pass('wait').submit();
     return (performance.now() - begin) / repeats;
   };
-  for (const begin = performance.now(); performance.now() - begin < 400; ) await run();
+  for (const begin = performance.now(); performance.now() - begin < 400;) await run();
   const times: number[] = [];
   for (let i = 0; i < 7; i++) times.push(await run());
   return median(times);

@@ -32,11 +32,20 @@ export class BenchRun extends BenchReport {
     this.training = training;
   }
 
-  /** Measures row after row and prints each. The line of a row that fails has its error; rows beyond the time are counted. */
-  async rows(rows: readonly Row[], print: (row: Row, measured: Measurement) => readonly string[]): Promise<void> {
+  /**
+   * Measures row after row and prints each. The line of a row that fails has its error; rows beyond the time
+   * are counted.
+   */
+  async rows(
+    rows: readonly Row[],
+    print: (row: Row, measured: Measurement) => readonly string[],
+  ): Promise<void> {
     for (const [at, row] of rows.entries()) {
-      if (this.timeIsUp) return this.line(`\nTime was up before ${rows.length - at} more lines, from: ${row.label}`);
-      const measured = await this.attempt(row.label, () => measure(this.training, { iterations: CHECK_ITERATIONS, ...row }));
+      if (this.timeIsUp)
+        return this.line(`\nTime was up before ${rows.length - at} more lines, from: ${row.label}`);
+      const measured = await this.attempt(row.label, () =>
+        measure(this.training, { iterations: CHECK_ITERATIONS, ...row }),
+      );
       if (measured === undefined) continue;
       this.row(print(row, measured));
       for (const bad of measured.bad) this.line(`(${row.label}: ${bad} is not finite)`);
@@ -55,7 +64,9 @@ export function rmseCell({ rmse }: Measurement): string {
 
 /** Milliseconds on the GPU of the kernels whose names begin with one of `beginnings`, both sides. */
 export function kernelTime({ kernels }: Measurement, beginnings: readonly string[]): number {
-  const own = Object.entries(kernels).filter(([kernel]) => beginnings.some((beginning) => kernel.split(' ')[1].startsWith(beginning)));
+  const own = Object.entries(kernels).filter(([kernel]) =>
+    beginnings.some((beginning) => kernel.split(' ')[1].startsWith(beginning)),
+  );
   return own.reduce((sum, [, ms]) => sum + ms, 0);
 }
 
@@ -69,13 +80,21 @@ export const sumKernels = ['normal-equations'] as const;
 export const solveKernels = ['solve-'] as const;
 export const shortKernels = ['update-short', 'update-matrix-free', 'to-half'] as const;
 
-/** Useful floating-point operations a second, in 10^12: N_z f (f + 1) a half-iteration, the operations for the lower triangles of A. */
+/**
+ * Useful floating-point operations a second, in 10^12: N_z f (f + 1) a half-iteration, the operations for the
+ * lower triangles of A.
+ */
 export function teraflops(ratings: number, rank: number, ms: number): number {
   return (2 * ratings * rank * (rank + 1)) / ms / 1e9;
 }
 
 /** The first variant by rule of a precision; throws when there is none. */
-export function bestVariant(training: HalfIterations, rank: number, steps: number, precision: 'f32' | 'f16'): UpdateVariant {
+export function bestVariant(
+  training: HalfIterations,
+  rank: number,
+  steps: number,
+  precision: 'f32' | 'f16',
+): UpdateVariant {
   const found = training.variants(rank, steps).find((variant) => variant.precision === precision);
   if (found === undefined) throw new Error(`no variant in ${precision} serves rank ${rank}`);
   return found;

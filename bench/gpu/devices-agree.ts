@@ -1,22 +1,49 @@
 /**
- * The same model from every number of devices and every grid: RMSE after some iterations (default: 3, of rank 16), or the logarithm of the implicit loss, beside that of one CPU.
+ * The same model from every number of devices and every grid: RMSE after some iterations (default: 3, of rank
+ * 16), or the logarithm of the implicit loss, beside that of one CPU.
  *
  *     node bench/gpu/devices-agree.ts FOLDER [FOLDER ...] [--device cpu|gpu] [--rank R] [--max-iter N]
  *
- * Each folder has ratings in Parquet. Prints a line for each set and setting with the largest difference; ends with status 1 where one is beyond 1e-4.
+ * Each folder has ratings in Parquet. Prints a line for each set and setting with the largest difference;
+ * ends with status 1 where one is beyond 1e-4.
+ *
  */
 import { parseArgs } from 'node:util';
 import { ALS, type AlsOptions, Session } from '../../index.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { device: { type: 'string', default: 'cpu' }, rank: { type: 'string', default: '16' }, 'max-iter': { type: 'string', default: '3' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    device: { type: 'string', default: 'cpu' },
+    rank: { type: 'string', default: '16' },
+    'max-iter': { type: 'string', default: '3' },
+  },
+});
 const device = values.device === 'gpu' ? 'gpu' : 'cpu';
 const LIMIT = 1e-4;
 
-const grids: readonly Partial<AlsOptions>[] = [{}, { partitionUsers: '1,4', partitionItems: '1,4' }, { partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }];
-const settings: Readonly<Record<string, AlsOptions>> = { explicit: {}, 'explicit, without biases': { biases: false }, implicit: { implicitPrefs: true } };
+const grids: readonly Partial<AlsOptions>[] = [
+  {},
+  { partitionUsers: '1,4', partitionItems: '1,4' },
+  { partitionUsers: '2,2', partitionItems: '2,2' },
+  { partitionUsers: '4,1' },
+  { partitionItems: '4,1' },
+];
+const settings: Readonly<Record<string, AlsOptions>> = {
+  explicit: {},
+  'explicit, without biases': { biases: false },
+  implicit: { implicitPrefs: true },
+};
 
 async function errorOf(session: Session, folder: string, options: AlsOptions): Promise<number> {
-  const { training } = await new ALS({ rank: Number(values.rank), maxIter: Number(values['max-iter']), seed: 1, solver: 'cholesky', precision: 'f32', ...options }).fit(session.read.parquet(folder));
+  const { training } = await new ALS({
+    rank: Number(values.rank),
+    maxIter: Number(values['max-iter']),
+    seed: 1,
+    solver: 'cholesky',
+    precision: 'f32',
+    ...options,
+  }).fit(session.read.parquet(folder));
   const last = training?.iterations.at(-1);
   if (last === undefined) throw new Error(`${folder}: no iteration was reported`);
   return last.trainRmse ?? Math.log(last.loss);
@@ -31,10 +58,13 @@ for (const folder of positionals) {
       await using several = await Session.create({ device, fakeDevices });
       for (const grid of grids) {
         const difference = Math.abs((await errorOf(several, folder, { ...options, ...grid })) - expected);
-        if (difference >= furthest) [furthest, where] = [difference, `${fakeDevices} devices ${JSON.stringify(grid)}`];
+        if (difference >= furthest)
+          [furthest, where] = [difference, `${fakeDevices} devices ${JSON.stringify(grid)}`];
       }
     }
-    console.log(`${folder}, ${name}: ${expected.toFixed(6)}, furthest ${furthest.toExponential(1)} with ${where}`);
+    console.log(
+      `${folder}, ${name}: ${expected.toFixed(6)}, furthest ${furthest.toExponential(1)} with ${where}`,
+    );
     if (!(furthest <= LIMIT)) process.exitCode = 1;
   }
 }

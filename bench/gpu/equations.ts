@@ -1,8 +1,11 @@
 /**
- * Times data-parallel ALS on a GPU: one block of a side whose fixed side is in parts, drawn here with the shape of Hugewiki's items and an eleventh of its users.
- * Adding the block to normal equations in memory, and solving rows from them, stand beside `update` of the same block.
+ * Times data-parallel ALS on a GPU: one block of a side whose fixed side is in parts, drawn here with the
+ * shape of Hugewiki's items and an eleventh of its users. Adding the block to normal equations in memory, and
+ * solving rows from them, stand beside `update` of the same block.
  *
  *     node bench/gpu/equations.ts '{"rank":100}' '[{"name":"update"},{"name":"tensor"},{"name":"tensor","change":{"regionBytes":0}},{"name":"tensor","steps":0}]' [times = 5]
+ *
+ *
  */
 import { CounterRandom } from '../../engine/random.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
@@ -25,7 +28,12 @@ interface Setting {
 }
 
 const [given = '{}', settings = '[{"name":"update"},{"name":"tensor"}]', count = '5'] = process.argv.slice(2);
-const { rows = 39_780, columns = 4_552_964, ratings = 279_074_362, rank = 100 } = JSON.parse(given) as Record<string, number>;
+const {
+  rows = 39_780,
+  columns = 4_552_964,
+  ratings = 279_074_362,
+  rank = 100,
+} = JSON.parse(given) as Record<string, number>;
 const lambda = 0.05;
 
 const gpu = await Gpu.open();
@@ -34,7 +42,9 @@ const stride = strideOf(rank);
 const fixed = await matrix(columns, rank, true);
 const [previous, factors] = [await matrix(rows, rank, false), await matrix(rows, rank, false)];
 const equations = await matrix(rows, equationColumns(rank, false), false);
-console.log(`${gpu.info.name}: ${rows} rows, ${columns} columns, ${block.ratings} ratings, rank ${rank}; equations of ${(equations.rows * equations.stride * 4) / 2 ** 20} MiB`);
+console.log(
+  `${gpu.info.name}: ${rows} rows, ${columns} columns, ${block.ratings} ratings, rank ${rank}; equations of ${(equations.rows * equations.stride * 4) / 2 ** 20} MiB`,
+);
 let reference: Float32Array | undefined;
 for (const setting of JSON.parse(settings) as Setting[]) await bench(setting);
 process.exit(0);
@@ -54,17 +64,49 @@ async function bench({ name, change, steps = 6 }: Setting): Promise<void> {
     gpu.device.queue.submit([clear.finish()]);
     const times: Record<string, number> = {};
     const begin = performance.now();
-    if (name === 'update') Object.assign(times, (await updateRows(gpu, { block, fixed, previous, factors }, { ...range, lambda, mean: 0, solver, scale: 1 }, { timed: true })).times);
+    if (name === 'update')
+      Object.assign(
+        times,
+        (
+          await updateRows(
+            gpu,
+            { block, fixed, previous, factors },
+            { ...range, lambda, mean: 0, solver, scale: 1 },
+            { timed: true },
+          )
+        ).times,
+      );
     else {
-      Object.assign(times, await addEquations(gpu, { block, fixed, equations }, { ...range, rowStart: 0, mean: 0, scale: 1 }, { timed: true }));
-      Object.assign(times, (await solveRows(gpu, { equations, previous, factors }, { ...range, rowStart: 0, lambda, solver }, { timed: true })).times);
+      Object.assign(
+        times,
+        await addEquations(
+          gpu,
+          { block, fixed, equations },
+          { ...range, rowStart: 0, mean: 0, scale: 1 },
+          { timed: true },
+        ),
+      );
+      Object.assign(
+        times,
+        (
+          await solveRows(
+            gpu,
+            { equations, previous, factors },
+            { ...range, rowStart: 0, lambda, solver },
+            { timed: true },
+          )
+        ).times,
+      );
     }
     times.wall = performance.now() - begin;
     if (time > 0) samples.push(times);
   }
-  const median = (kernel: string) => samples.map((times) => times[kernel] ?? 0).sort((a, b) => a - b)[samples.length >> 1];
+  const median = (kernel: string) =>
+    samples.map((times) => times[kernel] ?? 0).sort((a, b) => a - b)[samples.length >> 1];
   const kernels = Object.keys(samples[0]).map((kernel) => `${kernel} ${median(kernel).toFixed(2)}`);
-  console.log(`${name === 'update' ? `update by ${found.name}` : `equations by ${name}`}, ${steps === 0 ? 'cholesky' : `cg ${steps}`} ${JSON.stringify(change ?? {})}: ${kernels.join(', ')} ms; ${await distance()}`);
+  console.log(
+    `${name === 'update' ? `update by ${found.name}` : `equations by ${name}`}, ${steps === 0 ? 'cholesky' : `cg ${steps}`} ${JSON.stringify(change ?? {})}: ${kernels.join(', ')} ms; ${await distance()}`,
+  );
 }
 
 /** The difference from the factors of the first setting, over their norm, at most among rows. */
@@ -75,7 +117,8 @@ async function distance(): Promise<string> {
   let worst = 0;
   for (let row = 0; row < rows; row++) {
     let [difference, norm] = [0, 0];
-    for (let k = row * stride; k < (row + 1) * stride; k++) [difference, norm] = [difference + (values[k] - reference[k]) ** 2, norm + reference[k] ** 2];
+    for (let k = row * stride; k < (row + 1) * stride; k++)
+      [difference, norm] = [difference + (values[k] - reference[k]) ** 2, norm + reference[k] ** 2];
     worst = Math.max(worst, Math.sqrt(difference / (norm || 1)));
   }
   return `largest distance of a row from the first ${worst.toExponential(1)}`;
@@ -83,20 +126,31 @@ async function distance(): Promise<string> {
 
 async function matrix(count: number, width: number, random: boolean): Promise<DeviceMatrix> {
   const own = strideOf(width);
-  const made: DeviceMatrix = { rows: count, columns: width, stride: own, values: await gpu.buffer(count * own * 4, 'matrix'), half: width === rank ? await gpu.buffer((count + 1) * own * 2, 'half') : undefined };
+  const made: DeviceMatrix = {
+    rows: count,
+    columns: width,
+    stride: own,
+    values: await gpu.buffer(count * own * 4, 'matrix'),
+    half: width === rank ? await gpu.buffer((count + 1) * own * 2, 'half') : undefined,
+  };
   if (!random) return made;
   // One million random rows, again and again.
   const numbers = new CounterRandom(1);
   const drawn = new Float32Array(Math.min(count, 1 << 20) * own);
-  for (let at = 0; at < drawn.length; at++) if (at % own < width) drawn[at] = (numbers.uniform(at) - 0.5) / Math.sqrt(width);
-  for (let row = 0; row < count; row += 1 << 20) await gpu.upload(made.values, drawn.subarray(0, Math.min(1 << 20, count - row) * own), row * own * 4);
+  for (let at = 0; at < drawn.length; at++)
+    if (at % own < width) drawn[at] = (numbers.uniform(at) - 0.5) / Math.sqrt(width);
+  for (let row = 0; row < count; row += 1 << 20)
+    await gpu.upload(made.values, drawn.subarray(0, Math.min(1 << 20, count - row) * own), row * own * 4);
   const pass = gpu.pass('half mirror');
   await addHalf(gpu, pass, made);
   await pass.submit();
   return made;
 }
 
-/** Rows by popularity, (r + c) to the power -1.302 with the first row's share of Hugewiki's; columns ascend at random distances. */
+/**
+ * Rows by popularity, (r + c) to the power -1.302 with the first row's share of Hugewiki's; columns ascend at
+ * random distances.
+ */
 async function drawBlock(): Promise<DeviceBlock> {
   const weights = (c: number) => Float64Array.from({ length: rows }, (_, row) => (row + c) ** -1.302);
   let [low, high] = [1, 1e6];
@@ -109,7 +163,10 @@ async function drawBlock(): Promise<DeviceBlock> {
   const shares = weights(low);
   const total = shares.reduce((sum, share) => sum + share, 0);
   const offsets = new Int32Array(rows + 1);
-  shares.forEach((share, row) => (offsets[row + 1] = offsets[row] + Math.min(columns, Math.round((ratings * share) / total))));
+  shares.forEach(
+    (share, row) =>
+      (offsets[row + 1] = offsets[row] + Math.min(columns, Math.round((ratings * share) / total))),
+  );
   const [indices, values] = [new Uint32Array(offsets[rows]), new Float32Array(offsets[rows])];
   let state = 1;
   for (let row = 0; row < rows; row++) {
@@ -122,6 +179,16 @@ async function drawBlock(): Promise<DeviceBlock> {
       place += step;
     }
   }
-  const upload = (numbers: Uint32Array | Float32Array | Int32Array, label: string) => gpu.bufferOf(numbers, label);
-  return { rows, ratings: offsets[rows], offsets, columns: indices, rowPointers: await upload(offsets, 'offsets'), indices: await upload(indices, 'indices'), values: await upload(values, 'values'), prepared: new Map() };
+  const upload = (numbers: Uint32Array | Float32Array | Int32Array, label: string) =>
+    gpu.bufferOf(numbers, label);
+  return {
+    rows,
+    ratings: offsets[rows],
+    offsets,
+    columns: indices,
+    rowPointers: await upload(offsets, 'offsets'),
+    indices: await upload(indices, 'indices'),
+    values: await upload(values, 'values'),
+    prepared: new Map(),
+  };
 }

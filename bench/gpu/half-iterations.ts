@@ -1,4 +1,7 @@
-/** ALS on a GPU without the engine around it: ratings and factors stay in place, half-iterations run one after the other. */
+/**
+ * ALS on a GPU without the engine around it: ratings and factors stay in place, half-iterations run one after
+ * the other.
+ */
 import { CounterRandom } from '../../engine/random.ts';
 import { Gpu } from '../../gpu/webgpu/gpu.ts';
 import type { GpuScopeOf } from '../../gpu/handler.ts';
@@ -40,7 +43,10 @@ const LARGEST_RATING = 5;
 
 export type Side = 'items' | 'users';
 
-/** Milliseconds of one iteration: both sides until the host knows that they have ended, and their kernels on the GPU where asked for. */
+/**
+ * Milliseconds of one iteration: both sides until the host knows that they have ended, and their kernels on
+ * the GPU where asked for.
+ */
 export interface IterationTimes {
   readonly wall: number;
   readonly sides: Readonly<Record<Side, number>>;
@@ -72,7 +78,11 @@ export class HalfIterations {
   #factors: Factors | undefined;
   readonly #shiftsOf = new Map<DeviceBlock, GPUBuffer>();
 
-  private constructor(gpu: Gpu, description: readonly string[], [users, items, test]: readonly DeviceBlock[]) {
+  private constructor(
+    gpu: Gpu,
+    description: readonly string[],
+    [users, items, test]: readonly DeviceBlock[],
+  ) {
     this.gpu = gpu;
     this.description = description;
     this.users = users;
@@ -99,8 +109,19 @@ export class HalfIterations {
   }
 
   /** The variants that this GPU admits, best first by rule; `every` adds variants of them. */
-  variants(rank: number, steps: number, { biases = false, alpha, nonnegative }: ProblemForm = {}, every = false): UpdateVariant[] {
-    return (every ? everyVariant : updateVariants)(this.gpu.info, { rank, solver: steps === 0 ? 'cholesky' : 'cg', biases, implicit: alpha !== undefined, nonnegative });
+  variants(
+    rank: number,
+    steps: number,
+    { biases = false, alpha, nonnegative }: ProblemForm = {},
+    every = false,
+  ): UpdateVariant[] {
+    return (every ? everyVariant : updateVariants)(this.gpu.info, {
+      rank,
+      solver: steps === 0 ? 'cholesky' : 'cg',
+      biases,
+      implicit: alpha !== undefined,
+      nonnegative,
+    });
   }
 
   /** Resets the factors of a rank to the start; those of another rank are freed. */
@@ -127,28 +148,66 @@ export class HalfIterations {
     const two = await this.#solve('users', setting, timed);
     [factors.x, factors.nextX] = [factors.nextX, factors.x];
     const end = performance.now();
-    const bad = [...(one.badRow < 0 ? [] : [`row ${one.badRow} of items`]), ...(two.badRow < 0 ? [] : [`row ${two.badRow} of users`])];
-    return { wall: end - begin, sides: { items: middle - begin, users: end - middle }, kernels: { items: one.times, users: two.times }, bad };
+    const bad = [
+      ...(one.badRow < 0 ? [] : [`row ${one.badRow} of items`]),
+      ...(two.badRow < 0 ? [] : [`row ${two.badRow} of users`]),
+    ];
+    return {
+      wall: end - begin,
+      sides: { items: middle - begin, users: end - middle },
+      kernels: { items: one.times, users: two.times },
+      bad,
+    };
   }
 
-  async #solve(side: Side, { rank, steps, lambda = 0.05, variant, form = {} }: TrainingSetting, timed: boolean): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
+  async #solve(
+    side: Side,
+    { rank, steps, lambda = 0.05, variant, form = {} }: TrainingSetting,
+    timed: boolean,
+  ): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
     const { gpu } = this;
     const { biases = false, alpha, nonnegative } = form;
     const { x, nextX, theta, nextTheta, beta, gamma, gram } = this.#require();
-    const [block, fixed, previous, factors, bias, fixedBias] = side === 'items' ? [this.items, x, theta, nextTheta, gamma, beta] : [this.users, theta, x, nextX, beta, gamma];
-    const settings = { variant, from: 0, to: block.rows, rank, lambda: alpha === undefined ? lambda : 0, mean: biases ? MEAN : 0, solver: steps === 0 ? ('cholesky' as const) : { steps }, nonnegative, scale: variant.precision === 'int8' ? int8Scale(LARGEST_RATING) : 1 };
+    const [block, fixed, previous, factors, bias, fixedBias] =
+      side === 'items'
+        ? [this.items, x, theta, nextTheta, gamma, beta]
+        : [this.users, theta, x, nextX, beta, gamma];
+    const settings = {
+      variant,
+      from: 0,
+      to: block.rows,
+      rank,
+      lambda: alpha === undefined ? lambda : 0,
+      mean: biases ? MEAN : 0,
+      solver: steps === 0 ? ('cholesky' as const) : { steps },
+      nonnegative,
+      scale: variant.precision === 'int8' ? int8Scale(LARGEST_RATING) : 1,
+    };
     const inputs = { block, fixed, previous, factors, ...(biases ? { bias, fixedBias } : {}) };
     if (alpha === undefined) return updateRows(gpu, inputs, settings, { timed });
     const pass = gpu.pass('gram');
     await addGramMatrix(gpu, pass, fixed, gram, rank, 1);
     const { times } = await pass.submit({ timed });
     const shifts = await this.#shifts(block, lambda);
-    const solved = await updateRows(gpu, { ...inputs, gram, shifts }, { ...settings, implicit: { alpha, base: 1 } }, { timed });
-    return { badRow: solved.badRow, times: { ...Object.fromEntries(Object.entries(times).map(([kernel, ms]) => [`gram's ${kernel}`, ms])), ...solved.times } };
+    const solved = await updateRows(
+      gpu,
+      { ...inputs, gram, shifts },
+      { ...settings, implicit: { alpha, base: 1 } },
+      { timed },
+    );
+    return {
+      badRow: solved.badRow,
+      times: {
+        ...Object.fromEntries(Object.entries(times).map(([kernel, ms]) => [`gram's ${kernel}`, ms])),
+        ...solved.times,
+      },
+    };
   }
 
   async #shifts(block: DeviceBlock, lambda: number): Promise<GPUBuffer> {
-    const known = this.#shiftsOf.get(block) ?? (await this.gpu.bufferOf(new Float32Array(block.rows).fill(lambda), 'shifts'));
+    const known =
+      this.#shiftsOf.get(block) ??
+      (await this.gpu.bufferOf(new Float32Array(block.rows).fill(lambda), 'shifts'));
     this.#shiftsOf.set(block, known);
     return known;
   }
@@ -164,7 +223,8 @@ export class HalfIterations {
       params: { from: 0, to: this.#test.rows, rank: x.columns },
       matrix: (name) => (name === 'rowFactors' ? x : theta),
       block: () => this.#test,
-      has: () => false, hasMatrix: () => true,
+      has: () => false,
+      hasMatrix: () => true,
       submitted: () => undefined,
       list: unused,
       matrixWithHalf: unused,
@@ -200,10 +260,30 @@ export class HalfIterations {
     }
     const { gpu, users, items } = this;
     const stride = strideOf(rank);
-    const matrix = async (rows: number): Promise<DeviceMatrix> => ({ rows, columns: rank, stride, values: await gpu.buffer(rows * stride * 4, 'factors'), half: await gpu.buffer((rows + 1) * stride * 2, 'half') });
+    const matrix = async (rows: number): Promise<DeviceMatrix> => ({
+      rows,
+      columns: rank,
+      stride,
+      values: await gpu.buffer(rows * stride * 4, 'factors'),
+      half: await gpu.buffer((rows + 1) * stride * 2, 'half'),
+    });
     const start = await gpu.bufferOf(randomRows(users.rows, rank), 'start');
-    const [beta, gamma, gram] = [await gpu.buffer(4 * users.rows, 'user biases'), await gpu.buffer(4 * items.rows, 'item biases'), await gpu.buffer(4 * stride * stride, 'Gram matrix')];
-    this.#factors = { rank, start, beta, gamma, gram, x: await matrix(users.rows), nextX: await matrix(users.rows), theta: await matrix(items.rows), nextTheta: await matrix(items.rows) };
+    const [beta, gamma, gram] = [
+      await gpu.buffer(4 * users.rows, 'user biases'),
+      await gpu.buffer(4 * items.rows, 'item biases'),
+      await gpu.buffer(4 * stride * stride, 'Gram matrix'),
+    ];
+    this.#factors = {
+      rank,
+      start,
+      beta,
+      gamma,
+      gram,
+      x: await matrix(users.rows),
+      nextX: await matrix(users.rows),
+      theta: await matrix(items.rows),
+      nextTheta: await matrix(items.rows),
+    };
   }
 }
 
@@ -218,8 +298,20 @@ function randomRows(rows: number, columns: number): Float32Array {
   return values;
 }
 
-async function deviceBlock(gpu: Gpu, { rows, ratings, offsets, indices, values }: RatingBlock): Promise<DeviceBlock> {
-  return { rows, ratings, offsets, columns: indices, rowPointers: await gpu.bufferOf(offsets, 'offsets'), indices: await gpu.bufferOf(indices, 'indices'), values: await gpu.bufferOf(values, 'values'), prepared: new Map() };
+async function deviceBlock(
+  gpu: Gpu,
+  { rows, ratings, offsets, indices, values }: RatingBlock,
+): Promise<DeviceBlock> {
+  return {
+    rows,
+    ratings,
+    offsets,
+    columns: indices,
+    rowPointers: await gpu.bufferOf(offsets, 'offsets'),
+    indices: await gpu.bufferOf(indices, 'indices'),
+    values: await gpu.bufferOf(values, 'values'),
+    prepared: new Map(),
+  };
 }
 
 /** Milliseconds from the submission of nothing until the host has four bytes back. */

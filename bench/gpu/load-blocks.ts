@@ -1,4 +1,7 @@
-/** Loads a data set that `factorflow generate` wrote, as training does: blocks by user and by item, and the test pairs. */
+/**
+ * Loads a data set that `factorflow generate` wrote, as training does: blocks by user and by item, and the
+ * test pairs.
+ */
 import { join } from 'node:path';
 import { Session } from '../../api/session.ts';
 import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
@@ -20,11 +23,20 @@ export async function loadBlocks(folder: string): Promise<LoadedBlocks> {
   await using session = await Session.create({ device: 'cpu' });
   const ctx = session.context();
   const select = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' });
-  const indexed = await runInto(andThen(session.read.parquet(join(folder, 'train')).plan, select), new IndexIds(), ctx);
+  const indexed = await runInto(
+    andThen(session.read.parquet(join(folder, 'train')).plan, select),
+    new IndexIds(),
+    ctx,
+  );
   const { users, items } = indexed;
   const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
   const seconds = (performance.now() - start) / 1000;
-  const known = await collectKnownPairs(await executePlan(andThen(session.read.parquet(join(folder, 'test')).plan, select), ctx), users, items, ctx);
+  const known = await collectKnownPairs(
+    await executePlan(andThen(session.read.parquet(join(folder, 'test')).plan, select), ctx),
+    users,
+    items,
+    ctx,
+  );
   const test = (await buildUserBlock(known.indexed, 'keep', ctx)).byUser;
   return { byUser, byItem, test, seconds };
 }

@@ -30,7 +30,10 @@ export interface Measurement {
 }
 
 /** Trains from the start for some iterations, then times more of them. */
-export async function measure(training: HalfIterations, setting: TrainingSetting & { readonly iterations?: number }): Promise<Measurement> {
+export async function measure(
+  training: HalfIterations,
+  setting: TrainingSetting & { readonly iterations?: number },
+): Promise<Measurement> {
   const { rank, iterations = 1 } = setting;
   await training.restart(rank);
   const begin = await training.iterate(setting, true);
@@ -38,7 +41,17 @@ export async function measure(training: HalfIterations, setting: TrainingSetting
   const onGpu = sides.items + sides.users;
   if (onGpu > SLOW) {
     const rmse = iterations === 1 ? await training.rmse() : Number.NaN;
-    return { once: true, wall: onGpu, low: onGpu, high: onGpu, sides, kernels: kernelMedians([begin]), first: begin.wall, rmse, bad: begin.bad };
+    return {
+      once: true,
+      wall: onGpu,
+      low: onGpu,
+      high: onGpu,
+      sides,
+      kernels: kernelMedians([begin]),
+      first: begin.wall,
+      rmse,
+      bad: begin.bad,
+    };
   }
   for (let iteration = 1; iteration < iterations; iteration++) await training.iterate(setting);
   const rmse = await training.rmse();
@@ -51,7 +64,10 @@ export async function measure(training: HalfIterations, setting: TrainingSetting
     wall: median(walls),
     low: Math.min(...walls),
     high: Math.max(...walls),
-    sides: { items: median(runs.map(({ sides }) => sides.items)), users: median(runs.map(({ sides }) => sides.users)) },
+    sides: {
+      items: median(runs.map(({ sides }) => sides.items)),
+      users: median(runs.map(({ sides }) => sides.users)),
+    },
     kernels: kernelMedians(timed),
     first: begin.wall,
     rmse,
@@ -61,7 +77,7 @@ export async function measure(training: HalfIterations, setting: TrainingSetting
 
 /** Iterates until the card's clock is up. */
 export async function warmUp(training: HalfIterations, setting: TrainingSetting): Promise<void> {
-  for (const begin = performance.now(); performance.now() - begin < WARM_UP; ) await training.iterate(setting);
+  for (const begin = performance.now(); performance.now() - begin < WARM_UP;) await training.iterate(setting);
 }
 
 export function median(values: readonly number[]): number {
@@ -69,10 +85,16 @@ export function median(values: readonly number[]): number {
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }
 
-async function repeat<T>(run: () => Promise<T>, least: number, most: number, milliseconds: number): Promise<T[]> {
+async function repeat<T>(
+  run: () => Promise<T>,
+  least: number,
+  most: number,
+  milliseconds: number,
+): Promise<T[]> {
   const results: T[] = [];
   const begin = performance.now();
-  while (results.length < least || (results.length < most && performance.now() - begin < milliseconds)) results.push(await run());
+  while (results.length < least || (results.length < most && performance.now() - begin < milliseconds))
+    results.push(await run());
   return results;
 }
 
@@ -84,7 +106,8 @@ function kernelSum({ kernels, sides }: IterationTimes, side: Side): number {
 function kernelMedians(iterations: readonly IterationTimes[]): Record<string, number> {
   const all: Record<string, number[]> = {};
   for (const { kernels } of iterations) {
-    for (const side of sideNames) for (const [name, ms] of Object.entries(kernels[side])) (all[`${side} ${name}`] ??= []).push(ms);
+    for (const side of sideNames)
+      for (const [name, ms] of Object.entries(kernels[side])) (all[`${side} ${name}`] ??= []).push(ms);
   }
   return Object.fromEntries(Object.entries(all).map(([name, times]) => [name, median(times)]));
 }

@@ -1,11 +1,14 @@
 /**
- * NDCG@20 over all users on a GPU: places of the test items among all items that a user has not seen. Factors are drawn at random and
- * the pairs evenly, in the sizes of a data set; a search's time does not depend on them, but for counting the few scores above a
- * positive's.
+ * NDCG@20 over all users on a GPU: places of the test items among all items that a user has not seen. Factors
+ * are drawn at random and the pairs evenly, in the sizes of a data set; a search's time does not depend on
+ * them, but for counting the few scores above a positive's.
  *
  *     node bench/gpu/ranking.ts [--users 480189] [--items 17770] [--ratings 99072112] [--test 1408395] [--rank 64] [--calls 5]
  *
- * All is in host memory. The first call brings exclusions and test pairs to the device, where they stay; each call brings its factors.
+ * All is in host memory. The first call brings exclusions and test pairs to the device, where they stay; each
+ * call brings its factors.
+ *
+ *
  */
 import { parseArgs } from 'node:util';
 import { computeDevice } from '../../engine/run/devices.ts';
@@ -19,20 +22,47 @@ import { depthOf, measuresOf } from '../../operators/evaluation/ranking/ranking-
 import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { describeMachine } from '../machine.ts';
 
-const { values } = parseArgs({ options: { users: { type: 'string', default: '480189' }, items: { type: 'string', default: '17770' }, ratings: { type: 'string', default: '99072112' }, test: { type: 'string', default: '1408395' }, rank: { type: 'string', default: '64' }, calls: { type: 'string', default: '5' }, device: { type: 'string', default: 'gpu' } } });
-const [users, items, ratings, tests, rank, calls] = [values.users, values.items, values.ratings, values.test, values.rank, values.calls].map(Number);
+const { values } = parseArgs({
+  options: {
+    users: { type: 'string', default: '480189' },
+    items: { type: 'string', default: '17770' },
+    ratings: { type: 'string', default: '99072112' },
+    test: { type: 'string', default: '1408395' },
+    rank: { type: 'string', default: '64' },
+    calls: { type: 'string', default: '5' },
+    device: { type: 'string', default: 'gpu' },
+  },
+});
+const [users, items, ratings, tests, rank, calls] = [
+  values.users,
+  values.items,
+  values.ratings,
+  values.test,
+  values.rank,
+  values.calls,
+].map(Number);
 console.log(describeMachine());
 await using session = await Session.create({ device: values.device as 'gpu' });
 const exclude = evenBlock(ratings / users, 1);
 const { positives } = rankedTest(evenBlock(tests / users, 2), exclude);
-const ids = (count: number) => ({ type: 'int32', values: Int32Array.from({ length: count }, (_, i) => i) }) as const;
-const model = { rank, users: ids(users), items: ids(items), userFactors: gaussian(users, 3), itemFactors: gaussian(items, 4) };
+const ids = (count: number) =>
+  ({ type: 'int32', values: Int32Array.from({ length: count }, (_, i) => i) }) as const;
+const model = {
+  rank,
+  users: ids(users),
+  items: ids(items),
+  userFactors: gaussian(users, 3),
+  itemFactors: gaussian(items, 4),
+};
 const ctx = session.context();
 const ranks = new PositiveRanks(positives, exclude, ctx);
 const device = computeDevice(ctx.executor);
-console.log(`${device.info.description}: ${users} users, ${items} items, ${exclude.ratings} pairs seen, ${positives.ratings} positives, rank ${rank}\n`);
+console.log(
+  `${device.info.description}: ${users} users, ${items} items, ${exclude.ratings} pairs seen, ${positives.ratings} positives, rank ${rank}\n`,
+);
 console.log('| call | ms | of it places | kernels on the GPU, ms |\n|---|---|---|---|');
-const times = (run: boolean) => device.run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
+const times = (run: boolean) =>
+  device.run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
 const measures = measuresOf(['ndcg'], [20]);
 for (let call = 1; call <= calls; call++) {
   const timed = call === calls && device.info.kind === 'gpu';
@@ -42,20 +72,29 @@ for (let call = 1; call <= calls; call++) {
   const ranked = performance.now();
   const { means } = userValues({ positives, places, items, excluded: undefined }, measures);
   const end = performance.now();
-  const kernels = timed ? Object.entries((await times(false)).values).map(([kernel, ms]) => `${kernel} ${(ms as number).toFixed(1)}`) : ['-'];
-  console.log(`| ${call} | ${(end - start).toFixed(0)} | ${(ranked - start).toFixed(0)} | ${kernels.join(', ')} |${call === 1 ? ` ndcg@20 ${means[0].toFixed(6)}` : ''}`);
+  const kernels = timed
+    ? Object.entries((await times(false)).values).map(
+        ([kernel, ms]) => `${kernel} ${(ms as number).toFixed(1)}`,
+      )
+    : ['-'];
+  console.log(
+    `| ${call} | ${(end - start).toFixed(0)} | ${(ranked - start).toFixed(0)} | ${kernels.join(', ')} |${call === 1 ? ` ndcg@20 ${means[0].toFixed(6)}` : ''}`,
+  );
 }
 
 /** About `mean` items a user, at even distances from a random one on. */
 function evenBlock(mean: number, seed: number): RatingBlock {
   const random = new CounterRandom(seed);
-  const lengths = Int32Array.from({ length: users }, (_, user) => Math.min(items, Math.round(mean * 2 * random.uniform(2 * user))));
+  const lengths = Int32Array.from({ length: users }, (_, user) =>
+    Math.min(items, Math.round(mean * 2 * random.uniform(2 * user))),
+  );
   const partition = emptyBlock(lengths);
   const { offsets, indices } = partition.columns as { offsets: Int32Array; indices: Uint32Array };
   for (let user = 0; user < users; user++) {
     const step = items / Math.max(1, lengths[user]);
     const first = random.uniform(2 * user + 1) * step;
-    for (let k = 0; k < lengths[user]; k++) indices[offsets[user] + k] = Math.min(items - 1, Math.floor(first + k * step));
+    for (let k = 0; k < lengths[user]; k++)
+      indices[offsets[user] + k] = Math.min(items - 1, Math.floor(first + k * step));
   }
   return blockOf({ name: dataSetName('pairs'), partition: 0, version: 0 }, partition);
 }

@@ -1,13 +1,16 @@
 /**
- * Rankings of implicit data with default parameters, next to popularity, to each form of weights with α tuned, and to the Python
- * library implicit; prints the table of docs/measured/quality.md.
+ * Rankings of implicit data with default parameters, next to popularity, to each form of weights with α
+ * tuned, and to the Python library implicit; prints the table of docs/measured/quality.md.
  *
  *     npm run build && FACTORFLOW_DATA=DIR node bench/quality/implicit.ts [--sets gowalla,...] [--seeds 2] [--rank 32] [--python PYTHON]
  *
- * Each seed splits a set 80 to 20, repetitions of a pair together; the value is ndcg@20 of up to 5,000 users over all items that they
- * do not have in the 80 %. `best of W`: weights of form W with the best of five α, from a quarter to four times the default, λ and ν by
- * default. Choosing α on the 20 % itself favours these columns. Ratings of explicit sets count as positives. PYTHON has implicit,
- * numpy, scipy and pyarrow: its `AlternatingLeastSquares()` by default, with the values as they are and with log(1 + r).
+ * Each seed splits a set 80 to 20, repetitions of a pair together; the value is ndcg@20 of up to 5,000 users
+ * over all items that they do not have in the 80 %. `best of W`: weights of form W with the best of five α,
+ * from a quarter to four times the default, λ and ν by default. Choosing α on the 20 % itself favours these
+ * columns. Ratings of explicit sets count as positives. PYTHON has implicit, numpy, scipy and pyarrow: its
+ * `AlternatingLeastSquares()` by default, with the values as they are and with log(1 + r).
+ *
+ *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -78,16 +81,34 @@ print();
 async function rowOf(set: string, ratings: Dataset): Promise<Row> {
   const seeds: Omit<Row, 'set'>[] = [];
   for (let seed = 0; seed < Number(values.seeds); seed++) seeds.push(await bySeed(ratings, seed));
-  const mean = (of: (row: Omit<Row, 'set'>) => number) => seeds.reduce((sum, row) => sum + of(row), 0) / seeds.length;
+  const mean = (of: (row: Omit<Row, 'set'>) => number) =>
+    seeds.reduce((sum, row) => sum + of(row), 0) / seeds.length;
   const best = Object.fromEntries(forms.map((form) => [form, mean((row) => row.best[form])])) as Row['best'];
   const python = (seeds[0].python ?? []).map((_, at) => mean((row) => row.python[at]));
-  return { set, alpha: mean((row) => row.alpha), popularity: mean((row) => row.popularity), byDefault: mean((row) => row.byDefault), best, spark: mean((row) => row.spark), python };
+  return {
+    set,
+    alpha: mean((row) => row.alpha),
+    popularity: mean((row) => row.popularity),
+    byDefault: mean((row) => row.byDefault),
+    best,
+    spark: mean((row) => row.spark),
+    python,
+  };
 }
 
 async function bySeed(ratings: Dataset, seed: number): Promise<Omit<Row, 'set'>> {
   const [train, test] = ratings.randomSplit([0.8, 0.2], { seed });
-  const fit = (options: AlsOptions) => new ALS({ implicitPrefs: true, rank: Number(values.rank), seed, ...options }).fit(train);
-  const evaluate = async (model: Model, baselines = false) => model.evaluateRanking(test, { k: 20, exclude: train, metrics: ['ndcg'], resamples: 0, rankUsers: 5000, baselines });
+  const fit = (options: AlsOptions) =>
+    new ALS({ implicitPrefs: true, rank: Number(values.rank), seed, ...options }).fit(train);
+  const evaluate = async (model: Model, baselines = false) =>
+    model.evaluateRanking(test, {
+      k: 20,
+      exclude: train,
+      metrics: ['ndcg'],
+      resamples: 0,
+      rankUsers: 5000,
+      baselines,
+    });
   const first = await fit({});
   const { metrics, baselines } = await evaluate(first, true);
   if (baselines?.popularity === undefined) throw new Error('no pairs to test with');
@@ -100,8 +121,17 @@ async function bySeed(ratings: Dataset, seed: number): Promise<Omit<Row, 'set'>>
       best[weight] = Math.max(best[weight], found[metric]);
     }
   }
-  const spark = (await evaluate(await ALS.spark({ implicitPrefs: true, rank: Number(values.rank), seed }).fit(train))).metrics[metric];
-  return { alpha, popularity: baselines.popularity[metric], byDefault: metrics[metric], best: best as Row['best'], spark, python: await byPython(train, test) };
+  const spark = (
+    await evaluate(await ALS.spark({ implicitPrefs: true, rank: Number(values.rank), seed }).fit(train))
+  ).metrics[metric];
+  return {
+    alpha,
+    popularity: baselines.popularity[metric],
+    byDefault: metrics[metric],
+    best: best as Row['best'],
+    spark,
+    python: await byPython(train, test),
+  };
 }
 
 /** ndcg@20 of the Python library with values as they are, and with their logarithm. */
@@ -110,18 +140,40 @@ async function byPython(train: Dataset, test: Dataset): Promise<number[]> {
   const [trainFile, testFile] = [join(scratch, 'train'), join(scratch, 'test')];
   await train.write.parquet(trainFile, { overwrite: true });
   await test.write.parquet(testFile, { overwrite: true });
-  const output = execFileSync(values.python, [join(import.meta.dirname, 'quality-implicit.py'), trainFile, testFile], { encoding: 'utf8' });
+  const output = execFileSync(
+    values.python,
+    [join(import.meta.dirname, 'quality-implicit.py'), trainFile, testFile],
+    { encoding: 'utf8' },
+  );
   return JSON.parse(output) as number[];
 }
 
 function print(): void {
   console.log(`${describeMachine()}, rank ${values.rank}, ${values.seeds} seeds`);
   const python = values.python === undefined ? [] : ['implicit, values', 'implicit, log'];
-  const heads = ['set', 'default α', 'popularity', 'default', ...forms.map((form) => `best of ${form}`), 'default / best', 'default / popularity', '`ALS.spark`', ...python];
+  const heads = [
+    'set',
+    'default α',
+    'popularity',
+    'default',
+    ...forms.map((form) => `best of ${form}`),
+    'default / best',
+    'default / popularity',
+    '`ALS.spark`',
+    ...python,
+  ];
   console.log(`| ${heads.join(' | ')} |\n|${'---|'.repeat(heads.length)}`);
   for (const { set, alpha, popularity, byDefault, best, spark, python: others } of rows) {
     const largest = Math.max(...Object.values(best), byDefault);
-    const cells = [set, alpha.toFixed(1), ...[popularity, byDefault, ...forms.map((form) => best[form])].map(digits), (byDefault / largest).toFixed(3), (byDefault / popularity).toFixed(2), digits(spark), ...others.map(digits)];
+    const cells = [
+      set,
+      alpha.toFixed(1),
+      ...[popularity, byDefault, ...forms.map((form) => best[form])].map(digits),
+      (byDefault / largest).toFixed(3),
+      (byDefault / popularity).toFixed(2),
+      digits(spark),
+      ...others.map(digits),
+    ];
     console.log(`| ${cells.join(' | ')} |`);
   }
 }

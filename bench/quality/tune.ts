@@ -4,9 +4,12 @@
  *     npm run build && node bench/quality/tune.ts quality [--seeds 3] [--sets filmtrust,...] [--trials 30]
  *     npm run build && node bench/quality/tune.ts commands RATINGS [--try 'rank=8,16 ...'] [-- flags of train]
  *
- * `quality`: test RMSE of the best of 30 trials at random, beside that of the defaults. The search sees the training part alone, of which it holds
- * out a tenth. Sets and splits are those of bench/quality/quality.ts. `commands`: the wall time of one `tune` of 20 settings beside 20 commands
- * `train` of the same settings and the same split, and the best setting of each.
+ * `quality`: test RMSE of the best of 30 trials at random, beside that of the defaults. The search sees the
+ * training part alone, of which it holds out a tenth. Sets and splits are those of bench/quality/quality.ts.
+ * `commands`: the wall time of one `tune` of 20 settings beside 20 commands `train` of the same settings and
+ * the same split, and the best setting of each.
+ *
+ *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -16,7 +19,15 @@ import { parseArgs } from 'node:util';
 import { ALS, type Dataset, Session, TrainValidationSplit } from '../../index.ts';
 import { describeMachine } from '../machine.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { seeds: { type: 'string', default: '3' }, sets: { type: 'string' }, trials: { type: 'string', default: '30' }, try: { type: 'string', default: 'rank=8,16,24,32 reg-param=0.01,0.02,0.05,0.1,0.2' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seeds: { type: 'string', default: '3' },
+    sets: { type: 'string' },
+    trials: { type: 'string', default: '30' },
+    try: { type: 'string', default: 'rank=8,16,24,32 reg-param=0.01,0.02,0.05,0.1,0.2' },
+  },
+});
 const root = resolve(import.meta.dirname, '../..');
 const program = join(root, 'dist/programs/cli/main.js');
 const scratch = mkdtempSync(join(tmpdir(), 'factorflow-tune-'));
@@ -31,34 +42,78 @@ try {
 
 async function quality(): Promise<void> {
   const data = process.env.FACTORFLOW_DATA ?? '';
-  const names = values.sets?.split(',') ?? ['filmtrust', 'ml-latest-small', 'movietweetings-100k', 'douban-monti', 'bookcrossing', 'epinions-770k'];
+  const names = values.sets?.split(',') ?? [
+    'filmtrust',
+    'ml-latest-small',
+    'movietweetings-100k',
+    'douban-monti',
+    'bookcrossing',
+    'epinions-770k',
+  ];
   const session = await Session.create({ device: 'cpu' });
-  console.log(`| set | damped means | defaults | best of ${values.trials} trials | parameters (seed 0) |\n|---|---|---|---|---|`);
+  console.log(
+    `| set | damped means | defaults | best of ${values.trials} trials | parameters (seed 0) |\n|---|---|---|---|---|`,
+  );
   for (const set of names) {
     const folder = set === 'movietweetings-100k' ? join(root, 'examples/data', set) : join(data, set);
     if (!existsSync(folder)) {
       console.error(`left out: ${set}, which is not in FACTORFLOW_DATA`);
       continue;
     }
-    const found: { readonly means: number; readonly defaults: number; readonly tuned: number; readonly params: object }[] = [];
+    const found: {
+      readonly means: number;
+      readonly defaults: number;
+      readonly tuned: number;
+      readonly params: object;
+    }[] = [];
     for (let seed = 0; seed < Number(values.seeds); seed++) {
       const [train, test] = splitOf(session, folder, seed);
-      const space = { rank: { from: 4, to: 64, scale: 'log', whole: true }, regParam: { from: 0.003, to: 0.2, scale: 'log' }, regOffset: { from: 0, to: 30 } } as const;
-      const { model, best } = await new TrainValidationSplit({ estimator: (params) => new ALS({ seed, ...params }), space, trials: Number(values.trials), search: 'random', seed }).fit(train);
+      const space = {
+        rank: { from: 4, to: 64, scale: 'log', whole: true },
+        regParam: { from: 0.003, to: 0.2, scale: 'log' },
+        regOffset: { from: 0, to: 30 },
+      } as const;
+      const { model, best } = await new TrainValidationSplit({
+        estimator: (params) => new ALS({ seed, ...params }),
+        space,
+        trials: Number(values.trials),
+        search: 'random',
+        seed,
+      }).fit(train);
       const tuned = await model.evaluate(test);
       const defaults = await (await new ALS({ seed }).fit(train)).evaluate(test);
-      found.push({ means: tuned.baselines?.dampedMeans.rmse ?? Number.NaN, defaults: defaults.rmse, tuned: tuned.rmse, params: best.params });
+      found.push({
+        means: tuned.baselines?.dampedMeans.rmse ?? Number.NaN,
+        defaults: defaults.rmse,
+        tuned: tuned.rmse,
+        params: best.params,
+      });
     }
-    const mean = (of: (one: (typeof found)[number]) => number) => found.reduce((sum, one) => sum + of(one), 0) / found.length;
-    const cell = (value: number) => `${value.toFixed(4)} (${(value / mean(({ means }) => means)).toFixed(3)})`;
-    console.log(`| ${set} | ${mean(({ means }) => means).toFixed(4)} | ${cell(mean(({ defaults }) => defaults))} | ${cell(mean(({ tuned }) => tuned))} | ${Object.entries(found[0].params).map(([name, value]) => `${name} ${value}`).join(', ')} |`);
+    const mean = (of: (one: (typeof found)[number]) => number) =>
+      found.reduce((sum, one) => sum + of(one), 0) / found.length;
+    const cell = (value: number) =>
+      `${value.toFixed(4)} (${(value / mean(({ means }) => means)).toFixed(3)})`;
+    console.log(
+      `| ${set} | ${mean(({ means }) => means).toFixed(4)} | ${cell(mean(({ defaults }) => defaults))} | ${cell(mean(({ tuned }) => tuned))} | ${Object.entries(
+        found[0].params,
+      )
+        .map(([name, value]) => `${name} ${value}`)
+        .join(', ')} |`,
+    );
   }
   await session.close();
 }
 
 function splitOf(session: Session, folder: string, seed: number): readonly [Dataset, Dataset] {
-  if (existsSync(join(folder, 'train.parquet'))) return [session.read.parquet(join(folder, 'train.parquet')), session.read.parquet(join(folder, 'test.parquet'))];
-  return session.read.parquet(join(folder, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed }) as [Dataset, Dataset];
+  if (existsSync(join(folder, 'train.parquet')))
+    return [
+      session.read.parquet(join(folder, 'train.parquet')),
+      session.read.parquet(join(folder, 'test.parquet')),
+    ];
+  return session.read.parquet(join(folder, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed }) as [
+    Dataset,
+    Dataset,
+  ];
 }
 
 interface Trial {
@@ -67,23 +122,64 @@ interface Trial {
 }
 
 function commands(): void {
-  const run = (...args: readonly string[]): { readonly seconds: number; readonly json: Readonly<Record<string, unknown>> } => {
+  const run = (
+    ...args: readonly string[]
+  ): { readonly seconds: number; readonly json: Readonly<Record<string, unknown>> } => {
     const started = performance.now();
-    const output = execFileSync(process.execPath, [program, ...args, '--device', 'cpu', '--json', '--quiet', '--force'], { encoding: 'utf8' });
-    return { seconds: (performance.now() - started) / 1000, json: JSON.parse(output) as Readonly<Record<string, unknown>> };
+    const output = execFileSync(
+      process.execPath,
+      [program, ...args, '--device', 'cpu', '--json', '--quiet', '--force'],
+      { encoding: 'utf8' },
+    );
+    return {
+      seconds: (performance.now() - started) / 1000,
+      json: JSON.parse(output) as Readonly<Record<string, unknown>>,
+    };
   };
   const shown = (one: Trial | undefined) => `${JSON.stringify(one?.params)} ${one?.value.toFixed(4)}`;
-  const best = (list: readonly Trial[]) => list.reduce<Trial | undefined>((left, right) => (left === undefined || right.value < left.value ? right : left), undefined);
-  const settings = (run('tune', path, '--model-dir', join(scratch, 'warm'), '--try', values.try).json.trials as readonly Trial[]).map(({ params }) => params);
-  const timed = ['', '--warm-start'].map((flag) => ({ flag, ...run('tune', path, '--model-dir', join(scratch, 'model'), '--try', values.try, ...(flag === '' ? [] : [flag])) }));
+  const best = (list: readonly Trial[]) =>
+    list.reduce<Trial | undefined>(
+      (left, right) => (left === undefined || right.value < left.value ? right : left),
+      undefined,
+    );
+  const settings = (
+    run('tune', path, '--model-dir', join(scratch, 'warm'), '--try', values.try).json
+      .trials as readonly Trial[]
+  ).map(({ params }) => params);
+  const timed = ['', '--warm-start'].map((flag) => ({
+    flag,
+    ...run(
+      'tune',
+      path,
+      '--model-dir',
+      join(scratch, 'model'),
+      '--try',
+      values.try,
+      ...(flag === '' ? [] : [flag]),
+    ),
+  }));
   let separate = 0;
   const alone = settings.map((params): Trial => {
-    const flags = Object.entries(params).flatMap(([name, value]) => [`--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`, String(value)]);
-    const { seconds, json } = run('train', path, '--model-dir', join(scratch, 'alone'), '--test-fraction', '0.1', ...flags);
+    const flags = Object.entries(params).flatMap(([name, value]) => [
+      `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+      String(value),
+    ]);
+    const { seconds, json } = run(
+      'train',
+      path,
+      '--model-dir',
+      join(scratch, 'alone'),
+      '--test-fraction',
+      '0.1',
+      ...flags,
+    );
     separate += seconds;
     return { params, value: json.testRmse as number };
   });
   console.log(`| | seconds | of the commands | best |\n|---|---|---|---|`);
   console.log(`| ${settings.length} commands \`train\` | ${separate.toFixed(1)} | | ${shown(best(alone))} |`);
-  for (const { flag, seconds, json } of timed) console.log(`| \`tune ${flag}\`, with the last training on all ratings | ${seconds.toFixed(1)} | ${(seconds / separate).toFixed(2)} | ${shown(best(json.trials as readonly Trial[]))} |`);
+  for (const { flag, seconds, json } of timed)
+    console.log(
+      `| \`tune ${flag}\`, with the last training on all ratings | ${seconds.toFixed(1)} | ${(seconds / separate).toFixed(2)} | ${shown(best(json.trials as readonly Trial[]))} |`,
+    );
 }

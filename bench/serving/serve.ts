@@ -1,9 +1,11 @@
 /**
- * Requests for one user's ten best of 100,000 items at rank 64, a hundred seen items left out, from a model that was loaded: one after the other, with
- * pauses and without. Prints p50, p99 and the longest stall of the event loop, seen by a histogram and by a timer of 1 ms, for factors
- * whose lengths fall as a trained model's do, with biases and without, and for Gaussian ones, whose lengths are nearly equal.
+ * Requests for one user's ten best of 100,000 items at rank 64, a hundred seen items left out, from a model
+ * that was loaded: one after the other, with pauses and without. Prints p50, p99 and the longest stall of the
+ * event loop, seen by a histogram and by a timer of 1 ms, for factors whose lengths fall as a trained model's
+ * do, with biases and without, and for Gaussian ones, whose lengths are nearly equal.
  *
  *     node bench/serving/serve.ts [REQUESTS] [ITEMS]
+ *
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,9 +21,13 @@ const kinds = ['trained', 'trained, biases', 'gaussian'] as const;
 type Kind = (typeof kinds)[number];
 
 const gaussian = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
-const keys = (count: number) => ({ type: 'int32', values: Int32Array.from({ length: count }, (_, i) => 3 * i + 1) }) as const;
+const keys = (count: number) =>
+  ({ type: 'int32', values: Int32Array.from({ length: count }, (_, i) => 3 * i + 1) }) as const;
 
-/** Rows of Gaussian directions; those of a trained model have lengths of 0.05 to 1, by popularity. Biases are two features more. */
+/**
+ * Rows of Gaussian directions; those of a trained model have lengths of 0.05 to 1, by popularity. Biases are
+ * two features more.
+ */
 function factors(kind: Kind, side: 'user' | 'item', rows: number): Float32Array {
   const width = rank + (kind === 'trained, biases' ? 2 : 0);
   const values = new Float32Array(new SharedArrayBuffer(4 * rows * width));
@@ -51,16 +57,27 @@ function watch() {
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-serve-'));
 const session = await Session.create({ device: 'cpu' });
-console.log(`${describeMachine()}\n${requests} requests, ${items} items, rank ${rank}, n = 10, 100 items left out\n`);
+console.log(
+  `${describeMachine()}\n${requests} requests, ${items} items, rank ${rank}, n = 10, 100 items left out\n`,
+);
 const idle = watch();
 await pause(2000);
 console.log(`the longest stall in two seconds without requests, for comparison: ${idle().toFixed(1)} ms\n`);
-console.log('factors          call               requests     p50 ms  p99 ms  longest ms  stall ms (histogram, timer)');
+console.log(
+  'factors          call               requests     p50 ms  p99 ms  longest ms  stall ms (histogram, timer)',
+);
 for (const kind of kinds) {
   const biases = kind === 'trained, biases';
   const made = new Model({
-    rank: rank + (biases ? 2 : 0), users: keys(users), items: keys(items), userFactors: factors(kind, 'user', users), itemFactors: factors(kind, 'item', items),
-    columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' }, coldStartStrategy: 'nan', session, metadata: { params: { biases } },
+    rank: rank + (biases ? 2 : 0),
+    users: keys(users),
+    items: keys(items),
+    userFactors: factors(kind, 'user', users),
+    itemFactors: factors(kind, 'item', items),
+    columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },
+    coldStartStrategy: 'nan',
+    session,
+    metadata: { params: { biases } },
   });
   await made.save(join(folder, kind));
   const loading = watch();
@@ -68,7 +85,8 @@ for (const kind of kinds) {
   await model.prepare();
   console.log(`${kind.padEnd(16)} load and prepare ${' '.repeat(46)} ${loading().toFixed(1)}`);
   const calls = {
-    recommend: async (user: number, deny: readonly number[]) => (await model.recommend(user, 10, { deny })).items.length,
+    recommend: async (user: number, deny: readonly number[]) =>
+      (await model.recommend(user, 10, { deny })).items.length,
     recommendForUsers: async (user: number, deny: readonly number[]) => {
       let rows = 0;
       for await (const batch of model.recommendForUsers([user], 10, { deny })) rows += batch.numRows;
@@ -85,7 +103,10 @@ for (const kind of kinds) {
           stop = watch();
           histogram.enable();
         }
-        const [user, deny] = [3 * Math.floor(Math.random() * users) + 1, Array.from({ length: 100 }, () => 3 * Math.floor(Math.random() * items) + 1)];
+        const [user, deny] = [
+          3 * Math.floor(Math.random() * users) + 1,
+          Array.from({ length: 100 }, () => 3 * Math.floor(Math.random() * items) + 1),
+        ];
         const start = performance.now();
         if ((await call(user, deny)) !== 10) throw new Error('a list is short');
         if (i >= 0) times.push(performance.now() - start);
@@ -94,8 +115,11 @@ for (const kind of kinds) {
       histogram.disable();
       const stall = stop();
       times.sort((left, right) => left - right);
-      const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))].toFixed(2).padStart(7);
-      console.log(`${kind.padEnd(16)} ${name.padEnd(18)} ${(paused ? 'with pauses' : 'at once').padEnd(11)} ${at(0.5)} ${at(0.99)} ${at(1).padStart(10)}   ${(histogram.max / 1e6 - 1).toFixed(1)}, ${stall.toFixed(1)}`);
+      const at = (share: number) =>
+        times[Math.min(times.length - 1, Math.floor(share * times.length))].toFixed(2).padStart(7);
+      console.log(
+        `${kind.padEnd(16)} ${name.padEnd(18)} ${(paused ? 'with pauses' : 'at once').padEnd(11)} ${at(0.5)} ${at(0.99)} ${at(1).padStart(10)}   ${(histogram.max / 1e6 - 1).toFixed(1)}, ${stall.toFixed(1)}`,
+      );
     }
   }
   await model.close();

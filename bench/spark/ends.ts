@@ -1,8 +1,11 @@
 /**
- * The end of a worker that trains, when its parent is killed and when stdin closes, while other processes want the processors: prints median and longest
- * seconds until the process is gone, and what was left of its files.
+ * The end of a worker that trains, when its parent is killed and when stdin closes, while other processes
+ * want the processors: prints median and longest seconds until the process is gone, and what was left of its
+ * files.
  *
  *     npm run build && node bench/spark/ends.ts STREAM ROWS [TIMES] [BUSY]       STREAM: written by `factorflow convert ratings/ STREAM.arrows`
+ *
+ *
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +24,11 @@ else await measure();
 
 /** Starts and feeds a worker, and tells its process once it trains. Its stdin closes at any message. */
 async function parent(): Promise<void> {
-  const child = spawn(process.execPath, [main, 'worker', '--device', 'cpu', '--spill-dir', process.env.SPILL ?? ''], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    [main, 'worker', '--device', 'cpu', '--spill-dir', process.env.SPILL ?? ''],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  );
   let seen = '';
   child.stdout.on('data', (bytes: Buffer) => {
     seen = seen.slice(-100) + bytes.toString('latin1');
@@ -29,15 +36,23 @@ async function parent(): Promise<void> {
   });
   process.once('message', () => child.stdin.destroy());
   child.stdin.on('error', () => {});
-  child.stdin.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 64, maxIter: 1_000_000 } })}\n`);
-  for await (const chunk of createReadStream(stream)) if (!child.stdin.write(chunk)) await once(child.stdin, 'drain');
+  child.stdin.write(
+    `${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 64, maxIter: 1_000_000 } })}\n`,
+  );
+  for await (const chunk of createReadStream(stream))
+    if (!child.stdin.write(chunk)) await once(child.stdin, 'drain');
   child.stdin.write(`${JSON.stringify({ rows: Number(rows) })}\n`);
 }
 
 async function measure(): Promise<void> {
-  const others = Array.from({ length: Number(busy) }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+  const others = Array.from({ length: Number(busy) }, () =>
+    spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
+  );
   const end = async (how: 'killed' | 'closed'): Promise<number> => {
-    const child = spawn(process.execPath, [import.meta.filename, stream, rows], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], env: { ...process.env, SPILL: spillDir } });
+    const child = spawn(process.execPath, [import.meta.filename, stream, rows], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      env: { ...process.env, SPILL: spillDir },
+    });
     const [{ pid }] = (await once(child, 'message')) as [{ readonly pid: number }];
     await setTimeout(500);
     const start = performance.now();
@@ -52,7 +67,9 @@ async function measure(): Promise<void> {
     const seconds: number[] = [];
     for (let time = 0; time < Number(times); time++) seconds.push(await end(how));
     seconds.sort((a, b) => a - b);
-    console.log(`parent ${how === 'killed' ? 'killed' : 'closes stdin'}: gone after ${seconds[seconds.length >> 1].toFixed(2)} s, at most ${seconds[seconds.length - 1].toFixed(2)} s, of ${times}; files left: ${readdirSync(spillDir).length}`);
+    console.log(
+      `parent ${how === 'killed' ? 'killed' : 'closes stdin'}: gone after ${seconds[seconds.length >> 1].toFixed(2)} s, at most ${seconds[seconds.length - 1].toFixed(2)} s, of ${times}; files left: ${readdirSync(spillDir).length}`,
+    );
   }
   console.log(`${describeMachine()}; load ${loadavg()[0].toFixed(1)}, ${busy} of it busy beside`);
   for (const other of others) other.kill('SIGKILL');

@@ -92,18 +92,48 @@ export function defineCommand<O extends Options>({ run, ...description }: Comman
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json = false, quiet = true, profile = false, trace, report } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean; readonly trace?: string; readonly report?: string };
-      const named = (flags: readonly string[]) => flags.flatMap((key): NamedPath[] => {
-        const path: unknown = values[key];
-        return typeof path === 'string' ? [{ name: `--${flagName(key)}`, path, isShared: key === 'checkpointDir' }] : [];
-      });
-      const words = description.positionals.flatMap(({ name, lastIsOutput = false }) => (raw.positionals[name] ?? []).map((path, at, { length }) => ({ path, isOutput: lastIsOutput && at > 0 && at === length - 1 })));
+      const {
+        json = false,
+        quiet = true,
+        profile = false,
+        trace,
+        report,
+      } = values as Partial<Values<typeof commonOptions>> & {
+        readonly profile?: boolean;
+        readonly trace?: string;
+        readonly report?: string;
+      };
+      const named = (flags: readonly string[]) =>
+        flags.flatMap((key): NamedPath[] => {
+          const path: unknown = values[key];
+          return typeof path === 'string'
+            ? [{ name: `--${flagName(key)}`, path, isShared: key === 'checkpointDir' }]
+            : [];
+        });
+      const words = description.positionals.flatMap(({ name, lastIsOutput = false }) =>
+        (raw.positionals[name] ?? []).map((path, at, { length }) => ({
+          path,
+          isOutput: lastIsOutput && at > 0 && at === length - 1,
+        })),
+      );
       const files: CommandFiles = {
         inputs: [...words.filter(({ isOutput }) => !isOutput), ...named(inputFlags)],
-        results: [...words.filter(({ isOutput }) => isOutput).map(({ path }) => ({ name: 'the output', path })), ...named(resultFlags)],
+        results: [
+          ...words.filter(({ isOutput }) => isOutput).map(({ path }) => ({ name: 'the output', path })),
+          ...named(resultFlags),
+        ],
         others: named(otherFlags),
       };
-      return { json, quiet, rowsOnStdout: files.results.some(({ path }) => path === '-'), profile, trace, report, files, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      return {
+        json,
+        quiet,
+        rowsOnStdout: files.results.some(({ path }) => path === '-'),
+        profile,
+        trace,
+        report,
+        files,
+        run: (context) => run({ values, given, positionals: raw.positionals }, context),
+      };
     },
   };
 }

@@ -8,7 +8,14 @@ const shells = ['bash', 'zsh', 'fish'] as const;
 
 export const completion = defineCommand({
   summary: 'Print a script that completes commands and flags in a shell',
-  positionals: [{ name: 'shell', describe: `${list(shells)}; without it the one that SHELL names`, required: false, choices: shells }],
+  positionals: [
+    {
+      name: 'shell',
+      describe: `${list(shells)}; without it the one that SHELL names`,
+      required: false,
+      choices: shells,
+    },
+  ],
   options: commonOptions,
   examples: [
     ['completion bash >> ~/.bashrc', 'for bash, in shells that start later'],
@@ -19,7 +26,11 @@ export const completion = defineCommand({
     const [given] = positionals.shell;
     const name = given ?? basename(process.env.SHELL ?? '');
     const shell = shells.find((candidate) => candidate === name);
-    if (shell === undefined) throw new UsageError(`completion is for ${list(shells)}, ${name === '' ? 'and SHELL names none' : `not for "${name}"`}`, { advice: 'Name one: factorflow completion bash' });
+    if (shell === undefined)
+      throw new UsageError(
+        `completion is for ${list(shells)}, ${name === '' ? 'and SHELL names none' : `not for "${name}"`}`,
+        { advice: 'Name one: factorflow completion bash' },
+      );
     const script = (await import('../generated/completions.ts')).completionScripts[shell];
     return { json: { command: 'completion', shell, script }, text: script };
   },

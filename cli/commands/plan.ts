@@ -16,41 +16,91 @@ const options = {
   users: wholeNumber({ describe: 'number of users m', ...counts }),
   items: wholeNumber({ describe: 'number of items n', ...counts }),
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
-  devices: text({ describe: 'GPUs to assume instead of those of this machine, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB of two sockets; the time of an iteration is estimated, --memory-budget bounds the host', group: 'Without data:' }),
-  analyze: toggle({ describe: 'train too, and print the measured figures beside the planned ones; saves nothing', group: 'Options:' }),
+  devices: text({
+    describe:
+      'GPUs to assume instead of those of this machine, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB of two sockets; the time of an iteration is estimated, --memory-budget bounds the host',
+    group: 'Without data:',
+  }),
+  analyze: toggle({
+    describe: 'train too, and print the measured figures beside the planned ones; saves nothing',
+    group: 'Options:',
+  }),
   ...trainingOptions,
   initModel: initModelOption,
-  modelDir: text({ describe: "flag of train, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
-  force: toggle({ describe: "flag of train, likewise", group: 'Output:' }),
+  modelDir: text({
+    describe: 'flag of train, so that the same line or configuration can be planned; nothing is written',
+    group: 'Output:',
+  }),
+  force: toggle({ describe: 'flag of train, likewise', group: 'Output:' }),
   report: reportOption,
 };
 
 type PlanValues = Values<typeof options>;
 
 /** Flags that act on ratings alone. */
-const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel'] as const;
+const dataFlags = [
+  'userCol',
+  'itemCol',
+  'ratingCol',
+  'timestampCol',
+  'onDuplicates',
+  'onBadRows',
+  'parquetBackend',
+  'test',
+  'testLeaveOut',
+  'testBy',
+  'analyze',
+  'initModel',
+] as const;
 
 export const plan = defineCommand({
   summary: 'Show what a training run would do, and why',
-  positionals: [{ name: 'paths', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; none with --users, --items and --ratings', required: false, many: true }],
+  positionals: [
+    {
+      name: 'paths',
+      describe:
+        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; none with --users, --items and --ratings',
+      required: false,
+      many: true,
+    },
+  ],
   options,
   examples: [
     ['plan ratings/ --rank 64', 'count users and items, then plan'],
     ['plan ratings/ --rank 64 --analyze', 'run it as well, and compare'],
     ['plan --users 480189 --items 17770 --ratings 99072112 --rank 100', 'without data'],
-    ['plan --users 50082603 --items 39780 --ratings 3101144313 --rank 100 --devices 4x80GB', 'on devices that are not there'],
+    [
+      'plan --users 50082603 --items 39780 --ratings 3101144313 --rank 100 --devices 4x80GB',
+      'on devices that are not there',
+    ],
   ],
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
-    const { physical, planned } = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : sameOf(await planOfCounts(values, given, context));
+    const { physical, planned } =
+      positionals.paths.length > 0
+        ? await planOfData(positionals.paths, values, given, context)
+        : sameOf(await planOfCounts(values, given, context));
     const { ExplainedPlan } = await import('../../api/training/plans/explained-plan.ts');
     const { comparedMemory } = await import('../../api/reports/compared-memory.ts');
-    const report = values.report === undefined ? undefined : (await import('../report/plan-page.ts')).planPage(physical);
-    return { json: { command: 'plan', analyzed: values.analyze, ...(values.analyze ? { memory: comparedMemory(physical) } : {}), plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)), report };
+    const report =
+      values.report === undefined ? undefined : (await import('../report/plan-page.ts')).planPage(physical);
+    return {
+      json: {
+        command: 'plan',
+        analyzed: values.analyze,
+        ...(values.analyze ? { memory: comparedMemory(physical) } : {}),
+        plan: JSON.parse(JSON.stringify(planned)),
+      },
+      text: String(new ExplainedPlan(physical)),
+      report,
+    };
   },
 });
 
-/** A plan for people, and the same as train --plan takes it. After a run they differ: the first is bound to the data. */
+/**
+ * A plan for people, and the same as train --plan takes it. After a run they differ: the first is bound to
+ * the data.
+ */
 interface Plans {
   readonly physical: PhysicalPlan;
   readonly planned: PhysicalPlan;
@@ -60,34 +110,65 @@ function sameOf(plan: PhysicalPlan): Plans {
   return { physical: plan, planned: plan };
 }
 
-async function planOfData(paths: readonly string[], values: PlanValues, given: ReadonlySet<string>, context: CommandContext): Promise<Plans> {
-  if (values.devices !== undefined) throw new UsageError('--devices acts only without data', { advice: 'Give --users, --items and --ratings in place of the paths' });
+async function planOfData(
+  paths: readonly string[],
+  values: PlanValues,
+  given: ReadonlySet<string>,
+  context: CommandContext,
+): Promise<Plans> {
+  if (values.devices !== undefined)
+    throw new UsageError('--devices acts only without data', {
+      advice: 'Give --users, --items and --ratings in place of the paths',
+    });
   for (const name of ['users', 'items', 'ratings'] as const) {
-    if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'Leave the counts out: they come from the ratings' });
+    if (values[name] !== undefined)
+      throw new UsageError(`--${name} and paths of ratings exclude each other`, {
+        advice: 'Leave the counts out: they come from the ratings',
+      });
   }
   const { signal, onEvent, profile } = context;
   const trainer = await trainerOf(values, given);
   await using session = await openSession(values, { signal, profile });
   const { train, test } = await trainingSets(session, paths, values, context);
   const ready = await trainer.prepare(session, train, context);
-  const because = (physical: PhysicalPlan): PhysicalPlan => (ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] });
-  if (!values.analyze) return sameOf(because((await ready.plan(train, { validation: test, signal, onEvent, ...fitCheckpoints(values) })).plan));
+  const because = (physical: PhysicalPlan): PhysicalPlan =>
+    ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] };
+  if (!values.analyze)
+    return sameOf(
+      because(
+        (await ready.plan(train, { validation: test, signal, onEvent, ...fitCheckpoints(values) })).plan,
+      ),
+    );
   const { training } = await ready.fit(train, { validation: test, signal, onEvent });
   if (training === undefined) throw new Error('a model that was just trained has no report');
   const { plan: physical, planned } = training;
   return { physical: because(physical), planned: because({ ...planned, measured: physical.measured }) };
 }
 
-async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>, { signal, profile: times }: CommandContext): Promise<PhysicalPlan> {
+async function planOfCounts(
+  values: PlanValues,
+  given: ReadonlySet<keyof typeof options>,
+  { signal, profile: times }: CommandContext,
+): Promise<PhysicalPlan> {
   const { users, items, ratings, testFraction = 0 } = values;
   if (users === undefined || items === undefined || ratings === undefined) {
-    throw new UsageError('a plan needs paths of ratings, or all of --users, --items and --ratings', { advice: 'See factorflow plan --help' });
+    throw new UsageError('a plan needs paths of ratings, or all of --users, --items and --ratings', {
+      advice: 'See factorflow plan --help',
+    });
   }
   const idle = dataFlags.find((name) => given.has(name));
-  if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
+  if (idle !== undefined)
+    throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, {
+      advice: 'Leave it out, or name the ratings',
+    });
   const { planOfAssumed, planOfProblem } = await import('../sessions/plan-of-problem.ts');
   const testRatings = Math.round(ratings * testFraction);
-  const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
+  const profile = {
+    users,
+    items,
+    ratings: ratings - testRatings,
+    ...(testFraction > 0 ? { testRatings } : {}),
+  };
   if (values.devices !== undefined) return planOfAssumed(profile, values, given, values.devices);
   // Nothing is written, so the folder need not be there.
   await using session = await openSession({ ...values, spillDir: undefined }, { signal, profile: times });

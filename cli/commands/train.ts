@@ -4,25 +4,47 @@ import { defineCommand } from './command.ts';
 
 export const train = defineCommand({
   summary: 'Train a factor model on ratings',
-  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs, or - for stdin', required: true, many: true }],
+  positionals: [
+    {
+      name: 'ratings',
+      describe:
+        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs, or - for stdin',
+      required: true,
+      many: true,
+    },
+  ],
   options: trainOptions,
   examples: [
-    ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'measure the error on a tenth of the ratings'],
+    [
+      'train ratings/ --model-dir model --rank 64 --test-fraction 0.1',
+      'measure the error on a tenth of the ratings',
+    ],
     ['train ratings.parquet --model-dir model --user-col userId --item-col movieId', 'name the columns'],
     ['train ratings/ --model-dir model --algorithm sgd --rank 64', 'by stochastic gradient descent'],
     ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
     ['train ratings/ --model-dir model --plan plan.json', 'run a plan that plan --json printed'],
-    ['train ratings/ --model-dir model --checkpoint-dir checkpoints --resume', 'go on where a run that was stopped had its last checkpoint'],
+    [
+      'train ratings/ --model-dir model --checkpoint-dir checkpoints --resume',
+      'go on where a run that was stopped had its last checkpoint',
+    ],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],
-  epilog: 'The same ratings in any order, with the same seed and flags, give the same model bit for bit for any number of workers. SGD on the CPU does so for up to 4 workers or the same number, with --schedule wavefront for the same number, and with hogwild never; on a GPU only with wavefront.',
+  epilog:
+    'The same ratings in any order, with the same seed and flags, give the same model bit for bit for any number of workers. SGD on the CPU does so for up to 4 workers or the same number, with --schedule wavefront for the same number, and with hogwild never; on a GPU only with wavefront.',
   run: async ({ values: flags, given: ofFlags, positionals }, context) => {
     const { values, given, plan } = await withPlan(flags, ofFlags);
     checkTraining(values, given);
-    // Begins before the rest of the command is loaded. Its thread is up by then: it takes twice as long beside many that begin.
+    // Begins before the rest of the command is loaded. Its thread is up by then: it takes twice as long
+    // beside many that begin.
     await using gpu = await (await import('../../api/devices/gpu-ahead.ts')).GpuAhead.begin(values);
     const { runTraining } = await import('../sessions/run-training.ts');
-    await using cpu = (await import('../../api/devices/cpu-ahead.ts')).CpuAhead.begin(values, gpu !== undefined);
-    return await runTraining({ values, given, plan, ratings: positionals.ratings, ahead: { gpu, cpu } }, context);
+    await using cpu = (await import('../../api/devices/cpu-ahead.ts')).CpuAhead.begin(
+      values,
+      gpu !== undefined,
+    );
+    return await runTraining(
+      { values, given, plan, ratings: positionals.ratings, ahead: { gpu, cpu } },
+      context,
+    );
   },
 });

@@ -6,7 +6,14 @@ import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { nearestFlag } from '../options/nearest.ts';
 import { NO_TIMES, timesOf } from './check-times.ts';
 import { type CheckedCard, type CheckedGpu, openCard } from './checked-card.ts';
-import { type CheckResult, failureText, kernelText, type KernelReport, reportJson, reportText } from './kernel-report.ts';
+import {
+  type CheckResult,
+  failureText,
+  kernelText,
+  type KernelReport,
+  reportJson,
+  reportText,
+} from './kernel-report.ts';
 
 export interface CheckRequest {
   /** Kernels to check; default: all. */
@@ -19,13 +26,18 @@ type Check = { readonly number: number; readonly kernel: string; readonly varian
 
 type Context = Pick<CommandContext, 'signal' | 'onEvent'>;
 
-/** Checks that a device takes at a time, at most. Neighbours have their data in common, which each thread makes for itself. */
+/**
+ * Checks that a device takes at a time, at most. Neighbours have their data in common, which each thread
+ * makes for itself.
+ */
 const MOST_TAKEN = 8;
 
 /**
- * Runs every check of kernels that the GPU admits, on several devices of the card at the same time: most of a check's time goes to the
- * driver's compiler and to twins in float64, each in a thread of its own. The exit code is 5 when one fails: factors of this GPU cannot be
- * relied on. A cancelled run has the results up to then and exit code 130.
+ * Runs every check of kernels that the GPU admits, on several devices of the card at the same time: most of a
+ * check's time goes to the driver's compiler and to twins in float64, each in a thread of its own. The exit
+ * code is 5 when one fails: factors of this GPU cannot be relied on. A cancelled run has the results up to
+ * then and exit code 130.
+ *
  */
 export async function checkKernels(request: CheckRequest, context: CommandContext): Promise<CommandResult> {
   const card = await openCard(request.workers, context.signal);
@@ -37,7 +49,11 @@ export async function checkKernels(request: CheckRequest, context: CommandContex
 }
 
 /** Runs the checks. Failed checks and finished kernels are reported as notes while others go on. */
-export async function checkKernelsOf(card: CheckedCard, request: CheckRequest, { signal, onEvent }: Context): Promise<CommandResult> {
+export async function checkKernelsOf(
+  card: CheckedCard,
+  request: CheckRequest,
+  { signal, onEvent }: Context,
+): Promise<CommandResult> {
   const checks = wanted((await run(card.gpu, {})).values, request, card.gpu.info.description);
   throwIfAborted(signal, 'check-kernels');
   const started = performance.now();
@@ -47,25 +63,48 @@ export async function checkKernelsOf(card: CheckedCard, request: CheckRequest, {
     if (signal.aborted) return;
     results.set(check.number, result);
     if (result.failed) onEvent({ type: 'note', text: `FAILED ${result.kernel}, ${failureText(result)}` });
-    const own = checks.filter(({ kernel }) => kernel === check.kernel).flatMap(({ number }) => results.get(number) ?? []);
-    if (own.length === checks.filter(({ kernel }) => kernel === check.kernel).length) onEvent({ type: 'note', text: kernelText(check.kernel, own) });
+    const own = checks
+      .filter(({ kernel }) => kernel === check.kernel)
+      .flatMap(({ number }) => results.get(number) ?? []);
+    if (own.length === checks.filter(({ kernel }) => kernel === check.kernel).length)
+      onEvent({ type: 'note', text: kernelText(check.kernel, own) });
     phase.progress(results.size);
   };
   const devices = await runAll(card, checks, ended, { signal, onEvent });
   const done = checks.flatMap(({ number }) => results.get(number) ?? []);
   const cancelled = done.length < checks.length;
   if (!cancelled) phase.end(checks.length);
-  const report: KernelReport = { adapter: card.gpu.info.description, devices, seconds: (performance.now() - started) / 1000, total: checks.length, results: done };
+  const report: KernelReport = {
+    adapter: card.gpu.info.description,
+    devices,
+    seconds: (performance.now() - started) / 1000,
+    total: checks.length,
+    results: done,
+  };
   const failed = done.some((result) => result.failed);
-  return { json: reportJson(report), text: reportText(report), exitCode: cancelled ? 130 : failed ? 5 : undefined };
+  return {
+    json: reportJson(report),
+    text: reportText(report),
+    exitCode: cancelled ? 130 : failed ? 5 : undefined,
+  };
 }
 
-/** The checks of the kernels that were named. Throws UsageError for a kernel without a check, or none on this adapter. */
-function wanted({ checks = [], kernels = [] }: CheckKernelsTask['values'], { kernels: named }: CheckRequest, adapter: string): Check[] {
+/**
+ * The checks of the kernels that were named. Throws UsageError for a kernel without a check, or none on this
+ * adapter.
+ */
+function wanted(
+  { checks = [], kernels = [] }: CheckKernelsTask['values'],
+  { kernels: named }: CheckRequest,
+  adapter: string,
+): Check[] {
   const all = checks.map(({ name, variant }, number) => ({ number, kernel: name, variant }));
   for (const name of named ?? []) {
     if (all.some(({ kernel }) => kernel === name)) continue;
-    if (kernels.includes(name)) throw new UsageError(`--kernel ${name}: ${adapter} does not admit this kernel, and no run uses it there`);
+    if (kernels.includes(name))
+      throw new UsageError(
+        `--kernel ${name}: ${adapter} does not admit this kernel, and no run uses it there`,
+      );
     const there = [...new Set(all.map(({ kernel }) => kernel))];
     const guess = nearestFlag(name, there);
     const advice = `${guess === undefined ? '' : `Did you mean ${guess}? `}The kernels are: ${there.join(', ')}`;
@@ -74,12 +113,21 @@ function wanted({ checks = [], kernels = [] }: CheckKernelsTask['values'], { ker
   return named === undefined ? all : all.filter(({ kernel }) => named.includes(kernel));
 }
 
-/** Runs the checks on as many devices as they occupy, until all have ended or the run is cancelled. Returns the number of devices. */
-async function runAll(card: CheckedCard, checks: readonly Check[], ended: (check: Check, result: CheckResult) => void, { signal, onEvent }: Context): Promise<number> {
+/**
+ * Runs the checks on as many devices as they occupy, until all have ended or the run is cancelled. Returns
+ * the number of devices.
+ */
+async function runAll(
+  card: CheckedCard,
+  checks: readonly Check[],
+  ended: (check: Check, result: CheckResult) => void,
+  { signal, onEvent }: Context,
+): Promise<number> {
   const most = Math.max(1, Math.min(card.most, Math.ceil(checks.length / 2)));
   let [next, devices] = [0, 1];
   let lost = false;
-  const take = () => checks.slice(next, (next += Math.min(MOST_TAKEN, Math.ceil((checks.length - next) / (4 * most)))));
+  const take = () =>
+    checks.slice(next, (next += Math.min(MOST_TAKEN, Math.ceil((checks.length - next) / (4 * most)))));
   const goesOn = () => next < checks.length && !signal.aborted && !lost;
   const work = async (gpu: CheckedGpu) => {
     while (goesOn()) {
@@ -96,7 +144,13 @@ async function runAll(card: CheckedCard, checks: readonly Check[], ended: (check
   const openMore = async () => {
     const working: Promise<void>[] = [];
     for (; devices < most && goesOn(); devices++) {
-      const another = await card.open(devices).catch((error: unknown) => void onEvent({ type: 'note', text: `goes on with ${devices} of ${most} devices: ${textOf(error)}` }));
+      const another = await card.open(devices).catch(
+        (error: unknown) =>
+          void onEvent({
+            type: 'note',
+            text: `goes on with ${devices} of ${most} devices: ${textOf(error)}`,
+          }),
+      );
       if (another === undefined) break;
       working.push(work(another));
       // One that fails ends the others; the error is thrown below.
@@ -119,14 +173,32 @@ async function outcome(gpu: CheckedGpu, { number, kernel, variant }: Check): Pro
   try {
     const result = await run(gpu, { check: number });
     const { error = NaN, limit = NaN } = result.values;
-    return { kernel, variant, error: Number.isFinite(error) ? error : null, limit, failed: !(error <= limit), seconds: timesOf(result) };
+    return {
+      kernel,
+      variant,
+      error: Number.isFinite(error) ? error : null,
+      limit,
+      failed: !(error <= limit),
+      seconds: timesOf(result),
+    };
   } catch (cause) {
     if (cause instanceof DeviceLostError) throw cause;
-    return { kernel, variant, error: null, limit: null, failed: true, message: textOf(cause), seconds: NO_TIMES };
+    return {
+      kernel,
+      variant,
+      error: null,
+      limit: null,
+      failed: true,
+      message: textOf(cause),
+      seconds: NO_TIMES,
+    };
   }
 }
 
-async function run(gpu: CheckedGpu, params: CheckKernelsTask['params']): Promise<Omit<TaskResult, 'values'> & { readonly values: CheckKernelsTask['values'] }> {
+async function run(
+  gpu: CheckedGpu,
+  params: CheckKernelsTask['params'],
+): Promise<Omit<TaskResult, 'values'> & { readonly values: CheckKernelsTask['values'] }> {
   const result = await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params });
   return { ...result, values: result.values as CheckKernelsTask['values'] };
 }

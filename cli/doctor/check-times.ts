@@ -12,16 +12,30 @@ export interface CheckTimes {
 
 export const NO_TIMES: CheckTimes = { compile: 0, run: 0, reference: 0 };
 
-/** The shares of a check's time, by the spans that the thread noted. Time in which kernels are compiled and run counts as compiling. */
-export function timesOf({ metrics: { milliseconds }, spans = [] }: Pick<TaskResult, 'metrics' | 'spans'>): CheckTimes {
+/**
+ * The shares of a check's time, by the spans that the thread noted. Time in which kernels are compiled and
+ * run counts as compiling.
+ */
+export function timesOf({
+  metrics: { milliseconds },
+  spans = [],
+}: Pick<TaskResult, 'metrics' | 'spans'>): CheckTimes {
   const ofGpu = spans.filter(({ row }) => row !== 'tasks');
   const compile = covered(ofGpu.filter(({ row }) => row === 'compiling'));
   const busy = covered(ofGpu);
-  return { compile: compile / 1000, run: (busy - compile) / 1000, reference: Math.max(0, milliseconds - busy) / 1000 };
+  return {
+    compile: compile / 1000,
+    run: (busy - compile) / 1000,
+    reference: Math.max(0, milliseconds - busy) / 1000,
+  };
 }
 
 export function addTimes(left: CheckTimes, right: CheckTimes): CheckTimes {
-  return { compile: left.compile + right.compile, run: left.run + right.run, reference: left.reference + right.reference };
+  return {
+    compile: left.compile + right.compile,
+    run: left.run + right.run,
+    reference: left.reference + right.reference,
+  };
 }
 
 /** Milliseconds in which at least one of the spans was under way. */

@@ -15,8 +15,14 @@ export interface CheckedCard {
 /** Devices of a graphics card at most: each has some hundred MiB of its memory. */
 const MOST_DEVICES = 12;
 
-/** The GPU that WebGPU gives, a software one included. Throws UsageError with advice without a GPU; CancelledError. */
-export async function openCard(workers: number | undefined, signal: AbortSignal): Promise<CheckedCard & { readonly close: () => Promise<void> }> {
+/**
+ * The GPU that WebGPU gives, a software one included. Throws UsageError with advice without a GPU;
+ * CancelledError.
+ */
+export async function openCard(
+  workers: number | undefined,
+  signal: AbortSignal,
+): Promise<CheckedCard & { readonly close: () => Promise<void> }> {
   const { openDevices } = await import('../../api/devices/open-devices.ts');
   const { gpusOfThisMachine } = await import('../../api/devices/open-gpus.ts');
   const { devices, device } = await openDevices({ device: 'gpu', workers: 1, signal });

@@ -3,7 +3,9 @@ import { counted } from '../../engine/format.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { addTimes, type CheckTimes, NO_TIMES } from './check-times.ts';
 
-/** The outcome of one check; `error` is null when it is not a finite number, and when the check itself failed. */
+/**
+ * The outcome of one check; `error` is null when it is not a finite number, and when the check itself failed.
+ */
 export type CheckResult = {
   readonly kernel: string;
   readonly variant: string;
@@ -26,8 +28,19 @@ export interface KernelReport {
 }
 
 export function reportJson({ adapter, devices, seconds, total, results }: KernelReport): JsonObject {
-  const { compile, run, reference } = results.reduce((sum, result) => addTimes(sum, result.seconds), NO_TIMES);
-  return { command: 'doctor', adapter, devices, cancelled: results.length < total, total, seconds: { wall: seconds, compile, run, reference }, checks: results.map((result) => ({ ...result, seconds: { ...result.seconds } })) };
+  const { compile, run, reference } = results.reduce(
+    (sum, result) => addTimes(sum, result.seconds),
+    NO_TIMES,
+  );
+  return {
+    command: 'doctor',
+    adapter,
+    devices,
+    cancelled: results.length < total,
+    total,
+    seconds: { wall: seconds, compile, run, reference },
+    checks: results.map((result) => ({ ...result, seconds: { ...result.seconds } })),
+  };
 }
 
 /** One line for each kernel: its checks, the one nearest to its limit, and the failed ones below. */
@@ -38,11 +51,20 @@ export function reportText({ adapter, devices, seconds, total, results }: Kernel
   const counts = Math.max(...lines.map(({ count }) => count.length));
   const table = kernels.flatMap((name, i) => {
     const { count, worst, failures } = lines[i];
-    return [`  ${name.padEnd(width)}  ${count.padEnd(counts)}  ${worst}`.trimEnd(), ...failures.map((text) => `      ${text}`)];
+    return [
+      `  ${name.padEnd(width)}  ${count.padEnd(counts)}  ${worst}`.trimEnd(),
+      ...failures.map((text) => `      ${text}`),
+    ];
   });
   const times = results.reduce((sum, result) => addTimes(sum, result.seconds), NO_TIMES);
-  const cancelled = results.length < total ? [`  cancelled after ${results.length} of ${counted(total, 'check')}`] : [];
-  return [`  ${adapter}`, ...table, ...cancelled, `  ${seconds3(seconds)} on ${counted(devices, 'device')} of the card${sharesText(times)}`].join('\n');
+  const cancelled =
+    results.length < total ? [`  cancelled after ${results.length} of ${counted(total, 'check')}`] : [];
+  return [
+    `  ${adapter}`,
+    ...table,
+    ...cancelled,
+    `  ${seconds3(seconds)} on ${counted(devices, 'device')} of the card${sharesText(times)}`,
+  ].join('\n');
 }
 
 /** A kernel whose checks have all run: "solve-cg: 22 checks, all good, largest error 1.0e-6 of 1.0e-4". */
@@ -56,10 +78,17 @@ export function failureText({ variant, error, limit, message }: CheckResult): st
   return `${variant}: ${message ?? `error ${shown(error)}, at most ${shown(limit)}`}`;
 }
 
-function lineOf(results: readonly CheckResult[]): { readonly count: string; readonly worst: string; readonly failures: readonly string[] } {
+function lineOf(results: readonly CheckResult[]): {
+  readonly count: string;
+  readonly worst: string;
+  readonly failures: readonly string[];
+} {
   const failed = results.filter((result) => result.failed);
   const good = results.filter((result) => !result.failed);
-  const nearest = good.reduce<CheckResult | undefined>((a, b) => (a === undefined || share(b) > share(a) ? b : a), undefined);
+  const nearest = good.reduce<CheckResult | undefined>(
+    (a, b) => (a === undefined || share(b) > share(a) ? b : a),
+    undefined,
+  );
   return {
     count: `${String(results.length).padStart(3)} ${results.length === 1 ? 'check' : 'checks'}, ${failed.length === 0 ? 'all good' : `${failed.length} FAILED`}`,
     worst: nearest === undefined ? '' : `largest error ${shown(nearest.error)} of ${shown(nearest.limit)}`,

@@ -6,7 +6,11 @@ export interface Machine {
   readonly versions: Readonly<Record<string, string | null>>;
   readonly os: string;
   readonly cpu: { readonly model: string; readonly cores: number; readonly usable: number };
-  readonly memory: { readonly total: number; readonly free: number; /** Of the container or user; null without one. */ readonly limit: number | null };
+  readonly memory: {
+    readonly total: number;
+    readonly free: number;
+    /** Of the container or user; null without one. */ readonly limit: number | null;
+  };
   /** The WebAssembly kernels that run here; null when none can. */
   readonly webAssembly: KernelBuild | null;
 }
@@ -17,9 +21,17 @@ export function describeMachine(): Machine {
   const total = totalmem();
   const limit = process.constrainedMemory();
   return {
-    versions: { factorflow: packageInfo().version, node: process.versions.node, ...Object.fromEntries(packages.map((name) => [name, versionOf(name) ?? null])) },
+    versions: {
+      factorflow: packageInfo().version,
+      node: process.versions.node,
+      ...Object.fromEntries(packages.map((name) => [name, versionOf(name) ?? null])),
+    },
     os: `${type()} ${release()} ${process.arch}`,
-    cpu: { model: cpus()[0]?.model.trim() ?? 'unknown', cores: cpus().length, usable: availableParallelism() },
+    cpu: {
+      model: cpus()[0]?.model.trim() ?? 'unknown',
+      cores: cpus().length,
+      usable: availableParallelism(),
+    },
     memory: { total, free: freemem(), limit: limit > 0 && limit < total ? limit : null },
     webAssembly: buildOrNull(),
   };

@@ -17,22 +17,42 @@ export interface TuneRequest {
   readonly columns: { readonly [Name in 'userCol' | 'itemCol' | 'ratingCol']: string | undefined };
 }
 
-/** Ratings in the shape of MovieLens-20M: 4 million, or 20,000 for an adapter that computes on the processor. */
+/**
+ * Ratings in the shape of MovieLens-20M: 4 million, or 20,000 for an adapter that computes on the processor.
+ */
 const GENERATED = { preset: 'movielens20m', scale: { hardware: 0.2, software: 0.001 } };
 
 /** Times every kernel on ratings, given or generated, and keeps the fastest for problems like them. */
-export async function tune({ rank, solver, biases, paths, columns }: TuneRequest, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+export async function tune(
+  { rank, solver, biases, paths, columns }: TuneRequest,
+  { signal, onEvent }: CommandContext,
+): Promise<CommandResult> {
   const wanted = rank.map((one) => checkAlsParams({ rank: one, solver, biases }));
   await using session = await openSession({ device: 'gpu', workers: undefined }, { signal });
   const { tuneRatings } = await import('../../api/training/tune-ratings.ts');
   const scale = session.device.warning === undefined ? GENERATED.scale.hardware : GENERATED.scale.software;
-  const ratings = paths.length > 0 ? await session.read.any(paths) : session.source(await syntheticSource(scale));
+  const ratings =
+    paths.length > 0 ? await session.read.any(paths) : session.source(await syntheticSource(scale));
   const of = paths.length > 0 ? paths.map(publicPath).join(' ') : `generated, ${GENERATED.preset} x ${scale}`;
-  const { users, items, ratings: count, tunings } = await tuneRatings(ratings, wanted, columns, { signal, onEvent });
+  const {
+    users,
+    items,
+    ratings: count,
+    tunings,
+  } = await tuneRatings(ratings, wanted, columns, { signal, onEvent });
   const tables = tunings.flatMap((sides, i) => tablesOf(rank[i], sides));
   return {
-    json: { command: 'doctor', adapter: session.device.description, data: { of, users, items, ratings: count }, tunings: tables.map(({ rank, side, tuning }) => ({ rank, side, ...tuning }) as unknown as JsonObject) },
-    text: [`  ${session.device.description}`, `  ${counted(count, 'rating')} of ${counted(users, 'user')} and ${counted(items, 'item')} (${of})`, ...tables.map(({ text }) => text)].join('\n'),
+    json: {
+      command: 'doctor',
+      adapter: session.device.description,
+      data: { of, users, items, ratings: count },
+      tunings: tables.map(({ rank, side, tuning }) => ({ rank, side, ...tuning }) as unknown as JsonObject),
+    },
+    text: [
+      `  ${session.device.description}`,
+      `  ${counted(count, 'rating')} of ${counted(users, 'user')} and ${counted(items, 'item')} (${of})`,
+      ...tables.map(({ text }) => text),
+    ].join('\n'),
   };
 }
 
@@ -44,16 +64,28 @@ async function syntheticSource(scale: number) {
 }
 
 function tablesOf(rank: number, { users, items }: SideTunings) {
-  return Object.entries({ users, items }).flatMap(([side, tuning]) => (tuning === undefined ? [] : [{ rank, side, tuning, text: tableOf(rank, side, tuning) }]));
+  return Object.entries({ users, items }).flatMap(([side, tuning]) =>
+    tuning === undefined ? [] : [{ rank, side, tuning, text: tableOf(rank, side, tuning) }],
+  );
 }
 
 /** A line for each variant, fastest first. */
-function tableOf(rank: number, side: string, { times, rows, ratings, clock, variant: chosen, note }: KernelTuning): string {
+function tableOf(
+  rank: number,
+  side: string,
+  { times, rows, ratings, clock, variant: chosen, note }: KernelTuning,
+): string {
   const width = Math.max(...times.map(({ variant }) => variant.length));
-  const lines = times.toSorted((left, right) => (left.milliseconds ?? Infinity) - (right.milliseconds ?? Infinity)).map(({ variant, milliseconds, problem }) => {
-    if (milliseconds === null) return `    ${variant.padEnd(width)}  failed: ${problem ?? ''}`;
-    const speed = ratings / milliseconds / 1e6;
-    return `    ${variant.padEnd(width)}  ${milliseconds.toFixed(2).padStart(10)} ms  ${speed.toFixed(speed < 1 ? 4 : 2).padStart(8)} G ratings/s${variant === chosen ? '  chosen' : ''}`;
-  });
-  return [`\n  rank ${rank}, ${side}: ${formatCount(rows)} rows, ${formatCount(ratings)} ratings, by the ${clock === 'gpu' ? "GPU's" : "host's"} clock`, ...lines, ...(note === undefined ? [] : [`    ${note}`])].join('\n');
+  const lines = times
+    .toSorted((left, right) => (left.milliseconds ?? Infinity) - (right.milliseconds ?? Infinity))
+    .map(({ variant, milliseconds, problem }) => {
+      if (milliseconds === null) return `    ${variant.padEnd(width)}  failed: ${problem ?? ''}`;
+      const speed = ratings / milliseconds / 1e6;
+      return `    ${variant.padEnd(width)}  ${milliseconds.toFixed(2).padStart(10)} ms  ${speed.toFixed(speed < 1 ? 4 : 2).padStart(8)} G ratings/s${variant === chosen ? '  chosen' : ''}`;
+    });
+  return [
+    `\n  rank ${rank}, ${side}: ${formatCount(rows)} rows, ${formatCount(ratings)} ratings, by the ${clock === 'gpu' ? "GPU's" : "host's"} clock`,
+    ...lines,
+    ...(note === undefined ? [] : [`    ${note}`]),
+  ].join('\n');
 }

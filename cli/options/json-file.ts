@@ -3,12 +3,21 @@ import { fileProblem, messageOf } from '../../connectors/files/file-problem.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 
-/** The JSON object in a file that a flag names; `what` is it for messages. Throws UsageError naming the file that cannot be read, is larger than `most` bytes, or holds none. */
-export function readJsonObject(file: string, what: string, most: number, advice: string): Readonly<Record<string, unknown>> {
+/**
+ * The JSON object in a file that a flag names; `what` is it for messages. Throws UsageError naming the file
+ * that cannot be read, is larger than `most` bytes, or holds none.
+ */
+export function readJsonObject(
+  file: string,
+  what: string,
+  most: number,
+  advice: string,
+): Readonly<Record<string, unknown>> {
   let text: string;
   try {
     const { size } = statSync(file);
-    if (size > most) throw new UsageError(`the ${what} has ${formatBytes(size)}, more than ${formatBytes(most)}`, { file });
+    if (size > most)
+      throw new UsageError(`the ${what} has ${formatBytes(size)}, more than ${formatBytes(most)}`, { file });
     text = readFileSync(file, 'utf8');
   } catch (error) {
     const problem = fileProblem(error, what, file);
@@ -16,7 +25,8 @@ export function readJsonObject(file: string, what: string, most: number, advice:
   }
   try {
     const content: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
-    if (typeof content === 'object' && content !== null && !Array.isArray(content)) return content as Readonly<Record<string, unknown>>;
+    if (typeof content === 'object' && content !== null && !Array.isArray(content))
+      return content as Readonly<Record<string, unknown>>;
   } catch (error) {
     throw new UsageError(`the ${what} is not JSON: ${messageOf(error).replaceAll(/\s+/g, ' ')}`, { file });
   }

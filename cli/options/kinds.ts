@@ -29,7 +29,9 @@ export function requiredText(spec: Spec<never>): Option<string> {
   return { ...spec, required: true, fallback: '', read: textOf };
 }
 
-export function choice<const C extends string, F extends C | undefined = undefined>(spec: Spec<F> & { readonly choices: readonly C[] }): Option<C | F> {
+export function choice<const C extends string, F extends C | undefined = undefined>(
+  spec: Spec<F> & { readonly choices: readonly C[] },
+): Option<C | F> {
   const read = (given: unknown, flag: string) => {
     const found = spec.choices.find((candidate) => candidate === given);
     if (found !== undefined) return found;
@@ -46,22 +48,36 @@ interface NumberSpec<F> extends Spec<F> {
   readonly below?: number;
 }
 
-export function wholeNumber<F extends number | undefined = undefined>(spec: NumberSpec<F>): Option<number | F> {
+export function wholeNumber<F extends number | undefined = undefined>(
+  spec: NumberSpec<F>,
+): Option<number | F> {
   return numeric('a whole number', Number.isSafeInteger, spec);
 }
 
 /** A whole number, or a word such as `auto`. */
-export function countOr<const W extends string>(word: W, { least, most = Number.MAX_SAFE_INTEGER, ...spec }: Spec<undefined> & { readonly least: number; readonly most?: number }): Option<number | W | undefined> {
+export function countOr<const W extends string>(
+  word: W,
+  {
+    least,
+    most = Number.MAX_SAFE_INTEGER,
+    ...spec
+  }: Spec<undefined> & { readonly least: number; readonly most?: number },
+): Option<number | W | undefined> {
   const read = (given: unknown, flag: string) => {
     if (given === word) return word;
     const value = numberOf(given);
     if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
-    throw new UsageError(`${flag} must be ${word} or a whole number${range({ ...spec, least, ...(most < Number.MAX_SAFE_INTEGER ? { most } : {}) })}, got ${shown(given)}`);
+    throw new UsageError(
+      `${flag} must be ${word} or a whole number${range({ ...spec, least, ...(most < Number.MAX_SAFE_INTEGER ? { most } : {}) })}, got ${shown(given)}`,
+    );
   };
   return { ...spec, fallback: undefined, read };
 }
 
-export function decimalOrAuto({ least, ...spec }: Spec<undefined> & { readonly least: number }): Option<number | 'auto' | undefined> {
+export function decimalOrAuto({
+  least,
+  ...spec
+}: Spec<undefined> & { readonly least: number }): Option<number | 'auto' | undefined> {
   const read = (given: unknown, flag: string) => {
     const value = given === 'auto' ? given : numberOf(given);
     if (value === 'auto' || (Number.isFinite(value) && value >= least)) return value;
@@ -77,28 +93,60 @@ export function decimal<F extends number | undefined = undefined>(spec: NumberSp
 /** A number, or two with a comma between: "5" or "2,4". A configuration file may have an array of two. */
 export function oneOrTwo(spec: Spec<undefined> & { readonly least?: number }): Option<OneOrTwo | undefined> {
   const read = (given: unknown, flag: string): OneOrTwo => {
-    const parts: readonly unknown[] = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
+    const parts: readonly unknown[] =
+      typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
     const [first, second = first] = parts.map(numberOf);
-    if (parts.length <= 2 && [first, second].every((value) => Number.isFinite(value) && value >= (spec.least ?? Number.NEGATIVE_INFINITY))) return parts.length === 1 ? first : [first, second];
-    throw new UsageError(`${flag} must be a number${range(spec)}, or two with a comma between, got ${shown(given)}`);
+    if (
+      parts.length <= 2 &&
+      [first, second].every(
+        (value) => Number.isFinite(value) && value >= (spec.least ?? Number.NEGATIVE_INFINITY),
+      )
+    )
+      return parts.length === 1 ? first : [first, second];
+    throw new UsageError(
+      `${flag} must be a number${range(spec)}, or two with a comma between, got ${shown(given)}`,
+    );
   };
   return { ...spec, isList: true, fallback: undefined, read };
 }
 
-function numeric<F extends number | undefined>(kind: string, isKind: (value: number) => boolean, spec: NumberSpec<F>): Option<number | F> {
-  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY, above = Number.NEGATIVE_INFINITY, below = Number.POSITIVE_INFINITY } = spec;
+function numeric<F extends number | undefined>(
+  kind: string,
+  isKind: (value: number) => boolean,
+  spec: NumberSpec<F>,
+): Option<number | F> {
+  const {
+    least = Number.NEGATIVE_INFINITY,
+    most = Number.POSITIVE_INFINITY,
+    above = Number.NEGATIVE_INFINITY,
+    below = Number.POSITIVE_INFINITY,
+  } = spec;
   const read = (given: unknown, flag: string) => {
     const value = numberOf(given);
     if (isKind(value) && value >= least && value <= most && value > above && value < below) return value;
     throw new UsageError(`${flag} must be ${kind}${range(spec)}, got ${shown(given)}`);
   };
-  return { defaultText: spec.fallback === undefined ? undefined : String(spec.fallback), ...spec, fallback: spec.fallback as F, read };
+  return {
+    defaultText: spec.fallback === undefined ? undefined : String(spec.fallback),
+    ...spec,
+    fallback: spec.fallback as F,
+    read,
+  };
 }
 
 /** Values with commas between them, each read as `item`. */
-export function listed<T, F extends readonly T[] | undefined>({ item, ...spec }: Spec<F> & { readonly item: Option<T> }): Option<readonly NonNullable<T>[] | F> {
-  const parts = (given: unknown): readonly unknown[] => (typeof given === 'string' ? given.split(',').map((part) => part.trim()) : [given]);
-  return { ...spec, isList: true, fallback: spec.fallback as F, read: (given, flag) => parts(given).map((part) => item.read(part, flag) as NonNullable<T>) };
+export function listed<T, F extends readonly T[] | undefined>({
+  item,
+  ...spec
+}: Spec<F> & { readonly item: Option<T> }): Option<readonly NonNullable<T>[] | F> {
+  const parts = (given: unknown): readonly unknown[] =>
+    typeof given === 'string' ? given.split(',').map((part) => part.trim()) : [given];
+  return {
+    ...spec,
+    isList: true,
+    fallback: spec.fallback as F,
+    read: (given, flag) => parts(given).map((part) => item.read(part, flag) as NonNullable<T>),
+  };
 }
 
 export { list };
@@ -111,7 +159,8 @@ export function textOf(given: unknown, flag: string): string {
 /** The value of a decimal number; NaN for any other text. */
 function numberOf(given: unknown): number {
   if (typeof given === 'number') return given;
-  if (typeof given !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(given)) return Number.NaN;
+  if (typeof given !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(given))
+    return Number.NaN;
   return Number(given);
 }
 
@@ -128,16 +177,21 @@ export function shown(given: unknown): string {
 }
 
 /** Several texts, by commas or by giving the flag again. */
-export function listOf<F extends readonly string[] | undefined = undefined>(spec: Spec<F>): Option<readonly string[] | F> {
+export function listOf<F extends readonly string[] | undefined = undefined>(
+  spec: Spec<F>,
+): Option<readonly string[] | F> {
   return { ...spec, isList: true, fallback: spec.fallback as F, read: readList };
 }
 
 /**
- * The parts of a flag's text such as `1, 2,3`, and of each text where the flag is given again. Quotes hold a comma, as in CSV: `"a,b",c`.
- * Throws UsageError for a part without text.
+ * The parts of a flag's text such as `1, 2,3`, and of each text where the flag is given again. Quotes hold a
+ * comma, as in CSV: `"a,b",c`. Throws UsageError for a part without text.
+ *
  */
 export function readList(given: unknown, flag: string): string[] {
-  const texts = (Array.isArray(given) ? given : [given]).map((each) => (typeof each === 'number' ? String(each) : each));
+  const texts = (Array.isArray(given) ? given : [given]).map((each) =>
+    typeof each === 'number' ? String(each) : each,
+  );
   return texts.flatMap((each) => {
     const whole = textOf(each, flag);
     const parts = [...whole.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",]*))\s*(?:,|$)/gy)];
@@ -145,8 +199,14 @@ export function readList(given: unknown, flag: string): string[] {
     // An expression that can match nothing matches once more at the end, unless a comma stands there.
     if (!/,\s*$/.test(whole)) read.pop();
     const end = parts.reduce((sum, [match]) => sum + match.length, 0);
-    if (end < whole.length) throw new UsageError(`${flag} has a quote in the wrong place: ${whole}`, { advice: 'Put quotes around a whole part: "a,b",c' });
-    if (read.includes('')) throw new UsageError(`${flag} has an empty part: "${whole}"`, { advice: 'Give parts such as 1,2,3, and a part with a comma in quotes: "a,b",c' });
+    if (end < whole.length)
+      throw new UsageError(`${flag} has a quote in the wrong place: ${whole}`, {
+        advice: 'Put quotes around a whole part: "a,b",c',
+      });
+    if (read.includes(''))
+      throw new UsageError(`${flag} has an empty part: "${whole}"`, {
+        advice: 'Give parts such as 1,2,3, and a part with a comma in quotes: "a,b",c',
+      });
     return read;
   });
 }

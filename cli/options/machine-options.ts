@@ -5,7 +5,8 @@ import { choice, text, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
 const device: Option<DeviceRequest> = {
-  describe: 'device that computes: a hardware GPU if there is one, the CPU, any GPU, or several by number (auto, cpu, gpu or gpu:0,1)',
+  describe:
+    'device that computes: a hardware GPU if there is one, the CPU, any GPU, or several by number (auto, cpu, gpu or gpu:0,1)',
   group: 'Machine:',
   defaultText: 'auto',
   fallback: 'auto',
@@ -25,11 +26,20 @@ const deviceMemory: Option<number | undefined> = {
 export const machineOptions = {
   device,
   deviceMemory,
-  workers: wholeNumber({ describe: 'CPU threads; any number gives the same result (for sgd see the end of train --help)', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core, beside a GPU three for four cores' }),
+  workers: wholeNumber({
+    describe: 'CPU threads; any number gives the same result (for sgd see the end of train --help)',
+    group: 'Machine:',
+    least: 1,
+    most: 256,
+    defaultText: 'one a core, beside a GPU three for four cores',
+  }),
 };
 
 /** For tests and demonstrations: so many devices in the place of one. */
-export const fakeDevicesOption: Option<number | undefined> = { ...wholeNumber({ describe: 'devices in the place of one', group: 'Machine:', least: 1, most: 16 }), hidden: true };
+export const fakeDevicesOption: Option<number | undefined> = {
+  ...wholeNumber({ describe: 'devices in the place of one', group: 'Machine:', least: 1, most: 16 }),
+  hidden: true,
+};
 
 /** In bytes. */
 export const memoryBudgetOption: Option<number | undefined> = {
@@ -40,6 +50,16 @@ export const memoryBudgetOption: Option<number | undefined> = {
   read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
 };
 
-export const spillDirOption = text({ describe: 'folder for ratings that do not fit into --memory-budget while they are loaded and trained on; empty again at the end', group: 'Machine:', defaultText: "the system's folder for temporary files" });
+export const spillDirOption = text({
+  describe:
+    'folder for ratings that do not fit into --memory-budget while they are loaded and trained on; empty again at the end',
+  group: 'Machine:',
+  defaultText: "the system's folder for temporary files",
+});
 
-export const parquetBackendOption = choice({ describe: 'library that reads and writes Parquet', group: 'Machine:', choices: parquetBackendNames, defaultText: 'parquet-wasm' });
+export const parquetBackendOption = choice({
+  describe: 'library that reads and writes Parquet',
+  group: 'Machine:',
+  choices: parquetBackendNames,
+  defaultText: 'parquet-wasm',
+});

@@ -9,16 +9,36 @@ export const commonOptions = {
 };
 
 /** Of the commands that take long. */
-export const profileOption = toggle({ describe: 'tell where the time of the whole command went, phase by phase, with busy cores and bytes moved', group: 'Output:' });
+export const profileOption = toggle({
+  describe: 'tell where the time of the whole command went, phase by phase, with busy cores and bytes moved',
+  group: 'Output:',
+});
 
 /** Of the commands that have a page to show. */
-export const reportOption = text({ describe: 'HTML page to write, with charts of what the command did; an earlier report there is replaced', group: 'Output:' });
+export const reportOption = text({
+  describe: 'HTML page to write, with charts of what the command did; an earlier report there is replaced',
+  group: 'Output:',
+});
 
 /** Of the commands with --profile. */
-export const traceOption = text({ describe: "write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace", group: 'Output:' });
+export const traceOption = text({
+  describe:
+    'write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace',
+  group: 'Output:',
+});
 
 export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
 
-export const toOption = choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" });
+export const toOption = choice({
+  describe: 'format of the output',
+  group: 'Output:',
+  choices: fileFormats,
+  defaultText: "by the output's ending",
+});
 
-export const codecOption = choice({ describe: 'compression inside a Parquet output, or an Arrow one (lz4 or zstd)', group: 'Output:', choices: codecs, defaultText: 'zstd; Arrow: uncompressed' });
+export const codecOption = choice({
+  describe: 'compression inside a Parquet output, or an Arrow one (lz4 or zstd)',
+  group: 'Output:',
+  choices: codecs,
+  defaultText: 'zstd; Arrow: uncompressed',
+});

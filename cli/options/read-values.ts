@@ -10,9 +10,18 @@ export interface RawValues {
   readonly positionals: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Values from flags, then from the file of --config (of commands that have it), then defaults; each is read and checked. */
-export function readValues<O extends Options>(options: O, raw: RawValues): { values: Values<O>; given: ReadonlySet<keyof O> } {
-  const config = 'config' in options && raw.flags.config !== undefined ? readConfig(singleValue(raw.flags.config, '--config'), options) : {};
+/**
+ * Values from flags, then from the file of --config (of commands that have it), then defaults; each is read
+ * and checked.
+ */
+export function readValues<O extends Options>(
+  options: O,
+  raw: RawValues,
+): { values: Values<O>; given: ReadonlySet<keyof O> } {
+  const config =
+    'config' in options && raw.flags.config !== undefined
+      ? readConfig(singleValue(raw.flags.config, '--config'), options)
+      : {};
   const given = new Set<keyof O>();
   const entries = Object.entries(options).map(([key, option]) => {
     const flag = `--${flagName(key)}`;
@@ -30,6 +39,7 @@ export function readValues<O extends Options>(options: O, raw: RawValues): { val
 }
 
 function singleValue(value: unknown, name: string): unknown {
-  if (Array.isArray(value)) throw new UsageError(`${name} takes one value, got ${value.map(shown).join(' and ')}`);
+  if (Array.isArray(value))
+    throw new UsageError(`${name} takes one value, got ${value.map(shown).join(' and ')}`);
   return value;
 }

@@ -1,5 +1,12 @@
 import { machineOptions, parquetBackendOption } from './machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from './output-options.ts';
+import {
+  codecOption,
+  commonOptions,
+  forceOption,
+  profileOption,
+  toOption,
+  traceOption,
+} from './output-options.ts';
 
 /** The last options of all commands that write rows. */
 const outputOptions = {

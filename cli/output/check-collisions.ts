@@ -22,13 +22,21 @@ export interface CommandFiles {
 /** Names that checkpoints and their lock have in their folder. */
 const CHECKPOINT_NAME = /^(checkpoint-\d+|lock)$/;
 
-/** Throws UsageError before the work where two outputs would have one place, one would lie in another, or one would take the place of an input. */
+/**
+ * Throws UsageError before the work where two outputs would have one place, one would lie in another, or one
+ * would take the place of an input.
+ */
 export async function refuseCollisions({ inputs, results, others }: CommandFiles): Promise<void> {
   const written = [...results, ...others].filter(({ path }) => path !== '-');
-  const placed = await Promise.all(written.map(async (output) => ({ ...output, place: await realPlace(resolve(output.path)) })));
-  const pairs = placed.flatMap((outer) => placed.filter((one) => one !== outer).map((inner) => ({ outer, inner })));
+  const placed = await Promise.all(
+    written.map(async (output) => ({ ...output, place: await realPlace(resolve(output.path)) })),
+  );
+  const pairs = placed.flatMap((outer) =>
+    placed.filter((one) => one !== outer).map((inner) => ({ outer, inner })),
+  );
   for (const { outer, inner } of pairs) {
-    const fail = (summary: string) => new UsageError(summary, { phase: 'write', file: inner.path, advice: 'Give each a place of its own' });
+    const fail = (summary: string) =>
+      new UsageError(summary, { phase: 'write', file: inner.path, advice: 'Give each a place of its own' });
     if (inner.place === outer.place) throw fail(`${outer.name} and ${inner.name} are the same place`);
     if (!inner.place.startsWith(inside(outer.place))) continue;
     const [first] = relative(outer.place, inner.place).split(sep);
@@ -36,6 +44,7 @@ export async function refuseCollisions({ inputs, results, others }: CommandFiles
   }
   for (const output of others) {
     if (output.path === '-') continue;
-    for (const input of inputs) await refuseOverlap(output.path, [input.path], { ...output, inputName: input.name });
+    for (const input of inputs)
+      await refuseOverlap(output.path, [input.path], { ...output, inputName: input.name });
   }
 }

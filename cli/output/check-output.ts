@@ -1,12 +1,19 @@
 import { mkdir, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
-import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from '../../connectors/output/temporaries.ts';
+import {
+  forgetTemporary,
+  recoverOutput,
+  registerTemporary,
+  siblingName,
+} from '../../connectors/output/temporaries.ts';
 import { CapacityError, DataError } from '../../engine/errors.ts';
 
 /**
- * Checks before any long work that `target` can be written: makes an empty folder in the nearest existing folder
- * above it, and removes it again; so it does with those of killed processes. Throws DataError with the place and advice, CapacityError for a full disk.
+ * Checks before any long work that `target` can be written: makes an empty folder in the nearest existing
+ * folder above it, and removes it again; so it does with those of killed processes. Throws DataError with the
+ * place and advice, CapacityError for a full disk.
+ *
  */
 export async function checkWritable(target: string): Promise<void> {
   const parent = await nearestFolder(dirname(resolve(target)), target);
@@ -20,10 +27,20 @@ export async function checkWritable(target: string): Promise<void> {
     forgetTemporary(temporary);
   } catch (error) {
     const problem = fileProblem(error, 'write', parent);
-    if (problem instanceof CapacityError) throw new CapacityError(problem.summary, { ...problem.details, file: target });
-    // A folder that exists and answers ENOENT is a special one (/proc): the system's own message would mislead.
-    const reason = problem instanceof DataError && errorCode(error) !== 'ENOENT' ? problem.summary : `${parent} takes no new folders`;
-    throw new DataError(`cannot write the output: ${reason}`, { phase: 'write', file: target, advice: "Choose another output, or check the folder's permissions", cause: error });
+    if (problem instanceof CapacityError)
+      throw new CapacityError(problem.summary, { ...problem.details, file: target });
+    // A folder that exists and answers ENOENT is a special one (/proc): the system's own message would
+    // mislead.
+    const reason =
+      problem instanceof DataError && errorCode(error) !== 'ENOENT'
+        ? problem.summary
+        : `${parent} takes no new folders`;
+    throw new DataError(`cannot write the output: ${reason}`, {
+      phase: 'write',
+      file: target,
+      advice: "Choose another output, or check the folder's permissions",
+      cause: error,
+    });
   }
 }
 
@@ -36,6 +53,10 @@ async function nearestFolder(path: string, target: string): Promise<string> {
       if (errorCode(error) !== 'ENOTDIR') throw fileProblem(error, 'write', folder);
       continue;
     }
-    throw new DataError(`cannot write the output: ${folder} is a file, not a folder`, { phase: 'write', file: target, advice: 'Choose another output' });
+    throw new DataError(`cannot write the output: ${folder} is a file, not a folder`, {
+      phase: 'write',
+      file: target,
+      advice: 'Choose another output',
+    });
   }
 }

@@ -14,10 +14,16 @@ interface OverlapNames {
 }
 
 /**
- * Throws UsageError when the output would replace an input, or lie in a folder that is read, where the next run would take
- * it for more data. Names that readers pass over ("_models", ".cache") are free. Readers report inputs that do not exist.
+ * Throws UsageError when the output would replace an input, or lie in a folder that is read, where the next
+ * run would take it for more data. Names that readers pass over ("_models", ".cache") are free. Readers
+ * report inputs that do not exist.
+ *
  */
-export async function refuseOverlap(output: string, inputs: readonly (string | undefined)[], { name = 'the output', inputName, isShared = false }: OverlapNames = {}): Promise<void> {
+export async function refuseOverlap(
+  output: string,
+  inputs: readonly (string | undefined)[],
+  { name = 'the output', inputName, isShared = false }: OverlapNames = {},
+): Promise<void> {
   const target = await realPlace(resolve(output));
   for (const input of inputs) {
     if (input === undefined || input === '-' || isUrl(input)) continue;
@@ -25,14 +31,24 @@ export async function refuseOverlap(output: string, inputs: readonly (string | u
     const read = inputName === undefined ? input : `${inputName} ${input}`;
     for (const path of await placesOf(input)) {
       const place = await realPlace(resolve(path));
-      const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: output, advice });
+      const fail = (summary: string, advice: string) =>
+        new UsageError(summary, { phase: 'write', file: output, advice });
       if (place === target) throw fail(`${name} is an input too: ${read}`, 'Choose another output');
-      if (place.startsWith(inside(target)) && !isShared) throw fail(`${name} would replace a folder that holds an input: ${read}`, 'Choose another output');
-      if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver)) continue;
-      throw fail(`${name} would lie in a folder that is read: ${read}`, 'Choose another output, or a name that starts with "_", which readers pass over');
+      if (place.startsWith(inside(target)) && !isShared)
+        throw fail(`${name} would replace a folder that holds an input: ${read}`, 'Choose another output');
+      if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver))
+        continue;
+      throw fail(
+        `${name} would lie in a folder that is read: ${read}`,
+        'Choose another output, or a name that starts with "_", which readers pass over',
+      );
     }
     if (await matches(input, target)) {
-      throw new UsageError(`${name} would match the pattern that is read: ${read}`, { phase: 'write', file: output, advice: 'Choose another output: the next run would read it as well' });
+      throw new UsageError(`${name} would match the pattern that is read: ${read}`, {
+        phase: 'write',
+        file: output,
+        advice: 'Choose another output: the next run would read it as well',
+      });
     }
   }
 }
@@ -46,7 +62,10 @@ async function placesOf(input: string): Promise<string[]> {
 }
 
 async function exists(path: string): Promise<boolean> {
-  return stat(path).then(() => true, () => false);
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** True for wildcards, where nothing has them for its name. */
@@ -61,14 +80,20 @@ async function matches(input: string, target: string): Promise<boolean> {
   const base = await staticBase(input);
   const below = relative(await realPlace(resolve(base)), target).split(sep);
   if (below[0] === '..') return false;
-  const isMatch = picomatch(base === '.' ? input.replace(/^\.\//, '') : input.slice(base.length).replace(/^\/+/, ''));
-  return below.some((_, depth) => isMatch(below.slice(0, depth + 1).join('/')) && !below.slice(depth).some(isPassedOver));
+  const isMatch = picomatch(
+    base === '.' ? input.replace(/^\.\//, '') : input.slice(base.length).replace(/^\/+/, ''),
+  );
+  return below.some(
+    (_, depth) => isMatch(below.slice(0, depth + 1).join('/')) && !below.slice(depth).some(isPassedOver),
+  );
 }
 
 /** The path with links resolved, also when its last parts do not exist yet. */
 export async function realPlace(path: string): Promise<string> {
   const parent = dirname(path);
-  return realpath(path).catch(async () => (parent === path ? path : join(await realPlace(parent), basename(path))));
+  return realpath(path).catch(async () =>
+    parent === path ? path : join(await realPlace(parent), basename(path)),
+  );
 }
 
 /** The start of all paths in a folder. */

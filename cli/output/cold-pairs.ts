@@ -21,11 +21,16 @@ function watched(rows: Dataset, see: (batch: RecordBatch) => void): Dataset {
 }
 
 /** Counts pairs without a prediction while they are predicted: those with NaN, and those left out. */
-export function countColdPairs(pairs: Dataset, predict: (pairs: Dataset) => Dataset, column: string): { readonly predictions: Dataset; counts(): { readonly unknown: number; readonly leftOut: number } } {
+export function countColdPairs(
+  pairs: Dataset,
+  predict: (pairs: Dataset) => Dataset,
+  column: string,
+): { readonly predictions: Dataset; counts(): { readonly unknown: number; readonly leftOut: number } } {
   let [read, written, unknown] = [0, 0, 0];
   const predictions = watched(predict(watched(pairs, (batch) => void (read += batch.numRows))), (batch) => {
     written += batch.numRows;
-    for (const value of (batch.getChild(column)?.toArray() ?? []) as Float32Array) if (Number.isNaN(value)) unknown++;
+    for (const value of (batch.getChild(column)?.toArray() ?? []) as Float32Array)
+      if (Number.isNaN(value)) unknown++;
   });
   return { predictions, counts: () => ({ unknown, leftOut: read - written }) };
 }

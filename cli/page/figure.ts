@@ -27,7 +27,11 @@ const WIDTHS = { wide: 700, narrow: 340 } as const;
 const DASHES = ['', '6 3', '2 3', '8 3 2 3'] as const;
 
 /** Options of a mark for a quantity of a style. */
-export function stroke(style: number): { readonly stroke: string; readonly strokeDasharray: string; readonly strokeWidth: number } {
+export function stroke(style: number): {
+  readonly stroke: string;
+  readonly strokeDasharray: string;
+  readonly strokeWidth: number;
+} {
   return { stroke: `var(--series-${style})`, strokeDasharray: DASHES[style], strokeWidth: 2 };
 }
 
@@ -38,7 +42,12 @@ export function fill(style: number): { readonly fill: string } {
 /** A chart with its title, its legend and its numbers. */
 export function figure({ title, summary, series = [], options, tips = [], numbers }: Chart): HTMLElement {
   const drawings = Object.entries(WIDTHS).map(([name, width]) => {
-    const svg = Plot.plot({ document, width, style: { background: 'none', fontSize: '12px' }, ...options(width) });
+    const svg = Plot.plot({
+      document,
+      width,
+      style: { background: 'none', fontSize: '12px' },
+      ...options(width),
+    });
     svg.setAttribute('role', 'img');
     svg.setAttribute('aria-label', `${title}. ${summary}`);
     return element('div', { class: `chart ${name}` }, svg, tipLayer(tips, svg));
@@ -57,10 +66,20 @@ export function figure({ title, summary, series = [], options, tips = [], number
 /** A short line in the style of a quantity. */
 function sample(style: number): Element {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  for (const [name, value] of Object.entries({ width: '28', height: '8', 'aria-hidden': 'true' })) svg.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ width: '28', height: '8', 'aria-hidden': 'true' }))
+    svg.setAttribute(name, value);
   const line = document.createElementNS('http://www.w3.org/2000/svg', 'line');
   const { stroke: colour, strokeDasharray } = stroke(style);
-  for (const [name, value] of Object.entries({ x1: '0', x2: '28', y1: '4', y2: '4', stroke: colour, 'stroke-width': '3', 'stroke-dasharray': strokeDasharray })) line.setAttribute(name, value);
+  for (const [name, value] of Object.entries({
+    x1: '0',
+    x2: '28',
+    y1: '4',
+    y2: '4',
+    stroke: colour,
+    'stroke-width': '3',
+    'stroke-dasharray': strokeDasharray,
+  }))
+    line.setAttribute(name, value);
   svg.appendChild(line);
   return svg;
 }

@@ -10,8 +10,14 @@ const LETTER = 6.4;
 const LINE = 17;
 const GAP = 8;
 
-/** The labels, in order, that overlap no earlier label and fit inside; labels of the right half extend to the left. */
-export function freePlaces(boxes: readonly Box[], { width, height }: { readonly width: number; readonly height: number }): ReadonlySet<number> {
+/**
+ * The labels, in order, that overlap no earlier label and fit inside; labels of the right half extend to the
+ * left.
+ */
+export function freePlaces(
+  boxes: readonly Box[],
+  { width, height }: { readonly width: number; readonly height: number },
+): ReadonlySet<number> {
   const taken: { readonly x: number; readonly y: number; readonly end: number }[] = [];
   const free = new Set<number>();
   for (const [at, { left, top, letters }] of boxes.entries()) {

@@ -23,7 +23,10 @@ const LEAST_MARGIN = 1e-9;
 /** Fewer values than this are all shown. */
 const FEW = 4;
 
-/** A scale on which the course of the values is seen: their first one and rules count only where they are near the others. */
+/**
+ * A scale on which the course of the values is seen: their first one and rules count only where they are near
+ * the others.
+ */
 export function ownScale(values: readonly number[], rules: readonly Rule[] = []): OwnScale {
   const main = values.length < FEW ? values : values.slice(1);
   let [least, most] = [Math.min(...main), Math.max(...main)];
@@ -33,6 +36,10 @@ export function ownScale(values: readonly number[], rules: readonly Rule[] = [])
     if (!(value >= low && value <= high)) continue;
     [least, most] = [Math.min(least, value), Math.max(most, value)];
   }
-  const margin = Math.max(0.06 * (most - least), (LEAST_PART * Math.abs(most) - (most - least)) / 2, LEAST_MARGIN);
+  const margin = Math.max(
+    0.06 * (most - least),
+    (LEAST_PART * Math.abs(most) - (most - least)) / 2,
+    LEAST_MARGIN,
+  );
   return { domain: [least - margin, most + margin], has: (value) => value >= least && value <= most };
 }

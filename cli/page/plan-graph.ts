@@ -8,7 +8,10 @@ import { element, svgElement } from './document.ts';
 const LETTER = 7;
 const LINE = 15;
 
-/** The plan as a graph: a box a stage with its cost, planned and measured; an arrow where one stage reads what another wrote. */
+/**
+ * The plan as a graph: a box a stage with its cost, planned and measured; an arrow where one stage reads what
+ * another wrote.
+ */
 export function planGraph(plan: PhysicalPlan): HTMLElement {
   const { stages, edges: all } = planFlow(plan);
   const edges = direct(all);
@@ -18,32 +21,102 @@ export function planGraph(plan: PhysicalPlan): HTMLElement {
   const texts = stages.map(({ stage, times }) => {
     const { name, kernel, partitions, bytesRead, bytesWritten, exchange } = stage;
     const measured = plan.measured?.[name];
-    const cost = [bytesRead === undefined ? '' : `reads ${formatBytes(bytesRead)}`, bytesWritten === undefined ? '' : `writes ${formatBytes(bytesWritten)}`].filter((text) => text !== '').join(', ');
+    const cost = [
+      bytesRead === undefined ? '' : `reads ${formatBytes(bytesRead)}`,
+      bytesWritten === undefined ? '' : `writes ${formatBytes(bytesWritten)}`,
+    ]
+      .filter((text) => text !== '')
+      .join(', ');
     return [
       `${name}${times > 1 ? ` × ${times}` : ''}`,
       `${placesText(stage.at)}${partitions ? `, ${partitions.p} x ${partitions.q}` : ''}`,
       ...(kernel ? [kernel] : []),
       ...(cost === '' ? [] : [cost]),
       ...(exchange ? [exchange] : []),
-      ...(measured ? [`measured ${formatMilliseconds(measured.wallMilliseconds > 0 ? measured.wallMilliseconds : measured.milliseconds)}`] : []),
+      ...(measured
+        ? [
+            `measured ${formatMilliseconds(measured.wallMilliseconds > 0 ? measured.wallMilliseconds : measured.milliseconds)}`,
+          ]
+        : []),
     ].map((text) => (text.length > 44 ? `${text.slice(0, 43)}…` : text));
   });
-  stages.forEach((_, at) => graph.setNode(String(at), { width: 20 + LETTER * Math.max(...texts[at].map((text) => text.length)), height: 12 + LINE * texts[at].length }));
-  edges.forEach(({ from, to, back }, at) => graph.setEdge(String(back ? to : from), String(back ? from : to), {}, String(at)));
+  stages.forEach((_, at) =>
+    graph.setNode(String(at), {
+      width: 20 + LETTER * Math.max(...texts[at].map((text) => text.length)),
+      height: 12 + LINE * texts[at].length,
+    }),
+  );
+  edges.forEach(({ from, to, back }, at) =>
+    graph.setEdge(String(back ? to : from), String(back ? from : to), {}, String(at)),
+  );
   layout(graph);
   const { width = 0, height = 0 } = graph.graph() as { readonly width?: number; readonly height?: number };
   const arrows = edges.map(({ from, to, back, data }, at) => {
-    const { points } = graph.edge(String(back ? to : from), String(back ? from : to), String(at)) as { readonly points: readonly { readonly x: number; readonly y: number }[] };
-    const path = (back ? points.toReversed() : points).map(({ x, y }, k) => `${k === 0 ? 'M' : 'L'}${x.toFixed(1)},${y.toFixed(1)}`).join('');
-    return svgElement('path', { d: path, class: back ? 'edge back' : 'edge', 'marker-end': 'url(#arrow)' }, svgElement('title', {}, `${stages[from].stage.name} to ${stages[to].stage.name}: ${data.join(', ')}${back ? ', in the next round' : ''}`));
+    const { points } = graph.edge(String(back ? to : from), String(back ? from : to), String(at)) as {
+      readonly points: readonly { readonly x: number; readonly y: number }[];
+    };
+    const path = (back ? points.toReversed() : points)
+      .map(({ x, y }, k) => `${k === 0 ? 'M' : 'L'}${x.toFixed(1)},${y.toFixed(1)}`)
+      .join('');
+    return svgElement(
+      'path',
+      { d: path, class: back ? 'edge back' : 'edge', 'marker-end': 'url(#arrow)' },
+      svgElement(
+        'title',
+        {},
+        `${stages[from].stage.name} to ${stages[to].stage.name}: ${data.join(', ')}${back ? ', in the next round' : ''}`,
+      ),
+    );
   });
   const boxes = stages.map(({ phase }, at) => {
-    const { x, y, width: own, height: tall } = graph.node(String(at)) as { readonly x: number; readonly y: number; readonly width: number; readonly height: number };
-    const lines = texts[at].map((text, k) => svgElement('text', { x: x - own / 2 + 10, y: y - tall / 2 + 18 + LINE * k, ...(k === 0 ? { class: 'name' } : {}) }, text));
-    return svgElement('g', { class: `stage ${phase}` }, svgElement('rect', { x: x - own / 2, y: y - tall / 2, width: own, height: tall, rx: 6 }), ...lines);
+    const {
+      x,
+      y,
+      width: own,
+      height: tall,
+    } = graph.node(String(at)) as {
+      readonly x: number;
+      readonly y: number;
+      readonly width: number;
+      readonly height: number;
+    };
+    const lines = texts[at].map((text, k) =>
+      svgElement(
+        'text',
+        { x: x - own / 2 + 10, y: y - tall / 2 + 18 + LINE * k, ...(k === 0 ? { class: 'name' } : {}) },
+        text,
+      ),
+    );
+    return svgElement(
+      'g',
+      { class: `stage ${phase}` },
+      svgElement('rect', { x: x - own / 2, y: y - tall / 2, width: own, height: tall, rx: 6 }),
+      ...lines,
+    );
   });
-  const arrow = svgElement('defs', {}, svgElement('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }, svgElement('path', { d: 'M0,0L8,4L0,8z' })));
-  const svg = svgElement('svg', { class: 'plan', viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`, width: Math.ceil(width), height: Math.ceil(height), role: 'img', 'aria-label': `Stages in order: ${stages.map(({ stage }) => stage.name).join(', ')}` }, arrow, ...arrows, ...boxes);
+  const arrow = svgElement(
+    'defs',
+    {},
+    svgElement(
+      'marker',
+      { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' },
+      svgElement('path', { d: 'M0,0L8,4L0,8z' }),
+    ),
+  );
+  const svg = svgElement(
+    'svg',
+    {
+      class: 'plan',
+      viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`,
+      width: Math.ceil(width),
+      height: Math.ceil(height),
+      role: 'img',
+      'aria-label': `Stages in order: ${stages.map(({ stage }) => stage.name).join(', ')}`,
+    },
+    arrow,
+    ...arrows,
+    ...boxes,
+  );
   return element('div', { class: 'scroll' }, svg);
 }
 
@@ -57,6 +130,9 @@ function placesText(at: readonly string[]): string {
 /** The arrows that no chain of others says as well, and those to the next round. */
 function direct(edges: readonly PlanEdge[]): readonly PlanEdge[] {
   const forward = edges.filter(({ back }) => !back);
-  const reaches = (from: number, to: number, without: PlanEdge): boolean => forward.some((edge) => edge !== without && edge.from === from && (edge.to === to || reaches(edge.to, to, without)));
+  const reaches = (from: number, to: number, without: PlanEdge): boolean =>
+    forward.some(
+      (edge) => edge !== without && edge.from === from && (edge.to === to || reaches(edge.to, to, without)),
+    );
   return edges.filter((edge) => (edge.back ? edge.from !== edge.to : !reaches(edge.from, edge.to, edge)));
 }

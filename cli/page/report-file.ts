@@ -9,9 +9,15 @@ import type { Report } from './section.ts';
 /** Bytes that are read to find the mark. */
 const HEAD = 256;
 
-/** Checks before the work that the report can be written. Another file than an earlier report is never replaced. */
+/**
+ * Checks before the work that the report can be written. Another file than an earlier report is never
+ * replaced.
+ */
 export async function checkReport(path: string): Promise<void> {
-  if (!/\.html?$/i.test(path)) throw new UsageError(`--report takes the name of an HTML file, got ${JSON.stringify(path)}`, { advice: 'End it in .html' });
+  if (!/\.html?$/i.test(path))
+    throw new UsageError(`--report takes the name of an HTML file, got ${JSON.stringify(path)}`, {
+      advice: 'End it in .html',
+    });
   await ByteOutput.check(path, { overwrite: await isReport(path) });
   await checkWritable(path);
 }
@@ -29,10 +35,31 @@ async function isReport(path: string): Promise<boolean> {
   }
 }
 
-/** Writes the page, with the parts that every page has: the time, the machine, the command. Whole or not at all. */
-export async function writeReport(path: string, { title, lead, warnings, sections, adapter }: Report, profile: ProfileReport, argv: readonly string[]): Promise<void> {
-  const [{ pageOf }, { timeSection }, { environmentSection }] = await Promise.all([import('./page.ts'), import('./sections/time.ts'), import('./sections/environment.ts')]);
-  const text = pageOf({ title, lead, warnings, sections: [...sections, ...(profile.phases.length > 1 ? [timeSection(profile)] : []), environmentSection(argv, adapter ?? null)] });
+/**
+ * Writes the page, with the parts that every page has: the time, the machine, the command. Whole or not at
+ * all.
+ */
+export async function writeReport(
+  path: string,
+  { title, lead, warnings, sections, adapter }: Report,
+  profile: ProfileReport,
+  argv: readonly string[],
+): Promise<void> {
+  const [{ pageOf }, { timeSection }, { environmentSection }] = await Promise.all([
+    import('./page.ts'),
+    import('./sections/time.ts'),
+    import('./sections/environment.ts'),
+  ]);
+  const text = pageOf({
+    title,
+    lead,
+    warnings,
+    sections: [
+      ...sections,
+      ...(profile.phases.length > 1 ? [timeSection(profile)] : []),
+      environmentSection(argv, adapter ?? null),
+    ],
+  });
   const output = await ByteOutput.open(path, { overwrite: await isReport(path) });
   try {
     await output.write(Buffer.from(text));

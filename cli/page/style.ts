@@ -1,4 +1,7 @@
-/** The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper. Colours of kinds differ for colour-blind readers too. */
+/**
+ * The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper.
+ * Colours of kinds differ for colour-blind readers too.
+ */
 export const style = `
 :root { color-scheme: light dark; --text: #1a1d21; --faint: #5a6270; --back: #ffffff; --panel: #f5f6f8; --line: #d5d9e0;
   --series-0: #0b6bcb; --series-1: #b8500a; --series-2: #2e7d32; --series-3: #8e24aa; --warn: #8a5300; --warn-back: #fff4dc; --good: #2e7d32; --bad: #b3261e;

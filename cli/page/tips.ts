@@ -9,11 +9,16 @@ export interface Tip {
 }
 
 /** Places of the points over a drawing, which show their texts by style alone, without a script. */
-export function tipLayer(tips: readonly Tip[], drawing: ReturnType<typeof Plot.plot>): HTMLElement | undefined {
+export function tipLayer(
+  tips: readonly Tip[],
+  drawing: ReturnType<typeof Plot.plot>,
+): HTMLElement | undefined {
   const [x, y] = [drawing.scale('x'), drawing.scale('y')];
   if (tips.length === 0 || x === undefined || y === undefined) return undefined;
   const [width, height] = ['width', 'height'].map((name) => Number(drawing.getAttribute(name)));
-  const places = tips.map((tip) => tipAt((100 * Number(x.apply(tip.x))) / width, (100 * Number(y.apply(tip.y))) / height, tip.text));
+  const places = tips.map((tip) =>
+    tipAt((100 * Number(x.apply(tip.x))) / width, (100 * Number(y.apply(tip.y))) / height, tip.text),
+  );
   return element('div', { 'aria-hidden': 'true' }, ...places);
 }
 

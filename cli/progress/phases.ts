@@ -30,10 +30,20 @@ export class Phases {
     this.#expected.set(phase, total);
   }
 
-  /** Notes an event. Gives the state of its phase, and true for `begins` with the first event of the phase. */
+  /**
+   * Notes an event. Gives the state of its phase, and true for `begins` with the first event of the phase.
+   */
   see(event: PhaseEvent): { readonly state: PhaseState; readonly begins: boolean } {
     const known = this.#open.get(event.phase);
-    const phase = known ?? { name: event.phase, started: this.#now(), done: 0, total: this.#expected.get(event.phase), estimated: true, unit: 'steps', seconds: undefined };
+    const phase = known ?? {
+      name: event.phase,
+      started: this.#now(),
+      done: 0,
+      total: this.#expected.get(event.phase),
+      estimated: true,
+      unit: 'steps',
+      seconds: undefined,
+    };
     this.#open.set(event.phase, phase);
     if (event.unit !== undefined) phase.unit = event.unit;
     if (event.type !== 'phase-start' && event.done !== undefined) phase.done = event.done;
@@ -59,6 +69,14 @@ export class Phases {
   }
 
   #state({ name, started, done, total, estimated, unit, seconds }: Phase): PhaseState {
-    return { phase: name, done, total, estimated, unit, seconds: seconds ?? (this.#now() - started) / 1000, ended: seconds !== undefined };
+    return {
+      phase: name,
+      done,
+      total,
+      estimated,
+      unit,
+      seconds: seconds ?? (this.#now() - started) / 1000,
+      ended: seconds !== undefined,
+    };
   }
 }

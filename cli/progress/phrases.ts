@@ -16,7 +16,16 @@ export interface PhaseState {
 type Iteration = ProgressEvent & { readonly type: 'iteration' };
 
 /** "iteration 3/10: 0.31 s, loss 344,542, train RMSE 0.9768, test RMSE 3.7519" */
-export function iterationText({ called = 'iteration', iteration, of, seconds, loss, trainRmse, testRmse, testMetrics = {} }: Iteration): string {
+export function iterationText({
+  called = 'iteration',
+  iteration,
+  of,
+  seconds,
+  loss,
+  trainRmse,
+  testRmse,
+  testMetrics = {},
+}: Iteration): string {
   const parts = [seconds3(seconds), `loss ${significant(loss)}`];
   if (trainRmse !== undefined) parts.push(`train RMSE ${trainRmse.toFixed(4)}`);
   if (testRmse !== undefined) parts.push(`test RMSE ${testRmse.toFixed(4)}`);
@@ -35,12 +44,15 @@ export function endText({ phase, done, unit, seconds }: PhaseState): string {
   return `${phase}: finished, ${countedIn(unit, done)} in ${seconds3(seconds)}${done > 0 ? rate : ''}`;
 }
 
-/** "read     [=========---------]  45%  40,500/90,012 ratings  428,629 ratings/s  1.2 s left"; a counter where the total is unknown. */
+/**
+ * "read     [=========---------]  45%  40,500/90,012 ratings  428,629 ratings/s  1.2 s left"; a counter where the total is unknown.
+ */
 export function barText(state: PhaseState, width: number): string {
   const { phase, done, total, unit, seconds, ended } = state;
   const rate = rateText(done, seconds, unit);
   const head = phase.padEnd(9);
-  if (total === undefined || total === 0) return `${head} ${countedIn(unit, done)}  ${rate}  ${seconds3(seconds)}`;
+  if (total === undefined || total === 0)
+    return `${head} ${countedIn(unit, done)}  ${rate}  ${seconds3(seconds)}`;
   const part = ended ? 1 : Math.min(1, done / total);
   const goal = ended ? done : total;
   const full = Math.round(part * width);

@@ -7,6 +7,9 @@ export interface Progress {
   expect(phase: string, total: number): void;
   /** Prints a line of its own. */
   note(text: string): void;
-  /** Ends the display and gives the terminal back; phases that are still open are finished ('done') or cut off. May be called again. */
+  /**
+   * Ends the display and gives the terminal back; phases that are still open are finished ('done') or cut
+   * off. May be called again.
+   */
   close(outcome: 'done' | 'failed'): void;
 }

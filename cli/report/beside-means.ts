@@ -2,7 +2,10 @@ import type { Baselines, EventSink, WarningCode } from '../../index.ts';
 
 type Errors = Readonly<Record<'rmse' | 'mae', number | undefined>>;
 
-/** "0.8731; the mean 1.0430, damped means 0.9012": an error beside those of simple predictors, over the same pairs. */
+/**
+ * "0.8731; the mean 1.0430, damped means 0.9012": an error beside those of simple predictors, over the same
+ * pairs.
+ */
 export function besideMeans(of: keyof Errors, own: number, baselines: Baselines | undefined): string {
   if (baselines === undefined) return own.toFixed(4);
   return `${own.toFixed(4)}; the mean ${figure(baselines.mean[of])}, damped means ${figure(baselines.dampedMeans[of])}`;
@@ -13,7 +16,11 @@ function figure(value: number): string {
 }
 
 /** Warnings about a model that has just been trained or evaluated, which the command's result shows. */
-const inResult: readonly (string | undefined)[] = ['no-better-than-means', 'no-better-than-popularity', 'past-best'] satisfies WarningCode[];
+const inResult: readonly (string | undefined)[] = [
+  'no-better-than-means',
+  'no-better-than-popularity',
+  'past-best',
+] satisfies WarningCode[];
 
 /** True for a warning that a result shows; all others are on stderr alone. */
 export function isVerdict({ code }: { readonly code?: string }): boolean {

@@ -24,10 +24,19 @@ export interface ColumnDescription {
 
 export function layoutOf(paths: readonly string[], files: readonly ParquetFileInfo[]): DatasetLayout {
   const sum = (of: (file: ParquetFileInfo) => number) => files.reduce((total, file) => total + of(file), 0);
-  return { paths, files: files.length, bytes: sum(({ bytes }) => bytes), rows: sum(({ rows }) => rows), rowGroups: sum(({ rowGroups }) => rowGroups.length) };
+  return {
+    paths,
+    files: files.length,
+    bytes: sum(({ bytes }) => bytes),
+    rows: sum(({ rows }) => rows),
+    rowGroups: sum(({ rowGroups }) => rowGroups.length),
+  };
 }
 
-/** Columns with their stored size. The chunks of a nested column ("features.list.element") count for the column at its root. */
+/**
+ * Columns with their stored size. The chunks of a nested column ("features.list.element") count for the
+ * column at its root.
+ */
 export function describeColumns(schema: Schema, files: readonly ParquetFileInfo[]): ColumnDescription[] {
   return schema.fields.map(({ name, type, nullable }) => {
     const codecs = new Set<string>();

@@ -10,7 +10,12 @@ import { nameFlags } from './name-flags.ts';
 import { evaluationVerdict, rankingVerdict } from './verdict.ts';
 
 /** The page of `evaluate` on ratings. */
-export function evaluationPage(evaluation: Evaluation, directory: string, model: Model, adapter: string | null): Report {
+export function evaluationPage(
+  evaluation: Evaluation,
+  directory: string,
+  model: Model,
+  adapter: string | null,
+): Report {
   const { rmse, mae, pairs, coldPairs, badRows, baselines, breakdown, warnings } = evaluation;
   const error = (value: number) => (Number.isFinite(value) ? value.toFixed(4) : 'none');
   const ratings = ratingsSection({ users: model.userCounts, items: model.itemCounts });
@@ -18,12 +23,40 @@ export function evaluationPage(evaluation: Evaluation, directory: string, model:
     title: `Evaluation of ${directory}`,
     adapter,
     warnings: warnings.map(({ text }) => text),
-    lead: { verdict: evaluationVerdict(evaluation), tiles: [{ name: 'RMSE', value: error(rmse) }, { name: 'MAE', value: error(mae) }, { name: 'pairs', value: formatCount(pairs), remark: coldPairs === 0 ? undefined : `${formatCount(coldPairs)} cold, not averaged in` }] },
+    lead: {
+      verdict: evaluationVerdict(evaluation),
+      tiles: [
+        { name: 'RMSE', value: error(rmse) },
+        { name: 'MAE', value: error(mae) },
+        {
+          name: 'pairs',
+          value: formatCount(pairs),
+          remark: coldPairs === 0 ? undefined : `${formatCount(coldPairs)} cold, not averaged in`,
+        },
+      ],
+    },
     sections: [
       {
         heading: 'Summary',
-        tables: [{ head: ['', 'RMSE', 'MAE'], rows: [['model', error(rmse), error(mae)], ...(baselines ? [['damped means', error(baselines.dampedMeans.rmse), error(baselines.dampedMeans.mae)], ['the mean', error(baselines.mean.rmse), error(baselines.mean.mae)]] : [])] }],
-        facts: [['pairs', formatCount(pairs)], ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`], ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`]],
+        tables: [
+          {
+            head: ['', 'RMSE', 'MAE'],
+            rows: [
+              ['model', error(rmse), error(mae)],
+              ...(baselines
+                ? [
+                    ['damped means', error(baselines.dampedMeans.rmse), error(baselines.dampedMeans.mae)],
+                    ['the mean', error(baselines.mean.rmse), error(baselines.mean.mae)],
+                  ]
+                : []),
+            ],
+          },
+        ],
+        facts: [
+          ['pairs', formatCount(pairs)],
+          ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
+          ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
+        ],
       },
       ...(breakdown ? [errorsSection(breakdown)] : []),
       ...(ratings ? [ratings] : []),
@@ -38,7 +71,13 @@ export function rankingPage(found: RankingEvaluation, directory: string, adapter
     title: `Rankings of ${directory}`,
     adapter,
     warnings: warnings.map(({ text }) => nameFlags(text, trainingOptions)),
-    lead: { verdict: rankingVerdict(metrics, baselines.popularity, users), tiles: [{ name: 'users', value: formatCount(users) }, { name: 'pairs', value: formatCount(pairs) }] },
+    lead: {
+      verdict: rankingVerdict(metrics, baselines.popularity, users),
+      tiles: [
+        { name: 'users', value: formatCount(users) },
+        { name: 'pairs', value: formatCount(pairs) },
+      ],
+    },
     sections: [rankingSection(found)],
   };
 }

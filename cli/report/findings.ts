@@ -18,8 +18,10 @@ export class Findings {
   }
 
   readonly onEvent = (event: ProgressEvent): void => {
-    if (event.type === 'warning') this.warnings.push({ code: event.code ?? null, text: nameFlags(event.text, this.#options) });
-    if ((event.type === 'warning' || event.type === 'note') && event.code !== undefined) this.#counts.set(event.code, event.count ?? 1);
+    if (event.type === 'warning')
+      this.warnings.push({ code: event.code ?? null, text: nameFlags(event.text, this.#options) });
+    if ((event.type === 'warning' || event.type === 'note') && event.code !== undefined)
+      this.#counts.set(event.code, event.count ?? 1);
     this.#onEvent(event);
   };
 

@@ -14,36 +14,68 @@ import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
 import { type RatingColumns, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
-/** Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows. */
-export async function inspectFiles(paths: readonly string[], dataset: Dataset, options: RunOptions): Promise<{ layout: DatasetLayout; columns: ColumnDescription[] }> {
+/**
+ * Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows.
+ */
+export async function inspectFiles(
+  paths: readonly string[],
+  dataset: Dataset,
+  options: RunOptions,
+): Promise<{ layout: DatasetLayout; columns: ColumnDescription[] }> {
   if (dataset.plan.kind !== 'source') throw new Error('inspect takes the files as they are');
   const { source } = dataset.plan;
   if (source instanceof ParquetSource) {
     const files = await source.files();
     return { layout: layoutOf(paths, files), columns: describeColumns(await source.schema(), files) };
   }
-  if (!source.replayable) throw new UsageError('inspect reads its input twice, and stdin can be read only once', { advice: 'Write it to a file first' });
+  if (!source.replayable)
+    throw new UsageError('inspect reads its input twice, and stdin can be read only once', {
+      advice: 'Write it to a file first',
+    });
   const schema = await source.schema();
   const { files } = await resolveDataset(paths, { extensions: knownExtensions });
   let bytes = 0;
-  for (const { file } of files) bytes += isUrl(file) ? ((await headOfUrl(file, 1)).size ?? 0) : (await stat(file)).size;
+  for (const { file } of files)
+    bytes += isUrl(file) ? ((await headOfUrl(file, 1)).size ?? 0) : (await stat(file)).size;
   let rows = 0;
-  for await (const batch of await dataset.stream({ ...options, columns: [schema.fields[0].name] })) rows += batch.numRows;
+  for await (const batch of await dataset.stream({ ...options, columns: [schema.fields[0].name] }))
+    rows += batch.numRows;
   const kind = source.name.replace('-source', '');
-  const columns = schema.fields.map(({ name, type, nullable }) => ({ name, type: String(type), nullable, codecs: [kind], bytes: 0 }));
+  const columns = schema.fields.map(({ name, type, nullable }) => ({
+    name,
+    type: String(type),
+    nullable,
+    codecs: [kind],
+    bytes: 0,
+  }));
   return { layout: { paths, files: files.length, bytes, rows, rowGroups: 0 }, columns };
 }
 
-/** Counts users, items and ratings, and looks at them as `train` does. Leaves bad rows out, with a warning. */
-export async function profileDataset(dataset: Dataset, columns: RatingColumns, options: RunOptions): Promise<Profile> {
+/**
+ * Counts users, items and ratings, and looks at them as `train` does. Leaves bad rows out, with a warning.
+ */
+export async function profileDataset(
+  dataset: Dataset,
+  columns: RatingColumns,
+  options: RunOptions,
+): Promise<Profile> {
   const ratings = dataset.pipe(new SelectRatings(columns, 'skip'));
   // A missing column is an error that names the columns there are.
   await ratings.schema();
   const ctx = dataset.session.context(options);
   const summary = await runInto(ratings.plan, new ProfileRatings(), ctx);
   const { users, items, userDegrees, itemDegrees, rating } = summary;
-  const shape = rating && { ...rating, ratings: summary.ratings, users: { rated: users, single: userDegrees.single }, items: { rated: items, single: itemDegrees.single } };
-  return { summary, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, warnings: shape ? ratingWarnings(shape) : [] };
+  const shape = rating && {
+    ...rating,
+    ratings: summary.ratings,
+    users: { rated: users, single: userDegrees.single },
+    items: { rated: items, single: itemDegrees.single },
+  };
+  return {
+    summary,
+    badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
+    warnings: shape ? ratingWarnings(shape) : [],
+  };
 }
 
 interface Profile {

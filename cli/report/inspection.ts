@@ -38,15 +38,28 @@ export function inspectionResult(inspection: Inspection): CommandResult {
     badRows,
     warnings: warnings.map(({ code, text }) => ({ code, text: nameFlags(text, trainingOptions) })),
   };
-  return { json: { command: 'inspect', ...stored, ...(names ? { names: { ...names } } : {}), ...counted }, text: inspectionText(inspection) };
+  return {
+    json: { command: 'inspect', ...stored, ...(names ? { names: { ...names } } : {}), ...counted },
+    text: inspectionText(inspection),
+  };
 }
 
-function inspectionText({ layout, columns, missing, names, summary, firstBadRow, warnings = [] }: Inspection): string {
+function inspectionText({
+  layout,
+  columns,
+  missing,
+  names,
+  summary,
+  firstBadRow,
+  warnings = [],
+}: Inspection): string {
   const { paths, files, bytes, rows, rowGroups } = layout;
   const head = `${paths.map(publicPath).join(', ')}: ${counted(rows, 'row')} in ${counted(files, 'file')}, ${rowGroups === 0 ? '' : `${counted(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
   const parts = [head, columnTable(columns, rows > 0)];
   if (missing !== undefined) {
-    parts.push(`${missing[0].toUpperCase()}${missing.slice(1)}. To count users, items and ratings, name the columns with --user-col, --item-col and --rating-col.`);
+    parts.push(
+      `${missing[0].toUpperCase()}${missing.slice(1)}. To count users, items and ratings, name the columns with --user-col, --item-col and --rating-col.`,
+    );
   }
   if (summary !== undefined && names !== undefined) {
     const { users, items, ratings, userDegrees, itemDegrees, rating } = summary;
@@ -54,7 +67,11 @@ function inspectionText({ layout, columns, missing, names, summary, firstBadRow,
       ['users', `${formatCount(users)} in "${names.user}"; ratings of one: ${degrees(userDegrees)}`],
       ['items', `${formatCount(items)} in "${names.item}"; ratings of one: ${degrees(itemDegrees)}`],
       ['ratings', `${formatCount(ratings)}; ${(100 * densityOf(summary)).toPrecision(3)} % of all pairs`],
-      ['values', rating && `${number(rating.least)} to ${number(rating.most)} in "${names.rating}", mean ${number(rating.mean)}, standard deviation ${number(rating.deviation)}`],
+      [
+        'values',
+        rating &&
+          `${number(rating.least)} to ${number(rating.most)} in "${names.rating}", mean ${number(rating.mean)}, standard deviation ${number(rating.deviation)}`,
+      ],
       ['bad rows', firstBadRow],
     ];
     parts.push(facts(lines), ...warnings.map(({ text }) => `warning: ${nameFlags(text, trainingOptions)}`));
@@ -63,9 +80,19 @@ function inspectionText({ layout, columns, missing, names, summary, firstBadRow,
 }
 
 function columnTable(columns: readonly ColumnDescription[], hasRows: boolean): string {
-  const table = new Table({ head: ['column', 'type', 'nulls', 'codec', 'stored'], style: { head: [], border: [], compact: true }, colAligns: ['left', 'left', 'left', 'left', 'right'] });
+  const table = new Table({
+    head: ['column', 'type', 'nulls', 'codec', 'stored'],
+    style: { head: [], border: [], compact: true },
+    colAligns: ['left', 'left', 'left', 'left', 'right'],
+  });
   for (const { name, type, nullable, codecs, bytes } of columns) {
-    table.push([name, type, nullable ? 'allowed' : 'none', codecs.join(', ') || (hasRows ? "folder's name" : ''), bytes === 0 ? '' : formatBytes(bytes)]);
+    table.push([
+      name,
+      type,
+      nullable ? 'allowed' : 'none',
+      codecs.join(', ') || (hasRows ? "folder's name" : ''),
+      bytes === 0 ? '' : formatBytes(bytes),
+    ]);
   }
   return table.toString();
 }

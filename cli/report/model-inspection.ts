@@ -10,8 +10,30 @@ import { nameFlags } from './name-flags.ts';
 
 /** The result of `inspect` on the folder of a model. */
 export function modelInspection(directory: string, model: InspectedModel): CommandResult {
-  const { algorithm, rank, biases, users, items, idTypes, ratings, iterations, bestIteration, metrics, params, columns, coldStartStrategy, bytes, metadata } = model;
-  const { baselines = null, duplicates = null, badRows = null, testPairs = null, coldPairs = null } = metadata;
+  const {
+    algorithm,
+    rank,
+    biases,
+    users,
+    items,
+    idTypes,
+    ratings,
+    iterations,
+    bestIteration,
+    metrics,
+    params,
+    columns,
+    coldStartStrategy,
+    bytes,
+    metadata,
+  } = model;
+  const {
+    baselines = null,
+    duplicates = null,
+    badRows = null,
+    testPairs = null,
+    coldPairs = null,
+  } = metadata;
   const warnings = warningsOf(metadata);
   return {
     json: {
@@ -42,8 +64,23 @@ export function modelInspection(directory: string, model: InspectedModel): Comma
   };
 }
 
-function textOf(directory: string, model: InspectedModel, warnings: readonly { readonly text: string }[]): string {
-  const { users, items, idTypes, ratings, iterations, bestIteration, params, columns, coldStartStrategy, bytes } = model;
+function textOf(
+  directory: string,
+  model: InspectedModel,
+  warnings: readonly { readonly text: string }[],
+): string {
+  const {
+    users,
+    items,
+    idTypes,
+    ratings,
+    iterations,
+    bestIteration,
+    params,
+    columns,
+    coldStartStrategy,
+    bytes,
+  } = model;
   const kept = bestIteration === iterations ? '' : `, the model is that of ${bestIteration}`;
   return [
     `${directory}: a model, ${modelTitle(model)}, ${formatBytes(bytes)}`,
@@ -56,7 +93,12 @@ function textOf(directory: string, model: InspectedModel, warnings: readonly { r
       ['parameters', paramsText(params)],
       ['columns', columnsText(columns)],
       ['cold pairs', coldStartStrategy === 'drop' ? 'left out of predictions' : 'predicted as NaN'],
-      ['trained by', model.algorithm === undefined ? 'another program, such as Spark; its metadata have no parameters and measures' : undefined],
+      [
+        'trained by',
+        model.algorithm === undefined
+          ? 'another program, such as Spark; its metadata have no parameters and measures'
+          : undefined,
+      ],
     ]),
     ...warnings.map(({ text }) => `warning: ${text}`),
   ].join('\n');
@@ -64,7 +106,13 @@ function textOf(directory: string, model: InspectedModel, warnings: readonly { r
 
 /** "rank 10, max-iter 10, reg-param 0.02": the flags of train. */
 function paramsText(params: JsonObject): string | undefined {
-  const texts = Object.entries(params).flatMap(([name, value]) => (value === null || value === undefined || value === false ? [] : [`${flagName(name)}${value === true ? '' : ` ${Array.isArray(value) ? value.join(',') : String(value)}`}`]));
+  const texts = Object.entries(params).flatMap(([name, value]) =>
+    value === null || value === undefined || value === false
+      ? []
+      : [
+          `${flagName(name)}${value === true ? '' : ` ${Array.isArray(value) ? value.join(',') : String(value)}`}`,
+        ],
+  );
   return texts.length === 0 ? undefined : texts.join(', ');
 }
 
@@ -73,6 +121,8 @@ function warningsOf({ warnings }: JsonObject): { readonly code: string; readonly
   if (!Array.isArray(warnings)) return [];
   return warnings.flatMap((warning: unknown) => {
     const { code, text } = (warning ?? {}) as { readonly code?: unknown; readonly text?: unknown };
-    return typeof code === 'string' && typeof text === 'string' ? [{ code, text: nameFlags(text, trainingOptions) }] : [];
+    return typeof code === 'string' && typeof text === 'string'
+      ? [{ code, text: nameFlags(text, trainingOptions) }]
+      : [];
   });
 }

@@ -1,7 +1,16 @@
 import { flagName, type Options } from '../options/option.ts';
 
 /** Options of the library that have another name on the command line. */
-const renamed: Readonly<Record<string, string>> = { overwrite: 'force', validation: 'test', coldStartStrategy: 'coldStart', backend: 'parquetBackend', format: 'from', idCol: 'itemNamesIdCol', nameCol: 'itemNamesCol', genreCol: 'itemNamesGenreCol' };
+const renamed: Readonly<Record<string, string>> = {
+  overwrite: 'force',
+  validation: 'test',
+  coldStartStrategy: 'coldStart',
+  backend: 'parquetBackend',
+  format: 'from',
+  idCol: 'itemNamesIdCol',
+  nameCol: 'itemNamesCol',
+  genreCol: 'itemNamesGenreCol',
+};
 
 /** "types: { movieId: 'int64' }" */
 const typeOfColumn = /types: \{ ("[^"]*"|\w+): '(\w+)' \}/g;
@@ -11,20 +20,30 @@ function shellWord(name: string, type: string): string {
 }
 
 /**
- * Puts a command's flags in place of the library's options: "Raise regParam (λ)" becomes "Raise --reg-param (λ)",
- * "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in camel case may stand alone;
- * one that is an ordinary word too ("rank") needs its value behind it, or "the option" before it. Names in quotes and texts with flags of their own stay as they are.
+ * Puts a command's flags in place of the library's options: "Raise regParam (λ)" becomes "Raise --reg-param
+ * (λ)", "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in
+ * camel case may stand alone; one that is an ordinary word too ("rank") needs its value behind it, or "the
+ * option" before it. Names in quotes and texts with flags of their own stay as they are.
+ *
  */
 export function nameFlags(text: string, options: Options): string {
   const names = [...Object.keys(options), ...Object.keys(renamed).filter((name) => renamed[name] in options)];
   if (names.length === 0 || /(^|[\s(])--[a-z]/.test(text)) return text;
   const value = `: (true\\b|'[^']*'|"[^"]*"|-?\\d[\\w.]*\\b)`;
-  const pattern = new RegExp(`(?<![\\w"'/.-])(the option )?(${names.join('|')})(?:${value}|(?![\\w"'/]))`, 'g');
-  const inFlags = text.replaceAll(pattern, (all: string, named: string | undefined, name: string, given: string | undefined) => {
-    if (given === undefined && named === undefined && !/[A-Z]/.test(name)) return all;
-    const flag = `--${flagName(name in options ? name : renamed[name])}`;
-    return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll(/["']/g, '')}`;
-  });
+  const pattern = new RegExp(
+    `(?<![\\w"'/.-])(the option )?(${names.join('|')})(?:${value}|(?![\\w"'/]))`,
+    'g',
+  );
+  const inFlags = text.replaceAll(
+    pattern,
+    (all: string, named: string | undefined, name: string, given: string | undefined) => {
+      if (given === undefined && named === undefined && !/[A-Z]/.test(name)) return all;
+      const flag = `--${flagName(name in options ? name : renamed[name])}`;
+      return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll(/["']/g, '')}`;
+    },
+  );
   const bare = inFlags.replaceAll(/\{ (--[^{}]*) \}/g, '$1');
-  return 'types' in options ? bare.replaceAll(typeOfColumn, (_, name: string, type: string) => `--types ${shellWord(name, type)}`) : bare;
+  return 'types' in options
+    ? bare.replaceAll(typeOfColumn, (_, name: string, type: string) => `--types ${shellWord(name, type)}`)
+    : bare;
 }

@@ -6,7 +6,8 @@ import type { Evaluation, EventSink, RankingEvaluation } from '../../index.ts';
 export function requireKnownPairs({ pairs, coldPairs }: Pick<Evaluation, 'pairs' | 'coldPairs'>): void {
   if (coldPairs < pairs) return;
   const reason = `there is nothing to measure: the model knows none of the ${formatCount(pairs)} pairs`;
-  const advice = 'Check that the ids are of the kind that the model was trained on, and that userCol and itemCol name their columns';
+  const advice =
+    'Check that the ids are of the kind that the model was trained on, and that userCol and itemCol name their columns';
   throw new DataError(reason, { phase: 'evaluate', advice });
 }
 
@@ -14,11 +15,21 @@ export function requireKnownPairs({ pairs, coldPairs }: Pick<Evaluation, 'pairs'
 export function requireRankedUsers(found: RankingEvaluation): void {
   if (found.users > 0) return;
   const { pairs, coldPairs, leakedPairs, irrelevantPairs, candidates } = found;
-  const reasons = ([
-    [coldPairs, 'have a user or an item that the model does not know', 'that the ids are of the kind that the model was trained on'],
-    [leakedPairs, 'are excluded as well', 'that the test ratings are not among those of the option exclude'],
-    [irrelevantPairs, 'are rated below minRating', 'minRating'],
-  ] as const).filter(([count]) => count > 0);
+  const reasons = (
+    [
+      [
+        coldPairs,
+        'have a user or an item that the model does not know',
+        'that the ids are of the kind that the model was trained on',
+      ],
+      [
+        leakedPairs,
+        'are excluded as well',
+        'that the test ratings are not among those of the option exclude',
+      ],
+      [irrelevantPairs, 'are rated below minRating', 'minRating'],
+    ] as const
+  ).filter(([count]) => count > 0);
   const left = reasons.map(([count, text]) => `${formatCount(count)} ${text}`);
   const checks: string[] = reasons.map(([, , check]) => check);
   if (candidates !== undefined && candidates.usersWithout > 0) {

@@ -5,5 +5,9 @@ import { planVerdict } from './verdict.ts';
 
 /** The page of `plan`. */
 export function planPage(plan: PhysicalPlan): Report {
-  return { title: `Plan: ${plan.algorithm.toUpperCase()}`, lead: { verdict: planVerdict(plan.memory) }, sections: [planSection(plan)] };
+  return {
+    title: `Plan: ${plan.algorithm.toUpperCase()}`,
+    lead: { verdict: planVerdict(plan.memory) },
+    sections: [planSection(plan)],
+  };
 }

@@ -17,13 +17,22 @@ export interface Recommendation {
 
 /** An id as JSON has it: a number where all ids of its side are numbers, else text. */
 export function jsonId(id: Id, form: IdForm): number | string {
-  const isNumber = form === 'number' && /^\s*[+-]?\d+\s*$/.test(String(id)) && Number.isSafeInteger(Number(id));
+  const isNumber =
+    form === 'number' && /^\s*[+-]?\d+\s*$/.test(String(id)) && Number.isSafeInteger(Number(id));
   return isNumber ? Number(id) : String(id);
 }
 
-/** The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms`: the forms of the ids in the first and the third column. */
-export function recommendationRows(batch: RecordBatch, forms: Record<'user' | 'item', IdForm>): Recommendation[] {
-  const [users, ranks, items, predictions, fallbacks] = [0, 1, 2, 3, 4].map((column) => batch.getChildAt(column));
+/**
+ * The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms`: the forms of the ids
+ * in the first and the third column.
+ */
+export function recommendationRows(
+  batch: RecordBatch,
+  forms: Record<'user' | 'item', IdForm>,
+): Recommendation[] {
+  const [users, ranks, items, predictions, fallbacks] = [0, 1, 2, 3, 4].map((column) =>
+    batch.getChildAt(column),
+  );
   return Array.from({ length: batch.numRows }, (_, row) => ({
     user: jsonId(users?.get(row) as Id, forms.user),
     rank: Number(ranks?.get(row)),
@@ -34,13 +43,25 @@ export function recommendationRows(batch: RecordBatch, forms: Record<'user' | 'i
 }
 
 /** The rows with the names of their items. */
-export function withItemNames(rows: readonly Recommendation[], names: ItemNames | undefined): Recommendation[] {
+export function withItemNames(
+  rows: readonly Recommendation[],
+  names: ItemNames | undefined,
+): Recommendation[] {
   if (names === undefined) return [...rows];
-  return rows.map(({ user, rank, item, ...rest }) => ({ user, rank, item, name: names.get(item) ?? null, ...rest }));
+  return rows.map(({ user, rank, item, ...rest }) => ({
+    user,
+    rank,
+    item,
+    name: names.get(item) ?? null,
+    ...rest,
+  }));
 }
 
 /** A table with each user's items below each other, best first, and their names where the rows have them. */
-export function recommendationTable(rows: readonly Recommendation[], head: readonly string[] = ['user', 'rank', 'item', 'prediction']): string {
+export function recommendationTable(
+  rows: readonly Recommendation[],
+  head: readonly string[] = ['user', 'rank', 'item', 'prediction'],
+): string {
   const isNamed = rows.some(({ name }) => name !== undefined);
   const table = new Table({
     head: isNamed ? [...head.slice(0, 3), 'name', ...head.slice(3)] : [...head],
@@ -50,7 +71,13 @@ export function recommendationTable(rows: readonly Recommendation[], head: reado
   });
   rows.forEach(({ user, rank, item, name, prediction, fallback }, i) => {
     const isFirst = i === 0 || rows[i - 1].user !== user;
-    table.push([isFirst ? String(user) : '', String(rank), String(item), ...(isNamed ? [shownName(name)] : []), fallback ? `${prediction} ratings` : prediction.toFixed(4)]);
+    table.push([
+      isFirst ? String(user) : '',
+      String(rank),
+      String(item),
+      ...(isNamed ? [shownName(name)] : []),
+      fallback ? `${prediction} ratings` : prediction.toFixed(4),
+    ]);
   });
   return table.toString();
 }

@@ -1,5 +1,13 @@
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
-import { CapacityError, DataError, type ErrorCode, type ExitCode, FactorFlowError, publicText, UsageError } from '../../engine/errors.ts';
+import {
+  CapacityError,
+  DataError,
+  type ErrorCode,
+  type ExitCode,
+  FactorFlowError,
+  publicText,
+  UsageError,
+} from '../../engine/errors.ts';
 import type { Options } from '../options/option.ts';
 import { bugsUrl, packageInfo } from '../../api/package-info.ts';
 import { nameFlags } from './name-flags.ts';
@@ -13,12 +21,16 @@ export interface ErrorReport {
   readonly exitCode: ExitCode;
 }
 
-/** The report of a failure, in the flags of the command: an error of the library without a stack, anything else as a bug with one. */
+/**
+ * The report of a failure, in the flags of the command: an error of the library without a stack, anything
+ * else as a bug with one.
+ */
 export function reportError(thrown: unknown, options: Options = {}): ErrorReport {
   const error = classify(thrown);
   if (error instanceof FactorFlowError) {
     const { summary, details } = error;
-    const advice = details.advice === undefined ? undefined : nameFlags(columnAdvice(details.advice, options), options);
+    const advice =
+      details.advice === undefined ? undefined : nameFlags(columnAdvice(details.advice, options), options);
     // The place in the file is composed anew, and stays untouched.
     const { message } = new UsageError(nameFlags(summary, options), { ...details, advice });
     return { message, text: `factorflow: ${message}`, code: error.code, exitCode: error.exitCode };
@@ -35,25 +47,44 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
 function columnAdvice(advice: string, options: Options): string {
   const names = ['userCol', 'itemCol', 'ratingCol', 'timestampCol'].filter((name) => name in options);
   if (names.length === 0) return advice;
-  return advice.replace('userCol, itemCol, ratingCol and timestampCol', `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`);
+  return advice.replace(
+    'userCol, itemCol, ratingCol and timestampCol',
+    `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`,
+  );
 }
 
 /** Turns errors of the system and of the JavaScript engine into errors of the library. */
 function classify(error: unknown): unknown {
   if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
   if (isOutOfMemory(error)) {
-    return new CapacityError(`out of memory: ${error.message}`, { advice: 'Use a lower rank or fewer ratings, close other programs, or bound the run with --memory-budget', cause: error });
+    return new CapacityError(`out of memory: ${error.message}`, {
+      advice:
+        'Use a lower rank or fewer ratings, close other programs, or bound the run with --memory-budget',
+      cause: error,
+    });
   }
-  if (/\bE[MN]FILE\b|too many open files/.test(error.message)) return new CapacityError('too many open files', { advice: 'Raise the limit (ulimit -n)', cause: error });
+  if (/\bE[MN]FILE\b|too many open files/.test(error.message))
+    return new CapacityError('too many open files', { advice: 'Raise the limit (ulimit -n)', cause: error });
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
-  if (errorCode(error) === 'ENOSPC') return new CapacityError('the disk is full', { file: path, advice: 'Free some space', cause: error });
+  if (errorCode(error) === 'ENOSPC')
+    return new CapacityError('the disk is full', { file: path, advice: 'Free some space', cause: error });
   if (path === undefined) return error;
-  const writes = 'syscall' in error && typeof error.syscall === 'string' && /^(mkdir|mkdtemp|write|rename|unlink|rm|rmdir|ftruncate|fsync)/.test(error.syscall);
+  const writes =
+    'syscall' in error &&
+    typeof error.syscall === 'string' &&
+    /^(mkdir|mkdtemp|write|rename|unlink|rm|rmdir|ftruncate|fsync)/.test(error.syscall);
   const problem = fileProblem(error, writes ? 'write' : 'read', path);
-  return problem instanceof FactorFlowError && problem.exitCode === 2 ? new DataError(problem.summary, problem.details) : problem;
+  return problem instanceof FactorFlowError && problem.exitCode === 2
+    ? new DataError(problem.summary, problem.details)
+    : problem;
 }
 
 function isOutOfMemory(error: Error): boolean {
   if (errorCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') return true;
-  return error instanceof RangeError && /allocation failed|Invalid (typed )?array( buffer)? length|could not allocate memory|Maximum size|Cannot create a (string|Buffer)/i.test(error.message);
+  return (
+    error instanceof RangeError &&
+    /allocation failed|Invalid (typed )?array( buffer)? length|could not allocate memory|Maximum size|Cannot create a (string|Buffer)/i.test(
+      error.message,
+    )
+  );
 }

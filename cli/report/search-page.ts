@@ -16,9 +16,20 @@ interface SearchRun {
 }
 
 /** The page of a search. */
-export function searchPage({ best, trials }: Tuning, metric: string, { adapter, totalSeconds, warnings }: SearchRun): Report {
+export function searchPage(
+  { best, trials }: Tuning,
+  metric: string,
+  { adapter, totalSeconds, warnings }: SearchRun,
+): Report {
   const params = Object.entries(best.params).slice(0, MOST_TILES);
-  const tiles = [...params.map(([name, value]) => ({ name: flagName(name), value: String(value), remark: 'of the best trial' })), { name: 'time', value: seconds3(totalSeconds), remark: counted(trials.length, 'trial') }];
+  const tiles = [
+    ...params.map(([name, value]) => ({
+      name: flagName(name),
+      value: String(value),
+      remark: 'of the best trial',
+    })),
+    { name: 'time', value: seconds3(totalSeconds), remark: counted(trials.length, 'trial') },
+  ];
   const { charts = [], ...section } = trialsSection(trials, metric);
   return {
     title: `Search: ${counted(trials.length, 'trial')}, ${metric}`,

@@ -33,17 +33,28 @@ interface PageData {
   readonly names: ItemNames | undefined;
 }
 
-/** The page of a training run. It reads the training ratings and the held-out ratings once more, where they can be read again. */
+/**
+ * The page of a training run. It reads the training ratings and the held-out ratings once more, where they
+ * can be read again.
+ */
 export async function trainingPage(run: PageRun, data: PageData): Promise<Report> {
   const { model, training, adapter, options } = run;
   const { train, test, signal, onBadRows, names } = data;
   const { algorithm, params, iterations, bestIteration, baselines, warnings } = training;
   const best = bestOf(run);
-  const errors = test === undefined || !isReplayable(test) || isImplicit(run) || best?.testRmse === undefined ? undefined : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
+  const errors =
+    test === undefined || !isReplayable(test) || isImplicit(run) || best?.testRmse === undefined
+      ? undefined
+      : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
   const ratings = ratingsSection({ users: model.userCounts, items: model.itemCounts });
   const samples = samplesSection(await sampleUsers(model, train, { n: LISTED, onBadRows, signal }), names);
   const map = itemMap(model, MOST_MAPPED);
-  const course: TrainingCourse = { called: algorithm === 'sgd' ? 'epoch' : 'iteration', iterations, bestIteration, baselines: isImplicit(run) ? undefined : baselines };
+  const course: TrainingCourse = {
+    called: algorithm === 'sgd' ? 'epoch' : 'iteration',
+    iterations,
+    bestIteration,
+    baselines: isImplicit(run) ? undefined : baselines,
+  };
   return {
     title: `Training: ${algorithm.toUpperCase()}${isImplicit(run) ? ', implicit' : ''}, rank ${params.rank}, ${formatCount(training.ratings)} ratings`,
     adapter,
@@ -57,7 +68,13 @@ export async function trainingPage(run: PageRun, data: PageData): Promise<Report
       ...(errors ? [errorsSection(errors)] : []),
       ...(ratings ? [ratings] : []),
       summarySection(run),
-      { heading: 'Parameters', text: 'Parameters that had an effect in this run.', facts: actedParams(training).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : String(value)] as const) },
+      {
+        heading: 'Parameters',
+        text: 'Parameters that had an effect in this run.',
+        facts: actedParams(training).map(
+          ([name, value]) => [name, Array.isArray(value) ? value.join(', ') : String(value)] as const,
+        ),
+      },
       planSection(training.plan),
     ],
   };
@@ -70,11 +87,25 @@ function tilesOf(run: PageRun): Tile[] {
   const best = bestOf(run);
   const error = isImplicit(run) ? undefined : best?.testRmse;
   return [
-    error === undefined ? (rankingTile(training.ranking) ?? trainTile(best?.trainRmse)) : { name: 'test RMSE', value: error.toFixed(4), remark: baselines && `means ${baselines.dampedMeans.rmse.toFixed(4)}` },
-    { name: algorithm === 'sgd' ? 'epoch of the model' : 'iteration of the model', value: `${bestIteration} of ${iterations.length}`, remark: lowestText(run) },
+    error === undefined
+      ? (rankingTile(training.ranking) ?? trainTile(best?.trainRmse))
+      : {
+          name: 'test RMSE',
+          value: error.toFixed(4),
+          remark: baselines && `means ${baselines.dampedMeans.rmse.toFixed(4)}`,
+        },
+    {
+      name: algorithm === 'sgd' ? 'epoch of the model' : 'iteration of the model',
+      value: `${bestIteration} of ${iterations.length}`,
+      remark: lowestText(run),
+    },
     { name: 'time', value: seconds3(totalSeconds), remark: `training ${seconds3(seconds.train)}` },
     { name: 'peak memory', value: formatBytes(peakRssBytes) },
-    { name: 'ratings', value: formatCount(training.ratings), remark: `${counted(model.userCount, 'user')}, ${counted(model.itemCount, 'item')}` },
+    {
+      name: 'ratings',
+      value: formatCount(training.ratings),
+      remark: `${counted(model.userCount, 'user')}, ${counted(model.itemCount, 'item')}`,
+    },
   ].filter((tile) => tile !== undefined);
 }
 
@@ -87,19 +118,36 @@ function lowestText({ training: { algorithm, iterations, bestIteration } }: Page
   if (measured.length === 0) return undefined;
   const lowest = measured.reduce((least, one) => ((one.testRmse ?? 0) < (least.testRmse ?? 0) ? one : least));
   if (lowest.iteration === bestIteration) return 'the lowest test RMSE';
-  const own = measured.find(({ iteration }) => iteration === bestIteration)?.testRmse ?? Number.POSITIVE_INFINITY;
-  return own < (1 + LEAST_RISE) * (lowest.testRmse ?? 0) ? undefined : `the lowest test RMSE: ${algorithm === 'sgd' ? 'epoch' : 'iteration'} ${lowest.iteration}`;
+  const own =
+    measured.find(({ iteration }) => iteration === bestIteration)?.testRmse ?? Number.POSITIVE_INFINITY;
+  return own < (1 + LEAST_RISE) * (lowest.testRmse ?? 0)
+    ? undefined
+    : `the lowest test RMSE: ${algorithm === 'sgd' ? 'epoch' : 'iteration'} ${lowest.iteration}`;
 }
 
 function rankingTile(ranking: HeldOutRanking | undefined): Tile | undefined {
   const [first] = Object.entries(ranking?.metrics ?? {});
-  return first === undefined ? undefined : { name: first[0], value: first[1].toFixed(4), remark: `popularity ${ranking?.popularity[first[0]].toFixed(4)}` };
+  return first === undefined
+    ? undefined
+    : {
+        name: first[0],
+        value: first[1].toFixed(4),
+        remark: `popularity ${ranking?.popularity[first[0]].toFixed(4)}`,
+      };
 }
 
 function rankingSection({ metrics, popularity, users, availableUsers }: HeldOutRanking): Section {
-  const rows = Object.keys(metrics).map((name) => [name, metrics[name].toFixed(4), popularity[name].toFixed(4)]);
+  const rows = Object.keys(metrics).map((name) => [
+    name,
+    metrics[name].toFixed(4),
+    popularity[name].toFixed(4),
+  ]);
   const text = `Held-out ratings in rankings of all items that a user has not rated: means over ${formatCount(users)}${availableUsers > users ? ` of ${formatCount(availableUsers)}` : ''} users.`;
-  return { heading: 'Rankings', text, tables: [{ head: ['metric', 'model', 'most popular items for everyone'], rows }] };
+  return {
+    heading: 'Rankings',
+    text,
+    tables: [{ head: ['metric', 'model', 'most popular items for everyone'], rows }],
+  };
 }
 
 function trainTile(error: number | undefined): Tile | undefined {
@@ -114,16 +162,33 @@ function summarySection(run: PageRun): Section {
   return {
     heading: 'Summary',
     facts: [
-      ['test RMSE', implicit || best?.testRmse === undefined ? undefined : `${best.testRmse.toFixed(4)}${meansText(baselines, 'rmse')}`],
-      ['test MAE', implicit || best?.testMae === undefined ? undefined : `${best.testMae.toFixed(4)}${meansText(baselines, 'mae')}`],
+      [
+        'test RMSE',
+        implicit || best?.testRmse === undefined
+          ? undefined
+          : `${best.testRmse.toFixed(4)}${meansText(baselines, 'rmse')}`,
+      ],
+      [
+        'test MAE',
+        implicit || best?.testMae === undefined
+          ? undefined
+          : `${best.testMae.toFixed(4)}${meansText(baselines, 'mae')}`,
+      ],
       ['train RMSE', best?.trainRmse?.toFixed(4)],
-      ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
+      ...Object.entries(best?.testMetrics ?? {}).map(
+        ([name, value]) => [`test ${name}`, value.toFixed(4)] as const,
+      ),
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
       ['ratings', formatCount(training.ratings)],
       ['repeated pairs', duplicates === 0 ? undefined : formatCount(duplicates)],
       ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
-      ['test pairs', testPairs === undefined ? undefined : `${formatCount(testPairs)}, of which ${formatCount(coldPairs ?? 0)} are cold`],
+      [
+        'test pairs',
+        testPairs === undefined
+          ? undefined
+          : `${formatCount(testPairs)}, of which ${formatCount(coldPairs ?? 0)} are cold`,
+      ],
       ['training', `${seconds.train.toFixed(2)} s, after ${seconds.load.toFixed(2)} s of loading`],
       ['memory', `at most ${formatBytes(peakRssBytes)} of the process`],
     ],
@@ -131,7 +196,9 @@ function summarySection(run: PageRun): Section {
 }
 
 function meansText(baselines: Baselines | undefined, of: 'rmse' | 'mae'): string {
-  return baselines === undefined ? '' : ` (the mean: ${baselines.mean[of].toFixed(4)}, damped means: ${baselines.dampedMeans[of].toFixed(4)})`;
+  return baselines === undefined
+    ? ''
+    : ` (the mean: ${baselines.mean[of].toFixed(4)}, damped means: ${baselines.dampedMeans[of].toFixed(4)})`;
 }
 
 function bestOf({ training }: PageRun) {

@@ -32,11 +32,27 @@ export interface TrainedRun {
 
 /** The result of `train`. */
 export function trainingResult(run: TrainedRun): CommandResult {
-  return { json: { command: 'train', ...trainingJson(run), model: run.modelDir, ...(run.heldOut ? { testOutput: run.heldOut.path } : {}) }, text: trainingText(run) };
+  return {
+    json: {
+      command: 'train',
+      ...trainingJson(run),
+      model: run.modelDir,
+      ...(run.heldOut ? { testOutput: run.heldOut.path } : {}),
+    },
+    text: trainingText(run),
+  };
 }
 
 /** The report of `--json`, without the command and the model's folder. */
-export function trainingJson({ model, training, adapter, resume, options, totalSeconds, peakRssBytes }: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
+export function trainingJson({
+  model,
+  training,
+  adapter,
+  resume,
+  options,
+  totalSeconds,
+  peakRssBytes,
+}: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
   const { kind } = training.plan.devices[0];
   const best = bestOf(training);
   return {
@@ -50,9 +66,28 @@ export function trainingJson({ model, training, adapter, resume, options, totalS
     // Null where there was no checkpoint.
     ...(resume ? { resumedFrom: training.resumedFrom ? { ...training.resumedFrom } : null } : {}),
     duplicates: training.duplicates,
-    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, fromSolve, testRmse, testMetrics }) => ({ iteration, seconds, loss, trainRmse, ...(fromSolve ? { fromSolve } : {}), testRmse, ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}) })),
+    iterations: training.iterations.map(
+      ({ iteration, seconds, loss, trainRmse, fromSolve, testRmse, testMetrics }) => ({
+        iteration,
+        seconds,
+        loss,
+        trainRmse,
+        ...(fromSolve ? { fromSolve } : {}),
+        testRmse,
+        ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}),
+      }),
+    ),
     // A test RMSE is undefined when the model knows no pair of the test set.
-    ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null, ranking: heldOutRankingJson(training.ranking) }),
+    ...(training.testPairs === undefined
+      ? {}
+      : {
+          testRmse: best?.testRmse ?? null,
+          testMae: best?.testMae ?? null,
+          coldPairs: training.coldPairs,
+          testPairs: training.testPairs,
+          baselines: training.baselines ?? null,
+          ranking: heldOutRankingJson(training.ranking),
+        }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
     ...partitionsOf(training.plan),
@@ -67,33 +102,95 @@ function partitionsOf({ round }: TrainingReport['plan']): JsonObject {
     const stage = round.find(({ name }) => name === `update-${side}`);
     if (stage?.partitions === undefined) return [];
     const places = [...new Set(stage.at)];
-    return [[side, { ...stage.partitions, places, tasks: Math.ceil(stage.at.length / places.length) * (stage.tasks ?? 1) }] as const];
+    return [
+      [
+        side,
+        {
+          ...stage.partitions,
+          places,
+          tasks: Math.ceil(stage.at.length / places.length) * (stage.tasks ?? 1),
+        },
+      ] as const,
+    ];
   });
   return sides.some(([, { p, q }]) => p * q > 1) ? { partitions: Object.fromEntries(sides) } : {};
 }
 
-function trainingText({ model, training, modelDir, updated, resume, heldOut, options, totalSeconds, peakRssBytes }: TrainedRun): string {
-  const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates, badRows, baselines, warnings } = training;
+function trainingText({
+  model,
+  training,
+  modelDir,
+  updated,
+  resume,
+  heldOut,
+  options,
+  totalSeconds,
+  peakRssBytes,
+}: TrainedRun): string {
+  const {
+    iterations,
+    bestIteration,
+    params,
+    seconds,
+    testPairs,
+    coldPairs,
+    duplicates,
+    badRows,
+    baselines,
+    warnings,
+  } = training;
   const best = bestOf(training);
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
-  const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
+  const kept =
+    bestIteration === iterations.length
+      ? ''
+      : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
     `${updated ? 'Updated by' : 'Trained'} ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train - (seconds.validation ?? 0))}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
-      ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair)` : '')],
+      [
+        'ratings',
+        formatCount(training.ratings) +
+          (duplicates > 0
+            ? ` (${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair)`
+            : ''),
+      ],
       ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
       ['resumed', resume ? resumedText(training) : undefined],
       ['train RMSE', best?.trainRmse?.toFixed(4)],
-      ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, testPairs, baselines)],
-      ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, testPairs, baselines)],
-      ...Object.entries(best?.testMetrics ?? {}).filter(([name]) => training.ranking === undefined || !(name in training.ranking.metrics)).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
+      [
+        'test RMSE',
+        testPairs === undefined || implicit
+          ? undefined
+          : testError('rmse', best?.testRmse, testPairs, baselines),
+      ],
+      [
+        'test MAE',
+        testPairs === undefined || implicit
+          ? undefined
+          : testError('mae', best?.testMae, testPairs, baselines),
+      ],
+      ...Object.entries(best?.testMetrics ?? {})
+        .filter(([name]) => training.ranking === undefined || !(name in training.ranking.metrics))
+        .map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
       ...heldOutRankingFacts(training.ranking),
-      ['test error', testPairs === undefined || !implicit || best?.testMetrics !== undefined || training.ranking !== undefined ? undefined : `none: ${testPairs === coldPairs ? 'the model knows no pair' : 'evaluate --ranking measures models of implicit data'}`],
+      [
+        'test error',
+        testPairs === undefined ||
+        !implicit ||
+        best?.testMetrics !== undefined ||
+        training.ranking !== undefined
+          ? undefined
+          : `none: ${testPairs === coldPairs ? 'the model knows no pair' : 'evaluate --ranking measures models of implicit data'}`,
+      ],
       ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
-      ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading${validationText(seconds)}; at most ${formatBytes(peakRssBytes)} of memory`],
+      [
+        'time',
+        `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading${validationText(seconds)}; at most ${formatBytes(peakRssBytes)} of memory`,
+      ],
       ['model', modelDir],
       ['held out', heldOut && `${counted(heldOut.rows, 'rating')}, ${heldOut.path}`],
     ]),
@@ -108,11 +205,18 @@ function validationText({ validation, ranking }: TrainingReport['seconds']): str
 }
 
 function resumedText({ resumedFrom }: TrainingReport): string {
-  return resumedFrom === undefined ? 'no checkpoint was there, from the beginning' : `from iteration ${resumedFrom.iteration}, ${resumedFrom.checkpoint}`;
+  return resumedFrom === undefined
+    ? 'no checkpoint was there, from the beginning'
+    : `from iteration ${resumedFrom.iteration}, ${resumedFrom.checkpoint}`;
 }
 
 /** An error on the held-out ratings beside those of means; none where the model knows no pair of them. */
-function testError(of: 'rmse' | 'mae', own: number | undefined, pairs: number, baselines: Baselines | undefined): string {
+function testError(
+  of: 'rmse' | 'mae',
+  own: number | undefined,
+  pairs: number,
+  baselines: Baselines | undefined,
+): string {
   if (pairs === 0) return 'none: there is no pair';
   return own === undefined ? 'none: the model knows no pair' : besideMeans(of, own, baselines);
 }
@@ -123,6 +227,10 @@ function bestOf({ iterations, bestIteration }: TrainingReport) {
 
 /** λ, or both where users and items have their own. */
 function lambdaText({ algorithm, params }: TrainingReport): string {
-  const { regParam, regParamUsers: users = regParam, regParamItems: items = regParam } = algorithm === 'sgd' ? params : { regParam: params.regParam };
+  const {
+    regParam,
+    regParamUsers: users = regParam,
+    regParamItems: items = regParam,
+  } = algorithm === 'sgd' ? params : { regParam: params.regParam };
   return users === items ? String(users) : `${users} (users) and ${items} (items)`;
 }

@@ -12,43 +12,75 @@ import { seconds3 } from '../progress/phrases.ts';
 export function sortedTrials(trials: readonly Trial[], metric: string): Trial[] {
   const sign = metric === 'rmse' || metric === 'mae' ? 1 : -1;
   const group = ({ failure, stopped }: Trial) => (failure !== undefined ? 2 : stopped ? 1 : 0);
-  return trials.toSorted((a, b) => group(a) - group(b) || (group(a) === 2 ? 0 : sign * (a.value - b.value)) || a.number - b.number);
+  return trials.toSorted(
+    (a, b) => group(a) - group(b) || (group(a) === 2 ? 0 : sign * (a.value - b.value)) || a.number - b.number,
+  );
 }
 
 /** The trials as a table, from the best to the worst. */
 export function trialsTable(trials: readonly Trial[], metric: string): string {
   const { head, rows } = trialRows(trials, metric);
-  const table = new Table({ head: [...head], colAligns: head.map((name) => (name === 'remark' ? 'left' : 'right')), style: { head: [], border: [], compact: true } });
+  const table = new Table({
+    head: [...head],
+    colAligns: head.map((name) => (name === 'remark' ? 'left' : 'right')),
+    style: { head: [], border: [], compact: true },
+  });
   table.push(...rows.map((row) => [...row]));
   return table.toString();
 }
 
 /** Head and rows of such a table. */
-export function trialRows(trials: readonly Trial[], metric: string): { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] } {
+export function trialRows(
+  trials: readonly Trial[],
+  metric: string,
+): { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] } {
   const names = [...new Set(trials.flatMap(({ params }) => Object.keys(params)))];
   const ofRmse = metric !== 'rmse' && trials.some(({ rmse }) => rmse !== undefined);
-  const number = (value: number | undefined) => (value === undefined || !Number.isFinite(value) ? '' : value.toFixed(4));
+  const number = (value: number | undefined) =>
+    value === undefined || !Number.isFinite(value) ? '' : value.toFixed(4);
   const rows = sortedTrials(trials, metric).map((trial) => [
     String(trial.number),
     ...names.map((name) => valueText((trial.params as Readonly<Record<string, unknown>>)[name])),
     number(trial.value),
     ...(ofRmse ? [number(trial.rmse)] : []),
-    trial.bestIteration < trial.iterations ? `${trial.bestIteration} of ${trial.iterations}` : String(trial.iterations),
+    trial.bestIteration < trial.iterations
+      ? `${trial.bestIteration} of ${trial.iterations}`
+      : String(trial.iterations),
     trial.seconds.toFixed(2),
     trial.failure ?? (trial.stopped ? 'stopped' : trial.warm ? 'warm' : ''),
   ]);
-  return { head: ['trial', ...names.map(flagName), metric, ...(ofRmse ? ['rmse'] : []), 'iterations', 'seconds', 'remark'], rows };
+  return {
+    head: [
+      'trial',
+      ...names.map(flagName),
+      metric,
+      ...(ofRmse ? ['rmse'] : []),
+      'iterations',
+      'seconds',
+      'remark',
+    ],
+    rows,
+  };
 }
 
 function valueText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : value === undefined ? '' : String(value);
 }
 
-export function tuningText({ best, trials }: Tuning, metric: string, { modelDir, totalSeconds }: { readonly modelDir: string; readonly totalSeconds: number }): string {
-  const means = best.baselines && metric === 'rmse' ? ` (damped means ${best.baselines.dampedMeans.rmse.toFixed(4)}, the mean ${best.baselines.mean.rmse.toFixed(4)})` : '';
+export function tuningText(
+  { best, trials }: Tuning,
+  metric: string,
+  { modelDir, totalSeconds }: { readonly modelDir: string; readonly totalSeconds: number },
+): string {
+  const means =
+    best.baselines && metric === 'rmse'
+      ? ` (damped means ${best.baselines.dampedMeans.rmse.toFixed(4)}, the mean ${best.baselines.mean.rmse.toFixed(4)})`
+      : '';
   return [
     trialsTable(trials, metric),
-    `best: trial ${best.number}, ${Object.entries(best.params).map(([name, value]) => `${flagName(name)} ${valueText(value)}`).join(', ')}: ${metric} ${best.value.toFixed(4)} on the validation ratings${means}`,
+    `best: trial ${best.number}, ${Object.entries(best.params)
+      .map(([name, value]) => `${flagName(name)} ${valueText(value)}`)
+      .join(', ')}: ${metric} ${best.value.toFixed(4)} on the validation ratings${means}`,
     ...(best.ranking === undefined ? [] : [facts(heldOutRankingFacts(best.ranking))]),
     `${formatCount(trials.length)} trials in ${seconds3(totalSeconds)}; trained with the best parameters on all ratings: ${modelDir}`,
     'The value of the best of many trials is too good by a little: measure the model on ratings that the search has not seen (evaluate)',
@@ -58,5 +90,9 @@ export function tuningText({ best, trials }: Tuning, metric: string, { modelDir,
 /** A trial as JSON; the value of one that failed is null. */
 export function trialJson({ value, warnings, ...trial }: Trial, options: Options): JsonObject {
   const shown = warnings?.map(({ code, text }) => ({ code, text: nameFlags(text, options) }));
-  return { ...(JSON.parse(JSON.stringify(trial)) as JsonObject), ...(shown ? { warnings: shown } : {}), value: Number.isFinite(value) ? value : null };
+  return {
+    ...(JSON.parse(JSON.stringify(trial)) as JsonObject),
+    ...(shown ? { warnings: shown } : {}),
+    value: Number.isFinite(value) ? value : null,
+  };
 }

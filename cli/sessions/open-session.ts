@@ -16,12 +16,29 @@ interface MachineValues {
 }
 
 /** The manner in which a command uses its session: see the options of these names. */
-type SessionManner = Pick<SessionOptions, 'background' | 'once'> & { readonly ahead?: DevicesAhead | undefined };
+type SessionManner = Pick<SessionOptions, 'background' | 'once'> & {
+  readonly ahead?: DevicesAhead | undefined;
+};
 
 /** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
-export async function openSession({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues, { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>, manner: SessionManner = {}): Promise<Session> {
+export async function openSession(
+  { device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues,
+  { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>,
+  manner: SessionManner = {},
+): Promise<Session> {
   const { Session } = await import('../../api/session.ts');
-  return Session.create({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, profile, fakeDevices, ...manner, signal });
+  return Session.create({
+    device,
+    deviceMemory,
+    workers,
+    memoryBudget,
+    spillDir,
+    parquetBackend,
+    profile,
+    fakeDevices,
+    ...manner,
+    signal,
+  });
 }
 
 /** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */

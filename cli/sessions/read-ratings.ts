@@ -5,9 +5,18 @@ import type { ColumnValues } from '../options/data/data-options.ts';
 import { readSpec, type ReadValues } from '../options/data/text-options.ts';
 
 /** Opens ratings with the names of columns that flags give. */
-export async function readNamed(session: Session, paths: string | readonly string[], values: ReadValues & ColumnValues): Promise<Dataset> {
+export async function readNamed(
+  session: Session,
+  paths: string | readonly string[],
+  values: ReadValues & ColumnValues,
+): Promise<Dataset> {
   const { userCol, itemCol, ratingCol, timestampCol } = values;
-  return (await session.read.any(paths, readSpec(values))).withColumns({ user: userCol, item: itemCol, rating: ratingCol, time: timestampCol });
+  return (await session.read.any(paths, readSpec(values))).withColumns({
+    user: userCol,
+    item: itemCol,
+    rating: ratingCol,
+    time: timestampCol,
+  });
 }
 
 /** The listener without notes that it has had. */

@@ -27,21 +27,45 @@ export interface TrainingRun {
 }
 
 /** Checks files and folders, trains, and saves the model. */
-export async function runTraining({ values, given, plan, ratings, ahead }: TrainingRun, context: CommandContext): Promise<CommandResult> {
+export async function runTraining(
+  { values, given, plan, ratings, ahead }: TrainingRun,
+  context: CommandContext,
+): Promise<CommandResult> {
   const { modelDir, force } = values;
   await refuseOverlap(modelDir, [...ratings, values.test, values.initModel]);
   await checkWritable(modelDir);
   const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
   await checkModelDirectory(modelDir, force);
-  const testSink = values.testOutput === undefined ? undefined : await openOutput(values.testOutput, { force, json: false, to: undefined }, [...ratings, values.initModel]);
+  const testSink =
+    values.testOutput === undefined
+      ? undefined
+      : await openOutput(values.testOutput, { force, json: false, to: undefined }, [
+          ...ratings,
+          values.initModel,
+        ]);
   const trainer = await trainerOf(values, given);
-  await using session = await openSession(values, context, { background: true, once: values.report === undefined, ahead });
+  await using session = await openSession(values, context, {
+    background: true,
+    once: values.report === undefined,
+    ahead,
+  });
   const names = await readNames(session, values, context, { itemCol: values.itemCol });
   const sets = await trainingSets(session, ratings, values, context);
   const { signal } = context;
   const onEvent = withoutVerdict(context.onEvent);
   const ready = await trainer.prepare(session, sets.train, context);
-  const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, ...rankingOf(values), signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
+  const model = await saveLostModel(
+    ready.fit(sets.train, {
+      validation: sets.test,
+      ...rankingOf(values),
+      signal,
+      onEvent,
+      ...fitCheckpoints(values),
+      ...(plan === undefined ? {} : { plan }),
+    }),
+    modelDir,
+    { overwrite: force, signal },
+  );
   await model.save(modelDir, { overwrite: force, signal });
   const heldOut = testSink && sets.test && (await writeOutput(sets.test, testSink, { signal, onEvent }));
   if (model.training === undefined) throw new Error('a model that was just trained has no report');
@@ -64,16 +88,30 @@ export async function runTraining({ values, given, plan, ratings, ahead }: Train
     noteMatch(names, model.itemArrays.ids, onEvent);
   }
   const { trainingPage } = await import('../report/training-page.ts');
-  return { ...trainingResult(run), report: await trainingPage(run, { ...sets, names, signal, onBadRows: values.onBadRows }) };
+  return {
+    ...trainingResult(run),
+    report: await trainingPage(run, { ...sets, names, signal, onBadRows: values.onBadRows }),
+  };
 }
 
 /** The options of `fit` for rankings; a model that is updated takes none. */
-function rankingOf({ initModel, ranking, rankUsers }: TrainCommandValues): Pick<FitOptions, 'ranking' | 'rankUsers'> {
+function rankingOf({
+  initModel,
+  ranking,
+  rankUsers,
+}: TrainCommandValues): Pick<FitOptions, 'ranking' | 'rankUsers'> {
   return initModel === undefined ? { ranking, rankUsers } : {};
 }
 
-/** Gives the model of `fit`. When the GPU is lost on the way, throws an error that names the last checkpoint or, without one, the folder that the last copy of the model is saved in (exit 5). */
-export async function saveLostModel(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {
+/**
+ * Gives the model of `fit`. When the GPU is lost on the way, throws an error that names the last checkpoint
+ * or, without one, the folder that the last copy of the model is saved in (exit 5).
+ */
+export async function saveLostModel(
+  fit: Promise<Model>,
+  directory: string,
+  options: { readonly overwrite: boolean; readonly signal: AbortSignal },
+): Promise<Model> {
   try {
     return await fit;
   } catch (error) {
@@ -82,8 +120,17 @@ export async function saveLostModel(fit: Promise<Model>, directory: string, opti
     const { model, iteration, cause, checkpoint } = error;
     const { summary } = cause as DeviceLostError;
     // The run that goes on from it gives the model.
-    if (checkpoint !== undefined) throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, { phase: 'train', advice: 'Go on from it with --resume, also with --device cpu', cause });
+    if (checkpoint !== undefined)
+      throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, {
+        phase: 'train',
+        advice: 'Go on from it with --resume, also with --device cpu',
+        cause,
+      });
     await model.save(directory, options);
-    throw new DeviceLostError(`${summary}; the model of iteration ${iteration} is saved in ${directory}`, { phase: 'train', advice: 'Train again, or use --device cpu', cause });
+    throw new DeviceLostError(`${summary}; the model of iteration ${iteration} is saved in ${directory}`, {
+      phase: 'train',
+      advice: 'Train again, or use --device cpu',
+      cause,
+    });
   }
 }

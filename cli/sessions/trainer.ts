@@ -27,7 +27,10 @@ export interface PreparedTrainer {
 }
 
 /** Throws UsageError for parameters out of range. */
-export async function trainerOf(values: TrainingValues & { readonly initModel?: string | undefined }, given: Given): Promise<Trainer> {
+export async function trainerOf(
+  values: TrainingValues & { readonly initModel?: string | undefined },
+  given: Given,
+): Promise<Trainer> {
   const algorithm = algorithmOf(values);
   if (values.initModel !== undefined) return updater(values.initModel, updateOptions(values, given));
   if (algorithm === 'als') {
@@ -41,7 +44,10 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
     return { prepare: async () => prepared(sgd) };
   }
   const { chooseTrainer } = await import('../../api/training/choose-trainer.ts');
-  const options = { ...(givenParams('als', values, given) as Partial<CommonParams>), ...ratingOptions(values) };
+  const options = {
+    ...(givenParams('als', values, given) as Partial<CommonParams>),
+    ...ratingOptions(values),
+  };
   return {
     prepare: async (_session, ratings, { signal, onEvent }) => {
       const { trainer, reason } = await chooseTrainer(ratings, options, { signal, onEvent });
@@ -52,7 +58,10 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
 }
 
 function prepared(trainer: ALS | SGD): PreparedTrainer {
-  return { fit: (ratings, options) => trainer.fit(ratings, options), plan: (ratings, options) => trainer.plan(ratings, options) };
+  return {
+    fit: (ratings, options) => trainer.fit(ratings, options),
+    plan: (ratings, options) => trainer.plan(ratings, options),
+  };
 }
 
 function updater(directory: string, options: UpdateOptions): Trainer {
@@ -60,19 +69,37 @@ function updater(directory: string, options: UpdateOptions): Trainer {
     prepare: async (session, _ratings, { onEvent }) => {
       await session.opened(onEvent);
       const model = await session.loadModel(directory);
-      return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
+      return {
+        fit: (ratings, run) => model.update(ratings, { ...options, ...run }),
+        plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }),
+      };
     },
   };
 }
 
 /** The flags as options of `model.update`; the model keeps those that are not given. */
 function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
-  const ratings = Object.entries(ratingOptions(values)).filter(([name]) => given.has(name === 'coldStartStrategy' ? 'coldStart' : name));
+  const ratings = Object.entries(ratingOptions(values)).filter(([name]) =>
+    given.has(name === 'coldStartStrategy' ? 'coldStart' : name),
+  );
   return { ...givenParams('sgd', values, given), ...Object.fromEntries(ratings) };
 }
 
 /** The options of ratings among the flags. */
-export function ratingOptions(values: Pick<TrainingValues, 'userCol' | 'itemCol' | 'ratingCol' | 'timestampCol' | 'onDuplicates' | 'onBadRows' | 'coldStart'>): RatingOptions {
+export function ratingOptions(
+  values: Pick<
+    TrainingValues,
+    'userCol' | 'itemCol' | 'ratingCol' | 'timestampCol' | 'onDuplicates' | 'onBadRows' | 'coldStart'
+  >,
+): RatingOptions {
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, coldStart } = values;
-  return { userCol, itemCol, ratingCol, ...(onDuplicates === 'last' ? { timestampCol } : {}), onDuplicates, onBadRows, coldStartStrategy: coldStart };
+  return {
+    userCol,
+    itemCol,
+    ratingCol,
+    ...(onDuplicates === 'last' ? { timestampCol } : {}),
+    onDuplicates,
+    onBadRows,
+    coldStartStrategy: coldStart,
+  };
 }

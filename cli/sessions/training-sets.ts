@@ -13,18 +13,36 @@ export interface TrainingSets {
 }
 
 /**
- * Opens the ratings to train on and those held out. Checks columns and types of both by the files' footers, so
- * that a wrong test path fails before training. Throws DataError.
+ * Opens the ratings to train on and those held out. Checks columns and types of both by the files' footers,
+ * so that a wrong test path fails before training. Throws DataError.
+ *
  */
-export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
-  const [{ SelectRatings }, { RatingInput }] = await Promise.all([import('../../operators/ratings/rows/select-ratings.ts'), import('../../api/rating-input.ts')]);
+export async function trainingSets(
+  session: Session,
+  paths: readonly string[],
+  values: TrainingValues,
+  context: CommandContext,
+): Promise<TrainingSets> {
+  const [{ SelectRatings }, { RatingInput }] = await Promise.all([
+    import('../../operators/ratings/rows/select-ratings.ts'),
+    import('../../api/rating-input.ts'),
+  ]);
   const { onDuplicates, onBadRows, test, testFraction } = values;
   const { signal } = context;
   const run = { events: withoutRepeats(context.onEvent), signal };
   const found = async (dataset: Dataset, input: Input) => {
     const { user, item, rating, timestamp } = input.columnsOf(dataset);
-    const rated = values.implicitPrefs ? await (await import('../../api/training/unrated-as-ones.ts')).unratedAsOnes(dataset, rating, run) : dataset;
-    await rated.pipe(new SelectRatings({ user, item, rating, timestamp: input.onDuplicates === 'last' ? timestamp : undefined }, onBadRows)).schema({ signal });
+    const rated = values.implicitPrefs
+      ? await (await import('../../api/training/unrated-as-ones.ts')).unratedAsOnes(dataset, rating, run)
+      : dataset;
+    await rated
+      .pipe(
+        new SelectRatings(
+          { user, item, rating, timestamp: input.onDuplicates === 'last' ? timestamp : undefined },
+          onBadRows,
+        ),
+      )
+      .schema({ signal });
     return rated;
   };
   const input = new RatingInput({ onDuplicates, onBadRows });

@@ -11,17 +11,21 @@ import type { Trial } from '../../index.ts';
 /** The files that paths name, with their sizes and times, by which a search knows its ratings again. */
 export async function identityOf(paths: readonly string[]): Promise<JsonObject[]> {
   const onDisk = paths.filter((path) => path !== STANDARD_STREAM);
-  const { files } = onDisk.length === 0 ? { files: [] } : await resolveDataset(onDisk, { extensions: knownExtensions });
-  return Promise.all(files.map(async ({ file }): Promise<JsonObject> => {
-    if (isUrl(file)) return { file: publicPath(file) };
-    const { size, mtimeMs } = await stat(file);
-    return { file: resolve(file), size, changed: mtimeMs };
-  }));
+  const { files } =
+    onDisk.length === 0 ? { files: [] } : await resolveDataset(onDisk, { extensions: knownExtensions });
+  return Promise.all(
+    files.map(async ({ file }): Promise<JsonObject> => {
+      if (isUrl(file)) return { file: publicPath(file) };
+      const { size, mtimeMs } = await stat(file);
+      return { file: resolve(file), size, changed: mtimeMs };
+    }),
+  );
 }
 
 /**
- * The trials of a search as lines of JSON: first the search itself, then each trial when it has ended, on the disk before the next begins. So a
- * search that was interrupted goes on.
+ * The trials of a search as lines of JSON: first the search itself, then each trial when it has ended, on the
+ * disk before the next begins. So a search that was interrupted goes on.
+ *
  */
 export class TrialsFile {
   readonly path: string;
@@ -35,23 +39,40 @@ export class TrialsFile {
     this.done = done;
   }
 
-  /** Opens the file of a search. With `resume` an earlier run of the same search goes on; without it, `force` begins again. */
-  static async open(path: string, search: JsonObject, { resume, force }: { readonly resume: boolean; readonly force: boolean }): Promise<TrialsFile> {
+  /**
+   * Opens the file of a search. With `resume` an earlier run of the same search goes on; without it, `force`
+   * begins again.
+   */
+  static async open(
+    path: string,
+    search: JsonObject,
+    { resume, force }: { readonly resume: boolean; readonly force: boolean },
+  ): Promise<TrialsFile> {
     const found = await stat(path).catch((error: unknown) => {
       if (errorCode(error) === 'ENOENT') return undefined;
       throw fileProblem(error, 'read', path);
     });
-    if (found !== undefined && !found.isFile()) throw new UsageError(`${path} is no regular file`, { advice: 'Name another file with --trials-file' });
+    if (found !== undefined && !found.isFile())
+      throw new UsageError(`${path} is no regular file`, { advice: 'Name another file with --trials-file' });
     const earlier = found && (await readFile(path, 'utf8'));
-    if (earlier !== undefined && !isSearch(earlier)) throw new UsageError(`${path} is no file of trials, and is not replaced`, { advice: 'Name another file with --trials-file' });
+    if (earlier !== undefined && !isSearch(earlier))
+      throw new UsageError(`${path} is no file of trials, and is not replaced`, {
+        advice: 'Name another file with --trials-file',
+      });
     const head = JSON.stringify(search);
     if (earlier !== undefined && resume) {
       const done = trialsOf(earlier, head, path);
       // A last line that a kill cut off goes, so that the next one stands alone.
       await truncate(path, Buffer.byteLength(earlier.slice(0, earlier.lastIndexOf('\n') + 1)));
-      return new TrialsFile(path, done.filter(({ failure }) => failure === undefined));
+      return new TrialsFile(
+        path,
+        done.filter(({ failure }) => failure === undefined),
+      );
     }
-    if (earlier !== undefined && !force) throw new UsageError(`${path} has the trials of an earlier search`, { advice: 'Go on with it by --resume, or begin again with --force' });
+    if (earlier !== undefined && !force)
+      throw new UsageError(`${path} has the trials of an earlier search`, {
+        advice: 'Go on with it by --resume, or begin again with --force',
+      });
     try {
       await mkdir(dirname(resolve(path)), { recursive: true });
       await writeAll(path, `${head}\n`);
@@ -94,11 +115,19 @@ async function writeAll(path: string, text: string): Promise<void> {
 /** The trials of the file. A last line that was cut by a kill is left out. */
 function trialsOf(text: string, head: string, path: string): Trial[] {
   const [first = '', ...lines] = text.split('\n');
-  if (first !== head) throw new UsageError(`${path} has the trials of another search: ${difference(first, head)}`, { advice: 'Give the same flags and ratings, or begin again with --force and without --resume' });
+  if (first !== head)
+    throw new UsageError(`${path} has the trials of another search: ${difference(first, head)}`, {
+      advice: 'Give the same flags and ratings, or begin again with --force and without --resume',
+    });
   const whole = lines.slice(0, -1);
   return whole.map((line, at) => {
     const trial = parsed(line);
-    if (typeof trial !== 'object' || trial === null || typeof (trial as Partial<Trial>).params !== 'object') throw new DataError(`line ${at + 2} is no trial`, { phase: 'tune', file: path, advice: 'Begin again with --force and without --resume' });
+    if (typeof trial !== 'object' || trial === null || typeof (trial as Partial<Trial>).params !== 'object')
+      throw new DataError(`line ${at + 2} is no trial`, {
+        phase: 'tune',
+        file: path,
+        advice: 'Begin again with --force and without --resume',
+      });
     const { value } = trial as { readonly value?: unknown };
     // JSON has no NaN.
     return { ...(trial as Trial), value: typeof value === 'number' ? value : Number.NaN };
@@ -117,6 +146,10 @@ function parsed(line: string): unknown {
 function difference(first: string, head: string): string {
   const [own, other] = [parsed(head), parsed(first)] as (Readonly<Record<string, unknown>> | undefined)[];
   if (typeof other !== 'object' || other === null || own === undefined) return 'its first line is no search';
-  const name = [...new Set([...Object.keys(own), ...Object.keys(other)])].find((key) => JSON.stringify(own[key]) !== JSON.stringify(other[key]));
-  return name === undefined ? 'its first line differs' : `${name} is ${JSON.stringify(other[name])} there, and ${JSON.stringify(own[name])} here`;
+  const name = [...new Set([...Object.keys(own), ...Object.keys(other)])].find(
+    (key) => JSON.stringify(own[key]) !== JSON.stringify(other[key]),
+  );
+  return name === undefined
+    ? 'its first line differs'
+    : `${name} is ${JSON.stringify(other[name])} there, and ${JSON.stringify(own[name])} here`;
 }

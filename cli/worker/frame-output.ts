@@ -1,7 +1,9 @@
 import type { JsonObject } from '../../engine/json.ts';
 
 /**
- * A frame as bytes: u32 bytes of the header, u32 bytes of the payload, header (JSON, UTF-8), payload. Numbers are little-endian.
+ * A frame as bytes: u32 bytes of the header, u32 bytes of the payload, header (JSON, UTF-8), payload. Numbers
+ * are little-endian.
+ *
  */
 export function frameHead(header: JsonObject, payloadBytes: number): Uint8Array {
   const json = Buffer.from(JSON.stringify(header));
@@ -19,5 +21,7 @@ export async function sendFrame(header: JsonObject, payload?: Uint8Array): Promi
 }
 
 function written(bytes: Uint8Array): Promise<void> {
-  return new Promise((resolve, reject) => void process.stdout.write(bytes, (error) => (error ? reject(error) : resolve())));
+  return new Promise(
+    (resolve, reject) => void process.stdout.write(bytes, (error) => (error ? reject(error) : resolve())),
+  );
 }

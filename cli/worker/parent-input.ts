@@ -3,7 +3,10 @@ import { CancelledError } from '../../engine/errors.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import type { FromStdin, StdinData, ToStdin } from './stdin-thread.ts';
 
-/** The bytes of stdin, which a thread of its own reads: it ends the process when the parent has gone, also while this thread is busy. */
+/**
+ * The bytes of stdin, which a thread of its own reads: it ends the process when the parent has gone, also
+ * while this thread is busy.
+ */
 export class ParentInput {
   readonly #thread: Worker;
   readonly #chunks: Uint8Array[] = [];
@@ -13,7 +16,9 @@ export class ParentInput {
 
   /** `spillDir`: the folder from which files go too, where the process has to be killed. */
   constructor(spillDir: string | undefined) {
-    this.#thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)), { workerData: { spillDir } satisfies StdinData });
+    this.#thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)), {
+      workerData: { spillDir } satisfies StdinData,
+    });
     this.#thread.on('message', (message: FromStdin) => {
       if ('bytes' in message) this.#chunks.push(message.bytes);
       else this.#ended = true;
@@ -25,7 +30,10 @@ export class ParentInput {
     });
   }
 
-  /** The bytes to the end of stdin. Throws CancelledError once `signal` fires, also where the parent is silent. */
+  /**
+   * The bytes to the end of stdin. Throws CancelledError once `signal` fires, also where the parent is
+   * silent.
+   */
   async *bytes(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     signal.addEventListener('abort', () => this.#wake?.(), { once: true });
     this.#tell({ taken: 0 });

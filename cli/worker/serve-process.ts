@@ -7,9 +7,18 @@ import { sendFrame } from './frame-output.ts';
 import { ParentInput } from './parent-input.ts';
 
 /** Serves the parent process on stdin and stdout. An error is thrown on once its frame has left. */
-export async function serveProcess(machine: Omit<SessionOptions, 'signal'>, signal: AbortSignal): Promise<void> {
+export async function serveProcess(
+  machine: Omit<SessionOptions, 'signal'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { version } = packageInfo();
-  await sendFrame({ type: 'hello', protocol: 1, version, node: process.versions.node, pid: process.pid }).catch((cause: unknown) => {
+  await sendFrame({
+    type: 'hello',
+    protocol: 1,
+    version,
+    node: process.versions.node,
+    pid: process.pid,
+  }).catch((cause: unknown) => {
     throw new CancelledError({ cause });
   });
   const input = new ParentInput(machine.spillDir);
@@ -23,13 +32,21 @@ export async function serveProcess(machine: Omit<SessionOptions, 'signal'>, sign
         version,
         report: (model, session) => {
           if (model.training === undefined) throw new Error('a model that was just trained has no report');
-          return trainingJson({ model, training: model.training, adapter: session.device.adapter, options: {}, totalSeconds: performance.now() / 1000, peakRssBytes: process.resourceUsage().maxRSS * 1024 });
+          return trainingJson({
+            model,
+            training: model.training,
+            adapter: session.device.adapter,
+            options: {},
+            totalSeconds: performance.now() / 1000,
+            peakRssBytes: process.resourceUsage().maxRSS * 1024,
+          });
         },
       },
     );
   } catch (error) {
     const { message, code, exitCode } = reportError(error);
-    const { summary, advice } = error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
+    const { summary, advice } =
+      error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
     // A parent that has gone reads no more.
     await sendFrame({ type: 'error', code, exitCode, message, summary, advice }).catch(() => {});
     throw error;

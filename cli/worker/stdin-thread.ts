@@ -1,6 +1,7 @@
 /**
- * Entry of the thread that reads stdin for the worker. It passes bytes on, and ends the process when the parent has gone: the main thread
- * may be in the middle of long work then.
+ * Entry of the thread that reads stdin for the worker. It passes bytes on, and ends the process when the
+ * parent has gone: the main thread may be in the middle of long work then.
+ *
  */
 import { createReadStream, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -16,7 +17,10 @@ export interface StdinData {
 /** To the main thread: bytes, or the end of stdin. */
 export type FromStdin = { readonly bytes: Uint8Array } | { readonly end: true };
 
-/** From the main thread: bytes that were taken (0: it begins to take them), or the news that the process is about to end. */
+/**
+ * From the main thread: bytes that were taken (0: it begins to take them), or the news that the process is
+ * about to end.
+ */
 export type ToStdin = { readonly taken: number } | { readonly ending: true };
 
 /** Bytes on the way to the main thread, at most. */
@@ -39,7 +43,8 @@ if (port !== null) watch(port);
 
 function watch(port: NonNullable<typeof parentPort>): void {
   const { spillDir } = workerData as StdinData;
-  const send = (message: FromStdin, transfer: readonly ArrayBuffer[] = []) => port.postMessage(message, transfer);
+  const send = (message: FromStdin, transfer: readonly ArrayBuffer[] = []) =>
+    port.postMessage(message, transfer);
   const stdin = openStdin();
   const parent = process.ppid;
   let underWay = 0;
@@ -69,7 +74,11 @@ function watch(port: NonNullable<typeof parentPort>): void {
   stdin.on('data', (chunk: Buffer) => {
     // A view of memory that nothing else uses goes over as it is.
     const whole = chunk.byteLength === chunk.buffer.byteLength;
-    const bytes = new Uint8Array(whole ? (chunk.buffer as ArrayBuffer) : chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength) as ArrayBuffer);
+    const bytes = new Uint8Array(
+      whole
+        ? (chunk.buffer as ArrayBuffer)
+        : (chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength) as ArrayBuffer),
+    );
     underWay += bytes.length;
     send({ bytes }, [bytes.buffer]);
     if (underWay >= MOST_BYTES) stdin.pause();
@@ -81,7 +90,8 @@ function watch(port: NonNullable<typeof parentPort>): void {
       if (deadline !== undefined && !orphaned) endWithin(ENDING_GRACE);
       return;
     }
-    // The time counts from here on where stdin had ended before: the main thread was still loading the program.
+    // The time counts from here on where stdin had ended before: the main thread was still loading the
+    // program.
     if (!reading && ended && !orphaned) endWithin(GRACE);
     reading = true;
     underWay -= message.taken;
@@ -92,5 +102,7 @@ function watch(port: NonNullable<typeof parentPort>): void {
 /** Pipes are read without a thread that a read would block, so that the process can end. */
 function openStdin(): Readable {
   const kind = fstatSync(0);
-  return kind.isFIFO() || kind.isSocket() ? new Socket({ fd: 0, readable: true, writable: false }) : createReadStream('', { fd: 0 });
+  return kind.isFIFO() || kind.isSocket()
+    ? new Socket({ fd: 0, readable: true, writable: false })
+    : createReadStream('', { fd: 0 });
 }

@@ -35,15 +35,26 @@ export class ArrowSink implements CheckedSink {
   constructor(path: string, options: ArrowSinkOptions = {}) {
     requireFileName(path);
     const { codec = 'uncompressed' } = options;
-    if (!arrowCodecs.includes(codec)) throw new UsageError(`Arrow has no codec ${String(codec)}`, { phase: 'write', file: path, advice: `Use one of: ${arrowCodecs.join(', ')}` });
+    if (!arrowCodecs.includes(codec))
+      throw new UsageError(`Arrow has no codec ${String(codec)}`, {
+        phase: 'write',
+        file: path,
+        advice: `Use one of: ${arrowCodecs.join(', ')}`,
+      });
     this.#codec = codec;
     this.#path = path;
-    this.#format = options.format ?? (path === STANDARD_STREAM || /\.arrows$/i.test(path) ? 'stream' : 'file');
+    this.#format =
+      options.format ?? (path === STANDARD_STREAM || /\.arrows$/i.test(path) ? 'stream' : 'file');
     this.#overwrite = options.overwrite;
   }
 
   describe(): JsonObject {
-    return { path: this.#path, format: this.#format, codec: this.#codec, ...(this.#overwrite && { overwrite: true }) };
+    return {
+      path: this.#path,
+      format: this.#format,
+      codec: this.#codec,
+      ...(this.#overwrite && { overwrite: true }),
+    };
   }
 
   requiredColumns(): undefined {
@@ -58,7 +69,8 @@ export class ArrowSink implements CheckedSink {
   async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite });
     const options = writerOptions(this.#codec);
-    const writer = this.#format === 'file' ? new SequentialFileWriter(options) : new RecordBatchStreamWriter(options);
+    const writer =
+      this.#format === 'file' ? new SequentialFileWriter(options) : new RecordBatchStreamWriter(options);
     const rows = await writeEncoded(input, output, new IpcEncoder(writer, input.schema), ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
@@ -92,7 +104,9 @@ class IpcEncoder implements BatchEncoder {
   }
 }
 
-/** Writes the schema at the beginning too, as the format demands, so that the file can be read from a pipe. */
+/**
+ * Writes the schema at the beginning too, as the format demands, so that the file can be read from a pipe.
+ */
 class SequentialFileWriter extends RecordBatchFileWriter {
   protected override _writeSchema(schema: Schema): this {
     super._writeSchema(schema);

@@ -19,10 +19,12 @@ export interface ArrowLayout {
 }
 
 /**
- * Arrow IPC, file or stream format (told apart by their first bytes), as a Source: a file, a folder, a glob, several of these, or
- * "-" for stdin. Feather's version 2 is the file format. Files are read by their footer, streams and stdin from beginning to end, a
- * batch at a time, so memory holds one or two of the writer's batches. Stdin must end with the stream's end mark. Buffers may be
- * compressed by lz4, or by zstd with Node 22.15 or newer. Text in views, dictionaries or with 64-bit offsets becomes Utf8.
+ * Arrow IPC, file or stream format (told apart by their first bytes), as a Source: a file, a folder, a glob,
+ * several of these, or "-" for stdin. Feather's version 2 is the file format. Files are read by their footer,
+ * streams and stdin from beginning to end, a batch at a time, so memory holds one or two of the writer's
+ * batches. Stdin must end with the stream's end mark. Buffers may be compressed by lz4, or by zstd with Node
+ * 22.15 or newer. Text in views, dictionaries or with 64-bit offsets becomes Utf8.
+ *
  */
 export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';
@@ -47,9 +49,14 @@ const arrowFormat: FileFormat<ArrowLayout> = {
 };
 
 /** Reads batches of a file, or all of a stream (see ReadSplit). */
-export const readArrowSplit = fileSplitReader((split) => OpenArrow.open(split.file, (split as FileSplit & { readonly part: BatchPart }).part));
+export const readArrowSplit = fileSplitReader((split) =>
+  OpenArrow.open(split.file, (split as FileSplit & { readonly part: BatchPart }).part),
+);
 
-/** Neighbouring batches up to the target together. A stream has no list of its batches. Every part reads all dictionaries, and so is no smaller than four times those. */
+/**
+ * Neighbouring batches up to the target together. A stream has no list of its batches. Every part reads all
+ * dictionaries, and so is no smaller than four times those.
+ */
 async function cut(file: string, _layout: ArrowLayout, targetBytes: number): Promise<readonly FilePart[]> {
   if (!isIpcFile(file)) return [{ bytes: fileSize(file), part: ALL }];
   const { dictionaries, batches } = await messageSizes(file);
@@ -73,7 +80,12 @@ class OpenArrow implements OpenFile<ArrowLayout> {
   readonly #decoder: IpcDecoder;
   readonly #firstRow: number;
 
-  private constructor(file: string, messages: AsyncGenerator<IpcMessage>, decoder: IpcDecoder, firstRow: number) {
+  private constructor(
+    file: string,
+    messages: AsyncGenerator<IpcMessage>,
+    decoder: IpcDecoder,
+    firstRow: number,
+  ) {
     this.#file = file;
     this.#firstRow = firstRow;
     this.#messages = messages;

@@ -13,7 +13,10 @@ const LARGEST_BUFFER = 2 ** 29;
 /** Makes apache-arrow pack and unpack buffers, unless the program has registered codecs of its own. */
 export function registerCodecs(): void {
   if (compressionRegistry.get(CompressionType.LZ4_FRAME) === null) {
-    compressionRegistry.set(CompressionType.LZ4_FRAME, { decode: (bytes) => unpackLz4Bytes(bytes, LARGEST_BUFFER), encode: packLz4Bytes });
+    compressionRegistry.set(CompressionType.LZ4_FRAME, {
+      decode: (bytes) => unpackLz4Bytes(bytes, LARGEST_BUFFER),
+      encode: packLz4Bytes,
+    });
   }
   if (compressionRegistry.get(CompressionType.ZSTD) !== null || !hasZstd()) return;
   compressionRegistry.set(CompressionType.ZSTD, {

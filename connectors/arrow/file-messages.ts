@@ -26,9 +26,10 @@ export interface BatchRange {
 }
 
 /**
- * The messages of an IPC file by its footer, which alone says where they are: apache-arrow's own writer leaves the schema out at the
- * beginning, and Polars puts other bytes there. Dictionaries come before the batches, of which a range is read. Throws DataError that
- * names the file and the batch.
+ * The messages of an IPC file by its footer, which alone says where they are: apache-arrow's own writer
+ * leaves the schema out at the beginning, and Polars puts other bytes there. Dictionaries come before the
+ * batches, of which a range is read. Throws DataError that names the file and the batch.
+ *
  */
 export async function* fileMessages(file: string, { from, to }: BatchRange): AsyncGenerator<IpcMessage> {
   const handle = await openFile(file);
@@ -36,15 +37,20 @@ export async function* fileMessages(file: string, { from, to }: BatchRange): Asy
     const { size } = await handle.stat();
     const footer = await readFooter(handle, size, file);
     yield schemaMessage(footer, file);
-    for (const [number, block] of footerBlocks(footer, 'dictionaries').entries()) yield await readMessage(handle, block, size, 'dictionary', number, file);
-    for (const [number, block] of footerBlocks(footer, 'batches').slice(from, to).entries()) yield await readMessage(handle, block, size, 'batch', from + number, file);
+    for (const [number, block] of footerBlocks(footer, 'dictionaries').entries())
+      yield await readMessage(handle, block, size, 'dictionary', number, file);
+    for (const [number, block] of footerBlocks(footer, 'batches').slice(from, to).entries())
+      yield await readMessage(handle, block, size, 'batch', from + number, file);
   } finally {
     await handle.close();
   }
 }
 
 /** The sizes of a file's messages, in order: those of batches with their rows. */
-export async function messageSizes(file: string): Promise<{ readonly dictionaries: readonly number[]; readonly batches: readonly { readonly bytes: number; readonly rows: number }[] }> {
+export async function messageSizes(file: string): Promise<{
+  readonly dictionaries: readonly number[];
+  readonly batches: readonly { readonly bytes: number; readonly rows: number }[];
+}> {
   const handle = await openFile(file);
   try {
     const { size } = await handle.stat();
@@ -54,7 +60,10 @@ export async function messageSizes(file: string): Promise<{ readonly dictionarie
       const { rows } = await readHead(handle, block, size, 'batch', number, file);
       batches.push({ bytes: block.headLength + block.bodyLength, rows });
     }
-    return { dictionaries: footerBlocks(footer, 'dictionaries').map(({ bodyLength }) => bodyLength), batches };
+    return {
+      dictionaries: footerBlocks(footer, 'dictionaries').map(({ bodyLength }) => bodyLength),
+      batches,
+    };
   } finally {
     await handle.close();
   }
@@ -73,9 +82,11 @@ function fault(summary: string, file: string, cause?: unknown): DataError {
 
 async function readFooter(handle: OpenFile, size: number, file: string): Promise<Uint8Array> {
   const end = Buffer.from(await readAt(handle, Math.max(0, size - END), END));
-  if (end.length < END || end.toString('latin1', 4) !== FILE_MAGIC) throw fault('the Arrow file is cut off: its end is missing', file);
+  if (end.length < END || end.toString('latin1', 4) !== FILE_MAGIC)
+    throw fault('the Arrow file is cut off: its end is missing', file);
   const length = end.readInt32LE(0);
-  if (length <= 0 || length > size - END) throw fault(`the Arrow file is damaged: a footer of ${length} bytes in a file of ${size}`, file);
+  if (length <= 0 || length > size - END)
+    throw fault(`the Arrow file is damaged: a footer of ${length} bytes in a file of ${size}`, file);
   const footer = await readAt(handle, size - END - length, length);
   try {
     verifyFooter(footer);
@@ -90,7 +101,14 @@ function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
   try {
     const length = Buffer.alloc(4);
     length.writeInt32LE(footer.length);
-    const { schema } = RecordBatchReader.from(Buffer.concat([Buffer.from(`${FILE_MAGIC}\0\0`), withoutDictionaries(footer), length, Buffer.from(FILE_MAGIC)])).open();
+    const { schema } = RecordBatchReader.from(
+      Buffer.concat([
+        Buffer.from(`${FILE_MAGIC}\0\0`),
+        withoutDictionaries(footer),
+        length,
+        Buffer.from(FILE_MAGIC),
+      ]),
+    ).open();
     const bytes = new KeptBytes();
     new RecordBatchStreamWriter().reset(bytes, schema);
     return { kind: 'schema', head: bytes.take(), body: new Uint8Array(0) };
@@ -99,7 +117,14 @@ function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
   }
 }
 
-async function readMessage(handle: OpenFile, block: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<IpcMessage> {
+async function readMessage(
+  handle: OpenFile,
+  block: FooterBlock,
+  size: number,
+  kind: IpcMessage['kind'],
+  number: number,
+  file: string,
+): Promise<IpcMessage> {
   const { metadata, bodyLength } = await readHead(handle, block, size, kind, number, file);
   const body = await readAt(handle, block.offset + block.headLength, bodyLength);
   if (body.length < bodyLength) throw fault(`${kind} ${number}: the file ended while it was read`, file);
@@ -115,21 +140,34 @@ interface MessageHead {
   readonly rows: number;
 }
 
-async function readHead(handle: OpenFile, { offset, headLength, bodyLength }: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<MessageHead> {
+async function readHead(
+  handle: OpenFile,
+  { offset, headLength, bodyLength }: FooterBlock,
+  size: number,
+  kind: IpcMessage['kind'],
+  number: number,
+  file: string,
+): Promise<MessageHead> {
   const broken = (summary: string) => fault(`${kind} ${number}: ${summary}`, file);
-  if (!(offset >= 8 && headLength >= 8 && bodyLength >= 0 && offset + headLength + bodyLength <= size - END)) {
-    throw broken(`it lies at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`);
+  if (
+    !(offset >= 8 && headLength >= 8 && bodyLength >= 0 && offset + headLength + bodyLength <= size - END)
+  ) {
+    throw broken(
+      `it lies at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`,
+    );
   }
   const head = await readAt(handle, offset, headLength);
   if (head.length < headLength) throw broken('the file ended while it was read');
   const view = new DataView(head.buffer);
   const prefix = view.getUint32(0, true) === CONTINUATION ? 8 : 4;
   const length = view.getInt32(prefix - 4, true);
-  if (length <= 0 || length > headLength - prefix) throw broken('it does not begin like a message: the data are damaged');
+  if (length <= 0 || length > headLength - prefix)
+    throw broken('it does not begin like a message: the data are damaged');
   const metadata = head.slice(prefix, prefix + length);
   const decoded = decodeHead(metadata, broken);
   if (decoded.kind !== kind) throw broken(`a ${decoded.kind} lies where the footer names a ${kind}`);
-  if (decoded.bodyLength > bodyLength) throw broken(`its body has ${decoded.bodyLength} bytes, and the footer names ${bodyLength}`);
+  if (decoded.bodyLength > bodyLength)
+    throw broken(`its body has ${decoded.bodyLength} bytes, and the footer names ${bodyLength}`);
   return { metadata, bodyLength: decoded.bodyLength, rows: decoded.rows };
 }
 

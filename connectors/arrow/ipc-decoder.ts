@@ -24,10 +24,15 @@ export class IpcDecoder {
     try {
       this.#reader = RecordBatchReader.from(this.#pull());
       this.#reader.open();
-      if (this.#reader.schema.fields.some(({ name }) => typeof name !== 'string')) throw new Error('a column has no name');
+      if (this.#reader.schema.fields.some(({ name }) => typeof name !== 'string'))
+        throw new Error('a column has no name');
       this.schema = plainSchema(this.#reader.schema);
     } catch (error) {
-      throw new DataError(`the schema cannot be read: ${messageOf(error)}`, { phase: 'read', file, cause: error });
+      throw new DataError(`the schema cannot be read: ${messageOf(error)}`, {
+        phase: 'read',
+        file,
+        cause: error,
+      });
     }
   }
 
@@ -43,26 +48,41 @@ export class IpcDecoder {
       if (batch === undefined) throw new Error('it ends early');
     } catch (error) {
       if (messageOf(error).includes('codec not found')) {
-        throw new DataError(`batch ${number}: it is compressed by zstd, which needs Node 22.15 or newer, and this is ${process.versions.node}`, { ...details, advice: 'Update Node, or write the data with lz4 or without compression', cause: error });
+        throw new DataError(
+          `batch ${number}: it is compressed by zstd, which needs Node 22.15 or newer, and this is ${process.versions.node}`,
+          {
+            ...details,
+            advice: 'Update Node, or write the data with lz4 or without compression',
+            cause: error,
+          },
+        );
       }
-      throw new DataError(`batch ${number}: the data are damaged: ${messageOf(error)}`, { ...details, cause: error });
+      throw new DataError(`batch ${number}: the data are damaged: ${messageOf(error)}`, {
+        ...details,
+        cause: error,
+      });
     }
     for (const [index, child] of batch.data.children.entries()) {
       try {
         checkData(child, batch.numRows);
       } catch (error) {
-        throw new DataError(`batch ${number}: the column cannot be read: ${messageOf(error)}`, { ...details, column: batch.schema.fields[index].name, cause: error });
+        throw new DataError(`batch ${number}: the column cannot be read: ${messageOf(error)}`, {
+          ...details,
+          column: batch.schema.fields[index].name,
+          cause: error,
+        });
       }
     }
     return plainBatches(batch);
   }
 
   /**
-   * The queued chunks one by one. The reader looks one chunk ahead, where an empty one stands for "not yet"; when it needs
-   * more than the bytes of its batch, the data are damaged and the stream ends.
+   * The queued chunks one by one. The reader looks one chunk ahead, where an empty one stands for "not yet";
+   * when it needs more than the bytes of its batch, the data are damaged and the stream ends.
+   *
    */
   *#pull(): Generator<Uint8Array> {
-    for (let idle = 0; idle < 8; ) {
+    for (let idle = 0; idle < 8;) {
       const next = this.#queue.shift();
       idle = next === undefined ? idle + 1 : 0;
       yield next ?? new Uint8Array(0);

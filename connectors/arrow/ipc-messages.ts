@@ -19,11 +19,17 @@ const CONTINUATION = 0xffffffff;
 const LARGEST = 2 ** 31 - 8;
 
 /**
- * The messages of an IPC stream, or of a file that comes through a pipe, which is a stream between two marks with a footer behind it.
- * Memory is allocated only for bytes that have arrived. Throws DataError that names the input and the batch when the data end early or
- * are damaged. `needsMark`: the end of the input without the stream's own end mark is an error too, as where a program ended early.
+ * The messages of an IPC stream, or of a file that comes through a pipe, which is a stream between two marks
+ * with a footer behind it. Memory is allocated only for bytes that have arrived. Throws DataError that names
+ * the input and the batch when the data end early or are damaged. `needsMark`: the end of the input without
+ * the stream's own end mark is an error too, as where a program ended early.
+ *
  */
-export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: string, needsMark: boolean): AsyncGenerator<IpcMessage> {
+export async function* ipcMessages(
+  chunks: AsyncGenerator<Uint8Array>,
+  file: string,
+  needsMark: boolean,
+): AsyncGenerator<IpcMessage> {
   try {
     yield* messagesAt(new ByteCursor(chunks), file, needsMark);
   } finally {
@@ -32,12 +38,22 @@ export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: str
 }
 
 /** The same from the place of a cursor on, which then stands behind the end mark. */
-export async function* messagesAt(cursor: ByteCursor, file: string, needsMark: boolean): AsyncGenerator<IpcMessage> {
+export async function* messagesAt(
+  cursor: ByteCursor,
+  file: string,
+  needsMark: boolean,
+): AsyncGenerator<IpcMessage> {
   const isFile = latin1(await cursor.peek(6)) === FILE_MAGIC;
   if (isFile) await cursor.take(8);
   let batches = 0;
   for (let first = true; ; first = false) {
-    const message = await nextMessage(cursor, { file, isFile, needsMark: needsMark || isFile, first, batches });
+    const message = await nextMessage(cursor, {
+      file,
+      isFile,
+      needsMark: needsMark || isFile,
+      first,
+      batches,
+    });
     if (message === undefined) return;
     yield message;
     if (message.kind === 'batch') batches++;
@@ -53,23 +69,33 @@ interface Position {
 }
 
 /** The next message; undefined at the end. */
-async function nextMessage(cursor: ByteCursor, { file, isFile, needsMark, first, batches }: Position): Promise<IpcMessage | undefined> {
+async function nextMessage(
+  cursor: ByteCursor,
+  { file, isFile, needsMark, first, batches }: Position,
+): Promise<IpcMessage | undefined> {
   const place = first ? 'the schema' : `batch ${batches}`;
-  const broken = (summary: string, advice?: string) => new DataError(`${place}: ${summary}`, { phase: 'read', file, advice });
+  const broken = (summary: string, advice?: string) =>
+    new DataError(`${place}: ${summary}`, { phase: 'read', file, advice });
   const cutOff = () => broken('the data end in its middle', 'Write or send them again');
   const prefix = await cursor.take(8);
   const view = new DataView(prefix.buffer);
-  if (prefix.length === 0 && first && !isFile) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
+  if (prefix.length === 0 && first && !isFile)
+    throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
   if (prefix.length === 0 && needsMark) throw withoutEnd(file, batches, isFile);
   if (prefix.length === 0) return undefined;
   if (prefix.length >= 4 && view.getUint32(0, true) !== CONTINUATION) {
     if (first && isFile) throw unordered(file);
-    throw first ? new DataError('not Arrow IPC data of version 0.15 or newer', { phase: 'read', file }) : broken('it does not begin like a message: the data are damaged');
+    throw first
+      ? new DataError('not Arrow IPC data of version 0.15 or newer', { phase: 'read', file })
+      : broken('it does not begin like a message: the data are damaged');
   }
   if (prefix.length < 8) throw cutOff();
   const length = view.getInt32(4, true);
   if (length === 0) {
-    if (first) throw isFile ? unordered(file) : new DataError('the Arrow data have no schema', { phase: 'read', file });
+    if (first)
+      throw isFile
+        ? unordered(file)
+        : new DataError('the Arrow data have no schema', { phase: 'read', file });
     if (isFile) await requireEndMark(cursor, file, batches);
     return undefined;
   }
@@ -86,17 +112,28 @@ async function nextMessage(cursor: ByteCursor, { file, isFile, needsMark, first,
 
 /** An error for a file whose messages only the footer at its end can tell. */
 function unordered(file: string): DataError {
-  return new DataError('this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe', { phase: 'read', file, advice: 'Name the file, or send the stream format' });
+  return new DataError(
+    'this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe',
+    { phase: 'read', file, advice: 'Name the file, or send the stream format' },
+  );
 }
 
 /** Kind, rows and length of body by a message's metadata, which are checked; `broken` makes the error. */
-export function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number; rows: number } {
+export function decodeHead(
+  metadata: Uint8Array,
+  broken: (summary: string, advice?: string) => DataError,
+): { kind: IpcMessage['kind']; bodyLength: number; rows: number } {
   try {
     verifyMetadata(metadata);
     const message = Message.decode(metadata);
     const { headerType, bodyLength } = message;
     if (!(bodyLength >= 0 && bodyLength <= LARGEST)) throw new Error(`a body of ${bodyLength} bytes`);
-    const kind = headerType === MessageHeader.Schema ? 'schema' : headerType === MessageHeader.DictionaryBatch ? 'dictionary' : 'batch';
+    const kind =
+      headerType === MessageHeader.Schema
+        ? 'schema'
+        : headerType === MessageHeader.DictionaryBatch
+          ? 'dictionary'
+          : 'batch';
     return { kind, bodyLength, rows: message.isRecordBatch() ? message.header().length : 0 };
   } catch (error) {
     throw broken(`the metadata are damaged: ${messageOf(error)}`);
@@ -106,13 +143,17 @@ export function decodeHead(metadata: Uint8Array, broken: (summary: string, advic
 /** Reads on to the end of the file, which must have its mark. */
 async function requireEndMark(cursor: ByteCursor, file: string, batches: number): Promise<void> {
   let tail = new Uint8Array(0);
-  for (let next = await cursor.take(1 << 16); next.length > 0; next = await cursor.take(1 << 16)) tail = joinBytes([tail, next]).slice(-FILE_MAGIC.length);
+  for (let next = await cursor.take(1 << 16); next.length > 0; next = await cursor.take(1 << 16))
+    tail = joinBytes([tail, next]).slice(-FILE_MAGIC.length);
   if (latin1(tail) !== FILE_MAGIC) throw withoutEnd(file, batches, true);
 }
 
 function withoutEnd(file: string, batches: number, isFile: boolean): DataError {
   const what = isFile ? 'the Arrow file' : 'the Arrow stream';
-  return new DataError(`${what} is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end ${isFile ? 'is missing' : 'mark never came'}`, { phase: 'read', file, advice: `Write or ${isFile ? 'copy' : 'send'} it again` });
+  return new DataError(
+    `${what} is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end ${isFile ? 'is missing' : 'mark never came'}`,
+    { phase: 'read', file, advice: `Write or ${isFile ? 'copy' : 'send'} it again` },
+  );
 }
 
 function latin1(bytes: Uint8Array): string {

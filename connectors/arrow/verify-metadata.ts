@@ -1,6 +1,8 @@
 /**
- * The shape of a message's metadata (a FlatBuffer): a table's fields by slot, as in Message.fbs and Schema.fbs. apache-arrow's
- * reader takes what is out of bounds for zeros or for lengths of any size, so every pointer is checked before it walks them.
+ * The shape of a message's metadata (a FlatBuffer): a table's fields by slot, as in Message.fbs and
+ * Schema.fbs. apache-arrow's reader takes what is out of bounds for zeros or for lengths of any size, so
+ * every pointer is checked before it walks them.
+ *
  */
 type Kind =
   | { readonly bytes: number }
@@ -19,7 +21,13 @@ const keyValue: Table = [text, text];
 const integer: Table = [scalar(4), scalar(1)];
 const dictionaryEncoding: Table = [scalar(8), { table: () => integer }, scalar(1), scalar(2)];
 const compression: Table = [scalar(1), scalar(1)];
-const recordBatch: Table = [scalar(8), { values: 16 }, { values: 16 }, { table: () => compression }, { values: 8 }];
+const recordBatch: Table = [
+  scalar(8),
+  { values: 16 },
+  { values: 16 },
+  { table: () => compression },
+  { values: 8 },
+];
 const dictionaryBatch: Table = [scalar(8), { table: () => recordBatch }, scalar(1)];
 const schema: Table = [scalar(2), { tables: () => field }, { tables: () => keyValue }, { values: 8 }];
 const types: Readonly<Record<number, Table>> = {
@@ -36,11 +44,31 @@ const types: Readonly<Record<number, Table>> = {
   17: [scalar(1)],
   18: [scalar(2)],
 };
-const field: Table = [text, scalar(1), scalar(1), { union: (type) => types[type] ?? [] }, { table: () => dictionaryEncoding }, { tables: () => field }, { tables: () => keyValue }];
+const field: Table = [
+  text,
+  scalar(1),
+  scalar(1),
+  { union: (type) => types[type] ?? [] },
+  { table: () => dictionaryEncoding },
+  { tables: () => field },
+  { tables: () => keyValue },
+];
 const headers: Readonly<Record<number, Table>> = { 1: schema, 2: dictionaryBatch, 3: recordBatch };
-const message: Table = [scalar(2), scalar(1), { union: (type) => headers[type] }, scalar(8), { tables: () => keyValue }];
+const message: Table = [
+  scalar(2),
+  scalar(1),
+  { union: (type) => headers[type] },
+  scalar(8),
+  { tables: () => keyValue },
+];
 
-const footer: Table = [scalar(2), { table: () => schema }, { values: 24 }, { values: 24 }, { tables: () => keyValue }];
+const footer: Table = [
+  scalar(2),
+  { table: () => schema },
+  { values: 24 },
+  { values: 24 },
+  { tables: () => keyValue },
+];
 
 /** Checks a file's footer. Throws an Error that names the fault. */
 export function verifyFooter(bytes: Uint8Array): void {
@@ -63,7 +91,11 @@ export function footerBlocks(bytes: Uint8Array, of: 'dictionaries' | 'batches'):
   const vector = field + view.getUint32(field, true);
   return Array.from({ length: view.getUint32(vector, true) }, (_, i) => {
     const at = vector + 4 + 24 * i;
-    return { offset: Number(view.getBigInt64(at, true)), headLength: view.getInt32(at + 8, true), bodyLength: Number(view.getBigInt64(at + 16, true)) };
+    return {
+      offset: Number(view.getBigInt64(at, true)),
+      headLength: view.getInt32(at + 8, true),
+      bodyLength: Number(view.getBigInt64(at + 16, true)),
+    };
   });
 }
 
@@ -92,7 +124,10 @@ export function verifyMetadata(bytes: Uint8Array): void {
 
 class Verifier {
   readonly #view: DataView;
-  /** Tables that may still follow. Tables may be shared, and damage can make a circle of them: the bytes bound their number. */
+  /**
+   * Tables that may still follow. Tables may be shared, and damage can make a circle of them: the bytes bound
+   * their number.
+   */
   #left: number;
 
   constructor(bytes: Uint8Array) {
@@ -112,7 +147,8 @@ class Verifier {
     const length = this.#view.getUint16(slots, true);
     this.#inside(slots, Math.max(4, length));
     shape.forEach((kind, index) => {
-      const slot = (position: number) => (4 + 2 * position + 2 <= length ? this.#view.getUint16(slots + 4 + 2 * position, true) : 0);
+      const slot = (position: number) =>
+        4 + 2 * position + 2 <= length ? this.#view.getUint16(slots + 4 + 2 * position, true) : 0;
       const place = slot(index);
       if (place === 0) return;
       const type = 'union' in kind && slot(index - 1) !== 0 ? this.#byte(at + slot(index - 1)) : 0;
@@ -154,6 +190,7 @@ class Verifier {
   }
 
   #inside(at: number, bytes: number): void {
-    if (at < 0 || at + bytes > this.#view.byteLength) throw new Error(`it points to ${at}..${at + bytes} of ${this.#view.byteLength} bytes`);
+    if (at < 0 || at + bytes > this.#view.byteLength)
+      throw new Error(`it points to ${at}..${at + bytes} of ${this.#view.byteLength} bytes`);
   }
 }

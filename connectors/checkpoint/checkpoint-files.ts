@@ -15,6 +15,8 @@ import { appendBytes, createFile } from '../output/new-file.ts';
  *     checkpoint.json              the state of the run, and the length of each matrix
  *     <matrix>-00000.f32, ...      a matrix, row-major: float32, little-endian, without a header, in parts of 128 MiB
  *     SHA256SUMS                   of all others, as `sha256sum --check` reads it
+ *
+ *
  */
 const STATE = 'checkpoint.json';
 const SUMS = 'SHA256SUMS';
@@ -61,25 +63,43 @@ function bytesBetween(matrix: WrittenMatrix, from: number, to: number): Uint8Arr
   return arraysOf(matrix).flatMap((values) => {
     const [begin, end] = [Math.max(0, from - first), Math.min(values.length, to - first)];
     first += values.length;
-    return begin < end ? [new Uint8Array(values.buffer, values.byteOffset + 4 * begin, 4 * (end - begin))] : [];
+    return begin < end
+      ? [new Uint8Array(values.buffer, values.byteOffset + 4 * begin, 4 * (end - begin))]
+      : [];
   });
 }
 
 /** Writes the files of a checkpoint into an empty folder. */
-export async function writeCheckpointFiles(folder: string, iteration: number, facts: JsonObject, matrices: Readonly<Record<string, WrittenMatrix>>): Promise<void> {
+export async function writeCheckpointFiles(
+  folder: string,
+  iteration: number,
+  facts: JsonObject,
+  matrices: Readonly<Record<string, WrittenMatrix>>,
+): Promise<void> {
   const sums: string[] = [];
-  const write = async (name: string, bytes: readonly Uint8Array[]) => void sums.push(`${await writeHashed(join(folder, name), bytes)}  ${name}\n`);
-  const lengths = Object.fromEntries(Object.entries(matrices).map(([name, matrix]) => [name, lengthOf(matrix)]));
+  const write = async (name: string, bytes: readonly Uint8Array[]) =>
+    void sums.push(`${await writeHashed(join(folder, name), bytes)}  ${name}\n`);
+  const lengths = Object.fromEntries(
+    Object.entries(matrices).map(([name, matrix]) => [name, lengthOf(matrix)]),
+  );
   for (const [name, matrix] of Object.entries(matrices)) {
-    for (const { part, from, to } of partsOf(name, lengths[name])) await write(part, bytesBetween(matrix, from, to));
+    for (const { part, from, to } of partsOf(name, lengths[name]))
+      await write(part, bytesBetween(matrix, from, to));
   }
   const state: StoredState = { ...facts, format: FORMAT, iteration, matrices: lengths };
   await write(STATE, [Buffer.from(`${JSON.stringify(state)}\n`)]);
   await writeHashed(join(folder, SUMS), [Buffer.from(sums.join(''))]);
 }
 
-function partsOf(name: string, length: number): { readonly part: string; readonly from: number; readonly to: number }[] {
-  return Array.from({ length: Math.max(1, Math.ceil(length / PART_FLOATS)) }, (_, part) => ({ part: `${name}-${String(part).padStart(5, '0')}.f32`, from: part * PART_FLOATS, to: Math.min(length, (part + 1) * PART_FLOATS) }));
+function partsOf(
+  name: string,
+  length: number,
+): { readonly part: string; readonly from: number; readonly to: number }[] {
+  return Array.from({ length: Math.max(1, Math.ceil(length / PART_FLOATS)) }, (_, part) => ({
+    part: `${name}-${String(part).padStart(5, '0')}.f32`,
+    from: part * PART_FLOATS,
+    to: Math.min(length, (part + 1) * PART_FLOATS),
+  }));
 }
 
 async function writeHashed(file: string, arrays: readonly Uint8Array[]): Promise<string> {
@@ -108,21 +128,45 @@ export async function readState(folder: string): Promise<StoredState> {
   } catch {
     throw fault(folder, STATE, 'it is no JSON');
   }
-  if (state?.format !== FORMAT) throw fault(folder, STATE, `its format is ${withoutControls(JSON.stringify(state?.format ?? null)).slice(0, 40)}, and this release reads ${FORMAT}`);
-  const isRecord = typeof state.matrices === 'object' && state.matrices !== null && Object.values(state.matrices).every((length) => Number.isSafeInteger(length) && length >= 0);
-  if (!Number.isSafeInteger(state.iteration) || !isRecord) throw fault(folder, STATE, 'it has no iteration and lengths of matrices');
+  if (state?.format !== FORMAT)
+    throw fault(
+      folder,
+      STATE,
+      `its format is ${withoutControls(JSON.stringify(state?.format ?? null)).slice(0, 40)}, and this release reads ${FORMAT}`,
+    );
+  const isRecord =
+    typeof state.matrices === 'object' &&
+    state.matrices !== null &&
+    Object.values(state.matrices).every((length) => Number.isSafeInteger(length) && length >= 0);
+  if (!Number.isSafeInteger(state.iteration) || !isRecord)
+    throw fault(folder, STATE, 'it has no iteration and lengths of matrices');
   return state as StoredState;
 }
 
-/** The matrices of a checkpoint, over shared memory. Throws DataError naming the part that is missing or damaged, and where the lengths are not these. */
-export async function readMatrices(folder: string, { matrices }: StoredState, lengths: Readonly<Record<string, number>>): Promise<Record<string, Float32Array>> {
+/**
+ * The matrices of a checkpoint, over shared memory. Throws DataError naming the part that is missing or
+ * damaged, and where the lengths are not these.
+ */
+export async function readMatrices(
+  folder: string,
+  { matrices }: StoredState,
+  lengths: Readonly<Record<string, number>>,
+): Promise<Record<string, Float32Array>> {
   const sums = await sumsOf(folder);
-  const other = [...new Set([...Object.keys(lengths), ...Object.keys(matrices)])].find((name) => lengths[name] !== matrices[name]);
-  if (other !== undefined) throw fault(folder, STATE, `the matrix ${other.replaceAll(/[^\w-]/g, '').slice(0, 60)} has ${matrices[other] ?? 'no'} numbers, and ${lengths[other] ?? 'none'} belong there`);
+  const other = [...new Set([...Object.keys(lengths), ...Object.keys(matrices)])].find(
+    (name) => lengths[name] !== matrices[name],
+  );
+  if (other !== undefined)
+    throw fault(
+      folder,
+      STATE,
+      `the matrix ${other.replaceAll(/[^\w-]/g, '').slice(0, 60)} has ${matrices[other] ?? 'no'} numbers, and ${lengths[other] ?? 'none'} belong there`,
+    );
   const read: Record<string, Float32Array> = {};
   for (const [name, length] of Object.entries(lengths)) {
     const values = sharedArray(Float32Array, length);
-    for (const { part, from, to } of partsOf(name, length)) await readChecked(folder, part, sums, new Uint8Array(values.buffer, 4 * from, 4 * (to - from)));
+    for (const { part, from, to } of partsOf(name, length))
+      await readChecked(folder, part, sums, new Uint8Array(values.buffer, 4 * from, 4 * (to - from)));
     read[name] = values;
   }
   return read;
@@ -130,12 +174,15 @@ export async function readMatrices(folder: string, { matrices }: StoredState, le
 
 async function sumsOf(folder: string): Promise<ReadonlyMap<string, string>> {
   const lines = (await readText(folder, SUMS)).split('\n').slice(0, -1);
-  const sums = new Map(lines.map((line) => {
-    const [, sum, name] = /^([0-9a-f]{64}) {2}(.+)$/.exec(line) ?? [];
-    // A name is never a path, so that nothing beside the folder is reached.
-    if (name === undefined || !isCheckpointEntry(name)) throw fault(folder, SUMS, 'a line is no checksum of a checkpoint\'s file');
-    return [name, sum] as const;
-  }));
+  const sums = new Map(
+    lines.map((line) => {
+      const [, sum, name] = /^([0-9a-f]{64}) {2}(.+)$/.exec(line) ?? [];
+      // A name is never a path, so that nothing beside the folder is reached.
+      if (name === undefined || !isCheckpointEntry(name))
+        throw fault(folder, SUMS, "a line is no checksum of a checkpoint's file");
+      return [name, sum] as const;
+    }),
+  );
   if (!sums.has(STATE)) throw fault(folder, SUMS, `it does not name ${STATE}`);
   return sums;
 }
@@ -148,32 +195,51 @@ async function readText(folder: string, name: string, sums?: ReadonlyMap<string,
   return readInto(folder, name, sums, bytes).then(() => bytes.toString('utf8'));
 }
 
-async function readChecked(folder: string, name: string, sums: ReadonlyMap<string, string>, bytes: Uint8Array): Promise<void> {
+async function readChecked(
+  folder: string,
+  name: string,
+  sums: ReadonlyMap<string, string>,
+  bytes: Uint8Array,
+): Promise<void> {
   const size = await opened(folder, name, async (_, found) => found);
   if (size !== bytes.length) throw fault(folder, name, `it has ${size} bytes in place of ${bytes.length}`);
   await readInto(folder, name, sums, bytes);
 }
 
 /** Fills the bytes from a file, and compares its checksum. */
-async function readInto(folder: string, name: string, sums: ReadonlyMap<string, string> | undefined, bytes: Uint8Array): Promise<void> {
+async function readInto(
+  folder: string,
+  name: string,
+  sums: ReadonlyMap<string, string> | undefined,
+  bytes: Uint8Array,
+): Promise<void> {
   const hash = createHash('sha256');
   await opened(folder, name, async (handle) => {
-    for (let at = 0; at < bytes.length; ) {
+    for (let at = 0; at < bytes.length;) {
       const { bytesRead } = await handle.read(bytes, at, Math.min(PIECE_BYTES, bytes.length - at), at);
       if (bytesRead === 0) throw fault(folder, name, 'it ends early');
       hash.update(bytes.subarray(at, at + bytesRead));
       at += bytesRead;
     }
   });
-  if (sums !== undefined && sums.get(name) !== hash.digest('hex')) throw fault(folder, name, 'its checksum is not the one in SHA256SUMS');
+  if (sums !== undefined && sums.get(name) !== hash.digest('hex'))
+    throw fault(folder, name, 'its checksum is not the one in SHA256SUMS');
 }
 
 /** A regular file of the folder itself: a link could lead out of it. */
-async function opened<Result>(folder: string, name: string, use: (handle: FileHandle, size: number) => Promise<Result>): Promise<Result> {
+async function opened<Result>(
+  folder: string,
+  name: string,
+  use: (handle: FileHandle, size: number) => Promise<Result>,
+): Promise<Result> {
   const file = join(folder, name);
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((error: unknown) => {
-    throw error instanceof Error && 'code' in error && error.code === 'ELOOP' ? fault(folder, name, 'it is a link') : fileProblem(error, 'resume', file);
-  });
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    (error: unknown) => {
+      throw error instanceof Error && 'code' in error && error.code === 'ELOOP'
+        ? fault(folder, name, 'it is a link')
+        : fileProblem(error, 'resume', file);
+    },
+  );
   try {
     const found = await handle.stat();
     if (!found.isFile()) throw fault(folder, name, 'it is no file');
@@ -184,5 +250,8 @@ async function opened<Result>(folder: string, name: string, use: (handle: FileHa
 }
 
 function fault(folder: string, name: string, summary: string): DataError {
-  return new DataError(`the checkpoint is damaged or foreign: ${summary}`, { phase: 'resume', file: join(folder, name) });
+  return new DataError(`the checkpoint is damaged or foreign: ${summary}`, {
+    phase: 'resume',
+    file: join(folder, name),
+  });
 }

@@ -6,7 +6,15 @@ import type { JsonObject } from '../../engine/json.ts';
 import { errorCode, messageOf } from '../files/file-problem.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
 import { bytesBelow, freeBytes } from '../output/full-disk.ts';
-import { bytesOfMatrices, isCheckpointEntry, readMatrices, readState, type StoredState, writeCheckpointFiles, type WrittenMatrix } from './checkpoint-files.ts';
+import {
+  bytesOfMatrices,
+  isCheckpointEntry,
+  readMatrices,
+  readState,
+  type StoredState,
+  writeCheckpointFiles,
+  type WrittenMatrix,
+} from './checkpoint-files.ts';
 import { FolderLock } from './folder-lock.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;
@@ -22,8 +30,9 @@ export interface StoredCheckpoint {
 }
 
 /**
- * The checkpoints of one run: folders checkpoint-<iteration> of which each appears whole or not at all, the newest two of them. Other files of the folder are
- * left alone. The folder belongs to one process at a time.
+ * The checkpoints of one run: folders checkpoint-<iteration> of which each appears whole or not at all, the
+ * newest two of them. Other files of the folder are left alone. The folder belongs to one process at a time.
+ *
  */
 export class CheckpointFolder {
   readonly path: string;
@@ -37,14 +46,18 @@ export class CheckpointFolder {
     this.#made = made;
   }
 
-  /** Makes and takes the folder, and clears what a killed run has left. Throws UsageError where that cannot be, or another run has it. */
+  /**
+   * Makes and takes the folder, and clears what a killed run has left. Throws UsageError where that cannot
+   * be, or another run has it.
+   */
   static async open(folder: string): Promise<CheckpointFolder> {
     const path = resolve(folder);
     try {
       const made = (await mkdir(path, { recursive: true })) !== undefined;
       const taken = new CheckpointFolder(folder, await FolderLock.take(path), made);
       try {
-        for (const name of await readdir(path)) if (LEFTOVER.test(name)) await rm(join(path, name), { recursive: true, force: true });
+        for (const name of await readdir(path))
+          if (LEFTOVER.test(name)) await rm(join(path, name), { recursive: true, force: true });
         return taken;
       } catch (error) {
         await taken.close();
@@ -53,15 +66,24 @@ export class CheckpointFolder {
     } catch (error) {
       const code = errorCode(error);
       if (error instanceof UsageError) throw error;
-      const reason = code === 'ENOTDIR' || code === 'EEXIST' ? 'is no folder' : `cannot be written to (${code ?? messageOf(error)})`;
-      throw new UsageError(`checkpointDir ${folder} ${reason}`, { advice: 'Give a folder that can be written to', cause: error });
+      const reason =
+        code === 'ENOTDIR' || code === 'EEXIST'
+          ? 'is no folder'
+          : `cannot be written to (${code ?? messageOf(error)})`;
+      throw new UsageError(`checkpointDir ${folder} ${reason}`, {
+        advice: 'Give a folder that can be written to',
+        cause: error,
+      });
     }
   }
 
   /** The iterations of the checkpoints, the newest first. */
   async iterations(): Promise<number[]> {
     const entries = await readdir(this.path, { withFileTypes: true });
-    return entries.flatMap((entry) => (entry.isDirectory() ? [Number(NAME.exec(entry.name)?.[1] ?? Number.NaN)] : [])).filter(Number.isSafeInteger).sort((left, right) => right - left);
+    return entries
+      .flatMap((entry) => (entry.isDirectory() ? [Number(NAME.exec(entry.name)?.[1] ?? Number.NaN)] : []))
+      .filter(Number.isSafeInteger)
+      .sort((left, right) => right - left);
   }
 
   pathOf(iteration: number): string {
@@ -74,8 +96,14 @@ export class CheckpointFolder {
     return { iteration, path, state: await readState(path) };
   }
 
-  /** Throws DataError for a checkpoint that is damaged, and for one whose matrices have other lengths than these. */
-  async matrices({ path, state }: StoredCheckpoint, lengths: Readonly<Record<string, number>>): Promise<Record<string, Float32Array>> {
+  /**
+   * Throws DataError for a checkpoint that is damaged, and for one whose matrices have other lengths than
+   * these.
+   */
+  async matrices(
+    { path, state }: StoredCheckpoint,
+    lengths: Readonly<Record<string, number>>,
+  ): Promise<Record<string, Float32Array>> {
     return readMatrices(path, state, lengths);
   }
 
@@ -84,16 +112,31 @@ export class CheckpointFolder {
     const free = await freeBytes(resolve(this.path));
     const need = bytes * Math.min(checkpoints, KEPT + 1) - (await bytesBelow(this.path));
     if (free === undefined || need <= free) return;
-    throw new CapacityError(`checkpoints need ${formatBytes(need)} more, and ${formatBytes(free)} are free`, { phase: 'plan', file: this.path, advice: 'Free some space, or give another checkpointDir' });
+    throw new CapacityError(`checkpoints need ${formatBytes(need)} more, and ${formatBytes(free)} are free`, {
+      phase: 'plan',
+      file: this.path,
+      advice: 'Free some space, or give another checkpointDir',
+    });
   }
 
   /**
-   * Writes a checkpoint, which has its name once all of it is on the disk, and removes those before the last two and those beyond it. Throws CapacityError for a
-   * full disk, UsageError where the folder is no longer this run's, DataError.
+   * Writes a checkpoint, which has its name once all of it is on the disk, and removes those before the last
+   * two and those beyond it. Throws CapacityError for a full disk, UsageError where the folder is no longer
+   * this run's, DataError.
+   *
    */
-  async write(iteration: number, state: JsonObject, matrices: Readonly<Record<string, WrittenMatrix>>): Promise<void> {
+  async write(
+    iteration: number,
+    state: JsonObject,
+    matrices: Readonly<Record<string, WrittenMatrix>>,
+  ): Promise<void> {
     await this.#lock.requireHeld();
-    const output = await atomicOutput(this.pathOf(iteration), { kind: 'folder', overwrite: true, recognizes: isCheckpointEntry, durable: true });
+    const output = await atomicOutput(this.pathOf(iteration), {
+      kind: 'folder',
+      overwrite: true,
+      recognizes: isCheckpointEntry,
+      durable: true,
+    });
     try {
       await writeCheckpointFiles(output.temporary, iteration, state, matrices);
       await output.commit();
@@ -107,7 +150,8 @@ export class CheckpointFolder {
   async keep(iteration: number): Promise<void> {
     const all = await this.iterations();
     const kept = all.filter((one) => one <= iteration).slice(0, KEPT);
-    for (const one of all) if (!kept.includes(one)) await rm(this.pathOf(one), { recursive: true, force: true });
+    for (const one of all)
+      if (!kept.includes(one)) await rm(this.pathOf(one), { recursive: true, force: true });
   }
 
   /** Gives the folder back; one that was made here and is empty goes. */

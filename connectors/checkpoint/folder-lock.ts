@@ -10,14 +10,20 @@ import { forgetTemporary, registerTemporary, siblingName } from '../output/tempo
 
 const NAME = 'lock';
 
-/** Time between two signs of life of a holder, and the time without one after which a holder on another machine counts as ended. */
+/**
+ * Time between two signs of life of a holder, and the time without one after which a holder on another
+ * machine counts as ended.
+ */
 const BEAT_MILLISECONDS = 10_000;
 const SILENT_MILLISECONDS = 60_000;
 
 /** Most times that other processes may take or leave the lock between two looks at it. */
 const MOST_ATTEMPTS = 100;
 
-/** The process that holds a folder: one JSON line of the lock file, which was last written at the process's last sign of life. */
+/**
+ * The process that holds a folder: one JSON line of the lock file, which was last written at the process's
+ * last sign of life.
+ */
 interface Holder {
   readonly process: number;
   /** By `startOf`; tells the process from a later one of the same number. */
@@ -29,8 +35,10 @@ interface Holder {
 }
 
 /**
- * Keeps a folder for one process at a time, by the file `lock` in it. That of a process that was killed is taken over: at once on the same machine, and after a
- * minute without a sign of life where the process cannot be looked for, in another container or on another host.
+ * Keeps a folder for one process at a time, by the file `lock` in it. That of a process that was killed is
+ * taken over: at once on the same machine, and after a minute without a sign of life where the process cannot
+ * be looked for, in another container or on another host.
+ *
  */
 export class FolderLock {
   readonly #file: string;
@@ -45,21 +53,37 @@ export class FolderLock {
     this.#handle = handle;
     registerTemporary({ temporary: file });
     // A write sets the time by the file system's own clock.
-    this.#beat = setInterval(() => void handle.write(text, 0).catch(() => undefined), BEAT_MILLISECONDS).unref();
+    this.#beat = setInterval(
+      () => void handle.write(text, 0).catch(() => undefined),
+      BEAT_MILLISECONDS,
+    ).unref();
   }
 
   /** Throws UsageError that names the holder. */
   static async take(folder: string): Promise<FolderLock> {
     const file = join(folder, NAME);
-    const holder: Holder = { process: process.pid, start: startOf(process.pid) ?? 0, host: hostname(), machine: hostDigest(), since: new Date().toISOString() };
+    const holder: Holder = {
+      process: process.pid,
+      start: startOf(process.pid) ?? 0,
+      host: hostname(),
+      machine: hostDigest(),
+      since: new Date().toISOString(),
+    };
     const text = `${JSON.stringify(holder)}\n`;
     await acquire(file, text);
     return new FolderLock(file, text, await open(file, 'r+'));
   }
 
-  /** Throws UsageError where another process has taken the folder over from this one, which had been silent for long. */
+  /**
+   * Throws UsageError where another process has taken the folder over from this one, which had been silent
+   * for long.
+   */
   async requireHeld(): Promise<void> {
-    if (!(await this.#isHeld())) throw new UsageError('another run has taken the folder over', { file: this.#file, advice: 'Let one run at a time use it' });
+    if (!(await this.#isHeld()))
+      throw new UsageError('another run has taken the folder over', {
+        file: this.#file,
+        advice: 'Let one run at a time use it',
+      });
   }
 
   async leave(): Promise<void> {
@@ -76,8 +100,10 @@ export class FolderLock {
 }
 
 /**
- * Makes the file with this text, where there is none or its holder has ended. Of those that replace the same stale file only one has the claim on it, a file
- * named for its text, and only with the claim a file may be replaced; a claim of a process that has ended is replaced in the same way.
+ * Makes the file with this text, where there is none or its holder has ended. Of those that replace the same
+ * stale file only one has the claim on it, a file named for its text, and only with the claim a file may be
+ * replaced; a claim of a process that has ended is replaced in the same way.
+ *
  */
 async function acquire(file: string, text: string): Promise<void> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
@@ -91,10 +117,16 @@ async function acquire(file: string, text: string): Promise<void> {
     if ((await readFile(file, 'utf8').catch(() => undefined)) === found) return rename(claim, file);
     await rm(claim, { force: true });
   }
-  throw new UsageError('other processes keep taking the folder', { file, advice: 'Let one run at a time use it' });
+  throw new UsageError('other processes keep taking the folder', {
+    file,
+    advice: 'Let one run at a time use it',
+  });
 }
 
-/** Puts the lock there, whole from its first moment. Gives nothing, or the file system's present time where there is a lock. */
+/**
+ * Puts the lock there, whole from its first moment. Gives nothing, or the file system's present time where
+ * there is a lock.
+ */
 async function place(file: string, text: string): Promise<number | undefined> {
   const draft = siblingName(file, 'tmp');
   registerTemporary({ temporary: draft });
@@ -108,7 +140,11 @@ async function place(file: string, text: string): Promise<number | undefined> {
       throw error;
     };
     // Some file systems have no second names.
-    const failed = await link(draft, file).then(() => false, (error: unknown) => errorCode(error) === 'EEXIST' || writeFile(file, text, { flag: 'wx' }).then(() => false, taken));
+    const failed = await link(draft, file).then(
+      () => false,
+      (error: unknown) =>
+        errorCode(error) === 'EEXIST' || writeFile(file, text, { flag: 'wx' }).then(() => false, taken),
+    );
     return failed ? mtimeMs : undefined;
   } finally {
     await handle.close();
@@ -119,22 +155,40 @@ async function place(file: string, text: string): Promise<number | undefined> {
 
 async function requireEnded(file: string, text: string, now: number): Promise<void> {
   const holder = parse(text);
-  if (holder === undefined) throw new UsageError('the lock of the folder cannot be read', { file, advice: 'Remove it where no run uses the folder' });
+  if (holder === undefined)
+    throw new UsageError('the lock of the folder cannot be read', {
+      file,
+      advice: 'Remove it where no run uses the folder',
+    });
   const here = holder.machine === hostDigest();
   if (here && !isRunning(holder.process, holder.start)) return;
   const beat = (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
   if (!here && now - beat > SILENT_MILLISECONDS) return;
-  const place = here ? 'this machine' : `${holder.host}, where it was seen ${Math.max(0, Math.round((now - beat) / 1000))} s ago`;
+  const place = here
+    ? 'this machine'
+    : `${holder.host}, where it was seen ${Math.max(0, Math.round((now - beat) / 1000))} s ago`;
   const later = here ? '' : `; a run that was killed there is replaced after ${SILENT_MILLISECONDS / 1000} s`;
-  throw new UsageError(`the folder is in use by process ${holder.process} on ${place}, since ${holder.since}`, { file, advice: `Wait until it has ended, or give another folder${later}` });
+  throw new UsageError(
+    `the folder is in use by process ${holder.process} on ${place}, since ${holder.since}`,
+    { file, advice: `Wait until it has ended, or give another folder${later}` },
+  );
 }
 
 function parse(text: string): Holder | undefined {
   try {
     const value = JSON.parse(text) as Partial<Holder> | null;
-    const isHolder = Number.isSafeInteger(value?.process) && Number(value?.process) > 0 && Number.isFinite(value?.start) && typeof value?.machine === 'string';
-    const shown = (name: unknown) => String(name).replaceAll(/[^\w.:-]/g, '').slice(0, 80);
-    return isHolder ? { ...(value as Holder), host: shown(value?.host), since: shown(value?.since) } : undefined;
+    const isHolder =
+      Number.isSafeInteger(value?.process) &&
+      Number(value?.process) > 0 &&
+      Number.isFinite(value?.start) &&
+      typeof value?.machine === 'string';
+    const shown = (name: unknown) =>
+      String(name)
+        .replaceAll(/[^\w.:-]/g, '')
+        .slice(0, 80);
+    return isHolder
+      ? { ...(value as Holder), host: shown(value?.host), since: shown(value?.since) }
+      : undefined;
   } catch {
     return undefined;
   }

@@ -14,7 +14,7 @@ export class ByteCursor {
   /** The next `length` bytes in memory of their own, or fewer when the stream ends. */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
     const parts: Uint8Array[] = [];
-    for (let missing = length; missing > 0; ) {
+    for (let missing = length; missing > 0;) {
       const part = await this.some(missing);
       if (part === undefined) break;
       parts.push(part);
@@ -42,10 +42,12 @@ export class ByteCursor {
     return bytes;
   }
 
-  /** The bytes before the next line break, without it; undefined where none comes among the next `most` bytes. */
+  /**
+   * The bytes before the next line break, without it; undefined where none comes among the next `most` bytes.
+   */
   async line(most: number): Promise<Uint8Array | undefined> {
     const parts: Uint8Array[] = [];
-    for (let left = most; left > 0; ) {
+    for (let left = most; left > 0;) {
       const part = await this.some(left);
       if (part === undefined) return undefined;
       const end = part.indexOf(LINE_BREAK);
@@ -61,6 +63,7 @@ export class ByteCursor {
 
   /** All that is left. */
   async *all(): AsyncGenerator<Uint8Array> {
-    for (let part = await this.some(Infinity); part !== undefined; part = await this.some(Infinity)) yield part;
+    for (let part = await this.some(Infinity); part !== undefined; part = await this.some(Infinity))
+      yield part;
   }
 }

@@ -5,23 +5,36 @@ import { UsageError } from '../../engine/errors.ts';
 export const compressions = ['none', 'gzip', 'zstd', 'lz4'] as const;
 export type Compression = (typeof compressions)[number];
 
-const endings: readonly (readonly [ending: string, Compression])[] = [['.gz', 'gzip'], ['.zst', 'zstd'], ['.zstd', 'zstd'], ['.lz4', 'lz4']];
+const endings: readonly (readonly [ending: string, Compression])[] = [
+  ['.gz', 'gzip'],
+  ['.zst', 'zstd'],
+  ['.zstd', 'zstd'],
+  ['.lz4', 'lz4'],
+];
 
 /** "ratings.csv.gz" -> gzip and "ratings.csv". */
 export function compressionOf(path: string): { readonly compression: Compression; readonly bare: string } {
   const found = endings.find(([ending]) => path.toLowerCase().endsWith(ending));
-  return found === undefined ? { compression: 'none', bare: path } : { compression: found[1], bare: path.slice(0, -found[0].length) };
+  return found === undefined
+    ? { compression: 'none', bare: path }
+    : { compression: found[1], bare: path.slice(0, -found[0].length) };
 }
 
 /** The endings, alone and behind each of the compressions' own. */
 export function withCompressed(extensions: readonly string[]): string[] {
-  return ['', ...endings.map(([ending]) => ending)].flatMap((ending) => extensions.map((extension) => extension + ending));
+  return ['', ...endings.map(([ending]) => ending)].flatMap((ending) =>
+    extensions.map((extension) => extension + ending),
+  );
 }
 
 /** Throws UsageError where this Node lacks zstd, which it has from 22.15 on. */
 export function requireZstd(phase: 'read' | 'write', file: string): void {
   if (hasZstd()) return;
-  throw new UsageError(`zstd needs Node 22.15 or newer, and this is ${process.versions.node}`, { phase, file, advice: 'Update Node, or use gzip or lz4' });
+  throw new UsageError(`zstd needs Node 22.15 or newer, and this is ${process.versions.node}`, {
+    phase,
+    file,
+    advice: 'Update Node, or use gzip or lz4',
+  });
 }
 
 export function hasZstd(): boolean {

@@ -7,8 +7,9 @@ const LAST_LITERALS = 5;
 const LAST_MATCH = 12;
 
 /**
- * Unpacks an lz4 block to `target` from `at` on; matches may reach back into what stands before. Gives the position behind the
- * last byte. Throws an Error for a block that is damaged or larger than the room.
+ * Unpacks an lz4 block to `target` from `at` on; matches may reach back into what stands before. Gives the
+ * position behind the last byte. Throws an Error for a block that is damaged or larger than the room.
+ *
  */
 export function unpackBlock(block: Uint8Array, target: Uint8Array, at: number, room: number): number {
   const end = block.length;
@@ -48,7 +49,10 @@ function damaged(): Error {
   return new Error('a block of lz4 is damaged');
 }
 
-/** Packs bytes as one lz4 block, greedily by a table of the last place of each four bytes. Undefined where that would not be shorter. */
+/**
+ * Packs bytes as one lz4 block, greedily by a table of the last place of each four bytes. Undefined where
+ * that would not be shorter.
+ */
 export function packBlock(bytes: Uint8Array): Uint8Array | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const packed = new Uint8Array(bytes.length);
@@ -69,7 +73,7 @@ export function packBlock(bytes: Uint8Array): Uint8Array | undefined {
     out = putLength(packed, out, match);
     return true;
   };
-  for (let p = 0; p < limit; ) {
+  for (let p = 0; p < limit;) {
     const four = view.getUint32(p, true);
     const slot = Math.imul(four, 0x9e3779b1) >>> (32 - HASH_BITS);
     const before = last[slot];

@@ -3,8 +3,10 @@ import { LZ4_WINDOW, packBlock, unpackBlock } from './lz4-block.ts';
 import { XxHash32 } from './xxhash32.ts';
 
 /**
- * Frames of lz4 (the LZ4 Frame format 1.6.4), as `lz4`, Feather and Spark write them. Of the packages for Node, lz4js is not kept
- * and verifies no checksum, and lz4-napi, a native one that an installation without optional packages lacks, takes whole frames alone.
+ * Frames of lz4 (the LZ4 Frame format 1.6.4), as `lz4`, Feather and Spark write them. Of the packages for
+ * Node, lz4js is not kept and verifies no checksum, and lz4-napi, a native one that an installation without
+ * optional packages lacks, takes whole frames alone.
+ *
  */
 export const LZ4_MAGIC = 0x184d2204;
 
@@ -15,18 +17,23 @@ const STORED = 0x8000_0000;
 type Steps = Generator<number | Uint8Array, void, Uint8Array>;
 
 /**
- * The steps of unpacking one frame behind its magic number: yields a number to be given so many bytes, and unpacked bytes in between.
- * Throws an Error for damage. The unpacked bytes are views that hold until the next step.
+ * The steps of unpacking one frame behind its magic number: yields a number to be given so many bytes, and
+ * unpacked bytes in between. Throws an Error for damage. The unpacked bytes are views that hold until the
+ * next step.
+ *
  */
 export function* unpackLz4(): Steps {
   const flags = yield* take(2);
-  const [independent, blockSums, hasSize, hasSum, hasDictionary] = [0x20, 0x10, 0x08, 0x04, 0x01].map((bit) => (flags[0] & bit) !== 0);
+  const [independent, blockSums, hasSize, hasSum, hasDictionary] = [0x20, 0x10, 0x08, 0x04, 0x01].map(
+    (bit) => (flags[0] & bit) !== 0,
+  );
   const blockBytes = BLOCK_BYTES[(flags[1] >> 4) & 7];
   if (flags[0] >> 6 !== 1 || blockBytes === undefined) throw new Error('the head of an lz4 frame is damaged');
   if (hasDictionary) throw new Error('the lz4 frame needs a dictionary of its own');
   const head = joinBytes([flags, hasSize ? yield* take(8) : new Uint8Array(0)]);
   const [sum] = yield* take(1);
-  if (((new XxHash32().update(head).digest() >>> 8) & 255) !== sum) throw new Error('the head of an lz4 frame is damaged');
+  if (((new XxHash32().update(head).digest() >>> 8) & 255) !== sum)
+    throw new Error('the head of an lz4 frame is damaged');
   const whole = hasSum ? new XxHash32() : undefined;
   // Matches of blocks that are not independent reach into the 64 KiB before.
   const memory = new Uint8Array((independent ? 0 : LZ4_WINDOW) + blockBytes);
@@ -36,9 +43,11 @@ export function* unpackLz4(): Steps {
     const size = word(yield* take(4));
     if (size === 0) break;
     const length = size & ~STORED;
-    if (length > blockBytes) throw new Error(`an lz4 block of ${length} bytes is larger than the frame's ${blockBytes}`);
+    if (length > blockBytes)
+      throw new Error(`an lz4 block of ${length} bytes is larger than the frame's ${blockBytes}`);
     const block = yield* take(length);
-    if (blockSums && word(yield* take(4)) !== new XxHash32().update(block).digest()) throw new Error('the checksum of an lz4 block does not match');
+    if (blockSums && word(yield* take(4)) !== new XxHash32().update(block).digest())
+      throw new Error('the checksum of an lz4 block does not match');
     let end = before + length;
     if ((size & STORED) !== 0) memory.set(block, before);
     else end = unpackBlock(block, memory, before, blockBytes);
@@ -50,8 +59,10 @@ export function* unpackLz4(): Steps {
     memory.copyWithin(0, end - kept, end);
     before = kept;
   }
-  if (whole !== undefined && word(yield* take(4)) !== whole.digest()) throw new Error('the checksum of the lz4 data does not match');
-  if (hasSize && Number(new DataView(head.buffer).getBigUint64(2, true)) !== unpacked) throw new Error(`an lz4 frame has ${unpacked} bytes and not the number that its head tells`);
+  if (whole !== undefined && word(yield* take(4)) !== whole.digest())
+    throw new Error('the checksum of the lz4 data does not match');
+  if (hasSize && Number(new DataView(head.buffer).getBigUint64(2, true)) !== unpacked)
+    throw new Error(`an lz4 frame has ${unpacked} bytes and not the number that its head tells`);
 }
 
 function* take(length: number): Generator<number, Uint8Array, Uint8Array> {
@@ -73,7 +84,7 @@ export function unpackLz4Bytes(bytes: Uint8Array, most: number): Uint8Array {
   while (p < bytes.length) {
     if (word(next(4)) !== LZ4_MAGIC) throw new Error('these are no lz4 data');
     const steps = unpackLz4();
-    for (let step = steps.next(new Uint8Array(0)); !step.done; ) {
+    for (let step = steps.next(new Uint8Array(0)); !step.done;) {
       if (typeof step.value === 'number') {
         step = steps.next(next(step.value));
         continue;
@@ -105,7 +116,10 @@ export class Lz4Packer {
     for (let at = 0; at < bytes.length; at += BLOCK_BYTES[7]) {
       const block = bytes.subarray(at, at + BLOCK_BYTES[7]);
       const packed = packBlock(block);
-      parts.push(uint32(packed === undefined ? (block.length | STORED) >>> 0 : packed.length), packed ?? block);
+      parts.push(
+        uint32(packed === undefined ? (block.length | STORED) >>> 0 : packed.length),
+        packed ?? block,
+      );
     }
     return joinBytes(parts);
   }

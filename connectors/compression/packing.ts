@@ -6,7 +6,8 @@ import { Lz4Packer } from './lz4-frame.ts';
 /** A stream that packs what is written to it; undefined for none. */
 export function packing(compression: Compression): Transform | undefined {
   if (compression === 'gzip') return zlib.createGzip({ level: 6 });
-  if (compression === 'zstd') return zlib.createZstdCompress({ params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } });
+  if (compression === 'zstd')
+    return zlib.createZstdCompress({ params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } });
   return compression === 'lz4' ? lz4Packing() : undefined;
 }
 

@@ -11,8 +11,10 @@ import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';
 import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
 
 /**
- * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending matters only for bytes too few to tell). Members and frames that
- * follow each other are joined. Throws DataError that names the file for data that are cut off or damaged.
+ * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending matters only for
+ * bytes too few to tell). Members and frames that follow each other are joined. Throws DataError that names
+ * the file for data that are cut off or damaged.
+ *
  */
 export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
   const file = inputName(path);
@@ -21,7 +23,8 @@ export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
   try {
     const head = await cursor.peek(4);
     if (isTooShort(path, head)) throw damaged(compressionOf(path).compression, true, file);
-    if (isGzip(head)) yield* throughZlib(cursor.all(), zlib.createGunzip({ chunkSize: 1 << 18 }), 'gzip', file);
+    if (isGzip(head))
+      yield* throughZlib(cursor.all(), zlib.createGunzip({ chunkSize: 1 << 18 }), 'gzip', file);
     else if (isFrame(magicOf(head))) yield* framesOf(cursor, file);
     else yield* cursor.all();
   } finally {
@@ -65,7 +68,7 @@ async function* framesOf(cursor: ByteCursor, file: string): AsyncGenerator<Uint8
     } else if (isSkippable(magic)) {
       const skipped = await cursor.take(8);
       const length = skipped.length < 8 ? 1 : new DataView(skipped.buffer).getUint32(4, true);
-      for (let left = length; left > 0; ) {
+      for (let left = length; left > 0;) {
         const part = await cursor.some(left);
         if (part === undefined) throw damaged(kind, true, file);
         left -= part.length;
@@ -92,7 +95,12 @@ async function* lz4Frame(cursor: ByteCursor, file: string): AsyncGenerator<Uint8
   }
 }
 
-async function* throughZlib(chunks: AsyncGenerator<Uint8Array>, unpack: Transform, kind: string, file: string): AsyncGenerator<Uint8Array> {
+async function* throughZlib(
+  chunks: AsyncGenerator<Uint8Array>,
+  unpack: Transform,
+  kind: string,
+  file: string,
+): AsyncGenerator<Uint8Array> {
   const source = Readable.from(chunks, { objectMode: false, highWaterMark: 1 << 20 });
   source.on('error', (error) => unpack.destroy(error));
   source.pipe(unpack);
@@ -100,7 +108,8 @@ async function* throughZlib(chunks: AsyncGenerator<Uint8Array>, unpack: Transfor
     for await (const chunk of unpack) yield chunk as Uint8Array;
   } catch (error) {
     const code = errorCode(error);
-    if (code?.startsWith('Z_') || code?.startsWith('ZSTD_')) throw damaged(kind, code === 'Z_BUF_ERROR', file, error);
+    if (code?.startsWith('Z_') || code?.startsWith('ZSTD_'))
+      throw damaged(kind, code === 'Z_BUF_ERROR', file, error);
     throw fileProblem(error, 'read', file);
   } finally {
     source.destroy();
@@ -110,7 +119,12 @@ async function* throughZlib(chunks: AsyncGenerator<Uint8Array>, unpack: Transfor
 
 function damaged(kind: string, isCut: boolean, file: string, cause?: unknown): DataError {
   const detail = cause === undefined || isCut ? '' : `: ${messageOf(cause)}`;
-  return new DataError(`the ${kind} data are ${isCut ? 'cut off' : 'damaged'}${detail}`, { phase: 'read', file, cause, advice: 'Write or copy the file again' });
+  return new DataError(`the ${kind} data are ${isCut ? 'cut off' : 'damaged'}${detail}`, {
+    phase: 'read',
+    file,
+    cause,
+    advice: 'Write or copy the file again',
+  });
 }
 
 function magicOf(head: Uint8Array): number {

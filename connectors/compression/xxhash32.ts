@@ -34,7 +34,8 @@ export class XxHash32 {
     let hash = this.#length < 16 ? P5 : rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18);
     hash = (hash + this.#length) | 0;
     let at = 0;
-    for (; at + 4 <= this.#kept; at += 4) hash = Math.imul(rotate(hash + Math.imul(word(this.#rest, at), P3), 17), P4);
+    for (; at + 4 <= this.#kept; at += 4)
+      hash = Math.imul(rotate(hash + Math.imul(word(this.#rest, at), P3), 17), P4);
     for (; at < this.#kept; at++) hash = Math.imul(rotate(hash + Math.imul(this.#rest[at], P5), 11), P1);
     hash = Math.imul(hash ^ (hash >>> 15), P2);
     hash = Math.imul(hash ^ (hash >>> 13), P3);

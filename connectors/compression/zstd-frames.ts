@@ -11,8 +11,10 @@ export function isSkippable(magic: number): boolean {
 const PIECE = 1 << 20;
 
 /**
- * The bytes of one zstd frame (RFC 8878, section 3.1.1), whose magic number is next, in pieces. Node's decompressor stops silently after a
- * frame's end, and files of several frames are common (`cat`, pzstd): hence each gets one of its own. A frame that is cut off ends early.
+ * The bytes of one zstd frame (RFC 8878, section 3.1.1), whose magic number is next, in pieces. Node's
+ * decompressor stops silently after a frame's end, and files of several frames are common (`cat`, pzstd):
+ * hence each gets one of its own. A frame that is cut off ends early.
+ *
  */
 export async function* zstdFrame(cursor: ByteCursor): AsyncGenerator<Uint8Array> {
   const start = await cursor.take(5);
@@ -34,7 +36,7 @@ export async function* zstdFrame(cursor: ByteCursor): AsyncGenerator<Uint8Array>
 }
 
 async function* pieces(cursor: ByteCursor, length: number): AsyncGenerator<Uint8Array> {
-  for (let left = length; left > 0; ) {
+  for (let left = length; left > 0;) {
     const part = await cursor.some(Math.min(left, PIECE));
     if (part === undefined) return;
     left -= part.length;

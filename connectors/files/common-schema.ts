@@ -13,8 +13,10 @@ interface FileColumns {
 }
 
 /**
- * The schema that all files share, in the first file's order: the same names with the same types. A column is nullable
- * when it is nullable in any file. Throws DataError that names the first file that differs and the column.
+ * The schema that all files share, in the first file's order: the same names with the same types. A column is
+ * nullable when it is nullable in any file. Throws DataError that names the first file that differs and the
+ * column.
+ *
  */
 export function commonSchema(files: readonly FileColumns[]): Schema {
   const [first, ...others] = files;
@@ -23,50 +25,87 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
     const fields = new Map(other.schema.fields.map((field) => [field.name, field]));
     for (const { name, type } of first.schema.fields) {
       const field = fields.get(name);
-      if (field === undefined) throw differs(`has no column "${name}", which ${inputName(first.file)} has`, other, name);
-      if (String(field.type) !== String(type)) throw differs(`has column "${name}" as ${String(field.type)}, and ${inputName(first.file)} as ${String(type)}`, other, name);
+      if (field === undefined)
+        throw differs(`has no column "${name}", which ${inputName(first.file)} has`, other, name);
+      if (String(field.type) !== String(type))
+        throw differs(
+          `has column "${name}" as ${String(field.type)}, and ${inputName(first.file)} as ${String(type)}`,
+          other,
+          name,
+        );
       if (field.nullable) nullable.add(name);
       fields.delete(name);
     }
     const [extra] = fields.keys();
-    if (extra !== undefined) throw differs(`has a column "${extra}", which ${inputName(first.file)} lacks`, other, extra);
+    if (extra !== undefined)
+      throw differs(`has a column "${extra}", which ${inputName(first.file)} lacks`, other, extra);
   }
   return new Schema(first.schema.fields.map(({ name, type }) => new Field(name, type, nullable.has(name))));
 }
 
 /**
- * The schema of the files' own columns followed by `partitionColumns`: those of `columns` that the files lack.
- * Throws DataError for two columns of one name.
+ * The schema of the files' own columns followed by `partitionColumns`: those of `columns` that the files
+ * lack. Throws DataError for two columns of one name.
+ *
  */
-export function withPartitions(stored: Schema, columns: readonly PartitionColumn[], file: string): { readonly schema: Schema; readonly partitionColumns: readonly PartitionColumn[] } {
+export function withPartitions(
+  stored: Schema,
+  columns: readonly PartitionColumn[],
+  file: string,
+): { readonly schema: Schema; readonly partitionColumns: readonly PartitionColumn[] } {
   requireDistinctNames(stored, file);
   const partitionColumns = columns.filter(({ name }) => !stored.fields.some((field) => field.name === name));
-  return { schema: new Schema([...stored.fields, ...partitionColumns.map(partitionField)]), partitionColumns };
+  return {
+    schema: new Schema([...stored.fields, ...partitionColumns.map(partitionField)]),
+    partitionColumns,
+  };
 }
 
 /** Throws DataError for two columns of one name. */
 export function requireDistinctNames({ fields }: Schema, file: string): void {
-  const duplicate = fields.find(({ name }, index) => fields.findIndex((field) => field.name === name) !== index);
-  if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
+  const duplicate = fields.find(
+    ({ name }, index) => fields.findIndex((field) => field.name === name) !== index,
+  );
+  if (duplicate !== undefined)
+    throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
 }
 
 function differs(summary: string, { file }: FileColumns, column: string): DataError {
-  return new DataError(`this file ${summary}`, { phase: 'read', file, column, advice: 'Read files of one schema together' });
+  return new DataError(`this file ${summary}`, {
+    phase: 'read',
+    file,
+    column,
+    advice: 'Read files of one schema together',
+  });
 }
 
-/** The named columns (all when undefined), in the schema's order; throws DataError that lists the columns there are. */
+/**
+ * The named columns (all when undefined), in the schema's order; throws DataError that lists the columns
+ * there are.
+ */
 export function pruneSchema(schema: Schema, columns: readonly string[] | undefined): Schema {
   if (columns === undefined) return schema;
   const names = schema.fields.map((field) => field.name);
   const missing = columns.find((column) => !names.includes(column));
   if (missing !== undefined) {
-    throw new DataError('there is no such column', { phase: 'read', column: missing, advice: spelled(nearest(missing, names), `The columns are: ${names.join(', ')}`) });
+    throw new DataError('there is no such column', {
+      phase: 'read',
+      column: missing,
+      advice: spelled(nearest(missing, names), `The columns are: ${names.join(', ')}`),
+    });
   }
   return new Schema(schema.fields.filter((field) => columns.includes(field.name)));
 }
 
-/** The batch's columns by the schema's names and in its order, without copying; `constants` stand in for columns that it lacks. */
-export function conformBatch(batch: RecordBatch, schema: Schema, constants: readonly ConstantColumn[] = []): RecordBatch {
+/**
+ * The batch's columns by the schema's names and in its order, without copying; `constants` stand in for
+ * columns that it lacks.
+ */
+export function conformBatch(
+  batch: RecordBatch,
+  schema: Schema,
+  constants: readonly ConstantColumn[] = [],
+): RecordBatch {
   const at = new Map(batch.schema.fields.map((field, index) => [field.name, index]));
   const children = schema.fields.map(({ name }) => {
     const index = at.get(name);
@@ -75,19 +114,27 @@ export function conformBatch(batch: RecordBatch, schema: Schema, constants: read
     if (constant === undefined) throw new Error(`no column "${name}"`);
     return constantData(constant, batch.numRows);
   });
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }),
+  );
 }
 
 /** A batch without rows. */
 export function emptyBatch(schema: Schema): RecordBatch {
   const children = schema.fields.map(({ type }) => emptyData(type));
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 0, nullCount: 0, children }));
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length: 0, nullCount: 0, children }),
+  );
 }
 
 function emptyData(type: DataType): Data {
   const empty = { length: 0, nullCount: 0 };
-  if (DataType.isList(type)) return makeData({ type, ...empty, valueOffsets: Int32Array.of(0), child: emptyData(type.valueType) });
+  if (DataType.isList(type))
+    return makeData({ type, ...empty, valueOffsets: Int32Array.of(0), child: emptyData(type.valueType) });
   if (DataType.isFixedSizeList(type)) return makeData({ type, ...empty, child: emptyData(type.valueType) });
-  if (DataType.isStruct(type)) return makeData({ type, ...empty, children: type.children.map((field) => emptyData(field.type)) });
+  if (DataType.isStruct(type))
+    return makeData({ type, ...empty, children: type.children.map((field) => emptyData(field.type)) });
   return makeData({ type });
 }

@@ -25,16 +25,23 @@ export interface DatasetFiles {
 }
 
 export interface DatasetPathOptions {
-  /** Endings of data files inside folders, e.g. [".parquet"]; files called part-… without an ending are data too. */
+  /**
+   * Endings of data files inside folders, e.g. [".parquet"]; files called part-… without an ending are data
+   * too.
+   */
   readonly extensions: readonly string[];
 }
 
 /**
- * The files that paths name: a file; a folder of part files, at any depth; a glob; an http(s) URL; several of these.
- * Names that start with "_" or "." are not data (_SUCCESS, .crc). A file that is named twice is read once.
- * Files are sorted by the segments of their paths.
+ * The files that paths name: a file; a folder of part files, at any depth; a glob; an http(s) URL; several of
+ * these. Names that start with "_" or "." are not data (_SUCCESS, .crc). A file that is named twice is read
+ * once. Files are sorted by the segments of their paths.
+ *
  */
-export async function resolveDataset(paths: string | readonly string[], options: DatasetPathOptions): Promise<DatasetFiles> {
+export async function resolveDataset(
+  paths: string | readonly string[],
+  options: DatasetPathOptions,
+): Promise<DatasetFiles> {
   const named = typeof paths === 'string' ? [paths] : paths;
   if (named.length === 0) throw new DataError('no input path is given', { phase: 'read' });
   const found = new Map<string, DatasetFile>();
@@ -66,7 +73,11 @@ async function resolveOne(path: string, options: DatasetPathOptions): Promise<Da
 
 async function resolveGlob(pattern: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
   const [base, { glob }] = [await staticBase(pattern), await import('tinyglobby')];
-  const matches = await glob(pattern, { onlyFiles: false, expandDirectories: false, absolute: isAbsolute(pattern) });
+  const matches = await glob(pattern, {
+    onlyFiles: false,
+    expandDirectories: false,
+    absolute: isAbsolute(pattern),
+  });
   const files: string[] = [];
   for (const match of matches) {
     await requireNoLoop(match);
@@ -74,7 +85,11 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
     if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
     else files.push(match);
   }
-  if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern' });
+  if (files.length === 0)
+    throw new DataError(`no file matches the pattern "${pattern}"`, {
+      phase: 'read',
+      advice: 'Check the pattern',
+    });
   return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
 }
 
@@ -97,7 +112,10 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   return files;
 }
 
-/** Throws DataError for a path that goes through a link to a folder above it, or through links that lead to each other. */
+/**
+ * Throws DataError for a path that goes through a link to a folder above it, or through links that lead to
+ * each other.
+ */
 async function requireNoLoop(path: string): Promise<void> {
   // Nearly no path goes through a link.
   if ((await realpath(path).catch(() => undefined)) === resolve(path)) return;
@@ -105,14 +123,24 @@ async function requireNoLoop(path: string): Promise<void> {
   const above: string[] = [];
   for (let depth = 1; depth <= parts.length; depth++) {
     const prefix = parts.slice(0, depth).join(sep) || sep;
-    const real = await realpath(prefix).catch((error: unknown) => (errorCode(error) === 'ELOOP' ? undefined : prefix));
-    if (real === undefined || above.includes(real)) throw new DataError(`the link ${prefix} leads to itself or to a folder above it`, { phase: 'read', file: path, advice: 'Remove the link, or name the files' });
+    const real = await realpath(prefix).catch((error: unknown) =>
+      errorCode(error) === 'ELOOP' ? undefined : prefix,
+    );
+    if (real === undefined || above.includes(real))
+      throw new DataError(`the link ${prefix} leads to itself or to a folder above it`, {
+        phase: 'read',
+        file: path,
+        advice: 'Remove the link, or name the files',
+      });
     above.push(real);
   }
 }
 
 function isData(name: string, options: DatasetPathOptions): boolean {
-  return options.extensions.some((extension) => name.toLowerCase().endsWith(extension)) || /^part-[^.]*$/.test(name);
+  return (
+    options.extensions.some((extension) => name.toLowerCase().endsWith(extension)) ||
+    /^part-[^.]*$/.test(name)
+  );
 }
 
 async function kindOf(path: string): Promise<'file' | 'folder' | 'nothing'> {
@@ -127,7 +155,10 @@ async function kindOf(path: string): Promise<'file' | 'folder' | 'nothing'> {
 function emptyFolder(file: string, { extensions }: DatasetPathOptions): DataError {
   const plain = extensions.filter((extension) => compressionOf(extension).compression === 'none');
   const orPacked = plain.length < extensions.length ? '; text also packed, such as *.csv.gz' : '';
-  return new DataError(`the folder has no data files (${plain.map((extension) => `*${extension}`).join(', ')}${orPacked})`, { phase: 'read', file });
+  return new DataError(
+    `the folder has no data files (${plain.map((extension) => `*${extension}`).join(', ')}${orPacked})`,
+    { phase: 'read', file },
+  );
 }
 
 function comparePaths(a: string, b: string): number {

@@ -12,14 +12,22 @@ import type { ConstantColumn } from './hive-partitions.ts';
 export interface OpenFile<Layout> {
   readonly layout: Layout;
   /**
-   * The rows under `schema`, which has some of the file's columns in their order; every batch has its origin. `takesFaults` is of ValueNeeds.
-   * Returns the end of a byte range.
+   * The rows under `schema`, which has some of the file's columns in their order; every batch has its origin.
+   * `takesFaults` is of ValueNeeds. Returns the end of a byte range.
+   *
    */
-  read(layout: Layout, schema: Schema, options: ReadSplitOptions): AsyncGenerator<RecordBatch, SplitEnd | undefined>;
+  read(
+    layout: Layout,
+    schema: Schema,
+    options: ReadSplitOptions,
+  ): AsyncGenerator<RecordBatch, SplitEnd | undefined>;
   close(): Promise<void>;
 }
 
-/** A part of a file as plain JSON, without the file's name: what the format's `reopen` needs, and the sizes of SourceSplit. */
+/**
+ * A part of a file as plain JSON, without the file's name: what the format's `reopen` needs, and the sizes of
+ * SourceSplit.
+ */
 export type FilePart = JsonObject & Pick<SourceSplit, 'bytes' | 'rows' | 'range'>;
 
 /** A kind of file that is read from its beginning to its end, or in parts. */
@@ -34,11 +42,15 @@ export interface FileFormat<Layout extends { readonly schema: Schema }> {
   reopen(file: string, layout: Layout): Promise<OpenFile<Layout>>;
   /** Makes the layouts of several files agree where that is possible. */
   reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
-  /** Cuts a file into parts of about that many stored bytes, with all that another thread needs to read them. */
+  /**
+   * Cuts a file into parts of about that many stored bytes, with all that another thread needs to read them.
+   */
   cut(file: string, layout: Layout, targetBytes: number): Promise<readonly FilePart[]>;
 }
 
-/** Reads an open file, and closes it: its own columns among those of `schema`, and constants for the others. */
+/**
+ * Reads an open file, and closes it: its own columns among those of `schema`, and constants for the others.
+ */
 export async function* readOpenFile<Layout extends { readonly schema: Schema }>(
   open: OpenFile<Layout>,
   layout: Layout,
@@ -50,7 +62,11 @@ export async function* readOpenFile<Layout extends { readonly schema: Schema }>(
     const wanted = schema.fields.map(({ name }) => name);
     const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
     // Reads the file's first column to count the rows, where none of its own columns is wanted.
-    const batches = open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), options);
+    const batches = open.read(
+      layout,
+      new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)),
+      options,
+    );
     try {
       for (;;) {
         const next = await batches.next();
@@ -72,7 +88,9 @@ export async function* readOpenFile<Layout extends { readonly schema: Schema }>(
 export type FileSplit = SourceSplit & { readonly constants: readonly ConstantColumn[] };
 
 /** The reader of a format's splits; `open` opens the part. */
-export function fileSplitReader<Layout extends { readonly schema: Schema }>(open: (split: FileSplit) => Promise<OpenFile<Layout>>): ReadSplit {
+export function fileSplitReader<Layout extends { readonly schema: Schema }>(
+  open: (split: FileSplit) => Promise<OpenFile<Layout>>,
+): ReadSplit {
   return async function* (split, schema, options) {
     throwIfAborted(options.signal, 'read');
     const opened = await open(split as FileSplit);

@@ -5,7 +5,11 @@ export const DISK_FULL = 'the disk is full';
 
 /** The `code` of a system error ("ENOENT", ...); undefined for other errors, also for Node's own "ERR_…". */
 export function errorCode(error: unknown): string | undefined {
-  if (error instanceof FactorFlowError || !(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
+  if (
+    error instanceof FactorFlowError ||
+    !(error instanceof Error && 'code' in error && typeof error.code === 'string')
+  )
+    return undefined;
   return error.code.startsWith('ERR_') ? undefined : error.code;
 }
 
@@ -27,20 +31,33 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
     case 'EACCES':
     case 'EPERM':
       return phase === 'read'
-        ? new DataError('not readable: permission denied', { ...details, advice: 'Check the file\'s permissions' })
-        : new DataError('not writable: permission denied', { ...details, advice: 'Choose another output, or check the folder\'s permissions' });
+        ? new DataError('not readable: permission denied', {
+            ...details,
+            advice: "Check the file's permissions",
+          })
+        : new DataError('not writable: permission denied', {
+            ...details,
+            advice: "Choose another output, or check the folder's permissions",
+          });
     case 'EROFS':
-      return new DataError('not writable: the file system is read-only', { ...details, advice: 'Choose another output' });
+      return new DataError('not writable: the file system is read-only', {
+        ...details,
+        advice: 'Choose another output',
+      });
     case 'ENOSPC':
     case 'EDQUOT':
-      return new CapacityError(DISK_FULL, { ...details, advice: 'Free some space or choose another output; nothing was left behind' });
+      return new CapacityError(DISK_FULL, {
+        ...details,
+        advice: 'Free some space or choose another output; nothing was left behind',
+      });
     case 'EMFILE':
     case 'ENFILE':
       return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });
     case undefined:
       return error instanceof Error ? error : new Error(String(error));
     default:
-      // "ENAMETOOLONG: name too long, open '<path>'": the path may be that of a temporary; `file` names the right one.
+      // "ENAMETOOLONG: name too long, open '<path>'": the path may be that of a temporary; `file` names the
+      // right one.
       return new DataError(messageOf(error).split(', ')[0], details);
   }
 }

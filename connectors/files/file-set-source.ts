@@ -19,7 +19,11 @@ import { isPipe } from './stored-bytes.ts';
 
 /** The files with their own layouts. */
 interface Opened<Layout> {
-  readonly files: readonly { readonly file: DatasetFiles['files'][number]; readonly layout: Layout; readonly stamp: string }[];
+  readonly files: readonly {
+    readonly file: DatasetFiles['files'][number];
+    readonly layout: Layout;
+    readonly stamp: string;
+  }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
 }
 
@@ -29,8 +33,10 @@ interface Agreed<Layout> extends Opened<Layout> {
 }
 
 /**
- * Files of one format as rows: a file, a folder, a glob, several of these (see resolveDataset), or "-" for stdin, which can be read
- * only once, as other pipes can. Files are read one after the other in the order of their paths.
+ * Files of one format as rows: a file, a folder, a glob, several of these (see resolveDataset), or "-" for
+ * stdin, which can be read only once, as other pipes can. Files are read one after the other in the order of
+ * their paths.
+ *
  */
 export abstract class FileSetSource<Layout extends { readonly schema: Schema }> implements Source {
   abstract readonly name: string;
@@ -48,7 +54,8 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     this.paths = typeof paths === 'string' ? [paths] : paths;
     this.#stream = this.paths.find((path) => path === STANDARD_STREAM || isPipe(path));
     this.replayable = this.#stream === undefined;
-    if (this.#stream !== undefined && this.paths.length > 1) throw new UsageError(`${this.#name} cannot be read together with files`, { phase: 'read' });
+    if (this.#stream !== undefined && this.paths.length > 1)
+      throw new UsageError(`${this.#name} cannot be read together with files`, { phase: 'read' });
     this.#format = format;
   }
 
@@ -65,28 +72,49 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return (await this.#open()).files.map(({ layout }) => layout);
   }
 
-  async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
-    if (this.#used) throw new UsageError(`${this.#name} can be read only once, and it was read already`, { phase: 'read', advice: 'Write it to a file first' });
+  async execute(
+    { signal }: Pick<ExecutionContext, 'signal'>,
+    columns?: readonly string[],
+    needs?: ValueNeeds,
+  ): Promise<BatchStream> {
+    if (this.#used)
+      throw new UsageError(`${this.#name} can be read only once, and it was read already`, {
+        phase: 'read',
+        advice: 'Write it to a file first',
+      });
     const opened = this.#agreed(await this.#fresh(), needs);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
-    return batchStream(schema, this.#run(opened, schema, { signal, takesFaults: needs?.takesFaults ?? false }));
+    return batchStream(
+      schema,
+      this.#run(opened, schema, { signal, takesFaults: needs?.takesFaults ?? false }),
+    );
   }
 
   /** The files, or parts of large ones. What comes from stdin or a web server has one stream only. */
-  async splits({ signal }: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
+  async splits(
+    { signal }: Pick<ExecutionContext, 'signal'>,
+    columns: readonly string[] | undefined,
+    needs: ValueNeeds | undefined,
+    targetBytes: number,
+  ): Promise<SourceSplits | undefined> {
     if (!this.replayable || this.paths.some(isUrl)) return undefined;
     const { files, partitionColumns, schema } = this.#agreed(await this.#fresh(), needs);
     const splits: FileSplit[] = [];
     for (const { file, layout, stamp } of files) {
       throwIfAborted(signal, 'read');
       const constants = constantsOf(partitionColumns, file.partitions);
-      for (const part of await this.#format.cut(file.file, layout, targetBytes)) splits.push({ ...part, format: this.#format.name, file: file.file, stamp, constants });
+      for (const part of await this.#format.cut(file.file, layout, targetBytes))
+        splits.push({ ...part, format: this.#format.name, file: file.file, stamp, constants });
     }
     return { schema: pruneSchema(schema, columns), splits };
   }
 
-  async *#run({ files, partitionColumns }: Agreed<Layout>, schema: Schema, options: ReadSplitOptions): AsyncGenerator<RecordBatch> {
+  async *#run(
+    { files, partitionColumns }: Agreed<Layout>,
+    schema: Schema,
+    options: ReadSplitOptions,
+  ): AsyncGenerator<RecordBatch> {
     for (const { file, layout, stamp } of files) {
       throwIfAborted(options.signal, 'read');
       requireStamp(file.file, stamp);
@@ -129,7 +157,9 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 
   async #openFiles(): Promise<Opened<Layout>> {
-    const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: this.#format.extensions });
+    const { files, partitionColumns } = await resolveDataset(this.paths, {
+      extensions: this.#format.extensions,
+    });
     const found: Layout[] = [];
     const stamps: string[] = [];
     for (const { file } of files) {
@@ -139,13 +169,21 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       found.push(open.layout);
       await open.close();
     }
-    return { files: files.map((file, index) => ({ file, layout: found[index], stamp: stamps[index] })), partitionColumns };
+    return {
+      files: files.map((file, index) => ({ file, layout: found[index], stamp: stamps[index] })),
+      partitionColumns,
+    };
   }
 
   #agreed({ files, partitionColumns }: Opened<Layout>, needs: ValueNeeds | undefined): Agreed<Layout> {
     const found = files.map(({ layout }) => layout);
     const layouts = this.#format.reconcile?.(found, needs) ?? found;
-    const stored = commonSchema(files.map(({ file }, index) => ({ file: file.file, schema: layouts[index].schema })));
-    return { files: files.map(({ file, stamp }, index) => ({ file, layout: layouts[index], stamp })), ...withPartitions(stored, partitionColumns, inputName(files[0].file.file)) };
+    const stored = commonSchema(
+      files.map(({ file }, index) => ({ file: file.file, schema: layouts[index].schema })),
+    );
+    return {
+      files: files.map(({ file, stamp }, index) => ({ file, layout: layouts[index], stamp })),
+      ...withPartitions(stored, partitionColumns, inputName(files[0].file.file)),
+    };
   }
 }

@@ -2,8 +2,21 @@ import { extname } from 'node:path';
 import { compressionOf, withCompressed } from '../compression/compressions.ts';
 import { isUrl, urlOf } from './path-kinds.ts';
 
-/** Formats of ratings by name. "text" is separated text of any kind; csv, tsv and dat settle the delimiter too. */
-export const fileFormats = ['parquet', 'csv', 'tsv', 'dat', 'text', 'ndjson', 'jsonl', 'arrow', 'feather'] as const;
+/**
+ * Formats of ratings by name. "text" is separated text of any kind; csv, tsv and dat settle the delimiter
+ * too.
+ */
+export const fileFormats = [
+  'parquet',
+  'csv',
+  'tsv',
+  'dat',
+  'text',
+  'ndjson',
+  'jsonl',
+  'arrow',
+  'feather',
+] as const;
 export type FileFormatName = (typeof fileFormats)[number];
 
 /** The kinds of files that differ in how they are read. */
@@ -14,9 +27,17 @@ export const parquetExtensions = ['.parquet', '.parq', '.pq'];
 export const arrowExtensions = ['.arrow', '.arrows', '.feather', '.ipc'];
 export const textExtensions = withCompressed(['.csv', '.tsv', '.dat']);
 export const ndjsonExtensions = withCompressed(['.ndjson', '.jsonl']);
-export const knownExtensions = [...parquetExtensions, ...arrowExtensions, ...textExtensions, ...ndjsonExtensions];
+export const knownExtensions = [
+  ...parquetExtensions,
+  ...arrowExtensions,
+  ...textExtensions,
+  ...ndjsonExtensions,
+];
 
-/** Endings of text files that are data only when they are named themselves: in folders they are more often notes. */
+/**
+ * Endings of text files that are data only when they are named themselves: in folders they are more often
+ * notes.
+ */
 const otherText = ['.txt', '.data', '.psv'];
 
 /** The delimiter that belongs to a format's name; undefined where it is inferred. */

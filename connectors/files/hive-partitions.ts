@@ -26,15 +26,25 @@ export function partitionsOf(path: string): PartitionValues {
 }
 
 /** The typed columns of all files; throws DataError when one file lacks a folder that another has. */
-export function partitionColumns(files: readonly { readonly file: string; readonly partitions: PartitionValues }[]): PartitionColumn[] {
+export function partitionColumns(
+  files: readonly { readonly file: string; readonly partitions: PartitionValues }[],
+): PartitionColumn[] {
   const names = [...new Set(files.flatMap(({ partitions }) => Object.keys(partitions)))];
   for (const { file, partitions } of files) {
     const missing = names.find((name) => !Object.hasOwn(partitions, name));
     if (missing !== undefined) {
-      throw new DataError(`other files lie in folders "${missing}=…", this one does not`, { phase: 'read', file, column: missing, advice: 'Name files of one layout' });
+      throw new DataError(`other files lie in folders "${missing}=…", this one does not`, {
+        phase: 'read',
+        file,
+        column: missing,
+        advice: 'Name files of one layout',
+      });
     }
   }
-  return names.map((name) => ({ name, type: narrowestType(files.map(({ partitions }) => partitions[name])) }));
+  return names.map((name) => ({
+    name,
+    type: narrowestType(files.map(({ partitions }) => partitions[name])),
+  }));
 }
 
 function narrowestType(values: readonly (string | null)[]): PartitionColumn['type'] {
@@ -61,7 +71,14 @@ export function constantsOf(columns: readonly PartitionColumn[], values: Partiti
 
 /** The column as `rows` times its value. */
 export function constantData({ value, ...column }: ConstantColumn, rows: number): Data {
-  const typed = value === null ? null : column.type === 'int32' ? Number(value) : column.type === 'int64' ? BigInt(value) : value;
+  const typed =
+    value === null
+      ? null
+      : column.type === 'int32'
+        ? Number(value)
+        : column.type === 'int64'
+          ? BigInt(value)
+          : value;
   return vectorFromArray(Array(rows).fill(typed), partitionField(column).type).data[0];
 }
 

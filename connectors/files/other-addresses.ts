@@ -16,17 +16,20 @@ const download = (command: string) => `or download the file first: ${command}`;
 
 const s3: Store = {
   name: 'Amazon S3',
-  advice: ({ bucket, key }) => `Give an https:// address, which aws s3 presign s3://${bucket}/${key} makes, ${download(`aws s3 cp s3://${bucket}/${key} .`)}`,
+  advice: ({ bucket, key }) =>
+    `Give an https:// address, which aws s3 presign s3://${bucket}/${key} makes, ${download(`aws s3 cp s3://${bucket}/${key} .`)}`,
 };
 
 const cloudStorage: Store = {
   name: 'Google Cloud Storage',
-  advice: ({ bucket, key }) => `Give an https:// address: https://storage.googleapis.com/${bucket}/${key} where it is public, else a signed one, ${download(`gcloud storage cp gs://${bucket}/${key} .`)}`,
+  advice: ({ bucket, key }) =>
+    `Give an https:// address: https://storage.googleapis.com/${bucket}/${key} where it is public, else a signed one, ${download(`gcloud storage cp gs://${bucket}/${key} .`)}`,
 };
 
 const azure: Store = {
   name: 'Azure Blob Storage',
-  advice: () => `Give the https:// address of the blob, with a SAS token where it is not public, ${download('azcopy copy ADDRESS .')}`,
+  advice: () =>
+    `Give the https:// address of the blob, with a SAS token where it is not public, ${download('azcopy copy ADDRESS .')}`,
 };
 
 const huggingFace: Store = {
@@ -34,27 +37,62 @@ const huggingFace: Store = {
   advice: (address) => `Give its https:// address, ${hubAddress(address)}, ${download('hf download')}`,
 };
 
-const stores: Readonly<Record<string, Store>> = { s3, s3a: s3, s3n: s3, gs: cloudStorage, gcs: cloudStorage, az: azure, azure, abfs: azure, abfss: azure, wasb: azure, wasbs: azure, hf: huggingFace };
+const stores: Readonly<Record<string, Store>> = {
+  s3,
+  s3a: s3,
+  s3n: s3,
+  gs: cloudStorage,
+  gcs: cloudStorage,
+  az: azure,
+  azure,
+  abfs: azure,
+  abfss: azure,
+  wasb: azure,
+  wasbs: azure,
+  hf: huggingFace,
+};
 
-/** "hf://datasets/user/name@revision/path" as the address of the file; a model's has no word before the user. */
+/**
+ * "hf://datasets/user/name@revision/path" as the address of the file; a model's has no word before the user.
+ */
 function hubAddress({ bucket, key }: Address): string {
-  const [kind, rest] = ['datasets', 'spaces'].includes(bucket) ? [`${bucket}/`, key] : ['', `${bucket}/${key}`];
+  const [kind, rest] = ['datasets', 'spaces'].includes(bucket)
+    ? [`${bucket}/`, key]
+    : ['', `${bucket}/${key}`];
   const [user = 'USER', named = 'NAME', ...path] = rest.split('/').filter((part) => part !== '');
   const [name, revision = 'main'] = named.split('@');
   return `https://huggingface.co/${kind}${user}/${name}/resolve/${revision}/${path.length === 0 ? 'FILE' : path.join('/')}`;
 }
 
-/** Throws UsageError for an address that is neither a path nor http(s), with ways to reach the file. `phase`: see ErrorDetails. */
+/**
+ * Throws UsageError for an address that is neither a path nor http(s), with ways to reach the file. `phase`:
+ * see ErrorDetails.
+ */
 export function refuseAddress(path: string, phase: string): void {
   // Without what may be secret: the query, and a user with a password.
   const file = path.replace(/[?#].*$/s, '').replace(/^([^/]*\/\/)[^/@]*:[^/@]*@/, '$1');
-  const [, scheme = '', bucket = '', key = ''] = /^([a-z][a-z0-9+.-]+):\/\/([^/]*)\/?(.*)$/is.exec(file) ?? [];
+  const [, scheme = '', bucket = '', key = ''] =
+    /^([a-z][a-z0-9+.-]+):\/\/([^/]*)\/?(.*)$/is.exec(file) ?? [];
   const lower = scheme.toLowerCase();
   if (lower === '' || lower === 'http' || lower === 'https') return;
-  if (lower === 'file') throw new UsageError('paths are given without file://', { phase, file, advice: `Write ${bucket === '' ? `/${key}` : `/${bucket}/${key}`}` });
+  if (lower === 'file')
+    throw new UsageError('paths are given without file://', {
+      phase,
+      file,
+      advice: `Write ${bucket === '' ? `/${key}` : `/${bucket}/${key}`}`,
+    });
   const store = stores[lower];
   const name = store?.name ?? `${lower}://`;
-  if (phase === 'write') throw new UsageError(`FactorFlow has no client that writes to ${name}`, { phase, file, advice: 'Name a file or folder, and copy it there afterwards' });
+  if (phase === 'write')
+    throw new UsageError(`FactorFlow has no client that writes to ${name}`, {
+      phase,
+      file,
+      advice: 'Name a file or folder, and copy it there afterwards',
+    });
   const usual = 'Give an http:// or https:// address, or download the file first';
-  throw new UsageError(`FactorFlow has no client that reads from ${name}`, { phase, file, advice: store?.advice({ bucket, key }) ?? usual });
+  throw new UsageError(`FactorFlow has no client that reads from ${name}`, {
+    phase,
+    file,
+    advice: store?.advice({ bucket, key }) ?? usual,
+  });
 }

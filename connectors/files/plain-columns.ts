@@ -1,34 +1,62 @@
-import { Data, DataType, Field, makeData, RecordBatch, Schema, Struct, Utf8, Vector, vectorFromArray } from 'apache-arrow';
+import {
+  Data,
+  DataType,
+  Field,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  Utf8,
+  Vector,
+  vectorFromArray,
+} from 'apache-arrow';
 import type { LargeUtf8, Utf8View } from 'apache-arrow';
 import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.ts';
 import { joinData } from './join-data.ts';
 
-/** Most bytes that dictionaries and views of one batch become: a text of 64 KiB in 100,000 rows must not be there 100,000 times. */
+/**
+ * Most bytes that dictionaries and views of one batch become: a text of 64 KiB in 100,000 rows must not be
+ * there 100,000 times.
+ */
 const MOST_BYTES = 1 << 26;
 /** Most bytes of text with 64-bit offsets in one batch, whose offsets become 32-bit ones. */
 const MOST_LARGE = 1 << 30;
 
 /**
- * The schema with plain columns. Writers leave hints in a file that make strings arrive as dictionaries (pandas), with 64-bit offsets
- * (polars) or as views. The rest of the engine knows one kind, utf8; numbers behind a dictionary become plain too.
+ * The schema with plain columns. Writers leave hints in a file that make strings arrive as dictionaries
+ * (pandas), with 64-bit offsets (polars) or as views. The rest of the engine knows one kind, utf8; numbers
+ * behind a dictionary become plain too.
+ *
  */
 export function plainSchema(schema: Schema): Schema {
   if (schema.fields.every(({ type }) => plainType(type) === type)) return schema;
-  return new Schema(schema.fields.map((field) => new Field(field.name, plainType(field.type), field.nullable)));
+  return new Schema(
+    schema.fields.map((field) => new Field(field.name, plainType(field.type), field.nullable)),
+  );
 }
 
 /**
- * The batch with plain columns, in parts of bounded size; the batch itself when all are plain. Bytes and words are copied: Arrow's vectors
- * would drop a byte order mark from a text, and give nanoseconds as doubles.
+ * The batch with plain columns, in parts of bounded size; the batch itself when all are plain. Bytes and
+ * words are copied: Arrow's vectors would drop a byte order mark from a text, and give nanoseconds as
+ * doubles.
+ *
  */
 export function* plainBatches(batch: RecordBatch): Generator<RecordBatch> {
   const schema = plainSchema(batch.schema);
   if (schema === batch.schema) return yield batch;
   const { children } = batch.data;
   for (const [from, to] of partsOf(batch)) {
-    const rows = from === 0 && to === batch.numRows ? undefined : Uint32Array.from({ length: to - from }, (_, i) => from + i);
-    const plain = children.map((child, index) => plainData(rows === undefined ? child : takeData(child, rows), schema.fields[index].type));
-    yield new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: to - from, nullCount: 0, children: plain }));
+    const rows =
+      from === 0 && to === batch.numRows
+        ? undefined
+        : Uint32Array.from({ length: to - from }, (_, i) => from + i);
+    const plain = children.map((child, index) =>
+      plainData(rows === undefined ? child : takeData(child, rows), schema.fields[index].type),
+    );
+    yield new RecordBatch(
+      schema,
+      makeData({ type: new Struct(schema.fields), length: to - from, nullCount: 0, children: plain }),
+    );
   }
 }
 
@@ -60,13 +88,16 @@ function lengthsOf(data: Data): ((row: number) => number) | undefined {
   const { type, length } = data;
   if (DataType.isLargeUtf8(type)) {
     const offsets = data.valueOffsets as unknown as BigInt64Array;
-    return length > 0 && offsets[length] - offsets[0] > MOST_LARGE ? (row) => Number(offsets[row + 1] - offsets[row]) : undefined;
+    return length > 0 && offsets[length] - offsets[0] > MOST_LARGE
+      ? (row) => Number(offsets[row + 1] - offsets[row])
+      : undefined;
   }
   if (DataType.isUtf8View(type)) return viewLengths(data);
   if (!DataType.isDictionary(type) || !DataType.isUtf8(plainType(type))) return undefined;
   const { valueOffsets, length: known } = plainDictionary(data);
   let longest = 0;
-  for (let code = 0; code < known; code++) longest = Math.max(longest, valueOffsets[code + 1] - valueOffsets[code]);
+  for (let code = 0; code < known; code++)
+    longest = Math.max(longest, valueOffsets[code + 1] - valueOffsets[code]);
   if (longest * length <= MOST_BYTES) return undefined;
   const codes = data.values as Int32Array | BigInt64Array;
   return (row) => {
@@ -87,10 +118,18 @@ function narrowOffsets(data: Data<LargeUtf8>): Data<Utf8> {
   const { valueOffsets, values, length } = data;
   const first = Number(valueOffsets[0] ?? 0n);
   const offsets = Int32Array.from({ length: length + 1 }, (_, i) => Number(valueOffsets[i] ?? 0n) - first);
-  return makeData({ type: new Utf8(), length, ...nullsOf(data), valueOffsets: offsets, data: values.subarray(first, first + offsets[length]) });
+  return makeData({
+    type: new Utf8(),
+    length,
+    ...nullsOf(data),
+    valueOffsets: offsets,
+    data: values.subarray(first, first + offsets[length]),
+  });
 }
 
-/** A view is a length, then up to twelve bytes, or the first four, the number of a buffer and an offset there. */
+/**
+ * A view is a length, then up to twelve bytes, or the first four, the number of a buffer and an offset there.
+ */
 function textOfViews(data: Data<Utf8View>): Data<Utf8> {
   const { length, variadicBuffers } = data;
   const views = data.values as unknown as Uint8Array;
@@ -102,7 +141,14 @@ function textOfViews(data: Data<Utf8View>): Data<Utf8> {
   for (let row = 0; row < length; row++) {
     const [at, size] = [VIEW_BYTES * row, offsets[row + 1] - offsets[row]];
     if (size <= 12) copyBytes(views, at + 4, size, bytes, offsets[row]);
-    else copyBytes(variadicBuffers[words.getInt32(at + 8, true)], words.getInt32(at + 12, true), size, bytes, offsets[row]);
+    else
+      copyBytes(
+        variadicBuffers[words.getInt32(at + 8, true)],
+        words.getInt32(at + 12, true),
+        size,
+        bytes,
+        offsets[row],
+      );
   }
   return makeData({ type: new Utf8(), length, ...nullsOf(data), valueOffsets: offsets, data: bytes });
 }
@@ -120,7 +166,9 @@ function expanded(data: Data): Data {
   const codes = data.values as Int32Array | BigInt64Array;
   const nulls = dictionary.length;
   // A row is null where its code is null, or the value that the code names.
-  const positions = Uint32Array.from({ length }, (_, row) => (nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row])));
+  const positions = Uint32Array.from({ length }, (_, row) =>
+    nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]),
+  );
   if (!positions.includes(nulls)) return takeData(dictionary, positions);
   return takeData(joinData([dictionary, vectorFromArray([null], dictionary.type).data[0]]), positions);
 }
@@ -141,7 +189,8 @@ function plainDictionary(data: Data): Data {
 /** The nulls of a column, as a bitmap that begins with its first row. */
 function nullsOf(data: Data): { readonly nullCount: number; readonly nullBitmap?: Uint8Array } {
   if (data.nullCount === 0) return { nullCount: 0 };
-  if ((data.offset & 7) === 0) return { nullCount: data.nullCount, nullBitmap: data.nullBitmap.subarray(data.offset >> 3) };
+  if ((data.offset & 7) === 0)
+    return { nullCount: data.nullCount, nullBitmap: data.nullBitmap.subarray(data.offset >> 3) };
   const nullBitmap = new Uint8Array(((data.length + 63) >> 6) << 3);
   for (let row = 0; row < data.length; row++) if (data.getValid(row)) nullBitmap[row >> 3] |= 1 << (row & 7);
   return { nullCount: data.nullCount, nullBitmap };

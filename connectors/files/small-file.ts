@@ -7,8 +7,10 @@ const TURN = 10;
 let turned = performance.now();
 
 /**
- * The bytes of a small regular file; undefined for a larger one, and what is no such file. They are read by the calling thread: a call of the system takes it some
- * microseconds, and a hundred by way of Node's own threads, and reading a file takes several calls. Throws the error of the file system.
+ * The bytes of a small regular file; undefined for a larger one, and what is no such file. They are read by
+ * the calling thread: a call of the system takes it some microseconds, and a hundred by way of Node's own
+ * threads, and reading a file takes several calls. Throws the error of the file system.
+ *
  */
 export function smallFile(file: string): Uint8Array | undefined {
   const found = statSync(file, { throwIfNoEntry: false });

@@ -9,7 +9,10 @@ import { fileProblem } from './file-problem.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { smallFile } from './small-file.ts';
 
-/** Stored bytes of a file, a pipe, stdin or a file on a web server, chunk by chunk. Throws DataError that names the file. */
+/**
+ * Stored bytes of a file, a pipe, stdin or a file on a web server, chunk by chunk. Throws DataError that
+ * names the file.
+ */
 export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
   if (isUrl(file)) {
     // Few runs read from a server.
@@ -21,7 +24,12 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
     if (whole.length > 0) yield whole;
     return;
   }
-  const stream: Readable = file === STANDARD_STREAM ? process.stdin : isPipe(file) ? openPipe(file) : createReadStream(file, { highWaterMark: 1 << 18 });
+  const stream: Readable =
+    file === STANDARD_STREAM
+      ? process.stdin
+      : isPipe(file)
+        ? openPipe(file)
+        : createReadStream(file, { highWaterMark: 1 << 18 });
   try {
     const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
     for (;;) {
@@ -38,12 +46,17 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
 
 /** Opens a pipe so that no thread is held while there is no writer: such a thread could not be ended. */
 function openPipe(file: string): Readable {
-  return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false });
+  return new Socket({
+    fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK),
+    readable: true,
+    writable: false,
+  });
 }
 
 /**
- * Stored bytes of a file of the disk from a position on. A chunk is valid until the next: its memory is used again, which takes a fifth of
- * the processor time of a stream. Throws DataError that names the file.
+ * Stored bytes of a file of the disk from a position on. A chunk is valid until the next: its memory is used
+ * again, which takes a fifth of the processor time of a stream. Throws DataError that names the file.
+ *
  */
 export async function* bytesFrom(file: string, position: number): AsyncGenerator<Uint8Array> {
   const whole = wholeOf(file);
@@ -56,9 +69,11 @@ export async function* bytesFrom(file: string, position: number): AsyncGenerator
   });
   try {
     const bytes = new Uint8Array(1 << 20);
-    for (let at = position; ; ) {
+    for (let at = position; ;) {
       // A thread that reads splits has no other work meanwhile.
-      const bytesRead = isMainThread ? (await handle.read(bytes, 0, bytes.length, at)).bytesRead : readSync(handle.fd, bytes, 0, bytes.length, at);
+      const bytesRead = isMainThread
+        ? (await handle.read(bytes, 0, bytes.length, at)).bytesRead
+        : readSync(handle.fd, bytes, 0, bytes.length, at);
       if (bytesRead === 0) return;
       yield bytes.subarray(0, bytesRead);
       at += bytesRead;
@@ -79,7 +94,10 @@ function wholeOf(file: string): Uint8Array | undefined {
   }
 }
 
-/** The first bytes of a file, fewer when it is shorter; none of a pipe, which would lose them. Throws DataError that names the file. */
+/**
+ * The first bytes of a file, fewer when it is shorter; none of a pipe, which would lose them. Throws
+ * DataError that names the file.
+ */
 export function firstBytes(file: string, length: number): Uint8Array {
   const bytes = new Uint8Array(length);
   if (isPipe(file)) return bytes.subarray(0, 0);

@@ -1,7 +1,17 @@
 import type { DataError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { joinBytes } from '../files/stored-bytes.ts';
-import { type Answer, chunksOf, get, lengthOf, Passing, type Problem, problemOf, refuse, withAttempts } from './request.ts';
+import {
+  type Answer,
+  chunksOf,
+  get,
+  lengthOf,
+  Passing,
+  type Problem,
+  problemOf,
+  refuse,
+  withAttempts,
+} from './request.ts';
 
 /** A part of a file on a web server. */
 export interface FetchedRange {
@@ -19,8 +29,10 @@ export type ByteRange = { readonly from: number; readonly to: number } | { reado
 const WHOLE_BYTES = 1 << 30;
 
 /**
- * Sends one GET with a Range header. After a broken connection or an answer of a busy server it tries again, twice. A server that ignores
- * ranges gives the whole file where the last bytes are asked for. Throws DataError that names the URL and the bytes, UsageError for what is no URL.
+ * Sends one GET with a Range header. After a broken connection or an answer of a busy server it tries again,
+ * twice. A server that ignores ranges gives the whole file where the last bytes are asked for. Throws
+ * DataError that names the URL and the bytes, UsageError for what is no URL.
+ *
  */
 export function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
   const problem = problemOf(url, rangeText(range));
@@ -28,7 +40,13 @@ export function fetchRange(url: string, range: ByteRange): Promise<FetchedRange>
 }
 
 /** An error that names the URL and the bytes. */
-export function httpProblem(url: string, range: ByteRange, summary: string, advice?: string, cause?: unknown): DataError {
+export function httpProblem(
+  url: string,
+  range: ByteRange,
+  summary: string,
+  advice?: string,
+  cause?: unknown,
+): DataError {
   return problemOf(url, rangeText(range))(summary, advice, cause);
 }
 
@@ -37,20 +55,32 @@ function rangeText(range: ByteRange): string {
 }
 
 async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promise<FetchedRange> {
-  const answer = await get(url, { Range: 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}` });
+  const answer = await get(url, {
+    Range: 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}`,
+  });
   try {
     const { response } = answer;
     const { status, headers } = response;
     const etag = headers.get('etag');
     if (status === 200 && 'last' in range) return await wholeFile(answer, etag, problem);
-    if (status === 200) throw problem('the server ignores ranges: it answers 200 and the whole file, not 206', 'Download the file first');
+    if (status === 200)
+      throw problem(
+        'the server ignores ranges: it answers 200 and the whole file, not 206',
+        'Download the file first',
+      );
     // This is the answer to any range of an empty file.
-    if (status === 416 && headers.get('content-range') === 'bytes */0') return { bytes: new Uint8Array(0), start: 0, size: 0, etag };
+    if (status === 416 && headers.get('content-range') === 'bytes */0')
+      return { bytes: new Uint8Array(0), start: 0, size: 0, etag };
     if (status !== 206) refuse(response, problem);
     const place = contentRange(response);
-    if (place === undefined) throw problem('the server does not tell which part of the file it sends, or how large the file is', 'Download the file first');
+    if (place === undefined)
+      throw problem(
+        'the server does not tell which part of the file it sends, or how large the file is',
+        'Download the file first',
+      );
     const expected = place.end - place.start + 1;
-    if (!('last' in range) && (place.start !== range.from || expected > range.to - range.from)) throw problem(`the server sends bytes ${place.start}-${place.end} instead`);
+    if (!('last' in range) && (place.start !== range.from || expected > range.to - range.from))
+      throw problem(`the server sends bytes ${place.start}-${place.end} instead`);
     return { bytes: await readBody(answer, expected), start: place.start, size: place.size, etag };
   } finally {
     // A body that was not read ends with its connection.
@@ -61,7 +91,11 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
 /** The whole file of a server without ranges. */
 async function wholeFile(answer: Answer, etag: string | null, problem: Problem): Promise<FetchedRange> {
   const length = lengthOf(answer.response);
-  const tooLarge = () => problem(`the server ignores ranges, and the whole file has more than ${formatBytes(WHOLE_BYTES)}`, 'Download the file first');
+  const tooLarge = () =>
+    problem(
+      `the server ignores ranges, and the whole file has more than ${formatBytes(WHOLE_BYTES)}`,
+      'Download the file first',
+    );
   if ((length ?? 0) > WHOLE_BYTES) throw tooLarge();
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -70,7 +104,8 @@ async function wholeFile(answer: Answer, etag: string | null, problem: Problem):
     size += part.length;
     if (size > WHOLE_BYTES) throw tooLarge();
   }
-  if (length !== undefined && size < length) throw new Passing(`the connection broke off after ${size} of ${length} bytes`);
+  if (length !== undefined && size < length)
+    throw new Passing(`the connection broke off after ${size} of ${length} bytes`);
   return { bytes: joinBytes(parts), start: 0, size, etag };
 }
 
@@ -88,7 +123,8 @@ async function readBody(answer: Answer, expected: number): Promise<Uint8Array<Ar
   for await (const part of chunksOf(answer)) {
     parts.push(part);
     length += part.length;
-    if (length > expected) throw new Passing(`the server sends more than the ${expected} bytes that it announced`);
+    if (length > expected)
+      throw new Passing(`the server sends more than the ${expected} bytes that it announced`);
   }
   if (length < expected) throw new Passing(`the connection broke off after ${length} of ${expected} bytes`);
   return joinBytes(parts);

@@ -3,7 +3,10 @@ import type { FetchedRange } from './fetch-range.ts';
 
 /** Bytes fetched when a file is opened; they give the size and nearly always hold the whole footer. */
 const TAIL = 1 << 16;
-/** Most bytes between two ranges of one request; unwanted bytes must also stay under a tenth of the wanted ones. */
+/**
+ * Most bytes between two ranges of one request; unwanted bytes must also stay under a tenth of the wanted
+ * ones.
+ */
 const NEAR = 1 << 16;
 
 interface Wish {
@@ -14,8 +17,9 @@ interface Wish {
 }
 
 /**
- * A file on a web server, read by ranges. The file's end stays in memory; neighbouring ranges that are requested at the same
- * time are fetched together. A file that changes in between is an error.
+ * A file on a web server, read by ranges. The file's end stays in memory; neighbouring ranges that are
+ * requested at the same time are fetched together. A file that changes in between is an error.
+ *
  */
 export class HttpFile {
   readonly #url: string;
@@ -36,7 +40,12 @@ export class HttpFile {
     return { size: this.#tail.size };
   }
 
-  async read(bytes: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesRead: number }> {
+  async read(
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    position: number,
+  ): Promise<{ bytesRead: number }> {
     const to = Math.min(position + length, this.#tail.size);
     if (to <= position) return { bytesRead: 0 };
     bytes.set(await this.#range(position, to), offset);
@@ -65,9 +74,12 @@ export class HttpFile {
     try {
       const range = { from: group[0].from, to: Math.max(...group.map(({ to }) => to)) };
       const fetched = await fetchRange(this.#url, range);
-      if (fetched.size !== this.#tail.size || fetched.etag !== this.#tail.etag) throw httpProblem(this.#url, range, 'the file changed while it was read', 'Read it again');
-      if (fetched.bytes.length !== range.to - range.from) throw httpProblem(this.#url, range, `the server sends ${fetched.bytes.length} bytes`);
-      for (const { from, to, resolve } of group) resolve(fetched.bytes.subarray(from - range.from, to - range.from));
+      if (fetched.size !== this.#tail.size || fetched.etag !== this.#tail.etag)
+        throw httpProblem(this.#url, range, 'the file changed while it was read', 'Read it again');
+      if (fetched.bytes.length !== range.to - range.from)
+        throw httpProblem(this.#url, range, `the server sends ${fetched.bytes.length} bytes`);
+      for (const { from, to, resolve } of group)
+        resolve(fetched.bytes.subarray(from - range.from, to - range.from));
     } catch (error) {
       for (const { reject } of group) reject(error);
     }
@@ -75,7 +87,9 @@ export class HttpFile {
 }
 
 /** Groups of ranges to be fetched together, each with few unwanted bytes; a pure function. */
-export function groupRanges<R extends { readonly from: number; readonly to: number }>(ranges: readonly R[]): R[][] {
+export function groupRanges<R extends { readonly from: number; readonly to: number }>(
+  ranges: readonly R[],
+): R[][] {
   const groups: R[][] = [];
   let [end, wanted, unwanted] = [0, 0, 0];
   for (const range of [...ranges].sort((a, b) => a.from - b.from || a.to - b.to)) {

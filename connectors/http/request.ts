@@ -15,7 +15,8 @@ export type Problem = (summary: string, advice?: string, cause?: unknown) => Dat
 
 /** Errors that name the URL and the bytes. */
 export function problemOf(url: string, bytes: string): Problem {
-  return (summary, advice, cause) => new DataError(`${summary} (${bytes})`, { phase: 'read', file: url, advice, cause });
+  return (summary, advice, cause) =>
+    new DataError(`${summary} (${bytes})`, { phase: 'read', file: url, advice, cause });
 }
 
 /** Tries again, twice, after a broken connection or an answer of a busy server. */
@@ -25,7 +26,8 @@ export async function withAttempts<Result>(once: () => Promise<Result>, problem:
       return await waitForOther(once());
     } catch (error) {
       if (!(error instanceof Passing)) throw error;
-      if (attempt === waits.length) throw problem(`${error.message}, ${attempt + 1} times`, 'Check the connection and try again', error);
+      if (attempt === waits.length)
+        throw problem(`${error.message}, ${attempt + 1} times`, 'Check the connection and try again', error);
       await sleep(waits[attempt]);
     }
   }
@@ -52,7 +54,9 @@ export async function get(url: string, headers: Readonly<Record<string, string>>
       clearTimeout(timer);
     }
   };
-  const response = await wait(fetch(address, { headers: { ...own, ...headers, 'Accept-Encoding': 'identity' }, signal: idle.signal }));
+  const response = await wait(
+    fetch(address, { headers: { ...own, ...headers, 'Accept-Encoding': 'identity' }, signal: idle.signal }),
+  );
   return { response, wait };
 }
 
@@ -73,25 +77,43 @@ export async function* chunksOf({ response, wait }: Answer): AsyncGenerator<Uint
 
 /** Throws the error of an answer that has no bytes for us. */
 export function refuse({ status, statusText }: Response, problem: Problem): never {
-  if (status === 404 || status === 410) throw problem(`there is no such file on the server (${status})`, 'Check the URL');
-  if (status === 401 || status === 403) throw problem(`the server denies access (${status})`, 'Use a URL that needs no login, such as a signed one');
+  if (status === 404 || status === 410)
+    throw problem(`there is no such file on the server (${status})`, 'Check the URL');
+  if (status === 401 || status === 403)
+    throw problem(
+      `the server denies access (${status})`,
+      'Use a URL that needs no login, such as a signed one',
+    );
   const answer = `the server answers ${status} ${statusText}`.trim();
   throw status === 429 || status >= 500 ? new Passing(answer) : problem(answer);
 }
 
-/** Bytes of the body by the answer's headers; undefined where it does not say, and for bodies that were packed for sending. */
+/**
+ * Bytes of the body by the answer's headers; undefined where it does not say, and for bodies that were packed
+ * for sending.
+ */
 export function lengthOf({ headers }: Response): number | undefined {
   const length = headers.get('content-length');
-  return length === null || headers.has('content-encoding') || !/^\d+$/.test(length) ? undefined : Number(length);
+  return length === null || headers.has('content-encoding') || !/^\d+$/.test(length)
+    ? undefined
+    : Number(length);
 }
 
-/** The address and headers of a request: user and password of the URL go into a header, since addresses may not have them. */
+/**
+ * The address and headers of a request: user and password of the URL go into a header, since addresses may
+ * not have them.
+ */
 function requestOf(url: string): { readonly address: URL; readonly headers: Record<string, string> } {
   const address = urlOf(url);
   const { username, password } = address;
   if (username === '' && password === '') return { address, headers: {} };
   [address.username, address.password] = ['', ''];
-  return { address, headers: { Authorization: `Basic ${Buffer.from(`${decoded(username)}:${decoded(password)}`).toString('base64')}` } };
+  return {
+    address,
+    headers: {
+      Authorization: `Basic ${Buffer.from(`${decoded(username)}:${decoded(password)}`).toString('base64')}`,
+    },
+  };
 }
 
 function decoded(text: string): string {

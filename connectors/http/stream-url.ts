@@ -3,8 +3,10 @@ import { waitForOther } from '../../engine/waits.ts';
 import { chunksOf, get, lengthOf, Passing, problemOf, refuse, withAttempts } from './request.ts';
 
 /**
- * All bytes of a file on a web server, as they come: no server needs ranges for that. Until the first bytes it tries again, twice. Throws DataError
- * that names the URL, also where fewer bytes come than were announced; UsageError for what is no URL.
+ * All bytes of a file on a web server, as they come: no server needs ranges for that. Until the first bytes
+ * it tries again, twice. Throws DataError that names the URL, also where fewer bytes come than were
+ * announced; UsageError for what is no URL.
+ *
  */
 export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
   const problem = problemOf(url, 'the whole file');
@@ -30,7 +32,8 @@ export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
   } finally {
     await chunks.return(undefined);
   }
-  if (expected !== undefined && length < expected) throw problem(`the connection broke off after ${length} of ${expected} bytes`, 'Try again');
+  if (expected !== undefined && length < expected)
+    throw problem(`the connection broke off after ${length} of ${expected} bytes`, 'Try again');
 }
 
 /** Facts about a file on a web server. */
@@ -54,7 +57,8 @@ export function headOfUrl(url: string, length: number): Promise<UrlHead> {
       if (isEmpty) return { bytes: new Uint8Array(0), size: 0, type: typeOf(response) };
       if (response.status !== 206 && response.status !== 200) return refuse(response, problem);
       const whole = /\/(\d+)$/.exec(response.headers.get('content-range') ?? '')?.[1];
-      const size = response.status === 200 ? lengthOf(response) : whole === undefined ? undefined : Number(whole);
+      const size =
+        response.status === 200 ? lengthOf(response) : whole === undefined ? undefined : Number(whole);
       const parts: Uint8Array[] = [];
       for await (const part of chunksOf(answer)) {
         parts.push(part);

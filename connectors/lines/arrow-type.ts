@@ -19,6 +19,8 @@ export function arrowType(type: TextType): Int32 | Int64 | Float32 | Float64 | U
     case 'bool':
       return new Bool();
     default:
-      throw new UsageError(`unknown column type "${String(type)}"`, { advice: `Use one of: ${textTypes.join(', ')}` });
+      throw new UsageError(`unknown column type "${String(type)}"`, {
+        advice: `Use one of: ${textTypes.join(', ')}`,
+      });
   }
 }

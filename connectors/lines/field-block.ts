@@ -7,7 +7,9 @@ export const LONGEST_ROW = 1 << 20;
 export const BARE = 0;
 export const QUOTED = 1;
 export const ESCAPED = 2;
-/** Kinds of JSON's fields beside bare numbers: a string, one with escapes, an object or array, true or false. */
+/**
+ * Kinds of JSON's fields beside bare numbers: a string, one with escapes, an object or array, true or false.
+ */
 export const STRING = 3;
 export const ESCAPED_STRING = 4;
 export const NESTED = 5;
@@ -17,7 +19,11 @@ export const LITERAL = 6;
 export class RecordProblem extends Error {
   readonly position: number;
   readonly advice: string;
-  constructor(message: string, position: number, advice = 'Correct the line, or set the delimiter if it was inferred wrongly') {
+  constructor(
+    message: string,
+    position: number,
+    advice = 'Correct the line, or set the delimiter if it was inferred wrongly',
+  ) {
     super(message);
     this.position = position;
     this.advice = advice;
@@ -25,14 +31,18 @@ export class RecordProblem extends Error {
 }
 
 /**
- * The places of the fields of some rows: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r * columns + c, quotes
- * left out. One block is filled repeatedly; fields are not made into strings.
+ * The places of the fields of some rows: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r *
+ * columns + c, quotes left out. One block is filled repeatedly; fields are not made into strings.
+ *
  */
 export class FieldBlock {
   rows = 0;
   /** Lines of the rows, with blank ones between them. */
   lines = 0;
-  /** The reasons of rows that could not be taken apart; their fields are empty. Undefined where such rows are errors. */
+  /**
+   * The reasons of rows that could not be taken apart; their fields are empty. Undefined where such rows are
+   * errors.
+   */
   faults: Map<number, string> | undefined;
   bytes: Uint8Array;
   readonly columns: number;
@@ -62,7 +72,9 @@ export class FieldBlock {
     this.faults?.clear();
   }
 
-  /** Makes all fields of a row empty, and notes the reason. Throws RecordProblem where such rows are errors. */
+  /**
+   * Makes all fields of a row empty, and notes the reason. Throws RecordProblem where such rows are errors.
+   */
   refuse(row: number, message: string, position: number): void {
     if (this.faults === undefined) throw new RecordProblem(message, position);
     this.faults.set(row, message);

@@ -1,28 +1,64 @@
-import { COMMA, DOT, isMissing, isNaNText, latin1, parseDecimal, parseLongInteger, parseShortInteger } from './parse-numbers.ts';
+import {
+  COMMA,
+  DOT,
+  isMissing,
+  isNaNText,
+  latin1,
+  parseDecimal,
+  parseLongInteger,
+  parseShortInteger,
+} from './parse-numbers.ts';
 import { hasLeadingZero } from './read-column.ts';
 import type { ValueRules } from './read-column.ts';
 import { LITERAL, NESTED, STRING } from './field-block.ts';
 import type { FieldBlock } from './field-block.ts';
 import type { TextType } from './text-type.ts';
 
-/** Kinds of fields seen in a column, as bits; those of several blocks or files are or-ed. `comma`: as 4,5 where commas are not decimal. */
-const SEEN = { int32: 1, int64: 2, beyond: 4, decimal: 8, nan: 16, text: 32, comma: 64, literal: 128, nested: 256 } as const;
+/**
+ * Kinds of fields seen in a column, as bits; those of several blocks or files are or-ed. `comma`: as 4,5
+ * where commas are not decimal.
+ */
+const SEEN = {
+  int32: 1,
+  int64: 2,
+  beyond: 4,
+  decimal: 8,
+  nan: 16,
+  text: 32,
+  comma: 64,
+  literal: 128,
+  nested: 256,
+} as const;
 const NUMERIC = SEEN.int32 | SEEN.int64 | SEEN.beyond | SEEN.decimal | SEEN.nan;
 
 /** The kinds of fields in a column of the block, rows `from` to `to`. */
-export function kindsIn(block: FieldBlock, column: number, rules: ValueRules, from = 0, to = block.rows): number {
+export function kindsIn(
+  block: FieldBlock,
+  column: number,
+  rules: ValueRules,
+  from = 0,
+  to = block.rows,
+): number {
   let seen = 0;
-  for (let row = from; row < to && !(seen >= SEEN.text && (seen & NUMERIC) !== 0); row++) seen |= kindOf(block, row, column, rules);
+  for (let row = from; row < to && !(seen >= SEEN.text && (seen & NUMERIC) !== 0); row++)
+    seen |= kindOf(block, row, column, rules);
   return seen;
 }
 
-function kindOf({ bytes, starts, ends, kinds, columns }: FieldBlock, row: number, column: number, { decimalComma, nulls }: ValueRules): number {
+function kindOf(
+  { bytes, starts, ends, kinds, columns }: FieldBlock,
+  row: number,
+  column: number,
+  { decimalComma, nulls }: ValueRules,
+): number {
   const field = row * columns + column;
   const start = starts[field];
   const end = ends[field];
-  if (kinds[field] >= STRING) return kinds[field] === LITERAL ? SEEN.literal : kinds[field] === NESTED ? SEEN.nested : SEEN.text;
+  if (kinds[field] >= STRING)
+    return kinds[field] === LITERAL ? SEEN.literal : kinds[field] === NESTED ? SEEN.nested : SEEN.text;
   if (start === end || nulls?.has(latin1(bytes, start, end))) return 0;
-  if (!beginsLikeNumber(bytes[start])) return nulls === undefined && isMissing(bytes, start, end) ? 0 : SEEN.text;
+  if (!beginsLikeNumber(bytes[start]))
+    return nulls === undefined && isMissing(bytes, start, end) ? 0 : SEEN.text;
   const short = parseShortInteger(bytes, start, end);
   if (short !== undefined) {
     if (hasLeadingZero(bytes, start, end)) return SEEN.text;
@@ -34,12 +70,18 @@ function kindOf({ bytes, starts, ends, kinds, columns }: FieldBlock, row: number
     return BigInt.asIntN(64, long) === long ? SEEN.int64 : SEEN.beyond;
   }
   const decimal = parseDecimal(bytes, start, end, decimalComma ? COMMA : DOT);
-  if (decimal !== undefined) return Number.isNaN(decimal) && isNaNText(bytes, start, end) ? SEEN.nan : SEEN.decimal;
+  if (decimal !== undefined)
+    return Number.isNaN(decimal) && isNaNText(bytes, start, end) ? SEEN.nan : SEEN.decimal;
   if (nulls === undefined && isMissing(bytes, start, end)) return 0;
-  return !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined ? SEEN.text | SEEN.comma : SEEN.text;
+  return !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined
+    ? SEEN.text | SEEN.comma
+    : SEEN.text;
 }
 
-/** Spares most texts the attempts to read them as numbers: true for digits, signs, points, spaces and the beginnings of "nan" and "inf". */
+/**
+ * Spares most texts the attempts to read them as numbers: true for digits, signs, points, spaces and the
+ * beginnings of "nan" and "inf".
+ */
 function beginsLikeNumber(byte: number): boolean {
   return (byte >= 0x2b && byte <= 0x39) || byte === 0x20 || (byte | 0x20) === 0x6e || (byte | 0x20) === 0x69;
 }
@@ -51,10 +93,17 @@ interface TextSearch {
 }
 
 /**
- * The rows whose field in the column is text; the others are whole numbers or nulls. Undefined where other kinds of
- * values or more than `most` texts are there. Whole numbers with leading zeros are a reason to be text, not odd values.
+ * The rows whose field in the column is text; the others are whole numbers or nulls. Undefined where other
+ * kinds of values or more than `most` texts are there. Whole numbers with leading zeros are a reason to be
+ * text, not odd values.
+ *
  */
-export function textsAmongWhole(block: FieldBlock, column: number, rules: ValueRules, { from, most }: TextSearch): number[] | undefined {
+export function textsAmongWhole(
+  block: FieldBlock,
+  column: number,
+  rules: ValueRules,
+  { from, most }: TextSearch,
+): number[] | undefined {
   const rows: number[] = [];
   for (let row = from; row < block.rows; row++) {
     const kind = kindOf(block, row, column, rules);
@@ -86,9 +135,10 @@ export function hasNumbers(seen: number): boolean {
 }
 
 /**
- * The narrowest type that holds all of the kinds: int32, int64, float64, utf8; bool for JSON's literals. Whole numbers with leading
- * zeros are ids and stay text, and so do whole numbers beyond 64 bits unless decimals are beside them; a column of nulls is text too.
- * NaN among whole numbers is a null.
+ * The narrowest type that holds all of the kinds: int32, int64, float64, utf8; bool for JSON's literals.
+ * Whole numbers with leading zeros are ids and stay text, and so do whole numbers beyond 64 bits unless
+ * decimals are beside them; a column of nulls is text too. NaN among whole numbers is a null.
+ *
  */
 export function typeOfKinds(seen: number): TextType {
   if (seen === SEEN.literal) return 'bool';

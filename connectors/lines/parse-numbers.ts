@@ -5,7 +5,10 @@ export const DOT = 0x2e;
 export const COMMA = 0x2c;
 const ZERO = 0x30;
 
-/** Powers of ten that are exact as doubles: a mantissa below 2^53 divided by one of these is rounded once, to the nearest double. */
+/**
+ * Powers of ten that are exact as doubles: a mantissa below 2^53 divided by one of these is rounded once, to
+ * the nearest double.
+ */
 const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
 const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const special = /^[+-]?(nan|inf|infinity)$/i;
@@ -58,8 +61,9 @@ export function parseLongInteger(text: string): bigint | undefined {
 }
 
 /**
- * The number in `bytes[start..end)` as the nearest double, also nan, inf and infinity in any case; undefined for other text.
- * Spaces around it are ignored. `point` is the byte before the decimals.
+ * The number in `bytes[start..end)` as the nearest double, also nan, inf and infinity in any case; undefined
+ * for other text. Spaces around it are ignored. `point` is the byte before the decimals.
+ *
  */
 export function parseDecimal(bytes: Uint8Array, start: number, end: number, point = DOT): number | undefined {
   while (start < end && bytes[start] === SPACE) start++;

@@ -10,10 +10,24 @@ import type { TextType } from './text-type.ts';
 
 const LF = 0x0a;
 
-/** Readings of a field, as in connectors/lines/assembly/plain-rows.ts. One that is not wanted is passed over. */
+/**
+ * Readings of a field, as in connectors/lines/assembly/plain-rows.ts. One that is not wanted is passed over.
+ */
 const SKIP = 0;
-const readings: Readonly<Partial<Record<TextType, number>>> = { int32: 1, int64: 2, float32: 3, float64: 4, utf8: 5 };
-const arrays = { int32: Int32Array, int64: BigInt64Array, float32: Float32Array, float64: Float64Array, utf8: Int32Array } as const;
+const readings: Readonly<Partial<Record<TextType, number>>> = {
+  int32: 1,
+  int64: 2,
+  float32: 3,
+  float64: 4,
+  utf8: 5,
+};
+const arrays = {
+  int32: Int32Array,
+  int64: BigInt64Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  utf8: Int32Array,
+} as const;
 /** Int32 of a column's description. */
 const DESCRIPTION = 4;
 /** Bytes behind an area that are read or written with its last ones. */
@@ -25,7 +39,18 @@ export const FEW_ROWS = 1024;
 
 /** The exports of connectors/lines/assembly/plain-rows.ts. */
 interface RowKernels {
-  scanRows(from: number, last: number, to: number, most: number, columns: number, count: number, delimiter: number, quotes: number, point: number, reached: number): number;
+  scanRows(
+    from: number,
+    last: number,
+    to: number,
+    most: number,
+    columns: number,
+    count: number,
+    delimiter: number,
+    quotes: number,
+    point: number,
+    reached: number,
+  ): number;
   copyTexts(starts: number, ends: number, rows: number, offsets: number, target: number): number;
 }
 
@@ -48,10 +73,16 @@ function takeScanner(bytes: number): Scanner {
   }
   module ??= new WebAssembly.Module(Buffer.from(plainRows, 'base64'));
   const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE) });
-  return { memory, kernels: new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as RowKernels };
+  return {
+    memory,
+    kernels: new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as RowKernels,
+  };
 }
 
-/** A column of the file that is wanted, with the addresses of its values: of a text, of its beginnings, ends and offsets. */
+/**
+ * A column of the file that is wanted, with the addresses of its values: of a text, of its beginnings, ends
+ * and offsets.
+ */
 interface Wanted {
   readonly type: keyof typeof arrays;
   readonly values: number;
@@ -71,9 +102,11 @@ class Places {
 }
 
 /**
- * Reads rows as numbers and texts in one pass over their bytes, as long as they are plain: every field is there, none in quotes, numbers have
- * digits, a minus and a point alone, and at most 15 digits. It stops before another row, which the scanner of all rows takes apart.
- * Nearly all files of ratings have only such rows. WebAssembly reads them, from a copy in a memory that the thread uses again.
+ * Reads rows as numbers and texts in one pass over their bytes, as long as they are plain: every field is
+ * there, none in quotes, numbers have digits, a minus and a point alone, and at most 15 digits. It stops
+ * before another row, which the scanner of all rows takes apart. Nearly all files of ratings have only such
+ * rows. WebAssembly reads them, from a copy in a memory that the thread uses again.
+ *
  */
 export class PlainRows implements Disposable {
   rows = 0;
@@ -89,7 +122,12 @@ export class PlainRows implements Disposable {
   readonly #input: number;
   readonly #texts: number;
 
-  private constructor({ types, given, rules }: RowLayout, marks: PlainMarks, wanted: readonly number[], maximumRows: number) {
+  private constructor(
+    { types, given, rules }: RowLayout,
+    marks: PlainMarks,
+    wanted: readonly number[],
+    maximumRows: number,
+  ) {
     this.#maximumRows = maximumRows;
     this.#delimiter = marks.delimiter;
     this.#quotes = marks.quotes;
@@ -103,7 +141,12 @@ export class PlainRows implements Disposable {
     this.#wanted = wanted.map((column): Wanted => {
       const type = types[column] as keyof typeof arrays;
       const more = type === 'utf8' ? 4 : 0;
-      return { type, values: places.take(arrays[type].BYTES_PER_ELEMENT * maximumRows), ends: places.take(more * maximumRows), offsets: places.take(more * (maximumRows + 1)) };
+      return {
+        type,
+        values: places.take(arrays[type].BYTES_PER_ELEMENT * maximumRows),
+        ends: places.take(more * maximumRows),
+        offsets: places.take(more * (maximumRows + 1)),
+      };
     });
     this.#scanner = takeScanner(places.end);
     const descriptions = types.flatMap((type, column) => {
@@ -116,11 +159,20 @@ export class PlainRows implements Disposable {
   /** Undefined where rows of the layout cannot be read so. */
   static of(layout: RowLayout, wanted: readonly number[], maximumRows: number): PlainRows | undefined {
     const { marks, rules, types } = layout;
-    if (marks === undefined || rules.nulls !== undefined || types.length < 2 || wanted.some((column) => readings[types[column]] === undefined)) return undefined;
+    if (
+      marks === undefined ||
+      rules.nulls !== undefined ||
+      types.length < 2 ||
+      wanted.some((column) => readings[types[column]] === undefined)
+    )
+      return undefined;
     return new PlainRows(layout, marks, wanted, maximumRows);
   }
 
-  /** Reads rows until the first that is not plain, or LONGEST_ROW bytes, and returns the position that it has reached. */
+  /**
+   * Reads rows until the first that is not plain, or LONGEST_ROW bytes, and returns the position that it has
+   * reached.
+   */
   scan(bytes: Uint8Array, from: number, { to, limit }: ScanBounds): number {
     const { memory, kernels } = this.#scanner;
     const size = Math.max(0, Math.min(to - from, LONGEST_ROW));
@@ -129,7 +181,18 @@ export class PlainRows implements Disposable {
     copy.set(bytes.subarray(from, from + size));
     // A line end behind the last byte stops every search.
     copy[size] = LF;
-    this.rows = kernels.scanRows(input, input + Math.min(size, limit - from), input + size, this.#maximumRows, this.#descriptions, this.#columns, this.#delimiter, Number(this.#quotes), this.#point, this.#reached);
+    this.rows = kernels.scanRows(
+      input,
+      input + Math.min(size, limit - from),
+      input + size,
+      this.#maximumRows,
+      this.#descriptions,
+      this.#columns,
+      this.#delimiter,
+      Number(this.#quotes),
+      this.#point,
+      this.#reached,
+    );
     return from + new Int32Array(memory.buffer, this.#reached, 1)[0] - input;
   }
 
@@ -143,9 +206,20 @@ export class PlainRows implements Disposable {
         const size = kernels.copyTexts(values, ends, length, offsets, texts);
         const data = own(new Uint8Array(memory.buffer, texts, size));
         texts += size;
-        return makeData({ type: arrowType(type) as Utf8, length, nullCount: 0, valueOffsets: own(new Int32Array(memory.buffer, offsets, length + 1)), data });
+        return makeData({
+          type: arrowType(type) as Utf8,
+          length,
+          nullCount: 0,
+          valueOffsets: own(new Int32Array(memory.buffer, offsets, length + 1)),
+          data,
+        });
       }
-      return makeData({ type: arrowType(type) as Int32, length, nullCount: 0, data: own(new arrays[type](memory.buffer, values, length) as Int32Array) });
+      return makeData({
+        type: arrowType(type) as Int32,
+        length,
+        nullCount: 0,
+        data: own(new arrays[type](memory.buffer, values, length) as Int32Array),
+      });
     });
   }
 

@@ -1,7 +1,18 @@
 import { makeData } from 'apache-arrow';
 import type { Bool, Data, Int32, Utf8 } from 'apache-arrow';
 import { arrowType } from './arrow-type.ts';
-import { COMMA, DOT, isMissing, isNaNText, latin1, NOT_A_NUMBER, NOT_WHOLE, parseDecimal, parseLongInteger, parseShortInteger } from './parse-numbers.ts';
+import {
+  COMMA,
+  DOT,
+  isMissing,
+  isNaNText,
+  latin1,
+  NOT_A_NUMBER,
+  NOT_WHOLE,
+  parseDecimal,
+  parseLongInteger,
+  parseShortInteger,
+} from './parse-numbers.ts';
 import { BARE, ESCAPED, ESCAPED_STRING, LITERAL, NESTED, STRING } from './field-block.ts';
 import type { FieldBlock } from './field-block.ts';
 import type { TextType } from './text-type.ts';
@@ -53,7 +64,10 @@ class Nulls {
 export interface ValueRules {
   /** True where decimals stand behind a comma. */
   readonly decimalComma: boolean;
-  /** Texts that are nulls in columns of every type; undefined for the usual ones (NA, NULL, ...) in columns of numbers. */
+  /**
+   * Texts that are nulls in columns of every type; undefined for the usual ones (NA, NULL, ...) in columns of
+   * numbers.
+   */
   readonly nulls: ReadonlySet<string> | undefined;
 }
 
@@ -61,13 +75,19 @@ export interface ValueRules {
 interface Reading extends ValueRules {
   readonly block: FieldBlock;
   readonly column: number;
-  /** True where whole numbers may begin with zeros. Where the type was inferred they may not, since 007 may be an id that is not 7. */
+  /**
+   * True where whole numbers may begin with zeros. Where the type was inferred they may not, since 007 may be
+   * an id that is not 7.
+   */
   readonly zeros: boolean;
   /** Called for a field that is no value of the type; throws, or the field becomes null. */
   readonly onFault: (problem: FieldProblem) => void;
 }
 
-/** One column of a scanned block as Arrow data. Empty fields are null (in columns of numbers also those in quotes). */
+/**
+ * One column of a scanned block as Arrow data. Empty fields are null (in columns of numbers also those in
+ * quotes).
+ */
 export function readColumn(reading: Reading, type: TextType): Data {
   const { rows } = reading.block;
   switch (type) {
@@ -91,12 +111,24 @@ function isAbsent({ block, nulls }: Reading, start: number, end: number): boolea
   return start === end || (nulls !== undefined && nulls.has(latin1(block.bytes, start, end)));
 }
 
-/** Makes the field null that is no value of its column's type: silently where its text stands for a missing number. */
-function refuse({ block, column, nulls, onFault }: Reading, row: number, missing: Nulls, message: string): void {
+/**
+ * Makes the field null that is no value of its column's type: silently where its text stands for a missing
+ * number.
+ */
+function refuse(
+  { block, column, nulls, onFault }: Reading,
+  row: number,
+  missing: Nulls,
+  message: string,
+): void {
   const field = row * block.columns + column;
   const [start, end] = [block.starts[field], block.ends[field]];
   if (block.kinds[field] === NESTED) onFault(new FieldProblem(NESTED_VALUE, row, column, NESTED_ADVICE));
-  else if (!isNaNText(block.bytes, start, end) && (nulls !== undefined || !isMissing(block.bytes, start, end))) onFault(new FieldProblem(message, row, column));
+  else if (
+    !isNaNText(block.bytes, start, end) &&
+    (nulls !== undefined || !isMissing(block.bytes, start, end))
+  )
+    onFault(new FieldProblem(message, row, column));
   missing.add(row);
 }
 
@@ -113,7 +145,8 @@ function readInt32(reading: Reading): Data {
       continue;
     }
     const value = parseShortInteger(bytes, start, end);
-    if (value === undefined || value !== (value | 0)) refuse(reading, row, nulls, wholeProblem(block, field, 'int32'));
+    if (value === undefined || value !== (value | 0))
+      refuse(reading, row, nulls, wholeProblem(block, field, 'int32'));
     else if (!zeros && hasLeadingZero(bytes, start, end)) refuse(reading, row, nulls, ZERO_FIRST);
     else values[row] = value;
   }
@@ -140,17 +173,27 @@ function readInt64(reading: Reading): Data {
     const value = parseShortInteger(bytes, start, end);
     if (value === undefined) {
       const long = parseLongInteger(latin1(bytes, start, end));
-      if (long === undefined || BigInt.asIntN(64, long) !== long) refuse(reading, row, nulls, wholeProblem(block, field, 'int64'));
+      if (long === undefined || BigInt.asIntN(64, long) !== long)
+        refuse(reading, row, nulls, wholeProblem(block, field, 'int64'));
       else values[row] = long;
     } else {
       halves[2 * row] = value;
       halves[2 * row + 1] = Math.floor(value / two32);
     }
   }
-  return makeData({ type: arrowType('int64') as Int32, length: rows, data: values as unknown as Int32Array, ...nulls.parts });
+  return makeData({
+    type: arrowType('int64') as Int32,
+    length: rows,
+    data: values as unknown as Int32Array,
+    ...nulls.parts,
+  });
 }
 
-function readFloats(reading: Reading, values: Float32Array | Float64Array, type: 'float32' | 'float64'): Data {
+function readFloats(
+  reading: Reading,
+  values: Float32Array | Float64Array,
+  type: 'float32' | 'float64',
+): Data {
   const { block, column, decimalComma } = reading;
   const { rows, columns, bytes, starts, ends } = block;
   const nulls = new Nulls(rows);
@@ -164,9 +207,22 @@ function readFloats(reading: Reading, values: Float32Array | Float64Array, type:
     }
     const value = parseDecimal(bytes, start, end, point);
     if (value !== undefined) values[row] = value;
-    else refuse(reading, row, nulls, !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined ? `${NOT_A_NUMBER} (set decimalComma: true where a comma stands before decimals)` : NOT_A_NUMBER);
+    else
+      refuse(
+        reading,
+        row,
+        nulls,
+        !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined
+          ? `${NOT_A_NUMBER} (set decimalComma: true where a comma stands before decimals)`
+          : NOT_A_NUMBER,
+      );
   }
-  return makeData({ type: arrowType(type) as Int32, length: rows, data: values as unknown as Int32Array, ...nulls.parts });
+  return makeData({
+    type: arrowType(type) as Int32,
+    length: rows,
+    data: values as unknown as Int32Array,
+    ...nulls.parts,
+  });
 }
 
 function readBooleans(reading: Reading): Data {
@@ -220,7 +276,13 @@ function readText(reading: Reading): Data {
     }
     offsets[row + 1] = at;
   }
-  return makeData({ type: arrowType('utf8') as Utf8, length: rows, valueOffsets: offsets, data: values.subarray(0, at), ...nulls.parts });
+  return makeData({
+    type: arrowType('utf8') as Utf8,
+    length: rows,
+    valueOffsets: offsets,
+    data: values.subarray(0, at),
+    ...nulls.parts,
+  });
 }
 
 /** True for "007" and "-01", false for "0" and "+0". */
@@ -230,10 +292,16 @@ export function hasLeadingZero(bytes: Uint8Array, start: number, end: number): b
 }
 
 function wholeProblem({ bytes, starts, ends }: FieldBlock, field: number, type: TextType): string {
-  return parseLongInteger(latin1(bytes, starts[field], ends[field])) === undefined ? NOT_WHOLE : `is beyond ${type}`;
+  return parseLongInteger(latin1(bytes, starts[field], ends[field])) === undefined
+    ? NOT_WHOLE
+    : `is beyond ${type}`;
 }
 
 /** The text of a JSON string between its quotes; never longer than it is there. */
 export function unescaped(bytes: Uint8Array, start: number, end: number): Uint8Array {
-  return Buffer.from(JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + start - 1, end - start + 2).toString('utf8')) as string);
+  return Buffer.from(
+    JSON.parse(
+      Buffer.from(bytes.buffer, bytes.byteOffset + start - 1, end - start + 2).toString('utf8'),
+    ) as string,
+  );
 }

@@ -31,7 +31,10 @@ export class RowFile<Layout extends RowLayout> {
   }
 
   /** Opens the file (or stdin, "-"), and finds its layout by `infer` from the first part in memory. */
-  static async open<Layout extends RowLayout>(file: string, infer: (window: RowWindow, file: string) => Layout): Promise<RowFile<Layout>> {
+  static async open<Layout extends RowLayout>(
+    file: string,
+    infer: (window: RowWindow, file: string) => Layout,
+  ): Promise<RowFile<Layout>> {
     return RowFile.#opened(file, unpackedBytes(file), WHOLE_FILE, async (window) => {
       await window.requireText();
       return infer(window, inputName(file));
@@ -39,13 +42,25 @@ export class RowFile<Layout extends RowLayout> {
   }
 
   /** Opens a range of a file whose layout is known. A packed file has only one range, all of it. */
-  static async openRange<Layout extends RowLayout>(file: string, layout: Layout, range = WHOLE_FILE): Promise<RowFile<Layout>> {
+  static async openRange<Layout extends RowLayout>(
+    file: string,
+    layout: Layout,
+    range = WHOLE_FILE,
+  ): Promise<RowFile<Layout>> {
     const isPart = range.from > 0 || range.to < WHOLE_FILE.to;
-    const bytes = isPart || isPlainFile(file) ? bytesFrom(file, range.known ? range.from : range.from - 1) : unpackedBytes(file);
+    const bytes =
+      isPart || isPlainFile(file)
+        ? bytesFrom(file, range.known ? range.from : range.from - 1)
+        : unpackedBytes(file);
     return RowFile.#opened(file, bytes, range, () => layout);
   }
 
-  static async #opened<Layout extends RowLayout>(file: string, bytes: AsyncGenerator<Uint8Array>, range: ByteRange, layoutOf: (window: RowWindow) => Layout | Promise<Layout>): Promise<RowFile<Layout>> {
+  static async #opened<Layout extends RowLayout>(
+    file: string,
+    bytes: AsyncGenerator<Uint8Array>,
+    range: ByteRange,
+    layoutOf: (window: RowWindow) => Layout | Promise<Layout>,
+  ): Promise<RowFile<Layout>> {
     const window = new RowWindow(file, bytes, range);
     try {
       const hasLines = range.known || (await window.toFirstLine());
@@ -61,11 +76,18 @@ export class RowFile<Layout extends RowLayout> {
   }
 
   /**
-   * The rows of the range, once, under `schema`, which has some of the layout's columns. `layout` may have wider types than
-   * the file's own. A value that cannot be read is a DataError that names the line, the column and the text; with `takesFaults`
-   * it is null, and the batch's origin has that reason. Returns the end of the range.
+   * The rows of the range, once, under `schema`, which has some of the layout's columns. `layout` may have
+   * wider types than the file's own. A value that cannot be read is a DataError that names the line, the
+   * column and the text; with `takesFaults` it is null, and the batch's origin has that reason. Returns the
+   * end of the range.
+   *
    */
-  async *read(layout: Layout, schema: Schema, batchSize: number, { signal, takesFaults, borrowed = false }: ReadSplitOptions): AsyncGenerator<RecordBatch, SplitEnd> {
+  async *read(
+    layout: Layout,
+    schema: Schema,
+    batchSize: number,
+    { signal, takesFaults, borrowed = false }: ReadSplitOptions,
+  ): AsyncGenerator<RecordBatch, SplitEnd> {
     const [window, range, file] = [this.#window, this.#range, inputName(this.#file)];
     if (!this.#hasLines) return { startsAt: -1, endsAt: -1, lines: 0 };
     const startsAt = range.known ? range.from : window.position;
@@ -79,8 +101,16 @@ export class RowFile<Layout extends RowLayout> {
     let firstRow = range.rows;
     for (;;) {
       throwIfAborted(signal, 'read');
-      const end = plain?.scan(window.bytes, window.from, { to: window.to, limit: window.limit, atEnd: window.atEnd });
-      if (plain !== undefined && end !== undefined && (plain.rows >= FEW_ROWS || (plain.rows > 0 && window.atEnd && end === window.to))) {
+      const end = plain?.scan(window.bytes, window.from, {
+        to: window.to,
+        limit: window.limit,
+        atEnd: window.atEnd,
+      });
+      if (
+        plain !== undefined &&
+        end !== undefined &&
+        (plain.rows >= FEW_ROWS || (plain.rows > 0 && window.atEnd && end === window.to))
+      ) {
         const batch = toBatch(schema, plain.rows, plain.columns(borrowed));
         const first = window.lines + 1;
         window.advance(end, plain.rows);
@@ -89,12 +119,22 @@ export class RowFile<Layout extends RowLayout> {
         continue;
       }
       const next = scanWindow(window, block, window.from, scan);
-      const faults = new Map([...(block.faults ?? [])].map(([row, message]) => [row, `${message}: ${window.lineText(block.starts[row * names.length])}`]));
-      const batch = block.rows > 0 ? this.#toBatch(block, layout, schema, wanted, takesFaults ? faults : undefined) : undefined;
+      const faults = new Map(
+        [...(block.faults ?? [])].map(([row, message]) => [
+          row,
+          `${message}: ${window.lineText(block.starts[row * names.length])}`,
+        ]),
+      );
+      const batch =
+        block.rows > 0
+          ? this.#toBatch(block, layout, schema, wanted, takesFaults ? faults : undefined)
+          : undefined;
       const lineOf = linesOf(block, window.lineOf(window.from));
       window.advance(next, block.lines);
-      if (batch !== undefined) yield setOrigin(batch, { file, firstRow, lineOf, ...(faults.size > 0 && { faults }) });
-      else if (window.atEnd || window.from >= window.limit) return { startsAt, endsAt: window.position, lines: window.lines - range.lines };
+      if (batch !== undefined)
+        yield setOrigin(batch, { file, firstRow, lineOf, ...(faults.size > 0 && { faults }) });
+      else if (window.atEnd || window.from >= window.limit)
+        return { startsAt, endsAt: window.position, lines: window.lines - range.lines };
       else await window.fill();
       firstRow += block.rows;
     }
@@ -105,28 +145,54 @@ export class RowFile<Layout extends RowLayout> {
     const window = this.#window;
     const head = new FieldBlock(layout.names.length, 1);
     for (;;) {
-      window.advance(scanWindow(window, head, window.from, layout.scanner(true), Number.POSITIVE_INFINITY), head.lines);
+      window.advance(
+        scanWindow(window, head, window.from, layout.scanner(true), Number.POSITIVE_INFINITY),
+        head.lines,
+      );
       if (head.rows > 0 || window.atEnd) return;
       await window.fill();
     }
   }
 
-  /** Adds the reasons of values that could not be read to `faults`, or throws the first where that is undefined. */
-  #toBatch(block: FieldBlock, layout: Layout, schema: Schema, wanted: readonly number[], faults: Map<number, string> | undefined): RecordBatch {
+  /**
+   * Adds the reasons of values that could not be read to `faults`, or throws the first where that is
+   * undefined.
+   */
+  #toBatch(
+    block: FieldBlock,
+    layout: Layout,
+    schema: Schema,
+    wanted: readonly number[],
+    faults: Map<number, string> | undefined,
+  ): RecordBatch {
     const { types, given, rules } = layout;
     const onFault = (problem: FieldProblem) => {
       if (faults === undefined) throw this.#fieldProblem(block, problem, layout);
       const { row, column, message } = problem;
-      if (!faults.has(row)) faults.set(row, `${layout.names[column]} ${shorten(fieldText(block, row, column))} ${message}`);
+      if (!faults.has(row))
+        faults.set(row, `${layout.names[column]} ${shorten(fieldText(block, row, column))} ${message}`);
     };
-    const children = wanted.map((column) => readColumn({ ...rules, block, column, zeros: given[column], onFault }, types[column]));
+    const children = wanted.map((column) =>
+      readColumn({ ...rules, block, column, zeros: given[column], onFault }, types[column]),
+    );
     return toBatch(schema, block.rows, children);
   }
 
-  #fieldProblem(block: FieldBlock, { message, row, column, advice }: FieldProblem, { names, given }: Layout): DataError {
+  #fieldProblem(
+    block: FieldBlock,
+    { message, row, column, advice }: FieldProblem,
+    { names, given }: Layout,
+  ): DataError {
     const position = block.starts[row * block.columns + column];
-    const inferred = given[column] ? '' : ", or set the column's type in the option types (utf8 takes any text): it was inferred from the first 4 MiB";
-    return this.#window.problemAt(position, `${shorten(fieldText(block, row, column))} ${message}`, advice ?? `Correct the line${inferred}`, names[column]);
+    const inferred = given[column]
+      ? ''
+      : ", or set the column's type in the option types (utf8 takes any text): it was inferred from the first 4 MiB";
+    return this.#window.problemAt(
+      position,
+      `${shorten(fieldText(block, row, column))} ${message}`,
+      advice ?? `Correct the line${inferred}`,
+      names[column],
+    );
   }
 
   async close(): Promise<void> {
@@ -135,7 +201,10 @@ export class RowFile<Layout extends RowLayout> {
 }
 
 function toBatch(schema: Schema, rows: number, children: Data[]): RecordBatch {
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }));
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }),
+  );
 }
 
 /** Lines of the block's rows, of which the first line has that number. */

@@ -35,8 +35,17 @@ type StoredLayout = {
 
 type RowSplit = FileSplit & { readonly layout: StoredLayout; readonly batchSize: number };
 
-/** A format of lines: whole files, or ranges of their bytes. Packed files cannot be entered in their middle. */
-export function rowFormat<Layout extends RowLayout>({ name, extensions, batchSize, infer, reconcile, scanning }: RowKind<Layout>): FileFormat<Layout> {
+/**
+ * A format of lines: whole files, or ranges of their bytes. Packed files cannot be entered in their middle.
+ */
+export function rowFormat<Layout extends RowLayout>({
+  name,
+  extensions,
+  batchSize,
+  infer,
+  reconcile,
+  scanning,
+}: RowKind<Layout>): FileFormat<Layout> {
   return {
     name,
     extensions,
@@ -45,30 +54,60 @@ export function rowFormat<Layout extends RowLayout>({ name, extensions, batchSiz
     reconcile,
     cut: async (file, layout, targetBytes) => {
       const { header, names, types, given, rules } = layout;
-      const stored: StoredLayout = { header, names, types, given, decimalComma: rules.decimalComma, nulls: rules.nulls === undefined ? null : [...rules.nulls], scanning: scanning(layout) };
-      return (await rangesOf(file, targetBytes)).map((part): FilePart => ({ ...part, layout: stored, batchSize }));
+      const stored: StoredLayout = {
+        header,
+        names,
+        types,
+        given,
+        decimalComma: rules.decimalComma,
+        nulls: rules.nulls === undefined ? null : [...rules.nulls],
+        scanning: scanning(layout),
+      };
+      return (await rangesOf(file, targetBytes)).map((part): FilePart => ({
+        ...part,
+        layout: stored,
+        batchSize,
+      }));
     },
   };
 }
 
 /** The reader of the format's splits; `readersOf` makes the readers of its rows again. */
-export function rowSplitReader(readersOf: (scanning: JsonObject, names: readonly string[]) => Pick<RowLayout, 'scanner' | 'marks'>): ReadSplit {
+export function rowSplitReader(
+  readersOf: (scanning: JsonObject, names: readonly string[]) => Pick<RowLayout, 'scanner' | 'marks'>,
+): ReadSplit {
   return fileSplitReader(async (split) => {
     const { file, range, batchSize, layout } = split as RowSplit;
     const { header, names, types, given, decimalComma, nulls, scanning } = layout;
     const schema = new Schema(names.map((column, i) => new Field(column, arrowType(types[i]), true)));
     const rules = { decimalComma, nulls: nulls === null ? undefined : new Set(nulls) };
-    const whole: RowLayout = { header, names, types, given, rules, schema, kinds: [], ...readersOf(scanning, names) };
+    const whole: RowLayout = {
+      header,
+      names,
+      types,
+      given,
+      rules,
+      schema,
+      kinds: [],
+      ...readersOf(scanning, names),
+    };
     return openRows(await RowFile.openRange(file, whole, range), batchSize);
   });
 }
 
 function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: number): OpenFile<Layout> {
-  return { layout: rows.layout, read: (layout, schema, options) => rows.read(layout, schema, batchSize, options), close: () => rows.close() };
+  return {
+    layout: rows.layout,
+    read: (layout, schema, options) => rows.read(layout, schema, batchSize, options),
+    close: () => rows.close(),
+  };
 }
 
 /** About equal ranges of a file; only one of a packed file. */
-async function rangesOf(file: string, targetBytes: number): Promise<readonly { readonly bytes: number; readonly range?: ByteRange }[]> {
+async function rangesOf(
+  file: string,
+  targetBytes: number,
+): Promise<readonly { readonly bytes: number; readonly range?: ByteRange }[]> {
   const size = fileSize(file);
   const count = Math.ceil(size / targetBytes);
   if (count <= 1 || !isPlainFile(file)) return [{ bytes: size }];

@@ -16,7 +16,10 @@ import type { TextType } from './text-type.ts';
 export interface ValueOptions {
   /** Types by column's name, for some or all columns. */
   readonly types?: Readonly<Record<string, TextType>>;
-  /** Texts that are nulls, in columns of every type. Default: NA, N/A, #N/A, NULL, Null, null, None and \N in columns of numbers; an empty field is null too. */
+  /**
+   * Texts that are nulls, in columns of every type. Default: NA, N/A, #N/A, NULL, Null, null, None and \N in
+   * columns of numbers; an empty field is null too.
+   */
   readonly nullValues?: readonly string[];
   /** True where a comma stands before decimals: 4,5. */
   readonly decimalComma?: boolean;
@@ -51,8 +54,16 @@ export function blockRows(window: RowWindow, columns: number, wanted: number): n
   return Math.max(1, Math.min(wanted, Math.floor(MOST_FIELDS / columns), window.mostRows(columns)));
 }
 
-/** Scans from a position of the window to the end of its range. Throws DataError with the line and its text. */
-export function scanWindow(window: RowWindow, block: FieldBlock, from: number, scan: RowScan, limit = window.limit): number {
+/**
+ * Scans from a position of the window to the end of its range. Throws DataError with the line and its text.
+ */
+export function scanWindow(
+  window: RowWindow,
+  block: FieldBlock,
+  from: number,
+  scan: RowScan,
+  limit = window.limit,
+): number {
   try {
     return scan(block, window.bytes, from, { to: window.to, limit, atEnd: window.atEnd });
   } catch (error) {
@@ -65,32 +76,63 @@ export function rulesOf({ nullValues, decimalComma = false }: ValueOptions): Val
   return { decimalComma, nulls: nullValues === undefined ? undefined : new Set(nullValues) };
 }
 
-/** The layout with the given types, and elsewhere those of its kinds; with float64 where numbers are needed and some are there, or nothing is. */
-export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'>>(layout: L, given: NonNullable<ValueOptions['types']>, file: string, needs?: ValueNeeds): L & Pick<RowLayout, 'types' | 'given' | 'schema'> {
+/**
+ * The layout with the given types, and elsewhere those of its kinds; with float64 where numbers are needed
+ * and some are there, or nothing is.
+ */
+export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'>>(
+  layout: L,
+  given: NonNullable<ValueOptions['types']>,
+  file: string,
+  needs?: ValueNeeds,
+): L & Pick<RowLayout, 'types' | 'given' | 'schema'> {
   const { names, kinds } = layout;
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    throw new DataError('a type is given for a column that is not there', { phase: 'read', file, column: unknown, advice: spelled(nearest(unknown, names), `The columns are: ${names.join(', ')}`) });
+    throw new DataError('a type is given for a column that is not there', {
+      phase: 'read',
+      file,
+      column: unknown,
+      advice: spelled(nearest(unknown, names), `The columns are: ${names.join(', ')}`),
+    });
   }
   const types = names.map((name, column) => {
     if (Object.hasOwn(given, name)) return given[name];
-    return needs?.numbers.includes(name) && (kinds[column] === 0 || hasNumbers(kinds[column])) ? 'float64' : typeOfKinds(kinds[column]);
+    return needs?.numbers.includes(name) && (kinds[column] === 0 || hasNumbers(kinds[column]))
+      ? 'float64'
+      : typeOfKinds(kinds[column]);
   });
   const schema = new Schema(names.map((name, column) => new Field(name, arrowType(types[column]), true)));
   return { ...layout, types, given: names.map((name) => Object.hasOwn(given, name)), schema };
 }
 
-/** The layouts with one type for columns of the same name in all files: the narrowest that holds the first part of each. */
-export function withCommonTypes<L extends RowLayout>(layouts: readonly L[], { types = {} }: ValueOptions, needs?: ValueNeeds): L[] {
+/**
+ * The layouts with one type for columns of the same name in all files: the narrowest that holds the first
+ * part of each.
+ */
+export function withCommonTypes<L extends RowLayout>(
+  layouts: readonly L[],
+  { types = {} }: ValueOptions,
+  needs?: ValueNeeds,
+): L[] {
   const seen = new Map<string, number>();
-  for (const { names, kinds } of layouts) names.forEach((name, column) => seen.set(name, (seen.get(name) ?? 0) | kinds[column]));
-  return layouts.map((layout, index) => withTypes({ ...layout, kinds: layout.names.map((name) => seen.get(name) as number) }, types, `file ${index + 1}`, needs));
+  for (const { names, kinds } of layouts)
+    names.forEach((name, column) => seen.set(name, (seen.get(name) ?? 0) | kinds[column]));
+  return layouts.map((layout, index) =>
+    withTypes(
+      { ...layout, kinds: layout.names.map((name) => seen.get(name) as number) },
+      types,
+      `file ${index + 1}`,
+      needs,
+    ),
+  );
 }
 
 /** Passes a byte order mark, which does not belong to the first name. */
 export function skipMark(window: RowWindow): void {
   const { bytes, from, to } = window;
-  if (to - from >= 3 && bytes[from] === 0xef && bytes[from + 1] === 0xbb && bytes[from + 2] === 0xbf) window.advance(from + 3, 0);
+  if (to - from >= 3 && bytes[from] === 0xef && bytes[from + 1] === 0xbb && bytes[from + 2] === 0xbf)
+    window.advance(from + 3, 0);
 }
 
 /** The first line that is not blank. Throws DataError when there is none. */
@@ -99,7 +141,9 @@ export function firstLine(window: RowWindow, file: string): string {
   const start = startOfText(window);
   if (start >= to) throw new DataError('the file is empty, not even a header', { phase: 'read', file });
   const lf = bytes.indexOf(0x0a, start);
-  return Buffer.from(bytes.buffer, start, (lf < 0 || lf > to ? to : lf) - start).toString('utf8').trimEnd();
+  return Buffer.from(bytes.buffer, start, (lf < 0 || lf > to ? to : lf) - start)
+    .toString('utf8')
+    .trimEnd();
 }
 
 export function startOfText({ bytes, from, to }: RowWindow): number {
@@ -109,9 +153,14 @@ export function startOfText({ bytes, from, to }: RowWindow): number {
 }
 
 /** The text of a field, for names and messages. */
-export function fieldText({ bytes, starts, ends, kinds, columns }: FieldBlock, row: number, column: number): string {
+export function fieldText(
+  { bytes, starts, ends, kinds, columns }: FieldBlock,
+  row: number,
+  column: number,
+): string {
   const field = row * columns + column;
-  if (kinds[field] === ESCAPED_STRING) return Buffer.from(unescaped(bytes, starts[field], ends[field])).toString('utf8');
+  if (kinds[field] === ESCAPED_STRING)
+    return Buffer.from(unescaped(bytes, starts[field], ends[field])).toString('utf8');
   const text = Buffer.from(bytes.buffer, starts[field], ends[field] - starts[field]).toString('utf8');
   return kinds[field] === ESCAPED ? text.replaceAll('""', '"') : text;
 }

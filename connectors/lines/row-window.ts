@@ -7,7 +7,10 @@ import { countLines } from './field-block.ts';
 
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;
-/** The buffer of a window that was closed, for the next one: a range of a file needs a whole one for a few milliseconds. */
+/**
+ * The buffer of a window that was closed, for the next one: a range of a file needs a whole one for a few
+ * milliseconds.
+ */
 let spare: Uint8Array | undefined;
 /** Bytes of a line that a message may show. */
 const SHOWN = 200;
@@ -24,8 +27,10 @@ interface Fault {
 }
 
 /**
- * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all of its whole rows are
- * used. For errors it knows the line of every byte. Bytes that are no UTF-8 end it: they are an error once the rows before them are used.
+ * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all of its whole
+ * rows are used. For errors it knows the line of every byte. Bytes that are no UTF-8 end it: they are an
+ * error once the rows before them are used.
+ *
  */
 export class RowWindow {
   // One spare byte holds the scanner's line end.
@@ -48,7 +53,10 @@ export class RowWindow {
   #checked = 0;
   #fault: Fault | undefined;
 
-  /** `chunks`: the file's text from the range's beginning on, or from the byte before it where that is a guess. */
+  /**
+   * `chunks`: the file's text from the range's beginning on, or from the byte before it where that is a
+   * guess.
+   */
   constructor(file: string, chunks: AsyncGenerator<Uint8Array>, range: ByteRange) {
     this.#file = file;
     this.#chunks = chunks;
@@ -84,8 +92,9 @@ export class RowWindow {
   }
 
   /**
-   * Goes to the first line of a range whose beginning is a guess: behind the first line end at or behind the byte before it. False where
-   * the range has none.
+   * Goes to the first line of a range whose beginning is a guess: behind the first line end at or behind the
+   * byte before it. False where the range has none.
+   *
    */
   async toFirstLine(): Promise<boolean> {
     for (;;) {
@@ -103,7 +112,10 @@ export class RowWindow {
     }
   }
 
-  /** Moves the unused bytes to the front and reads until the buffer is full, or the file or the range ends. Throws DataError where no text follows. */
+  /**
+   * Moves the unused bytes to the front and reads until the buffer is full, or the file or the range ends.
+   * Throws DataError where no text follows.
+   */
   async fill(): Promise<void> {
     if (this.#fault !== undefined) throw await this.#faultProblem(this.#fault);
     await this.#read();
@@ -121,7 +133,8 @@ export class RowWindow {
     this.#checked -= this.from;
     this.#end -= this.from;
     this.from = 0;
-    // Behind the end of the range only the rest of its last row is needed: the row is most often shorter than a chunk.
+    // Behind the end of the range only the rest of its last row is needed: the row is most often shorter than
+    // a chunk.
     do await this.#readChunk();
     while (this.#end < CAPACITY && !this.#ended && this.#end < this.limit);
   }
@@ -150,10 +163,15 @@ export class RowWindow {
 
   /** Most rows that the bytes can hold: a row of n fields has n bytes or more. */
   mostRows(columns: number): number {
-    return this.#ended || this.#end >= this.limit ? Math.ceil((this.#end - this.from) / columns) + 1 : Number.POSITIVE_INFINITY;
+    return this.#ended || this.#end >= this.limit
+      ? Math.ceil((this.#end - this.from) / columns) + 1
+      : Number.POSITIVE_INFINITY;
   }
 
-  /** Ends the window before the first line that is not UTF-8. A character that is cut at the end waits for its rest. */
+  /**
+   * Ends the window before the first line that is not UTF-8. A character that is cut at the end waits for its
+   * rest.
+   */
   #checkEncoding(): void {
     const { bytes } = this;
     this.to = this.#end;
@@ -176,7 +194,9 @@ export class RowWindow {
       start = next;
     }
     this.to = Math.max(this.from, start === 0 ? 0 : bytes.lastIndexOf(LF, start - 1) + 1);
-    const isUtf16 = this.#position === 0 && ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff));
+    const isUtf16 =
+      this.#position === 0 &&
+      ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff));
     this.#fault = {
       first: bytes[this.to],
       summary: `the text is ${isUtf16 ? 'UTF-16' : 'not UTF-8'}`,
@@ -203,7 +223,11 @@ export class RowWindow {
     const start = position === 0 ? 0 : this.bytes.lastIndexOf(LF, position - 1) + 1;
     const lf = this.bytes.indexOf(LF, position);
     const end = Math.min(lf < 0 ? this.to : lf, this.to, start + SHOWN);
-    return shorten(Buffer.from(this.bytes.buffer, start, Math.max(0, end - start)).toString('utf8').replace(/\r$/, ''));
+    return shorten(
+      Buffer.from(this.bytes.buffer, start, Math.max(0, end - start))
+        .toString('utf8')
+        .replace(/\r$/, ''),
+    );
   }
 
   /** An error with the line's number and text. */
@@ -213,7 +237,12 @@ export class RowWindow {
 
   /** An error with the line's number. */
   problemAt(position: number, summary: string, advice?: string, column?: string): DataError {
-    return new DataError(`line ${this.lineOf(position)}: ${summary}`, { phase: 'read', file: inputName(this.#file), column, advice });
+    return new DataError(`line ${this.lineOf(position)}: ${summary}`, {
+      phase: 'read',
+      file: inputName(this.#file),
+      column,
+      advice,
+    });
   }
 
   async close(): Promise<void> {

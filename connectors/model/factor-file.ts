@@ -4,13 +4,17 @@ import { readRows, type RowParts } from '../../engine/row-parts.ts';
 import { type IdColumn, idCount, idData } from './id-column.ts';
 
 /**
- * A part file of factors as Parquet without compression, which gains 1 % on them: its values are pieces of the factors' own memory, so that writing costs a
- * copy to the system and no more. parquet.thrift and Encodings.md of apache/parquet-format; columns id and features, a list of floats:
+ * A part file of factors as Parquet without compression, which gains 1 % on them: its values are pieces of
+ * the factors' own memory, so that writing costs a copy to the system and no more. parquet.thrift and
+ * Encodings.md of apache/parquet-format; columns id and features, a list of floats:
  *
  *     "PAR1",   for each row group: pages of id, pages of features,   footer, its length, "PAR1"
  *     page:     header, [bytes of repetition levels, the levels, bytes of definition levels, the levels,] values
  *
- * Features of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE encoding.
+ * Features of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE
+ * encoding.
+ *
+ *
  */
 
 const { i16, i32, i64, binary, struct, list } = thrift;
@@ -37,7 +41,12 @@ interface Chunk {
 }
 
 /** The pieces of the file with the rows [from, to), one after the other. */
-export function* factorFile(ids: IdColumn, factors: RowParts, from: number, to: number): Generator<Uint8Array[]> {
+export function* factorFile(
+  ids: IdColumn,
+  factors: RowParts,
+  from: number,
+  to: number,
+): Generator<Uint8Array[]> {
   const { columns: rank } = factors;
   yield [MAGIC];
   let position = MAGIC.length;
@@ -53,39 +62,74 @@ export function* factorFile(ids: IdColumn, factors: RowParts, from: number, to: 
       yield [...chunk.pieces];
     }
     const bytes = i64(position - begins);
-    groups.push(fieldsOf({ 1: list(columns), 2: bytes, 3: i64(end - start), 5: i64(begins), 6: bytes, 7: i16(groups.length) }));
+    groups.push(
+      fieldsOf({
+        1: list(columns),
+        2: bytes,
+        3: i64(end - start),
+        5: i64(begins),
+        6: bytes,
+        7: i16(groups.length),
+      }),
+    );
   }
-  const footer = encodeThrift(fieldsOf({ 1: i32(1), 2: list(schemaOf(ids.type)), 3: i64(to - from), 4: thrift.structs(groups), 6: binary('factorflow version 1'), 7: list([0, 1].map(() => struct({ 1: struct({}) }))) }));
+  const footer = encodeThrift(
+    fieldsOf({
+      1: i32(1),
+      2: list(schemaOf(ids.type)),
+      3: i64(to - from),
+      4: thrift.structs(groups),
+      6: binary('factorflow version 1'),
+      7: list([0, 1].map(() => struct({ 1: struct({}) }))),
+    }),
+  );
   const length = Buffer.alloc(4);
   length.writeUInt32LE(footer.length);
   yield [footer, length, MAGIC];
 }
 
 function schemaOf(type: IdColumn['type']): ThriftValue[] {
-  const id = { int32: { 1: i32(INT32) }, int64: { 1: i32(INT64) }, utf8: { 1: i32(BYTE_ARRAY), 6: i32(UTF8), 10: struct({ 1: struct({}) }) } }[type];
+  const id = {
+    int32: { 1: i32(INT32) },
+    int64: { 1: i32(INT64) },
+    utf8: { 1: i32(BYTE_ARRAY), 6: i32(UTF8), 10: struct({ 1: struct({}) }) },
+  }[type];
   return [
     struct({ 4: binary('arrow_schema'), 5: i32(2) }),
     struct({ ...id, 3: i32(REQUIRED), 4: binary('id') }),
-    struct({ 3: i32(REQUIRED), 4: binary('features'), 5: i32(1), 6: i32(LIST), 10: struct({ 3: struct({}) }) }),
+    struct({
+      3: i32(REQUIRED),
+      4: binary('features'),
+      5: i32(1),
+      6: i32(LIST),
+      10: struct({ 3: struct({}) }),
+    }),
     struct({ 3: i32(REPEATED), 4: binary('list'), 5: i32(1) }),
     struct({ 1: i32(FLOAT), 3: i32(REQUIRED), 4: binary('element') }),
   ];
 }
 
 function idChunk(ids: IdColumn, from: number, to: number): Chunk {
-  const values = ids.type === 'utf8' ? lengthsAndTexts(ids, from, to) : bytesOf(ids.values.subarray(from, to));
+  const values =
+    ids.type === 'utf8' ? lengthsAndTexts(ids, from, to) : bytesOf(ids.values.subarray(from, to));
   const type = { int32: INT32, int64: INT64, utf8: BYTE_ARRAY }[ids.type];
   return chunkOf(type, ['id'], to - from, [[values, to - from]], boundsOf(ids, from, to));
 }
 
 /** Ids ascend, so that the first and the last are the bounds. */
 function boundsOf(ids: IdColumn, from: number, to: number): ThriftValue | undefined {
-  const [smallest, largest] = [from, to - 1].map((row) => bytesOf(idData(ids, row, row + 1).values as Uint8Array));
+  const [smallest, largest] = [from, to - 1].map((row) =>
+    bytesOf(idData(ids, row, row + 1).values as Uint8Array),
+  );
   if (Math.max(smallest.length, largest.length) > LONGEST_BOUND) return undefined;
   return struct({ 3: i64(0), 5: binary(largest), 6: binary(smallest) });
 }
 
-function lengthsAndTexts({ offsets, bytes }: IdColumn & { readonly type: 'utf8' }, from: number, to: number): Uint8Array {
+function lengthsAndTexts(
+  { offsets, bytes }: IdColumn & { readonly type: 'utf8' },
+  from: number,
+  to: number,
+): Uint8Array {
   const values = Buffer.allocUnsafe(offsets[to] - offsets[from] + 4 * (to - from));
   let at = 0;
   for (let row = from; row < to; row++) {
@@ -109,7 +153,10 @@ function featureChunk(factors: RowParts, from: number, to: number): Chunk {
   return chunkOf(FLOAT, ['features', 'list', 'element'], (to - from) * rank, pages);
 }
 
-/** The repetition levels of rows of `rank` features, then their definition levels, each behind its length in bytes. */
+/**
+ * The repetition levels of rows of `rank` features, then their definition levels, each behind its length in
+ * bytes.
+ */
 function levelsOf(rank: number, rows: number): Uint8Array {
   const row = [...varint(1 << 1), 0, ...(rank > 1 ? [...varint((rank - 1) << 1), 1] : [])];
   const definitions = [...varint(2 * rank * rows), 1];
@@ -129,15 +176,38 @@ function varint(value: number): number[] {
 }
 
 /** Pages are values, their number, and levels before them. */
-function chunkOf(type: number, path: readonly string[], count: number, pages: readonly (readonly [values: Uint8Array, count: number, levels?: Uint8Array])[], statistics?: ThriftValue): Chunk {
+function chunkOf(
+  type: number,
+  path: readonly string[],
+  count: number,
+  pages: readonly (readonly [values: Uint8Array, count: number, levels?: Uint8Array])[],
+  statistics?: ThriftValue,
+): Chunk {
   const pieces = pages.flatMap(([values, valueCount, levels = new Uint8Array(0)]) => {
     const size = i32(levels.length + values.length);
-    const header = encodeThrift(fieldsOf({ 1: i32(DATA_PAGE), 2: size, 3: size, 5: struct({ 1: i32(valueCount), 2: i32(PLAIN), 3: i32(RLE), 4: i32(RLE) }) }));
+    const header = encodeThrift(
+      fieldsOf({
+        1: i32(DATA_PAGE),
+        2: size,
+        3: size,
+        5: struct({ 1: i32(valueCount), 2: i32(PLAIN), 3: i32(RLE), 4: i32(RLE) }),
+      }),
+    );
     return [header, levels, values];
   });
   const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
   const metadata = (start: number) =>
-    struct({ 1: i32(type), 2: list([i32(PLAIN), i32(RLE)]), 3: list(path.map(binary)), 4: i32(UNCOMPRESSED), 5: i64(count), 6: i64(bytes), 7: i64(bytes), 9: i64(start), 12: statistics });
+    struct({
+      1: i32(type),
+      2: list([i32(PLAIN), i32(RLE)]),
+      3: list(path.map(binary)),
+      4: i32(UNCOMPRESSED),
+      5: i64(count),
+      6: i64(bytes),
+      7: i64(bytes),
+      9: i64(start),
+      12: statistics,
+    });
   return { pieces, metadata, bytes };
 }
 
@@ -147,5 +217,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Arra
 
 /** Bytes of a side as it is stored, about. */
 export function storedBytes(ids: IdColumn, { rows, columns }: RowParts): number {
-  return 4 * rows * columns + (ids.type === 'utf8' ? ids.bytes.length + 4 * idCount(ids) : ids.values.byteLength);
+  return (
+    4 * rows * columns + (ids.type === 'utf8' ? ids.bytes.length + 4 * idCount(ids) : ids.values.byteLength)
+  );
 }

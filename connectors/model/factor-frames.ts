@@ -1,4 +1,17 @@
-import { DataType, Field, Float32, Int32, Int64, List, makeData, RecordBatch, Schema, Struct, tableFromIPC, Utf8 } from 'apache-arrow';
+import {
+  DataType,
+  Field,
+  Float32,
+  Int32,
+  Int64,
+  List,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  tableFromIPC,
+  Utf8,
+} from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { KeptBytes, writeBatchesTo } from '../arrow/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
@@ -18,13 +31,18 @@ const FRAME_BYTES = 15 << 20;
 /** The rows of a side in frames of at most 16 MiB; one frame without rows where there are none. */
 export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number): Generator<FactorFrame> {
   const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
-  const schema = new Schema([new Field('id', idType, false), new Field('features', new List(new Field('element', new Float32(), false)), false)]);
+  const schema = new Schema([
+    new Field('id', idType, false),
+    new Field('features', new List(new Field('element', new Float32(), false)), false),
+  ]);
   const rows = idCount(ids);
   const most = Math.max(1, Math.floor(FRAME_BYTES / (4 * rank + 12)));
   for (let first = 0; first === 0 || first < rows; first += most) {
     const to = Math.min(rows, first + most);
     const kept = new KeptBytes();
-    writeBatchesTo(kept, [factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank)]);
+    writeBatchesTo(kept, [
+      factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank),
+    ]);
     yield { first, rows: to - first, bytes: kept.take() };
   }
 }
@@ -33,22 +51,44 @@ function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: numbe
   const length = id.length;
   const child = makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values });
   const valueOffsets = Int32Array.from({ length: length + 1 }, (_, row) => row * rank);
-  const features = makeData({ type: schema.fields[1].type as List<Float32>, length, nullCount: 0, valueOffsets, child });
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children: [id, features] }));
+  const features = makeData({
+    type: schema.fields[1].type as List<Float32>,
+    length,
+    nullCount: 0,
+    valueOffsets,
+    child,
+  });
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length, nullCount: 0, children: [id, features] }),
+  );
 }
 
-/** The ids and row-major factors of a frame's bytes. Throws DataError for bytes that are no frame of this rank. */
-export function readFactorFrame(bytes: Uint8Array, rank: number): { readonly ids: IdColumn; readonly factors: Float32Array } {
-  const fault = (summary: string) => new DataError(`the factors cannot be used: ${summary}`, { phase: 'read', file: 'the feed' });
+/**
+ * The ids and row-major factors of a frame's bytes. Throws DataError for bytes that are no frame of this
+ * rank.
+ */
+export function readFactorFrame(
+  bytes: Uint8Array,
+  rank: number,
+): { readonly ids: IdColumn; readonly factors: Float32Array } {
+  const fault = (summary: string) =>
+    new DataError(`the factors cannot be used: ${summary}`, { phase: 'read', file: 'the feed' });
   let batches: readonly RecordBatch[];
   try {
     ({ batches } = tableFromIPC(bytes));
   } catch (error) {
     throw fault(error instanceof Error ? error.message : String(error));
   }
-  const parts = batches.filter(({ numRows }) => numRows > 0).map((batch) => ['id', 'features'].map((name) => columnOf(batch, name)));
+  const parts = batches
+    .filter(({ numRows }) => numRows > 0)
+    .map((batch) => ['id', 'features'].map((name) => columnOf(batch, name)));
   const type = parts.length === 0 ? 'int32' : parts[0][0] && idTypeOf(parts[0][0].type);
-  if (type === undefined || parts.some(([id, features]) => id === undefined || id.nullCount > 0 || features === undefined)) throw fault('the columns are not id and features');
+  if (
+    type === undefined ||
+    parts.some(([id, features]) => id === undefined || id.nullCount > 0 || features === undefined)
+  )
+    throw fault('the columns are not id and features');
   const values = parts.map(([, features]) => valuesOf(features as Data, rank));
   const wrong = values.find((one) => typeof one === 'string');
   if (wrong !== undefined) throw fault(wrong as string);
@@ -58,18 +98,29 @@ export function readFactorFrame(bytes: Uint8Array, rank: number): { readonly ids
     factors.set(one, at);
     at += one.length;
   }
-  return { ids: joinIds(type, parts.map(([id]) => id as Data)), factors };
+  return {
+    ids: joinIds(
+      type,
+      parts.map(([id]) => id as Data),
+    ),
+    factors,
+  };
 }
 
 function columnOf(batch: RecordBatch, name: string): Data | undefined {
-  return batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)] as Data | undefined;
+  return batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)] as
+    | Data
+    | undefined;
 }
 
 /** The values of a column of vectors, or the fault. */
 function valuesOf(features: Data, rank: number): Float32Array | string {
   const [child] = features.children;
-  if (!DataType.isList(features.type) || !DataType.isFloat(child.type) || child.type.precision !== 1) return `features are ${String(features.type)}, need a list of float`;
+  if (!DataType.isList(features.type) || !DataType.isFloat(child.type) || child.type.precision !== 1)
+    return `features are ${String(features.type)}, need a list of float`;
   const { valueOffsets } = features;
-  for (let row = 0; row < features.length; row++) if (valueOffsets[row + 1] - valueOffsets[row] !== rank) return `a vector has ${valueOffsets[row + 1] - valueOffsets[row]} values, and the rank is ${rank}`;
+  for (let row = 0; row < features.length; row++)
+    if (valueOffsets[row + 1] - valueOffsets[row] !== rank)
+      return `a vector has ${valueOffsets[row + 1] - valueOffsets[row]} values, and the rank is ${rank}`;
   return (child.values as Float32Array).subarray(valueOffsets[0], valueOffsets[features.length]);
 }

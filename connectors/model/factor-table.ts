@@ -12,9 +12,10 @@ import type { FactorTable } from './write-factors.ts';
 const BATCH_FLOATS = 1 << 20;
 
 /**
- * Reads the files of `saveModel` or of Spark (whose parts come in any order of ids) into one matrix over shared memory.
- * Throws DataError that names the file for foreign files, other columns, nulls, vectors of another length, values that
- * are not finite, and ids that occur twice.
+ * Reads the files of `saveModel` or of Spark (whose parts come in any order of ids) into one matrix over
+ * shared memory. Throws DataError that names the file for foreign files, other columns, nulls, vectors of
+ * another length, values that are not finite, and ids that occur twice.
+ *
  */
 export async function readFactors(folder: string, rank: number): Promise<FactorTable> {
   await refuseForeignFiles(folder);
@@ -23,7 +24,10 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
   const idField = schema.fields.find((field) => field.name === 'id');
   const type = idField && idTypeOf(idField.type);
   if (type === undefined || !schema.fields.some((field) => field.name === 'features')) {
-    throw new DataError(`the columns are not those of factors: need id (int32, int64 or utf8) and features (list of float), have ${schema.fields.map((field) => `${field.name}: ${String(field.type)}`).join(', ')}`, { phase: 'load', file: folder });
+    throw new DataError(
+      `the columns are not those of factors: need id (int32, int64 or utf8) and features (list of float), have ${schema.fields.map((field) => `${field.name}: ${String(field.type)}`).join(', ')}`,
+      { phase: 'load', file: folder },
+    );
   }
   const { rows } = await source.statistics();
   const factors = new Float32Array(new SharedArrayBuffer(rows * rank * Float32Array.BYTES_PER_ELEMENT));
@@ -31,10 +35,16 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
   let done = 0;
   const signal = new AbortController().signal;
   for await (const batch of await source.execute({ signal }, ['id', 'features'])) {
-    const at = (name: string) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
+    const at = (name: string) =>
+      batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
     const problem = (summary: string, row = 0) => {
       const origin = originOf(batch);
-      return new DataError(summary, { phase: 'load', file: origin?.file, rowGroup: origin?.rowGroup, row: (origin?.firstRow ?? 0) + row });
+      return new DataError(summary, {
+        phase: 'load',
+        file: origin?.file,
+        rowGroup: origin?.rowGroup,
+        row: (origin?.firstRow ?? 0) + row,
+      });
     };
     if (at('id').nullCount > 0) throw problem('an id is null', firstNull(at('id')));
     copyFeatures(at('features'), rank, factors, done * rank, problem);
@@ -44,22 +54,44 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
   return inOrder({ ids: joinIds(type, idChunks), factors }, rank, folder);
 }
 
-function copyFeatures(features: Data, rank: number, target: Float32Array, at: number, problem: (summary: string, row?: number) => DataError): void {
+function copyFeatures(
+  features: Data,
+  rank: number,
+  target: Float32Array,
+  at: number,
+  problem: (summary: string, row?: number) => DataError,
+): void {
   const child = features.children[0];
-  if (!(DataType.isList(features.type) || DataType.isLargeList(features.type) || DataType.isFixedSizeList(features.type)) || !DataType.isFloat(child.type) || child.type.precision !== 1) {
+  if (
+    !(
+      DataType.isList(features.type) ||
+      DataType.isLargeList(features.type) ||
+      DataType.isFixedSizeList(features.type)
+    ) ||
+    !DataType.isFloat(child.type) ||
+    child.type.precision !== 1
+  ) {
     throw problem(`features are ${String(features.type)}, need a list of float`);
   }
   if (features.nullCount > 0) throw problem('a feature vector is null', firstNull(features));
-  const offsetOf = (row: number) => (DataType.isFixedSizeList(features.type) ? row * features.type.listSize : Number(features.valueOffsets[row]));
+  const offsetOf = (row: number) =>
+    DataType.isFixedSizeList(features.type)
+      ? row * features.type.listSize
+      : Number(features.valueOffsets[row]);
   for (let row = 0; row < features.length; row++) {
     const length = offsetOf(row + 1) - offsetOf(row);
-    if (length !== rank) throw problem(`a feature vector has ${length} values, and the model's rank is ${rank}`, row);
+    if (length !== rank)
+      throw problem(`a feature vector has ${length} values, and the model's rank is ${rank}`, row);
   }
   const values: Float32Array = child.values.subarray(offsetOf(0), offsetOf(features.length));
   if (child.nullCount > 0) throw problem('a feature is null');
   let bad = 0;
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i])) bad++;
-  if (bad > 0) throw problem(`${bad} of ${values.length} features are NaN or infinite`, Math.floor(values.findIndex((value) => !Number.isFinite(value)) / rank));
+  if (bad > 0)
+    throw problem(
+      `${bad} of ${values.length} features are NaN or infinite`,
+      Math.floor(values.findIndex((value) => !Number.isFinite(value)) / rank),
+    );
   target.set(values, at);
 }
 
@@ -74,10 +106,15 @@ function inOrder(table: FactorTable, rank: number, folder: string): FactorTable 
   if (firstDescent(table.ids) === undefined) return table;
   const rows = ascendingRows(table.ids);
   for (let i = 1; i < rows.length; i++) {
-    if (compareIds(table.ids, rows[i - 1], rows[i]) === 0) throw new DataError(`the id ${idText(table.ids, rows[i])} occurs twice`, { phase: 'load', file: folder });
+    if (compareIds(table.ids, rows[i - 1], rows[i]) === 0)
+      throw new DataError(`the id ${idText(table.ids, rows[i])} occurs twice`, {
+        phase: 'load',
+        file: folder,
+      });
   }
   const factors = new Float32Array(new SharedArrayBuffer(table.factors.byteLength));
-  for (const [at, row] of rows.entries()) factors.set(table.factors.subarray(row * rank, (row + 1) * rank), at * rank);
+  for (const [at, row] of rows.entries())
+    factors.set(table.factors.subarray(row * rank, (row + 1) * rank), at * rank);
   return { ids: takeIds(table.ids, rows), factors };
 }
 
@@ -89,6 +126,8 @@ async function refuseForeignFiles(folder: string): Promise<void> {
     throw fileProblem(error, 'load', folder);
   }
   const foreign = names.find((name) => !isDatasetEntry(name));
-  if (foreign !== undefined) throw new DataError(`"${foreign}" does not belong to a model`, { phase: 'load', file: folder });
-  if (!names.some((name) => name.endsWith('.parquet'))) throw new DataError('the model has no part files here', { phase: 'load', file: folder });
+  if (foreign !== undefined)
+    throw new DataError(`"${foreign}" does not belong to a model`, { phase: 'load', file: folder });
+  if (!names.some((name) => name.endsWith('.parquet')))
+    throw new DataError('the model has no part files here', { phase: 'load', file: folder });
 }

@@ -11,15 +11,26 @@ export type IdColumn =
 /** "int32", "int64" or "utf8"; undefined for any other type. */
 export function idTypeOf(type: DataType): IdColumn['type'] | undefined {
   if (DataType.isUtf8(type)) return 'utf8';
-  return DataType.isInt(type) && type.isSigned && type.bitWidth >= 32 ? (type.bitWidth === 32 ? 'int32' : 'int64') : undefined;
+  return DataType.isInt(type) && type.isSigned && type.bitWidth >= 32
+    ? type.bitWidth === 32
+      ? 'int32'
+      : 'int64'
+    : undefined;
 }
 
-/** The chunks of a column of ids, joined. The chunks hold no nulls; a single chunk of integers is not copied. */
+/**
+ * The chunks of a column of ids, joined. The chunks hold no nulls; a single chunk of integers is not copied.
+ */
 export function joinIds(type: IdColumn['type'], chunks: readonly Data[]): IdColumn {
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  if (type === 'int32') return { type, values: joinNumbers(new Int32Array(chunks.length === 1 ? 0 : length), chunks) };
-  if (type === 'int64') return { type, values: joinNumbers(new BigInt64Array(chunks.length === 1 ? 0 : length), chunks) };
-  const size = chunks.reduce((sum, { valueOffsets, length: rows }) => sum + (rows === 0 ? 0 : valueOffsets[rows] - valueOffsets[0]), 0);
+  if (type === 'int32')
+    return { type, values: joinNumbers(new Int32Array(chunks.length === 1 ? 0 : length), chunks) };
+  if (type === 'int64')
+    return { type, values: joinNumbers(new BigInt64Array(chunks.length === 1 ? 0 : length), chunks) };
+  const size = chunks.reduce(
+    (sum, { valueOffsets, length: rows }) => sum + (rows === 0 ? 0 : valueOffsets[rows] - valueOffsets[0]),
+    0,
+  );
   const offsets = new Int32Array(length + 1);
   const bytes = new Uint8Array(size);
   let row = 0;
@@ -50,18 +61,29 @@ export function idCount(ids: IdColumn): number {
 /** Rows `from` to `to` as Arrow data, without copying. */
 export function idData(ids: IdColumn, from: number, to: number): Data {
   const length = to - from;
-  if (ids.type === 'int32') return makeData({ type: new Int32(), length, nullCount: 0, data: ids.values.subarray(from, to) });
-  if (ids.type === 'int64') return makeData({ type: new Int64(), length, nullCount: 0, data: ids.values.subarray(from, to) });
+  if (ids.type === 'int32')
+    return makeData({ type: new Int32(), length, nullCount: 0, data: ids.values.subarray(from, to) });
+  if (ids.type === 'int64')
+    return makeData({ type: new Int64(), length, nullCount: 0, data: ids.values.subarray(from, to) });
   const first = ids.offsets[from];
   const valueOffsets = ids.offsets.subarray(from, to + 1).map((offset) => offset - first);
-  return makeData({ type: new Utf8(), length, nullCount: 0, valueOffsets, data: ids.bytes.subarray(first, ids.offsets[to]) });
+  return makeData({
+    type: new Utf8(),
+    length,
+    nullCount: 0,
+    valueOffsets,
+    data: ids.bytes.subarray(first, ids.offsets[to]),
+  });
 }
 
 export function idVector(ids: IdColumn): Vector {
   return new Vector([idData(ids, 0, idCount(ids))]);
 }
 
-/** Less than 0 when id `a` comes before id `b`, 0 when they are equal, else more than 0: numbers by value, text by bytes. */
+/**
+ * Less than 0 when id `a` comes before id `b`, 0 when they are equal, else more than 0: numbers by value,
+ * text by bytes.
+ */
 export function compareIds(ids: IdColumn, a: number, b: number): number {
   if (ids.type === 'int32') return ids.values[a] - ids.values[b];
   if (ids.type === 'int64') return ids.values[a] < ids.values[b] ? -1 : Number(ids.values[a] > ids.values[b]);
@@ -89,7 +111,8 @@ export function ascendingRows(ids: IdColumn): Uint32Array {
 /** The ids of `rows`, in that order. */
 export function takeIds(ids: IdColumn, rows: Uint32Array): IdColumn {
   if (ids.type === 'int32') return { type: 'int32', values: Int32Array.from(rows, (row) => ids.values[row]) };
-  if (ids.type === 'int64') return { type: 'int64', values: BigInt64Array.from(rows, (row) => ids.values[row]) };
+  if (ids.type === 'int64')
+    return { type: 'int64', values: BigInt64Array.from(rows, (row) => ids.values[row]) };
   const offsets = new Int32Array(rows.length + 1);
   const bytes = new Uint8Array(ids.bytes.length);
   for (const [at, row] of rows.entries()) {
@@ -102,5 +125,7 @@ export function takeIds(ids: IdColumn, rows: Uint32Array): IdColumn {
 /** The text of one id in messages. */
 export function idText(ids: IdColumn, row: number): string {
   if (ids.type !== 'utf8') return String(ids.values[row]);
-  return JSON.stringify(Buffer.from(ids.bytes.subarray(ids.offsets[row], ids.offsets[row + 1])).toString('utf8'));
+  return JSON.stringify(
+    Buffer.from(ids.bytes.subarray(ids.offsets[row], ids.offsets[row + 1])).toString('utf8'),
+  );
 }

@@ -6,7 +6,10 @@ import { type IdColumn, idVector } from './id-column.ts';
 import type { StoredModel } from './model-store.ts';
 
 /** A model as a thread gives it to another, its arrays in shared memory. */
-export interface LoadedModel extends Omit<StoredModel, 'userIds' | 'itemIds' | 'userFactors' | 'itemFactors'> {
+export interface LoadedModel extends Omit<
+  StoredModel,
+  'userIds' | 'itemIds' | 'userFactors' | 'itemFactors'
+> {
   readonly users: IdColumn;
   readonly items: IdColumn;
   readonly userFactors: SentView<Float32Array>;
@@ -15,14 +18,25 @@ export interface LoadedModel extends Omit<StoredModel, 'userIds' | 'itemIds' | '
 
 export type LoadReply = { readonly model: LoadedModel } | { readonly error: SerializedError };
 
-/** `loadModel` in a thread of its own: the calling one, which may answer requests meanwhile, does not stop for it. */
+/**
+ * `loadModel` in a thread of its own: the calling one, which may answer requests meanwhile, does not stop for
+ * it.
+ */
 export async function loadInThread(directory: string): Promise<StoredModel> {
-  const thread = new Worker(workerFile(new URL('./load-worker.js', import.meta.url)), { workerData: directory });
+  const thread = new Worker(workerFile(new URL('./load-worker.js', import.meta.url)), {
+    workerData: directory,
+  });
   const reply = await new Promise<LoadReply>((resolve, reject) => {
     thread.once('message', resolve).once('error', reject);
     thread.once('exit', (code) => reject(new Error(`the thread that loads the model ended with ${code}`)));
   }).finally(() => void thread.terminate());
   if ('error' in reply) throw deserializeError(reply.error);
   const { users, items, userFactors, itemFactors, ...model } = reply.model;
-  return { ...model, userFactors: receivedView(userFactors), itemFactors: receivedView(itemFactors), userIds: idVector(users), itemIds: idVector(items) };
+  return {
+    ...model,
+    userFactors: receivedView(userFactors),
+    itemFactors: receivedView(itemFactors),
+    userIds: idVector(users),
+    itemIds: idVector(items),
+  };
 }

@@ -10,7 +10,15 @@ import { loadModel } from './model-store.ts';
 async function load(directory: string): Promise<LoadReply> {
   try {
     const { userIds, itemIds, userFactors, itemFactors, ...model } = await loadModel(directory);
-    return { model: { ...model, userFactors: sentView(userFactors), itemFactors: sentView(itemFactors), users: sharedIds(userIds), items: sharedIds(itemIds) } };
+    return {
+      model: {
+        ...model,
+        userFactors: sentView(userFactors),
+        itemFactors: sentView(itemFactors),
+        users: sharedIds(userIds),
+        items: sharedIds(itemIds),
+      },
+    };
   } catch (error) {
     return { error: serializeError(error) };
   }
@@ -19,11 +27,17 @@ async function load(directory: string): Promise<LoadReply> {
 /** The ids over shared memory. */
 function sharedIds({ type, data }: Vector): IdColumn {
   const ids = joinIds(idTypeOf(type) ?? 'utf8', data);
-  if (ids.type === 'utf8') return { type: 'utf8', offsets: shared(Int32Array, ids.offsets), bytes: shared(Uint8Array, ids.bytes) };
-  return ids.type === 'int32' ? { type: 'int32', values: shared(Int32Array, ids.values) } : { type: 'int64', values: shared(BigInt64Array, ids.values) };
+  if (ids.type === 'utf8')
+    return { type: 'utf8', offsets: shared(Int32Array, ids.offsets), bytes: shared(Uint8Array, ids.bytes) };
+  return ids.type === 'int32'
+    ? { type: 'int32', values: shared(Int32Array, ids.values) }
+    : { type: 'int64', values: shared(BigInt64Array, ids.values) };
 }
 
-function shared<T extends Int32Array | Uint8Array | BigInt64Array>(type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number }, values: T): T {
+function shared<T extends Int32Array | Uint8Array | BigInt64Array>(
+  type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
+  values: T,
+): T {
   const copy = new type(new SharedArrayBuffer(values.byteLength));
   copy.set(values as never);
   return copy;

@@ -39,37 +39,82 @@ export interface ModelStorage {
   readonly means?: boolean;
 }
 
-/** Largest rank that is read, beyond any real model: damaged metadata must not demand any amount of memory. */
+/**
+ * Largest rank that is read, beyond any real model: damaged metadata must not demand any amount of memory.
+ */
 const LARGEST_RANK = 1 << 16;
 const SPARK_VERSION = '3.5.0';
-const defaults = { userCol: 'user', itemCol: 'item', predictionCol: 'prediction', coldStartStrategy: 'nan', blockSize: 4096 } as const;
+const defaults = {
+  userCol: 'user',
+  itemCol: 'item',
+  predictionCol: 'prediction',
+  coldStartStrategy: 'nan',
+  blockSize: 4096,
+} as const;
 
 /** The one line of <model>/metadata/part-00000, without the newline. The same model gives the same line. */
-export function encodeMetadata(model: ModelMetadata, storage: ModelStorage, timestamp: number, uid?: string): string {
+export function encodeMetadata(
+  model: ModelMetadata,
+  storage: ModelStorage,
+  timestamp: number,
+  uid?: string,
+): string {
   const { columns, coldStartStrategy } = model;
   const sparkReadable = storage.userIdType === 'int32' && storage.itemIdType === 'int32';
-  const paramMap = { userCol: columns.user, itemCol: columns.item, predictionCol: columns.prediction, coldStartStrategy };
+  const paramMap = {
+    userCol: columns.user,
+    itemCol: columns.item,
+    predictionCol: columns.prediction,
+    coldStartStrategy,
+  };
   const reason = `Spark's ALSModel knows int32 ids only; these are ${storage.userIdType} (users) and ${storage.itemIdType} (items)`;
-  const factorflow = { ...model.factorflow, storage: { ...storage, ratingCol: columns.rating, sparkReadable, ...(!sparkReadable && { reason }) } };
-  const name = uid ?? `ALSModel_${createHash('sha256').update(JSON.stringify([paramMap, model.rank, factorflow])).digest('hex').slice(0, 12)}`;
-  return JSON.stringify({ class: MODEL_CLASS, timestamp, sparkVersion: SPARK_VERSION, uid: name, paramMap, defaultParamMap: defaults, rank: model.rank, factorflow });
+  const factorflow = {
+    ...model.factorflow,
+    storage: { ...storage, ratingCol: columns.rating, sparkReadable, ...(!sparkReadable && { reason }) },
+  };
+  const name =
+    uid ??
+    `ALSModel_${createHash('sha256')
+      .update(JSON.stringify([paramMap, model.rank, factorflow]))
+      .digest('hex')
+      .slice(0, 12)}`;
+  return JSON.stringify({
+    class: MODEL_CLASS,
+    timestamp,
+    sparkVersion: SPARK_VERSION,
+    uid: name,
+    paramMap,
+    defaultParamMap: defaults,
+    rank: model.rank,
+    factorflow,
+  });
 }
 
 /** Reads the line from the first file of <folder>/part-* that has one. */
-export async function readMetadata(folder: string): Promise<{ readonly metadata: ModelMetadata; readonly storage: ModelStorage | undefined }> {
+export async function readMetadata(
+  folder: string,
+): Promise<{ readonly metadata: ModelMetadata; readonly storage: ModelStorage | undefined }> {
   try {
     const names = (await readdir(folder)).filter((name) => name.startsWith('part-')).sort();
     for (const name of names) {
-      const line = (await readFile(join(folder, name), 'utf8')).split('\n').find((text) => text.trim() !== '');
+      const line = (await readFile(join(folder, name), 'utf8'))
+        .split('\n')
+        .find((text) => text.trim() !== '');
       if (line !== undefined) return decodeMetadata(line, join(folder, name));
     }
   } catch (error) {
     throw fileProblem(error, 'load', folder);
   }
-  throw new DataError('the model has no metadata (no line in any part-* file)', { phase: 'load', file: folder });
+  throw new DataError('the model has no metadata (no line in any part-* file)', {
+    phase: 'load',
+    file: folder,
+  });
 }
 
-function decodeMetadata(line: string, file: string): { metadata: ModelMetadata; storage: ModelStorage | undefined } {
+function decodeMetadata(
+  line: string,
+  file: string,
+): { metadata: ModelMetadata; storage: ModelStorage | undefined } {
   const problem = (summary: string) => new DataError(summary, { phase: 'load', file });
   let all: Json;
   try {
@@ -78,19 +123,26 @@ function decodeMetadata(line: string, file: string): { metadata: ModelMetadata; 
     throw problem('the metadata are not JSON');
   }
   if (!isObject(all)) throw problem('the metadata are not a JSON object');
-  if (all.class !== MODEL_CLASS) throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);
+  if (all.class !== MODEL_CLASS)
+    throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);
   const { rank } = all;
   if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < 1 || rank > LARGEST_RANK) {
     throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${LARGEST_RANK}`);
   }
-  const params: JsonObject = { ...defaults, ...(isObject(all.defaultParamMap) && all.defaultParamMap), ...(isObject(all.paramMap) && all.paramMap) };
+  const params: JsonObject = {
+    ...defaults,
+    ...(isObject(all.defaultParamMap) && all.defaultParamMap),
+    ...(isObject(all.paramMap) && all.paramMap),
+  };
   const text = (name: keyof typeof defaults) => {
     const value = params[name];
-    if (typeof value !== 'string') throw problem(`the parameter ${name} is ${JSON.stringify(value ?? null)}, need a string`);
+    if (typeof value !== 'string')
+      throw problem(`the parameter ${name} is ${JSON.stringify(value ?? null)}, need a string`);
     return value;
   };
   const coldStartStrategy = text('coldStartStrategy').toLowerCase();
-  if (coldStartStrategy !== 'nan' && coldStartStrategy !== 'drop') throw problem(`coldStartStrategy is "${coldStartStrategy}", need "nan" or "drop"`);
+  if (coldStartStrategy !== 'nan' && coldStartStrategy !== 'drop')
+    throw problem(`coldStartStrategy is "${coldStartStrategy}", need "nan" or "drop"`);
   const { storage, ...factorflow } = isObject(all.factorflow) ? all.factorflow : {};
   const rating = isObject(storage) && typeof storage.ratingCol === 'string' ? storage.ratingCol : 'rating';
   const columns = { user: text('userCol'), item: text('itemCol'), rating, prediction: text('predictionCol') };
@@ -100,7 +152,13 @@ function decodeMetadata(line: string, file: string): { metadata: ModelMetadata; 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   if (!isObject(storage)) return undefined;
   const { users, items, userIdType, itemIdType, itemCounts, means } = storage;
-  if (typeof users !== 'number' || typeof items !== 'number' || !isIdType(userIdType) || !isIdType(itemIdType)) return undefined;
+  if (
+    typeof users !== 'number' ||
+    typeof items !== 'number' ||
+    !isIdType(userIdType) ||
+    !isIdType(itemIdType)
+  )
+    return undefined;
   return { users, items, userIdType, itemIdType, itemCounts: itemCounts === true, means: means === true };
 }
 

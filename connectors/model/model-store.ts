@@ -35,7 +35,8 @@ export interface StoredModel extends ModelMetadata {
 }
 
 /** A model to be saved, whose factors may lie in parts. */
-export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors'> & Readonly<Record<'userFactors' | 'itemFactors', Float32Array | RowParts>>;
+export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors'> &
+  Readonly<Record<'userFactors' | 'itemFactors', Float32Array | RowParts>>;
 
 export interface SaveModelOptions {
   /** Replaces an existing model. Other files and folders are never replaced. */
@@ -56,28 +57,50 @@ export interface SaveModelOptions {
 const MOST_ATTEMPTS = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
-/** Folders beside those of Spark, whose `recommendForAll` admits no other column in its own. Laid out as factors of one number. */
+/**
+ * Folders beside those of Spark, whose `recommendForAll` admits no other column in its own. Laid out as
+ * factors of one number.
+ */
 const COUNTS = 'itemCounts';
 const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
 
 /**
- * Writes <directory>/metadata, userFactors and itemFactors, and of what the model has itemCounts, userMeans and itemMeans, to a temporary sibling, which is renamed when it is complete
- * and on the disk. The same model (and timestamp) gives the same bytes.
+ * Writes <directory>/metadata, userFactors and itemFactors, and of what the model has itemCounts, userMeans
+ * and itemMeans, to a temporary sibling, which is renamed when it is complete and on the disk. The same model
+ * (and timestamp) gives the same bytes.
+ *
  */
-export async function saveModel(directory: string, model: SavedModel, options: SaveModelOptions = {}): Promise<void> {
+export async function saveModel(
+  directory: string,
+  model: SavedModel,
+  options: SaveModelOptions = {},
+): Promise<void> {
   const users = toTable('user', model.userIds, model.userFactors, model.rank);
   const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
-  const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type, ...(model.itemCounts ? { itemCounts: true } : {}), ...(model.means ? { means: true } : {}) };
+  const storage = {
+    users: idCount(users.ids),
+    items: idCount(items.ids),
+    userIdType: users.ids.type,
+    itemIdType: items.ids.type,
+    ...(model.itemCounts ? { itemCounts: true } : {}),
+    ...(model.means ? { means: true } : {}),
+  };
   const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
   throwIfAborted(options.signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
-  const column = (values: ArrayLike<number>) => wholeRows(values instanceof Float32Array ? values : Float32Array.from(values), 1);
+  const column = (values: ArrayLike<number>) =>
+    wholeRows(values instanceof Float32Array ? values : Float32Array.from(values), 1);
   const { itemCounts, means } = model;
   const sides: readonly SavedSide[] = [
     { folder: 'userFactors', table: users },
     { folder: 'itemFactors', table: items },
     ...(itemCounts ? [{ folder: COUNTS, table: { ids: items.ids, factors: column(itemCounts) } }] : []),
-    ...(means ? [{ folder: meansFolders.users, table: { ids: users.ids, factors: column(means.users) } }, { folder: meansFolders.items, table: { ids: items.ids, factors: column(means.items) } }] : []),
+    ...(means
+      ? [
+          { folder: meansFolders.users, table: { ids: users.ids, factors: column(means.users) } },
+          { folder: meansFolders.items, table: { ids: items.ids, factors: column(means.items) } },
+        ]
+      : []),
   ];
   try {
     await saveSides(output.temporary, sides, options);
@@ -97,22 +120,40 @@ export async function checkModelDirectory(directory: string, overwrite = false):
 }
 
 /**
- * Reads a model that FactorFlow or Spark saved; throws DataError that names a missing or wrong file. When another process
- * replaces the model meanwhile, it is read again, so that users and items are of the same model.
+ * Reads a model that FactorFlow or Spark saved; throws DataError that names a missing or wrong file. When
+ * another process replaces the model meanwhile, it is read again, so that users and items are of the same
+ * model.
+ *
  */
 export async function loadModel(directory: string): Promise<StoredModel> {
   refuseAddress(directory, 'load');
-  if (isUrl(directory)) throw new UsageError('a model is a folder, which is not read from a web server', { phase: 'load', file: directory, advice: 'Download it first' });
+  if (isUrl(directory))
+    throw new UsageError('a model is a folder, which is not read from a web server', {
+      phase: 'load',
+      file: directory,
+      advice: 'Download it first',
+    });
   await recoverInput(directory);
   await recoverOutput(resolve(directory));
   for (let attempt = 1; ; attempt++) {
     const before = await identityOf(directory);
-    const outcome = await readModel(directory).then((model) => ({ model }), (error: unknown) => ({ error }));
-    if (before === (await identityOf(directory)) && !(before === undefined && (await isBeingReplaced(resolve(directory))))) {
+    const outcome = await readModel(directory).then(
+      (model) => ({ model }),
+      (error: unknown) => ({ error }),
+    );
+    if (
+      before === (await identityOf(directory)) &&
+      !(before === undefined && (await isBeingReplaced(resolve(directory))))
+    ) {
       if ('model' in outcome) return outcome.model;
       throw outcome.error;
     }
-    if (attempt === MOST_ATTEMPTS) throw new DataError('other processes keep replacing the model', { phase: 'load', file: directory, advice: 'Load it when they have ended' });
+    if (attempt === MOST_ATTEMPTS)
+      throw new DataError('other processes keep replacing the model', {
+        phase: 'load',
+        file: directory,
+        advice: 'Load it when they have ended',
+      });
   }
 }
 
@@ -130,18 +171,28 @@ export async function readModelHead(directory: string): Promise<ModelHead> {
   await recoverOutput(resolve(directory));
   await requireFolders(directory);
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  const sizes = await Promise.all(entries.filter((entry) => entry.isFile()).map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size));
-  return { ...(await readMetadata(join(directory, 'metadata'))), bytes: sizes.reduce((sum, size) => sum + size, 0) };
+  const sizes = await Promise.all(
+    entries
+      .filter((entry) => entry.isFile())
+      .map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size),
+  );
+  return {
+    ...(await readMetadata(join(directory, 'metadata'))),
+    bytes: sizes.reduce((sum, size) => sum + size, 0),
+  };
 }
 
 /** True for a folder with metadata and factors of a model, also where others are missing. */
 export async function isModelFolder(directory: string): Promise<boolean> {
-  const has = async (name: string) => (await stat(join(directory, name)).catch(() => undefined))?.isDirectory() === true;
+  const has = async (name: string) =>
+    (await stat(join(directory, name)).catch(() => undefined))?.isDirectory() === true;
   const [metadata, ...factors] = await Promise.all(folders.map(has));
   return metadata && factors.some((found) => found);
 }
 
-/** A text that differs from that of another folder that takes the name later; undefined where there is none. */
+/**
+ * A text that differs from that of another folder that takes the name later; undefined where there is none.
+ */
 async function identityOf(directory: string): Promise<string | undefined> {
   const found = await stat(directory, { bigint: true }).catch(() => undefined);
   return found && `${found.dev} ${found.ino} ${found.birthtimeNs}`;
@@ -156,9 +207,24 @@ async function readModel(directory: string): Promise<StoredModel> {
     checkCount(join(directory, 'userFactors'), users, storage.users, storage.userIdType);
     checkCount(join(directory, 'itemFactors'), items, storage.items, storage.itemIdType);
   }
-  const means = storage?.means ? { users: await readNumbers(join(directory, meansFolders.users), users), items: await readNumbers(join(directory, meansFolders.items), items) } : undefined;
-  const itemCounts = storage?.itemCounts ? Uint32Array.from(await readNumbers(join(directory, COUNTS), items)) : undefined;
-  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors, itemCounts, means };
+  const means = storage?.means
+    ? {
+        users: await readNumbers(join(directory, meansFolders.users), users),
+        items: await readNumbers(join(directory, meansFolders.items), items),
+      }
+    : undefined;
+  const itemCounts = storage?.itemCounts
+    ? Uint32Array.from(await readNumbers(join(directory, COUNTS), items))
+    : undefined;
+  return {
+    ...metadata,
+    userIds: idVector(users.ids),
+    userFactors: users.factors,
+    itemIds: idVector(items.ids),
+    itemFactors: items.factors,
+    itemCounts,
+    means,
+  };
 }
 
 /** A number for each id of a side. */
@@ -182,19 +248,36 @@ function isModelEntry(path: string): boolean {
 
 function toTable(side: string, ids: Vector, given: Float32Array | RowParts, rank: number): WrittenTable {
   const type = idTypeOf(ids.type);
-  if (type === undefined) throw new UsageError(`${side} ids are ${String(ids.type)}, need int32, int64 or utf8`, { phase: 'save' });
+  if (type === undefined)
+    throw new UsageError(`${side} ids are ${String(ids.type)}, need int32, int64 or utf8`, { phase: 'save' });
   if (ids.nullCount > 0) throw new UsageError(`${ids.nullCount} ${side} ids are null`, { phase: 'save' });
   const factors = given instanceof Float32Array ? wholeRows(given, rank) : given;
-  if (factors.rows * factors.columns !== ids.length * rank) throw new UsageError(`${side} factors have ${factors.rows * factors.columns} values, need ${ids.length} x ${rank}`, { phase: 'save' });
+  if (factors.rows * factors.columns !== ids.length * rank)
+    throw new UsageError(
+      `${side} factors have ${factors.rows * factors.columns} values, need ${ids.length} x ${rank}`,
+      { phase: 'save' },
+    );
   const table = { ids: joinIds(type, ids.data), factors };
   const descent = firstDescent(table.ids);
-  if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent + 1} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });
+  if (descent !== undefined)
+    throw new UsageError(
+      `${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent + 1} comes after ${idText(table.ids, descent - 1)}`,
+      { phase: 'save' },
+    );
   return table;
 }
 
 function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {
-  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${counted(idCount(ids), 'row')}, and the metadata say ${count}`, { phase: 'load', file: folder });
-  if (ids.type !== type) throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, { phase: 'load', file: folder });
+  if (idCount(ids) !== count)
+    throw new DataError(
+      `part files are missing or foreign: ${counted(idCount(ids), 'row')}, and the metadata say ${count}`,
+      { phase: 'load', file: folder },
+    );
+  if (ids.type !== type)
+    throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, {
+      phase: 'load',
+      file: folder,
+    });
 }
 
 async function requireFolders(directory: string): Promise<void> {
@@ -205,6 +288,9 @@ async function requireFolders(directory: string): Promise<void> {
       const problem = fileProblem(error, 'load', path);
       if (path === directory || !(problem instanceof DataError)) throw problem;
     }
-    throw new DataError(path === directory ? 'this is a file, not a model' : 'this is not a model: the folder is missing', { phase: 'load', file: path });
+    throw new DataError(
+      path === directory ? 'this is a file, not a model' : 'this is not a model: the folder is missing',
+      { phase: 'load', file: path },
+    );
   }
 }

@@ -10,7 +10,15 @@ import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { storedBytes } from './factor-file.ts';
 import { idCount } from './id-column.ts';
-import { type FactorPart, factorParts, sharedSide, writeFactorPart, writeFactorsContract, type WrittenPart, type WrittenTable } from './write-factors.ts';
+import {
+  type FactorPart,
+  factorParts,
+  sharedSide,
+  writeFactorPart,
+  writeFactorsContract,
+  type WrittenPart,
+  type WrittenTable,
+} from './write-factors.ts';
 
 const STAGE = 'write-factors';
 
@@ -28,10 +36,22 @@ export interface SaveSidesOptions {
   readonly underWay?: (() => void) | undefined;
 }
 
-/** Writes each side as <directory>/<folder>/part-00000.parquet, …: the threads of the CPU device share the parts of all sides out. */
-export async function saveSides(directory: string, sides: readonly SavedSide[], { signal = new AbortController().signal, executor, metrics = new RunMetrics(), underWay }: SaveSidesOptions): Promise<void> {
+/**
+ * Writes each side as <directory>/<folder>/part-00000.parquet, …: the threads of the CPU device share the
+ * parts of all sides out.
+ */
+export async function saveSides(
+  directory: string,
+  sides: readonly SavedSide[],
+  { signal = new AbortController().signal, executor, metrics = new RunMetrics(), underWay }: SaveSidesOptions,
+): Promise<void> {
   for (const { folder } of sides) await mkdir(join(directory, folder));
-  const parts = sides.flatMap(({ folder, table }, side) => factorParts(idCount(table.ids), table.factors.columns).map(({ name, from, to }) => ({ side, part: { file: join(directory, folder, name), from, to } satisfies FactorPart })));
+  const parts = sides.flatMap(({ folder, table }, side) =>
+    factorParts(idCount(table.ids), table.factors.columns).map(({ name, from, to }) => ({
+      side,
+      part: { file: join(directory, folder, name), from, to } satisfies FactorPart,
+    })),
+  );
   const place = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info.place;
   if (executor === undefined || place === undefined) {
     for (const { side, part } of parts) {
@@ -44,12 +64,20 @@ export async function saveSides(directory: string, sides: readonly SavedSide[], 
   const ref = (what: string, side: number) => ({ name: `${name}/${what}`, partition: side, version: 0 });
   const given = sides.flatMap(({ table }, side): Given[] => {
     const { ids, factors } = sharedSide(table);
-    return [[ref('ids', side), ids, place], [ref('factors', side), factors, place]];
+    return [
+      [ref('ids', side), ids, place],
+      [ref('factors', side), factors, place],
+    ];
   });
   const steps = new StepList(writeFactorsContract);
   for (const { side, part } of parts) {
     const { parts: _arrays, order: _places, ...rows } = sides[side].table.factors;
-    steps.task(STAGE, place, { kernel: 'write-factors', inputs: { ids: ref('ids', side), factors: ref('factors', side) }, outputs: {}, params: { ...part, ...rows } satisfies WrittenPart });
+    steps.task(STAGE, place, {
+      kernel: 'write-factors',
+      inputs: { ids: ref('ids', side), factors: ref('factors', side) },
+      outputs: {},
+      params: { ...part, ...rows } satisfies WrittenPart,
+    });
   }
   await Holdings.within({ executor, metrics, signal, events: noEvents }, async (held) => {
     const written = runSteps(steps.steps, held, { given });

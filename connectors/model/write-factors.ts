@@ -23,7 +23,10 @@ export interface WrittenTable {
   readonly factors: RowParts;
 }
 
-/** Floats of a part file. Parts are small, so that threads share a model out evenly; a large model has no more than 64 until they are eight times as large. */
+/**
+ * Floats of a part file. Parts are small, so that threads share a model out evenly; a large model has no more
+ * than 64 until they are eight times as large.
+ */
 const LEAST_PART_FLOATS = 1 << 22;
 const MOST_PART_FLOATS = 1 << 25;
 const WANTED_PARTS = 64;
@@ -32,17 +35,43 @@ const WANTED_PARTS = 64;
 export type FactorPart = { readonly file: string; readonly from: number; readonly to: number };
 
 /** The parameters of the task: the part, and the side's RowParts without its arrays. */
-export type WrittenPart = FactorPart & { readonly rows: number; readonly columns: number; readonly tail?: NonNullable<RowParts['tail']>; readonly scale?: NonNullable<RowParts['scale']>; readonly lead?: 0 | 1 };
+export type WrittenPart = FactorPart & {
+  readonly rows: number;
+  readonly columns: number;
+  readonly tail?: NonNullable<RowParts['tail']>;
+  readonly scale?: NonNullable<RowParts['scale']>;
+  readonly lead?: 0 | 1;
+};
 
-/** The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has the same files. */
-export function factorParts(rows: number, rank: number): { readonly name: string; readonly from: number; readonly to: number }[] {
-  const floats = Math.min(MOST_PART_FLOATS, Math.max(LEAST_PART_FLOATS, Math.ceil((rows * rank) / WANTED_PARTS)));
+/**
+ * The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has
+ * the same files.
+ */
+export function factorParts(
+  rows: number,
+  rank: number,
+): { readonly name: string; readonly from: number; readonly to: number }[] {
+  const floats = Math.min(
+    MOST_PART_FLOATS,
+    Math.max(LEAST_PART_FLOATS, Math.ceil((rows * rank) / WANTED_PARTS)),
+  );
   const step = Math.max(1, Math.floor(floats / rank));
-  return Array.from({ length: Math.max(1, Math.ceil(rows / step)) }, (_, part) => ({ name: partName(part), from: part * step, to: Math.min(rows, (part + 1) * step) }));
+  return Array.from({ length: Math.max(1, Math.ceil(rows / step)) }, (_, part) => ({
+    name: partName(part),
+    from: part * step,
+    to: Math.min(rows, (part + 1) * step),
+  }));
 }
 
-/** Writes id, features: list<float> of one part, and waits until it is on the disk. The same rows give the same bytes. Gives their number. */
-export async function writeFactorPart({ ids, factors }: WrittenTable, { file, from, to }: FactorPart, cancelled: () => boolean): Promise<number> {
+/**
+ * Writes id, features: list<float> of one part, and waits until it is on the disk. The same rows give the
+ * same bytes. Gives their number.
+ */
+export async function writeFactorPart(
+  { ids, factors }: WrittenTable,
+  { file, from, to }: FactorPart,
+  cancelled: () => boolean,
+): Promise<number> {
   const handle = await createFile(file);
   let bytes = 0;
   try {
@@ -60,39 +89,98 @@ export async function writeFactorPart({ ids, factors }: WrittenTable, { file, fr
 }
 
 /**
- * The task write-factors: `factors` (layout factor-rows: `values.0`, `own.0`, `values.1`, ... Float32, and `order`, see RowParts) and `ids` (layout ids: `values`, or `offsets` and `bytes` of
- * text) to a part file, which WrittenPart describes. Values: `bytes` of the file.
+ * The task write-factors: `factors` (layout factor-rows: `values.0`, `own.0`, `values.1`, ... Float32, and
+ * `order`, see RowParts) and `ids` (layout ids: `values`, or `offsets` and `bytes` of text) to a part file,
+ * which WrittenPart describes. Values: `bytes` of the file.
+ *
  */
 export const writeFactorsContract: TaskContracts = { 'write-factors': { ids: 'read', factors: 'read' } };
 
 /** A side as partitions in shared memory; what lies there already is not copied. */
-export function sharedSide({ ids, factors }: WrittenTable): { readonly ids: Partition; readonly factors: Partition } {
+export function sharedSide({ ids, factors }: WrittenTable): {
+  readonly ids: Partition;
+  readonly factors: Partition;
+} {
   const rows = idCount(ids);
-  const columns: Partition['columns'] = ids.type === 'utf8' ? { offsets: shared(ids.offsets), bytes: shared(ids.bytes) } : { values: shared(ids.values) };
-  return { ids: { layout: 'ids', rows, columns }, factors: { layout: 'factor-rows', rows, columns: { ...Object.fromEntries(factors.parts.flatMap(({ values, own }, part) => [[`values.${part}`, shared(values)], ...(own ? [[`own.${part}`, shared(own)]] : [])])), ...(factors.order && { order: shared(factors.order) }) } } };
+  const columns: Partition['columns'] =
+    ids.type === 'utf8'
+      ? { offsets: shared(ids.offsets), bytes: shared(ids.bytes) }
+      : { values: shared(ids.values) };
+  return {
+    ids: { layout: 'ids', rows, columns },
+    factors: {
+      layout: 'factor-rows',
+      rows,
+      columns: {
+        ...Object.fromEntries(
+          factors.parts.flatMap(({ values, own }, part) => [
+            [`values.${part}`, shared(values)],
+            ...(own ? [[`own.${part}`, shared(own)]] : []),
+          ]),
+        ),
+        ...(factors.order && { order: shared(factors.order) }),
+      },
+    },
+  };
 }
 
-function shared<T extends Int32Array | Uint32Array | BigInt64Array | Float32Array | Uint8Array>(values: T): T {
+function shared<T extends Int32Array | Uint32Array | BigInt64Array | Float32Array | Uint8Array>(
+  values: T,
+): T {
   if (values.buffer instanceof SharedArrayBuffer) return values;
-  const copy = new (values.constructor as new (buffer: SharedArrayBuffer) => T)(new SharedArrayBuffer(values.byteLength));
+  const copy = new (values.constructor as new (buffer: SharedArrayBuffer) => T)(
+    new SharedArrayBuffer(values.byteLength),
+  );
   copy.set(values as never);
   return copy;
 }
 
 /** The handler of the task, in a thread. */
-export async function writeFactorsTask({ params, partition, cancelled }: { readonly params: JsonObject; partition(name: string): Partition; cancelled(): boolean }): Promise<TaskOutcome> {
+export async function writeFactorsTask({
+  params,
+  partition,
+  cancelled,
+}: {
+  readonly params: JsonObject;
+  partition(name: string): Partition;
+  cancelled(): boolean;
+}): Promise<TaskOutcome> {
   const { rows, columns, tail, scale, lead, ...part } = params as WrittenPart;
   const { order, ...held } = partition('factors').columns;
   const stored = held as Readonly<Record<string, Float32Array | undefined>>;
   const parts: RowPart[] = [];
-  for (let values = stored['values.0']; values !== undefined; values = stored[`values.${parts.length}`]) parts.push({ values, ...(stored[`own.${parts.length}`] && { own: stored[`own.${parts.length}`] }) });
+  for (let values = stored['values.0']; values !== undefined; values = stored[`values.${parts.length}`])
+    parts.push({ values, ...(stored[`own.${parts.length}`] && { own: stored[`own.${parts.length}`] }) });
   const start = sharedClock();
-  const bytes = await writeFactorPart({ ids: idsOf(partition('ids').columns), factors: { rows, columns, parts, ...(tail && { tail }), ...(scale && { scale }), ...(lead !== undefined && { lead }), ...(order && { order: order as Uint32Array }) } }, part, cancelled);
+  const bytes = await writeFactorPart(
+    {
+      ids: idsOf(partition('ids').columns),
+      factors: {
+        rows,
+        columns,
+        parts,
+        ...(tail && { tail }),
+        ...(scale && { scale }),
+        ...(lead !== undefined && { lead }),
+        ...(order && { order: order as Uint32Array }),
+      },
+    },
+    part,
+    cancelled,
+  );
   const count = part.to - part.from;
-  return { rows: count, bytesDown: bytes, values: { bytes }, spans: [fileSpan('writes', part.file, start, { rows: count, bytes })] };
+  return {
+    rows: count,
+    bytesDown: bytes,
+    values: { bytes },
+    spans: [fileSpan('writes', part.file, start, { rows: count, bytes })],
+  };
 }
 
 function idsOf({ values, offsets, bytes }: Partition['columns']): IdColumn {
-  if (values === undefined) return { type: 'utf8', offsets: offsets as Int32Array, bytes: bytes as Uint8Array };
-  return values instanceof BigInt64Array ? { type: 'int64', values } : { type: 'int32', values: values as Int32Array };
+  if (values === undefined)
+    return { type: 'utf8', offsets: offsets as Int32Array, bytes: bytes as Uint8Array };
+  return values instanceof BigInt64Array
+    ? { type: 'int64', values }
+    : { type: 'int32', values: values as Int32Array };
 }

@@ -11,8 +11,9 @@ const [MINUS, PLUS, DOT, ZERO] = [0x2d, 0x2b, 0x2e, 0x30];
 export class JsonProblem extends Error {}
 
 /**
- * Walks over the fields of one JSON object of a line, without making values of them. NaN and Infinity, which Python writes,
- * are numbers here. Throws JsonProblem for a line that is no whole object.
+ * Walks over the fields of one JSON object of a line, without making values of them. NaN and Infinity, which
+ * Python writes, are numbers here. Throws JsonProblem for a line that is no whole object.
+ *
  */
 export class JsonCursor {
   /** The key's bytes, inside its quotes. */
@@ -34,7 +35,12 @@ export class JsonCursor {
     this.#p = from;
     this.#to = to;
     this.#first = true;
-    if (this.#next() !== OPEN) throw new JsonProblem(bytes[this.#p - 1] === OPEN_LIST ? 'a list stands where an object is expected: NDJSON has one object on each line' : 'the line is no JSON object');
+    if (this.#next() !== OPEN)
+      throw new JsonProblem(
+        bytes[this.#p - 1] === OPEN_LIST
+          ? 'a list stands where an object is expected: NDJSON has one object on each line'
+          : 'the line is no JSON object',
+      );
   }
 
   /** Goes to the next field; false behind the last, when nothing but spaces may follow. */
@@ -59,7 +65,11 @@ export class JsonCursor {
   /** The key as text. */
   key(): string {
     const { keyStart, keyEnd } = this;
-    const text = Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + keyStart - 1, keyEnd - keyStart + 2).toString('utf8');
+    const text = Buffer.from(
+      this.#bytes.buffer,
+      this.#bytes.byteOffset + keyStart - 1,
+      keyEnd - keyStart + 2,
+    ).toString('utf8');
     return this.keyEscaped ? (JSON.parse(text) as string) : text.slice(1, -1);
   }
 
@@ -113,12 +123,19 @@ export class JsonCursor {
   #checkString(start: number): void {
     let text: string;
     try {
-      text = JSON.parse(Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + start - 1, this.#p - start + 1).toString('utf8')) as string;
+      text = JSON.parse(
+        Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + start - 1, this.#p - start + 1).toString(
+          'utf8',
+        ),
+      ) as string;
     } catch {
       throw this.#broken();
     }
     // As UTF-8 all halves would become the same character, and different ids one.
-    if (!text.isWellFormed()) throw new JsonProblem('a text has half of a surrogate pair (\\ud800 to \\udfff), which UTF-8 does not hold');
+    if (!text.isWellFormed())
+      throw new JsonProblem(
+        'a text has half of a surrogate pair (\\ud800 to \\udfff), which UTF-8 does not hold',
+      );
   }
 
   #skipNested(): void {
@@ -138,7 +155,8 @@ export class JsonCursor {
     let p = this.start;
     this.kind = BARE;
     // Most values are whole numbers without a sign.
-    if (bytes[p] > ZERO && bytes[p] <= ZERO + 9) while (p < this.#to && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
+    if (bytes[p] > ZERO && bytes[p] <= ZERO + 9)
+      while (p < this.#to && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
     if (p > this.start && (bytes[p] === COMMA || bytes[p] === CLOSE) && p < this.#to) {
       this.#p = this.end = p;
       return;

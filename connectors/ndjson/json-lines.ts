@@ -8,8 +8,10 @@ import type { LineEncoder } from '../output/encode-rows.ts';
 import { columnTexts } from '../text/format-value.ts';
 
 /**
- * Encodes batches as lines of JSON that NdjsonSource reads back as the same values: 64-bit integers as numbers with all digits, floats
- * with a point or an exponent. NaN and infinities, which JSON lacks, are written as null.
+ * Encodes batches as lines of JSON that NdjsonSource reads back as the same values: 64-bit integers as
+ * numbers with all digits, floats with a point or an exponent. NaN and infinities, which JSON lacks, are
+ * written as null.
+ *
  */
 export class JsonLines implements LineEncoder {
   readonly #keys: readonly string[];
@@ -35,7 +37,10 @@ export class JsonLines implements LineEncoder {
       for (let row = 0; row < plain.numRows; row++, this.#row++) {
         let line = '';
         for (let column = 0; column < cells.length; column++) line += this.#keys[column] + cells[column](row);
-        if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that NdjsonSource reads`);
+        if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW)
+          throw this.#problem(
+            `the row is longer than ${LONGEST_ROW} bytes, the longest that NdjsonSource reads`,
+          );
         lines.push(`${line}}`);
       }
     }
@@ -45,7 +50,11 @@ export class JsonLines implements LineEncoder {
   /** The JSON of a column's value by row. */
   #cellsOf(data: Data, column: number): (row: number) => string {
     const text = this.#texts[column](data);
-    const isBare = DataType.isInt(data.type) || DataType.isFloat(data.type) || DataType.isDecimal(data.type) || DataType.isBool(data.type);
+    const isBare =
+      DataType.isInt(data.type) ||
+      DataType.isFloat(data.type) ||
+      DataType.isDecimal(data.type) ||
+      DataType.isBool(data.type);
     const isFloat = DataType.isFloat(data.type);
     return (row) => {
       if (data.nullCount > 0 && !data.getValid(row)) return 'null';
@@ -61,6 +70,12 @@ export class JsonLines implements LineEncoder {
   }
 
   #problem(summary: string, column?: string): DataError {
-    return new DataError(summary, { phase: 'write', file: this.#file, row: this.#row, column, advice: 'Write CSV, Parquet or Arrow instead' });
+    return new DataError(summary, {
+      phase: 'write',
+      file: this.#file,
+      row: this.#row,
+      column,
+      advice: 'Write CSV, Parquet or Arrow instead',
+    });
   }
 }

@@ -16,8 +16,10 @@ export interface NdjsonSinkOptions {
 }
 
 /**
- * Writes a stream as one file of NDJSON (or to stdout, "-"): an object a line, whose fields are the columns. Floats always have a point or an
- * exponent, and 64-bit integers all their digits. The file appears once it is complete.
+ * Writes a stream as one file of NDJSON (or to stdout, "-"): an object a line, whose fields are the columns.
+ * Floats always have a point or an exponent, and 64-bit integers all their digits. The file appears once it
+ * is complete.
+ *
  */
 export class NdjsonSink implements CheckedSink {
   readonly name = 'ndjson-sink';

@@ -20,13 +20,17 @@ export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> 
 }
 
 /**
- * NDJSON (JSON Lines: one object on each line; plain, gzip, zstd or lz4; UTF-8) as a Source. Columns and types are given, or inferred
- * from the first 4 MiB of each file: int32, int64 (every digit counts), float64, bool, else utf8; strings are utf8. A field that is null
- * or missing is a null. An object or a list as a field's value is an error with line and field, unless the field is not asked for; so is a field
- * that first comes later, where all are asked for. Memory is that of a few batches for files of any size; a line of more than 1 MiB is an error.
+ * NDJSON (JSON Lines: one object on each line; plain, gzip, zstd or lz4; UTF-8) as a Source. Columns and
+ * types are given, or inferred from the first 4 MiB of each file: int32, int64 (every digit counts), float64,
+ * bool, else utf8; strings are utf8. A field that is null or missing is a null. An object or a list as a
+ * field's value is an error with line and field, unless the field is not asked for; so is a field that first
+ * comes later, where all are asked for. Memory is that of a few batches for files of any size; a line of more
+ * than 1 MiB is an error.
  *
- * It takes 1.2 times the processor time of JSON.parse on each line (1.5 M lines of four numbers, whole process, 5 pairs on a shared EPYC) and 0.4
- * times the memory, and unlike it keeps 64-bit integers and knows the line and field of a fault.
+ * It takes 1.2 times the processor time of JSON.parse on each line (1.5 M lines of four numbers, whole
+ * process, 5 pairs on a shared EPYC) and 0.4 times the memory, and unlike it keeps 64-bit integers and knows
+ * the line and field of a fault.
+ *
  */
 export class NdjsonSource extends FileSetSource<RowLayout> {
   readonly name = 'ndjson-source';
@@ -37,7 +41,11 @@ export class NdjsonSource extends FileSetSource<RowLayout> {
   constructor(paths: string | readonly string[], options: NdjsonSourceOptions = {}) {
     checkValueOptions(options);
     const { columns } = options;
-    if (columns !== undefined && !(Array.isArray(columns) && columns.length > 0 && new Set(columns).size === columns.length)) throw new UsageError('columns must be a list of different names');
+    if (
+      columns !== undefined &&
+      !(Array.isArray(columns) && columns.length > 0 && new Set(columns).size === columns.length)
+    )
+      throw new UsageError('columns must be a list of different names');
     super(paths, ndjsonFormat(options));
     this.#options = options;
   }
@@ -62,7 +70,9 @@ function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
 }
 
 /** Reads a file or a byte range of NDJSON (see ReadSplit). */
-export const readNdjsonSplit = rowSplitReader(({ chosen }, names) => ({ scanner: scannerOf(names, chosen as boolean) }));
+export const readNdjsonSplit = rowSplitReader(({ chosen }, names) => ({
+  scanner: scannerOf(names, chosen as boolean),
+}));
 
 /** Fields that were not chosen may come later in the file. */
 function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanner'] {
@@ -70,7 +80,12 @@ function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanne
 }
 
 /** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
-function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptions, batchSize: number): RowLayout {
+function inferLayout(
+  window: RowWindow,
+  file: string,
+  options: NdjsonSourceOptions,
+  batchSize: number,
+): RowLayout {
   const names = options.columns ?? fieldNames(window.bytes, window.from, window.to, window.atEnd);
   const scanner = scannerOf(names, options.columns !== undefined);
   const scan = scanner(true);
@@ -83,7 +98,7 @@ function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptio
   const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
   block.faults = new Map();
   const kinds = names.map(() => 0);
-  for (let next = window.from; next < window.to; ) {
+  for (let next = window.from; next < window.to;) {
     next = scanWindow(window, block, next, scan);
     if (block.rows === 0) break;
     for (const column of names.keys()) kinds[column] |= kindsIn(block, column, layout.rules);
@@ -91,10 +106,23 @@ function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptio
   return withTypes({ ...layout, kinds }, options.types ?? {}, file);
 }
 
-/** The layouts with the fields of all files, in the order in which they come first: an object may lack any of them. */
+/**
+ * The layouts with the fields of all files, in the order in which they come first: an object may lack any of
+ * them.
+ */
 function withAllNames(layouts: readonly RowLayout[], chosen: boolean): readonly RowLayout[] {
   const names = [...new Set(layouts.flatMap((layout) => layout.names))];
-  if (layouts.every((layout) => layout.names.length === names.length && names.every((name, i) => layout.names[i] === name))) return layouts;
+  if (
+    layouts.every(
+      (layout) => layout.names.length === names.length && names.every((name, i) => layout.names[i] === name),
+    )
+  )
+    return layouts;
   const scanner = scannerOf(names, chosen);
-  return layouts.map((layout) => ({ ...layout, names, scanner, kinds: names.map((name) => layout.kinds[layout.names.indexOf(name)] ?? 0) }));
+  return layouts.map((layout) => ({
+    ...layout,
+    names,
+    scanner,
+    kinds: names.map((name) => layout.kinds[layout.names.indexOf(name)] ?? 0),
+  }));
 }

@@ -6,7 +6,10 @@ import { JsonCursor, JsonProblem } from './json-cursor.ts';
 const LF = 0x0a;
 const ADVICE = 'Correct the line: each one must be a whole JSON object';
 
-/** The position of the line end at or behind `from`; `to` for the last line of a file without one, -1 when it is not there yet. */
+/**
+ * The position of the line end at or behind `from`; `to` for the last line of a file without one, -1 when it
+ * is not there yet.
+ */
 function lineEnd(bytes: Uint8Array, from: number, to: number, atEnd: boolean): number {
   const lf = bytes.indexOf(LF, from);
   const end = lf < 0 || lf >= to ? to : lf;
@@ -33,15 +36,23 @@ export class ObjectScanner {
   }
 
   /**
-   * Finds the objects of whole lines in `bytes[from..to)` until the block is full, and returns the position of the next line. Fields that an
-   * object lacks are empty, and blank lines are skipped. Throws RecordProblem for a line that is no object, unless the block takes its fault.
+   * Finds the objects of whole lines in `bytes[from..to)` until the block is full, and returns the position
+   * of the next line. Fields that an object lacks are empty, and blank lines are skipped. Throws
+   * RecordProblem for a line that is no object, unless the block takes its fault.
+   *
    */
-  readonly scan = (block: FieldBlock, bytes: Uint8Array, from: number, { to, limit, atEnd }: ScanBounds): number => {
+  readonly scan = (
+    block: FieldBlock,
+    bytes: Uint8Array,
+    from: number,
+    { to, limit, atEnd }: ScanBounds,
+  ): number => {
     block.begin(bytes);
     let p = from;
     while (block.rows < block.maximumRows && p < to && p < limit) {
       const end = lineEnd(bytes, p, to, atEnd);
-      if ((end < 0 ? to : end) - p > LONGEST_ROW) throw new RecordProblem(`the line is longer than ${LONGEST_ROW} bytes`, p, ADVICE);
+      if ((end < 0 ? to : end) - p > LONGEST_ROW)
+        throw new RecordProblem(`the line is longer than ${LONGEST_ROW} bytes`, p, ADVICE);
       if (end < 0) break;
       if (!isBlank(bytes, p, end)) {
         const row = block.rows++;
@@ -71,10 +82,13 @@ export class ObjectScanner {
     let last = -1;
     while (cursor.next()) {
       // Most objects have their fields in one order.
-      const column = last + 1 < columns && this.#isKey(bytes, last + 1) ? last + 1 : this.#columns.get(cursor.key());
+      const column =
+        last + 1 < columns && this.#isKey(bytes, last + 1) ? last + 1 : this.#columns.get(cursor.key());
       if (column === undefined) {
         if (this.#passesOthers) continue;
-        throw new JsonProblem(`the field ${JSON.stringify(cursor.key())} is not among those of the first 4 MiB; name all fields in the option columns`);
+        throw new JsonProblem(
+          `the field ${JSON.stringify(cursor.key())} is not among those of the first 4 MiB; name all fields in the option columns`,
+        );
       }
       last = column;
       starts[base + column] = cursor.start;
@@ -92,11 +106,14 @@ export class ObjectScanner {
   }
 }
 
-/** The names of the fields of all whole lines in `bytes[from..to)`, in the order in which they come first. Lines that are no objects are passed over. */
+/**
+ * The names of the fields of all whole lines in `bytes[from..to)`, in the order in which they come first.
+ * Lines that are no objects are passed over.
+ */
 export function fieldNames(bytes: Uint8Array, from: number, to: number, atEnd: boolean): string[] {
   const names = new Set<string>();
   const cursor = new JsonCursor();
-  for (let p = from; p < to; ) {
+  for (let p = from; p < to;) {
     const end = lineEnd(bytes, p, to, atEnd);
     if (end < 0) break;
     try {

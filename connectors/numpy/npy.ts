@@ -1,7 +1,10 @@
 /**
- * A .npy file, version 1.0 of NumPy's format: a header that tells type and shape, padded to 64 bytes, and the numbers in C order.
+ * A .npy file, version 1.0 of NumPy's format: a header that tells type and shape, padded to 64 bytes, and the
+ * numbers in C order.
  *
  *     \x93NUMPY 1 0   length of the header, uint16   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 8), }\n   ...
+ *
+ *
  */
 export type NpyArray = { readonly shape: readonly number[] } & (
   | { readonly values: Float32Array | Int32Array | BigInt64Array }
@@ -26,7 +29,11 @@ export function npyBytes(array: NpyArray): Uint8Array[] {
 
 function contentOf(array: NpyArray): { readonly type: string; readonly bytes: Uint8Array } {
   if ('half' in array) return { type: '<f2', bytes: bytesOf(array.half) };
-  if ('values' in array) return { type: array.values instanceof Float32Array ? '<f4' : array.values instanceof Int32Array ? '<i4' : '<i8', bytes: bytesOf(array.values) };
+  if ('values' in array)
+    return {
+      type: array.values instanceof Float32Array ? '<f4' : array.values instanceof Int32Array ? '<i4' : '<i8',
+      bytes: bytesOf(array.values),
+    };
   const points = array.texts.map((text) => Array.from(text, (character) => character.codePointAt(0) ?? 0));
   const width = points.reduce((most, own) => Math.max(most, own.length), 1);
   const codes = new Uint32Array(width * points.length);

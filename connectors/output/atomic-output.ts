@@ -29,7 +29,10 @@ export interface AtomicOutputOptions {
 /** Most times that another process may change the target between a check and the rename. */
 const MOST_ATTEMPTS = 100;
 
-/** Output that appears whole or not at all. `commit` ends it; after a failure of `commit` or before it, `discard` or `fail`. */
+/**
+ * Output that appears whole or not at all. `commit` ends it; after a failure of `commit` or before it,
+ * `discard` or `fail`.
+ */
 export interface AtomicOutput {
   /** Write here: a folder that exists and is empty, or the name of a file that does not exist yet. */
   readonly temporary: string;
@@ -38,16 +41,19 @@ export interface AtomicOutput {
   /** Removes the temporary and any parent folders made for it. */
   discard(): Promise<void>;
   /**
-   * Discards, and gives the error to be thrown, with the target's name in place of the temporary's. That of a full disk says how much
-   * the output needs: `needed` bytes, or more than were written.
+   * Discards, and gives the error to be thrown, with the target's name in place of the temporary's. That of a
+   * full disk says how much the output needs: `needed` bytes, or more than were written.
+   *
    */
   fail(error: unknown, needed?: number): Promise<unknown>;
 }
 
 /**
- * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is not an output of this kind
- * (a folder with foreign files, the home folder, a parent of the working folder, a device, a pipe, a part of a model). An old output
- * that a dead process had moved aside counts: it is moved back first.
+ * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is not an
+ * output of this kind (a folder with foreign files, the home folder, a parent of the working folder, a
+ * device, a pipe, a part of a model). An old output that a dead process had moved aside counts: it is moved
+ * back first.
+ *
  */
 export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
   await recoverOutput(await realPath(target));
@@ -55,21 +61,36 @@ export async function checkOutput(target: string, options: AtomicOutputOptions):
 }
 
 async function check(path: string, name: string, options: AtomicOutputOptions): Promise<void> {
-  const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: name, advice });
+  const fail = (summary: string, advice: string) =>
+    new UsageError(summary, { phase: 'write', file: name, advice });
   if (isUrl(name)) throw fail('nothing is written to a web server', 'Name a file or folder');
   refuseAddress(name, 'write');
   const kind = await kindOf(path);
   const model = await partOfModel(path);
   if (model !== undefined) throw fail(`the output would lie in a model: ${model}`, 'Choose another output');
   if (kind === undefined) return;
-  if (kind !== 'file' && kind !== 'folder') throw fail(`the output is a ${kind}, which is never replaced`, 'Choose another output, or write to stdout ("-") and redirect it');
-  if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
+  if (kind !== 'file' && kind !== 'folder')
+    throw fail(
+      `the output is a ${kind}, which is never replaced`,
+      'Choose another output, or write to stdout ("-") and redirect it',
+    );
+  if (kind !== options.kind)
+    throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
   const empty = kind === 'folder' && (await entriesOf(path)).length === 0;
-  if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or pass overwrite: true to replace it');
+  if (!empty && !options.overwrite)
+    throw fail('the output exists already', 'Choose another output, or pass overwrite: true to replace it');
   if (kind === 'file') return;
-  if (holdsWork(path)) throw fail('the folder is not replaced: it is or holds your home or working folder', 'Choose another output');
+  if (holdsWork(path))
+    throw fail(
+      'the folder is not replaced: it is or holds your home or working folder',
+      'Choose another output',
+    );
   const foreign = await foreignEntry(path, '', options.recognizes);
-  if (foreign !== undefined) throw fail(`the folder is not replaced: it holds "${foreign}", which does not belong to this kind of output`, 'Choose another output');
+  if (foreign !== undefined)
+    throw fail(
+      `the folder is not replaced: it holds "${foreign}", which does not belong to this kind of output`,
+      'Choose another output',
+    );
 }
 
 function holdsWork(path: string): boolean {
@@ -87,14 +108,21 @@ async function entriesOf(folder: string): Promise<Dirent[]> {
 }
 
 /**
- * The first entry below a folder that `recognizes` does not know, or that is a device, a pipe or a socket, as a path with "/"; folders end with "/". A
- * folder that vanishes has none.
+ * The first entry below a folder that `recognizes` does not know, or that is a device, a pipe or a socket, as
+ * a path with "/"; folders end with "/". A folder that vanishes has none.
+ *
  */
-async function foreignEntry(folder: string, prefix: string, recognizes: (path: string) => boolean): Promise<string | undefined> {
+async function foreignEntry(
+  folder: string,
+  prefix: string,
+  recognizes: (path: string) => boolean,
+): Promise<string | undefined> {
   for (const entry of await entriesOf(folder)) {
     const path = `${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`;
     if (!recognizes(path) || !(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink())) return path;
-    const below = entry.isDirectory() ? await foreignEntry(join(folder, entry.name), path, recognizes) : undefined;
+    const below = entry.isDirectory()
+      ? await foreignEntry(join(folder, entry.name), path, recognizes)
+      : undefined;
     if (below !== undefined) return below;
   }
   return undefined;
@@ -127,7 +155,13 @@ class PendingOutput implements AtomicOutput {
   readonly #made: string | undefined;
   readonly #options: AtomicOutputOptions;
 
-  constructor(target: string, name: string, temporary: string, made: string | undefined, options: AtomicOutputOptions) {
+  constructor(
+    target: string,
+    name: string,
+    temporary: string,
+    made: string | undefined,
+    options: AtomicOutputOptions,
+  ) {
     this.#target = target;
     this.#name = name;
     this.temporary = temporary;
@@ -139,7 +173,12 @@ class PendingOutput implements AtomicOutput {
     try {
       if (this.#options.durable) await syncAll(this.temporary);
       for (let attempt = 1; !(await this.#place()); attempt++) {
-        if (attempt === MOST_ATTEMPTS) throw new DataError('other processes keep replacing the output', { phase: 'write', file: this.#name, advice: 'Let one process at a time write there' });
+        if (attempt === MOST_ATTEMPTS)
+          throw new DataError('other processes keep replacing the output', {
+            phase: 'write',
+            file: this.#name,
+            advice: 'Let one process at a time write there',
+          });
       }
       forgetTemporary(this.temporary);
       if (this.#options.durable) await syncFile(dirname(this.#target));
@@ -156,19 +195,30 @@ class PendingOutput implements AtomicOutput {
 
   async fail(error: unknown, needed?: number): Promise<unknown> {
     const problem = fileProblem(error, 'write', this.#name);
-    const full = isDiskFull(problem) && (needed === undefined ? `more than ${formatBytes(await bytesBelow(this.temporary))}` : formatBytes(needed));
+    const full =
+      isDiskFull(problem) &&
+      (needed === undefined
+        ? `more than ${formatBytes(await bytesBelow(this.temporary))}`
+        : formatBytes(needed));
     // The next output to this place clears leftovers, so the first failure is reported and not this one.
     await this.discard().catch(() => undefined);
     if (full) return diskFull(problem, this.#name, full, await freeBytes(dirname(this.#target)));
     if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
     const inPlace = (text: string) => text.replaceAll(this.temporary, this.#name);
     const details = { ...problem.details, file: problem.details.file && inPlace(problem.details.file) };
-    return deserializeError({ name: problem.name, message: inPlace(problem.message), summary: inPlace(problem.summary), details });
+    return deserializeError({
+      name: problem.name,
+      message: inPlace(problem.message),
+      summary: inPlace(problem.summary),
+      details,
+    });
   }
 
   /**
-   * Moves the old output aside and the new one into its place, and removes the old one. A process that dies in between leaves the
-   * old one aside, and recoverOutput brings it back. False when another process changed the target meanwhile: it is checked again.
+   * Moves the old output aside and the new one into its place, and removes the old one. A process that dies
+   * in between leaves the old one aside, and recoverOutput brings it back. False when another process changed
+   * the target meanwhile: it is checked again.
+   *
    */
   async #place(): Promise<boolean> {
     await check(this.#target, this.#name, this.#options);
@@ -181,10 +231,13 @@ class PendingOutput implements AtomicOutput {
         return false;
       }
     }
-    const placed = await renamed(this.temporary, this.#target, ['ENOTEMPTY', 'EEXIST']).catch(async (error: unknown) => {
-      if (old !== undefined && (await renamed(old, this.#target, ['ENOTEMPTY', 'EEXIST']))) forgetTemporary(old);
-      throw error;
-    });
+    const placed = await renamed(this.temporary, this.#target, ['ENOTEMPTY', 'EEXIST']).catch(
+      async (error: unknown) => {
+        if (old !== undefined && (await renamed(old, this.#target, ['ENOTEMPTY', 'EEXIST'])))
+          forgetTemporary(old);
+        throw error;
+      },
+    );
     if (old !== undefined) {
       await rm(old, { recursive: true, force: true });
       forgetTemporary(old);
@@ -218,12 +271,19 @@ async function kindOf(path: string): Promise<'file' | 'folder' | 'pipe' | 'socke
 async function removeMade(parent: string, made: string | undefined): Promise<void> {
   if (made === undefined) return;
   for (let folder = parent; folder.startsWith(made); folder = dirname(folder)) {
-    if (!(await rmdir(folder).then(() => true, () => false))) return;
+    if (
+      !(await rmdir(folder).then(
+        () => true,
+        () => false,
+      ))
+    )
+      return;
   }
 }
 
 async function syncAll(path: string): Promise<void> {
-  if ((await kindOf(path)) === 'folder') await Promise.all((await readdir(path)).map((name) => syncAll(join(path, name))));
+  if ((await kindOf(path)) === 'folder')
+    await Promise.all((await readdir(path)).map((name) => syncAll(join(path, name))));
   await syncFile(path);
 }
 

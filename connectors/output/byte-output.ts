@@ -17,7 +17,10 @@ export interface ByteOutputOptions {
   readonly compression?: Compression;
 }
 
-/** One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `fail` ends it. */
+/**
+ * One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `fail` ends
+ * it.
+ */
 export class ByteOutput {
   /** Bytes on the disk, known after `commit`. */
   bytes = 0;
@@ -32,7 +35,10 @@ export class ByteOutput {
   private constructor(path: string, output: AtomicOutput | undefined, compression: Compression) {
     this.#path = path;
     this.#output = output;
-    this.#target = output === undefined ? process.stdout : createWriteStream(output.temporary, { flags: 'wx', highWaterMark: 1 << 20 });
+    this.#target =
+      output === undefined
+        ? process.stdout
+        : createWriteStream(output.temporary, { flags: 'wx', highWaterMark: 1 << 20 });
     this.#target.on('error', this.#onError);
     this.#sink = this.#target;
     const packer = packing(compression);
@@ -44,7 +50,10 @@ export class ByteOutput {
   }
 
   /** Throws UsageError when the output may not be written. */
-  static async open(path: string, { overwrite, compression = 'none' }: ByteOutputOptions): Promise<ByteOutput> {
+  static async open(
+    path: string,
+    { overwrite, compression = 'none' }: ByteOutputOptions,
+  ): Promise<ByteOutput> {
     const output = path === STANDARD_STREAM ? undefined : await atomicOutput(path, fileOutput(overwrite));
     return new ByteOutput(path, output, compression);
   }
@@ -78,9 +87,13 @@ export class ByteOutput {
     await this.#output.commit();
   }
 
-  /** Ends the sink behind all that was written: where chunks still wait, Node ends a frame of zstd with the last of them and then adds an empty one. */
+  /**
+   * Ends the sink behind all that was written: where chunks still wait, Node ends a frame of zstd with the
+   * last of them and then adds an empty one.
+   */
   async #end(): Promise<void> {
-    if (this.#sink !== this.#target) await new Promise<void>((resolve) => void this.#sink.write('', () => resolve()));
+    if (this.#sink !== this.#target)
+      await new Promise<void>((resolve) => void this.#sink.write('', () => resolve()));
     this.#sink.end();
   }
 
@@ -112,7 +125,8 @@ export class ByteOutput {
   }
 
   readonly #onError = (error: Error): void => {
-    if (this.#output === undefined && ['EPIPE', 'ECONNRESET'].includes(errorCode(error) ?? '')) this.unread = true;
+    if (this.#output === undefined && ['EPIPE', 'ECONNRESET'].includes(errorCode(error) ?? ''))
+      this.unread = true;
     else this.#failure ??= error;
   };
 
@@ -127,5 +141,10 @@ function fileOutput(overwrite: boolean | undefined): AtomicOutputOptions {
 
 /** Throws UsageError for the name of a folder. */
 export function requireFileName(path: string): void {
-  if (path.endsWith('/')) throw new UsageError('the output is one file, and this names a folder', { phase: 'write', file: path, advice: 'Name a file; only Parquet is written as a folder' });
+  if (path.endsWith('/'))
+    throw new UsageError('the output is one file, and this names a folder', {
+      phase: 'write',
+      file: path,
+      advice: 'Name a file; only Parquet is written as a folder',
+    });
 }

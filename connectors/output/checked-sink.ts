@@ -9,7 +9,8 @@ export interface WriteSummary {
 }
 
 /** The surroundings of a sink; rows are encoded in this thread where there are no devices. */
-export type WritingContext = Pick<ExecutionContext, 'signal' | 'events'> & Partial<Pick<ExecutionContext, 'executor' | 'metrics'>>;
+export type WritingContext = Pick<ExecutionContext, 'signal' | 'events'> &
+  Partial<Pick<ExecutionContext, 'executor' | 'metrics'>>;
 
 /** A sink of files. */
 export interface CheckedSink extends Sink<WriteSummary> {

@@ -8,15 +8,20 @@ import type { TaskOutcome } from '../../engine/task.ts';
 import type { Codec } from '../parquet/backend.ts';
 import type { TextDialect } from '../text/dialect.ts';
 
-/** The form in which rows are stored, as plain JSON for the threads that encode them. `file` is the name in errors. */
+/**
+ * The form in which rows are stored, as plain JSON for the threads that encode them. `file` is the name in
+ * errors.
+ */
 export type Encoding =
   | { readonly format: 'parquet'; readonly codec: Codec; readonly dictionary: boolean; readonly file: string }
   | { readonly format: 'text'; readonly dialect: TextDialect; readonly file: string }
   | { readonly format: 'ndjson'; readonly file: string };
 
 /**
- * The task encode-rows: `rows` (layout arrow-stream: `bytes` Uint8, an Arrow IPC stream) as `bytes` (layout bytes: `bytes` Uint8) of the
- * encoding: lines of text, or a Parquet file of one row group (see FileAssembly). `firstRow` is the first row's number in errors.
+ * The task encode-rows: `rows` (layout arrow-stream: `bytes` Uint8, an Arrow IPC stream) as `bytes` (layout
+ * bytes: `bytes` Uint8) of the encoding: lines of text, or a Parquet file of one row group (see
+ * FileAssembly). `firstRow` is the first row's number in errors.
+ *
  */
 export interface EncodeTask {
   readonly kernel: 'encode-rows';
@@ -27,14 +32,25 @@ export interface EncodeTask {
 
 export const encodeContracts: TaskContracts = { 'encode-rows': { rows: 'read', bytes: 'write' } };
 
-/** Encodes the rows of an Arrow IPC stream in this thread. Throws DataError that names the file for values that the format cannot hold. */
-export async function encodeRows(stream: Uint8Array, encoding: Encoding, firstRow: number): Promise<Uint8Array> {
+/**
+ * Encodes the rows of an Arrow IPC stream in this thread. Throws DataError that names the file for values
+ * that the format cannot hold.
+ */
+export async function encodeRows(
+  stream: Uint8Array,
+  encoding: Encoding,
+  firstRow: number,
+): Promise<Uint8Array> {
   switch (encoding.format) {
     case 'parquet':
       return (await import('../parquet/parquet-wasm/encode-row-group.ts')).encodeRowGroup(stream, encoding);
     case 'text': {
       const { SeparatedText } = await import('../text/separated-text.ts');
-      return encodeLines(stream, firstRow, (schema) => new SeparatedText(schema, encoding.dialect, encoding.file));
+      return encodeLines(
+        stream,
+        firstRow,
+        (schema) => new SeparatedText(schema, encoding.dialect, encoding.file),
+      );
     }
     case 'ndjson': {
       const { JsonLines } = await import('../ndjson/json-lines.ts');
@@ -48,7 +64,11 @@ export interface LineEncoder {
   lines(batch: RecordBatch, firstRow: number): Uint8Array;
 }
 
-function encodeLines(stream: Uint8Array, firstRow: number, encoder: (schema: RecordBatch['schema']) => LineEncoder): Uint8Array {
+function encodeLines(
+  stream: Uint8Array,
+  firstRow: number,
+  encoder: (schema: RecordBatch['schema']) => LineEncoder,
+): Uint8Array {
   let row = firstRow;
   const pieces: Uint8Array[] = [];
   for (const batch of RecordBatchReader.from(stream)) {
@@ -59,11 +79,21 @@ function encodeLines(stream: Uint8Array, firstRow: number, encoder: (schema: Rec
 }
 
 /** The handler of the task, in a thread. */
-export async function encodeRowsTask({ params, partition }: { readonly params: JsonObject; partition(name: string): Partition }): Promise<TaskOutcome> {
+export async function encodeRowsTask({
+  params,
+  partition,
+}: {
+  readonly params: JsonObject;
+  partition(name: string): Partition;
+}): Promise<TaskOutcome> {
   const { encoding, firstRow } = params as EncodeTask['params'];
   const { rows, columns } = partition('rows');
   const encoded = await encodeRows(columns.bytes as Uint8Array, encoding, firstRow);
   const bytes = sharedArray(Uint8Array, encoded.length);
   bytes.set(encoded);
-  return { rows, bytesDown: bytes.length, partitions: { bytes: { layout: 'bytes', rows, columns: { bytes } } } };
+  return {
+    rows,
+    bytesDown: bytes.length,
+    partitions: { bytes: { layout: 'bytes', rows, columns: { bytes } } },
+  };
 }

@@ -8,10 +8,23 @@ export function isDiskFull(error: unknown): error is CapacityError {
   return error instanceof CapacityError && error.summary === DISK_FULL;
 }
 
-/** The error of a full disk with the output's name, its need in words, and the bytes that are free once it is gone. */
-export function diskFull(cause: unknown, file: string, need: string, free: number | undefined): CapacityError {
+/**
+ * The error of a full disk with the output's name, its need in words, and the bytes that are free once it is
+ * gone.
+ */
+export function diskFull(
+  cause: unknown,
+  file: string,
+  need: string,
+  free: number | undefined,
+): CapacityError {
   const room = free === undefined ? '' : `, and ${formatBytes(free)} are free`;
-  return new CapacityError(`${DISK_FULL}: the output needs ${need}${room}`, { phase: 'write', file, advice: 'Free some space or choose another output; nothing was left behind', cause });
+  return new CapacityError(`${DISK_FULL}: the output needs ${need}${room}`, {
+    phase: 'write',
+    file,
+    advice: 'Free some space or choose another output; nothing was left behind',
+    cause,
+  });
 }
 
 /** The size of a file, or of all files below a folder; 0 where it does not exist. */

@@ -3,7 +3,10 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { errorCode } from '../files/file-problem.ts';
 
-/** Of the host and, where there are such, the space of process numbers: those of two containers have nothing in common. */
+/**
+ * Of the host and, where there are such, the space of process numbers: those of two containers have nothing
+ * in common.
+ */
 export function hostDigest(): string {
   let space = '';
   try {
@@ -14,7 +17,10 @@ export function hostDigest(): string {
   return createHash('sha256').update(`${hostname()} ${space}`).digest('hex').slice(0, 12);
 }
 
-/** The time at which a process began, in ticks since the machine started; undefined where the system does not tell. */
+/**
+ * The time at which a process began, in ticks since the machine started; undefined where the system does not
+ * tell.
+ */
 export function startOf(id: number): number | undefined {
   try {
     // The name in parentheses may hold spaces; start is the 22nd field, the 20th behind it.
@@ -24,7 +30,10 @@ export function startOf(id: number): number | undefined {
   }
 }
 
-/** False for a process of this host that is no more. `start`: by `startOf`, or 0 where the system did not tell. */
+/**
+ * False for a process of this host that is no more. `start`: by `startOf`, or 0 where the system did not
+ * tell.
+ */
 export function isRunning(id: number, start: number): boolean {
   try {
     process.kill(id, 0);

@@ -23,8 +23,9 @@ interface EncodedRows {
 }
 
 /**
- * Encodes rows in the threads of the CPU device, as many pieces at once as keep them busy, or in this thread where `ctx` has none. The
- * bytes of a piece depend on its rows and the encoding alone.
+ * Encodes rows in the threads of the CPU device, as many pieces at once as keep them busy, or in this thread
+ * where `ctx` has none. The bytes of a piece depend on its rows and the encoding alone.
+ *
  */
 export class RowEncoder {
   readonly #holdings: Holdings | undefined;
@@ -37,12 +38,16 @@ export class RowEncoder {
   constructor(ctx?: WritingContext) {
     const executor = ctx?.executor;
     const host = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info;
-    this.#holdings = ctx && executor && host && new Holdings({ ...ctx, executor, metrics: ctx.metrics ?? new RunMetrics() });
+    this.#holdings =
+      ctx && executor && host && new Holdings({ ...ctx, executor, metrics: ctx.metrics ?? new RunMetrics() });
     this.#place = host?.place ?? HOST;
     this.#free = host === undefined ? 1 : host.parallelism + 2;
   }
 
-  /** Resolves when the rows have been taken over, which waits while many before them are being encoded or written. */
+  /**
+   * Resolves when the rows have been taken over, which waits while many before them are being encoded or
+   * written.
+   */
   async begin(batches: readonly RecordBatch[], encoding: Encoding, firstRow: number): Promise<EncodedRows> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -64,14 +69,27 @@ export class RowEncoder {
     const rowCount = batches.reduce((sum, { numRows }) => sum + numRows, 0);
     if (holdings === undefined || rowCount < FEW_ROWS) return encodeRows(kept.take(), encoding, firstRow);
     const piece = this.#pieces++;
-    const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: piece, version: 0 });
+    const ref = (part: string): PartitionRef => ({
+      name: `${this.#name}/${part}`,
+      partition: piece,
+      version: 0,
+    });
     const [rows, bytes] = [ref('rows'), ref('bytes')];
-    const task: EncodeTask = { kernel: 'encode-rows', inputs: { rows }, outputs: { bytes }, params: { encoding: encoding as Encoding & JsonObject, firstRow } };
+    const task: EncodeTask = {
+      kernel: 'encode-rows',
+      inputs: { rows },
+      outputs: { bytes },
+      params: { encoding: encoding as Encoding & JsonObject, firstRow },
+    };
     const steps = new StepList(encodeContracts);
     steps.handOut(STAGE, bytes, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, [rows, bytes]);
-    const given: Given[] = [[rows, { layout: 'arrow-stream', rows: rowCount, columns: { bytes: kept.takeShared() } }, place]];
-    return runSteps(steps.steps, holdings.ctx, { given }).then(({ handed: [{ columns }] }) => columns.bytes as Uint8Array);
+    const given: Given[] = [
+      [rows, { layout: 'arrow-stream', rows: rowCount, columns: { bytes: kept.takeShared() } }, place],
+    ];
+    return runSteps(steps.steps, holdings.ctx, { given }).then(
+      ({ handed: [{ columns }] }) => columns.bytes as Uint8Array,
+    );
   }
 
   /** Ends the work; everything that began has been awaited. */

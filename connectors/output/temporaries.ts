@@ -16,7 +16,10 @@ interface Temporary {
 
 const registered = new Map<string, Temporary>();
 
-/** The number of this process's next name. It starts from the time, so that leftovers of an earlier process of the same id have lower numbers. */
+/**
+ * The number of this process's next name. It starts from the time, so that leftovers of an earlier process of
+ * the same id have lower numbers.
+ */
 let made = Date.now();
 
 export function registerTemporary(temporary: Temporary): void {
@@ -27,7 +30,10 @@ export function forgetTemporary(path: string): void {
   registered.delete(path);
 }
 
-/** Removes every unfinished output of this process; synchronous, so that a signal handler can call it. May be called again. */
+/**
+ * Removes every unfinished output of this process; synchronous, so that a signal handler can call it. May be
+ * called again.
+ */
 export function removeTemporaries(): void {
   for (const { temporary, restoreTo } of registered.values()) {
     try {
@@ -54,8 +60,10 @@ function stemOf(target: string): string {
 }
 
 /**
- * Clears the leftovers of dead processes of this host beside `target`. An old output that had been moved aside goes back when
- * its replacement never arrived. Without permission to write it does nothing, since readers need none.
+ * Clears the leftovers of dead processes of this host beside `target`. An old output that had been moved
+ * aside goes back when its replacement never arrived. Without permission to write it does nothing, since
+ * readers need none.
+ *
  */
 export async function recoverOutput(target: string): Promise<void> {
   const parent = dirname(target);
@@ -63,20 +71,27 @@ export async function recoverOutput(target: string): Promise<void> {
   const left = names.flatMap((name) => parse(join(parent, name), target)).filter((found) => !isInUse(found));
   const old = left.find(({ role }) => role === 'old');
   if (old !== undefined && !names.includes(basename(target))) {
-    const back = await rename(old.path, target).then(() => true, () => false);
+    const back = await rename(old.path, target).then(
+      () => true,
+      () => false,
+    );
     // It may be the only copy.
     if (!back) left.splice(left.indexOf(old), 1);
   }
   for (const { path } of left) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }
 
-/** Time between looks at an output that another process replaces, and their number: renaming takes microseconds. */
+/**
+ * Time between looks at an output that another process replaces, and their number: renaming takes
+ * microseconds.
+ */
 const LOOK_MILLISECONDS = 20;
 const MOST_LOOKS = 100;
 
 /**
- * Brings a missing input back, where it is or lies in an output that a process had moved aside when it died, and waits while a living process
- * replaces it. True when the path exists.
+ * Brings a missing input back, where it is or lies in an output that a process had moved aside when it died,
+ * and waits while a living process replaces it. True when the path exists.
+ *
  */
 export async function recoverInput(path: string): Promise<boolean> {
   for (let look = 0; look < MOST_LOOKS; look++) {
@@ -97,10 +112,17 @@ async function firstMissing(path: string): Promise<string> {
   return existsSync(parent) || parent === real ? real : firstMissing(parent);
 }
 
-/** True while a living process replaces the target (it has moved the old one aside), or when the target exists. */
+/**
+ * True while a living process replaces the target (it has moved the old one aside), or when the target
+ * exists.
+ */
 export async function isBeingReplaced(target: string): Promise<boolean> {
   const names = await readdir(dirname(target)).catch((): string[] => []);
-  return names.flatMap((name) => parse(join(dirname(target), name), target)).some((found) => found.role === 'old' && isInUse(found)) || existsSync(target);
+  return (
+    names
+      .flatMap((name) => parse(join(dirname(target), name), target))
+      .some((found) => found.role === 'old' && isInUse(found)) || existsSync(target)
+  );
 }
 
 /** The parts of a name beside a target. */
@@ -115,7 +137,9 @@ function parse(path: string, target: string): Found[] {
   const prefix = `.${stemOf(target)}.`;
   if (!basename(path).startsWith(prefix)) return [];
   const match = /^(tmp|old)-(\d+)-(\d+)@(.*)$/.exec(basename(path).slice(prefix.length));
-  return match !== null && match[4] === hostname() ? [{ path, role: match[1], process: Number(match[2]), number: Number(match[3]) }] : [];
+  return match !== null && match[4] === hostname()
+    ? [{ path, role: match[1], process: Number(match[2]), number: Number(match[3]) }]
+    : [];
 }
 
 function isInUse({ path, process: id, number }: Found): boolean {

@@ -18,7 +18,11 @@ export interface BatchOutput {
 }
 
 /** Writes a stream to an output, ends it, and reports the progress. Gives the number of rows. */
-export async function writeBatches(input: BatchStream, output: BatchOutput, { signal, events }: WritingContext): Promise<number> {
+export async function writeBatches(
+  input: BatchStream,
+  output: BatchOutput,
+  { signal, events }: WritingContext,
+): Promise<number> {
   const started = performance.now();
   let told = started;
   let rows = 0;
@@ -35,7 +39,13 @@ export async function writeBatches(input: BatchStream, output: BatchOutput, { si
   }
   throwIfAborted(signal, 'write');
   await output.end();
-  events({ type: 'phase-end', phase: 'write', seconds: (performance.now() - started) / 1000, done: rows, unit: 'rows' });
+  events({
+    type: 'phase-end',
+    phase: 'write',
+    seconds: (performance.now() - started) / 1000,
+    done: rows,
+    unit: 'rows',
+  });
   return rows;
 }
 
@@ -46,16 +56,38 @@ export interface BatchEncoder {
   end(): Uint8Array;
 }
 
-/** Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Gives the number of rows. */
-export async function writeEncoded(input: BatchStream, output: ByteOutput, encoder: BatchEncoder, ctx: WritingContext): Promise<number> {
+/**
+ * Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Gives the
+ * number of rows.
+ */
+export async function writeEncoded(
+  input: BatchStream,
+  output: ByteOutput,
+  encoder: BatchEncoder,
+  ctx: WritingContext,
+): Promise<number> {
   return committed(output, async () => {
     await output.write(encoder.begin());
-    return writeBatches(input, batchesTo(output, (batch) => output.write(encoder.batch(batch)), () => output.write(encoder.end())), ctx);
+    return writeBatches(
+      input,
+      batchesTo(
+        output,
+        (batch) => output.write(encoder.batch(batch)),
+        () => output.write(encoder.end()),
+      ),
+      ctx,
+    );
   });
 }
 
 /** The same for lines, which threads encode side by side. `header`: the bytes before all rows. */
-export async function writeLines(input: BatchStream, output: ByteOutput, header: Uint8Array, encoding: Encoding, ctx: WritingContext): Promise<number> {
+export async function writeLines(
+  input: BatchStream,
+  output: ByteOutput,
+  header: Uint8Array,
+  encoding: Encoding,
+  ctx: WritingContext,
+): Promise<number> {
   const encoder = new RowEncoder(ctx);
   const pieces = new EncodedPieces(encoder, (bytes) => output.write(bytes));
   const write = async (batch: RecordBatch) => {
@@ -64,7 +96,11 @@ export async function writeLines(input: BatchStream, output: ByteOutput, header:
   return committed(output, async () => {
     try {
       await output.write(header);
-      return await writeBatches(input, batchesTo(output, write, () => pieces.end()), ctx);
+      return await writeBatches(
+        input,
+        batchesTo(output, write, () => pieces.end()),
+        ctx,
+      );
     } finally {
       await pieces.abort();
       await encoder.close();

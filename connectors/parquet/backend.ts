@@ -21,7 +21,10 @@ export interface ReadOptions {
   readonly rowGroups?: readonly number[];
   /** Most rows of a batch. */
   readonly batchSize: number;
-  /** A part of the one row group that `rowGroups` names, of columns of `plainColumns`: a backend that gives none of these gets no ranges. Default: all rows. */
+  /**
+   * A part of the one row group that `rowGroups` names, of columns of `plainColumns`: a backend that gives
+   * none of these gets no ranges. Default: all rows.
+   */
   readonly range?: RowRange;
   /** See ReadSplitOptions. */
   readonly borrowed?: boolean;
@@ -35,12 +38,17 @@ export interface LocatedBatch {
   readonly firstRow: number;
 }
 
-/** An open file, which its owner closes. `read` may be called again once the stream before it has ended or was left. */
+/**
+ * An open file, which its owner closes. `read` may be called again once the stream before it has ended or was
+ * left.
+ */
 export interface ParquetFileReader {
   readonly info: ParquetFileInfo;
   /**
-   * The rows in order; a batch never crosses row groups. Throws DataError that names the file and the row group when
-   * the data are damaged or this backend cannot read them. Leaving the loop early frees all memory.
+   * The rows in order; a batch never crosses row groups. Throws DataError that names the file and the row
+   * group when the data are damaged or this backend cannot read them. Leaving the loop early frees all
+   * memory.
+   *
    */
   read(options: ReadOptions): AsyncGenerator<LocatedBatch>;
   close(): Promise<void>;
@@ -53,11 +61,16 @@ export interface WriteOptions {
   readonly codec: Codec;
   /** Rows of a row group. */
   readonly rowGroupSize: number;
-  /** False for columns whose values seldom repeat (factors), where dictionaries only cost time. Default true. */
+  /**
+   * False for columns whose values seldom repeat (factors), where dictionaries only cost time. Default true.
+   */
   readonly dictionary?: boolean;
 }
 
-/** One file being written. `close` ends it; after a failure, or instead of `close`, `abort` does, and the caller removes the file. */
+/**
+ * One file being written. `close` ends it; after a failure, or instead of `close`, `abort` does, and the
+ * caller removes the file.
+ */
 export interface ParquetFileWriter {
   write(batch: RecordBatch): Promise<void>;
   close(): Promise<WrittenFile>;
@@ -79,10 +92,16 @@ export interface ParquetBackend {
   /** `waits`: see ReadSplitOptions. */
   open(file: string, waits?: boolean): Promise<ParquetFileReader>;
   /**
-   * Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. A backend that can have its row
-   * groups encoded elsewhere does so by the encoder.
+   * Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. A backend
+   * that can have its row groups encoded elsewhere does so by the encoder.
+   *
    */
-  create(file: string, schema: Schema, options: WriteOptions, encoder?: RowEncoder): Promise<ParquetFileWriter>;
+  create(
+    file: string,
+    schema: Schema,
+    options: WriteOptions,
+    encoder?: RowEncoder,
+  ): Promise<ParquetFileWriter>;
 }
 
 export type ParquetBackendName = 'parquet-wasm' | 'parquetjs-lite';

@@ -10,6 +10,8 @@ export async function parquetBackend(name: ParquetBackendName = 'parquet-wasm'):
     case 'parquetjs-lite':
       return (await import('./parquetjs-lite/parquetjs-lite-backend.ts')).parquetjsLiteBackend;
     default:
-      throw new UsageError(`unknown Parquet backend "${String(name)}"`, { advice: `Use one of: ${parquetBackendNames.join(', ')}` });
+      throw new UsageError(`unknown Parquet backend "${String(name)}"`, {
+        advice: `Use one of: ${parquetBackendNames.join(', ')}`,
+      });
   }
 }

@@ -6,8 +6,9 @@ import { openRandomAccess } from './random-access.ts';
 import type { RandomAccess } from './random-access.ts';
 
 /**
- * Reads and checks a file's footer without touching the data: magic bytes, lengths, encryption, and that every
- * column chunk lies inside the file. Throws DataError that names the file.
+ * Reads and checks a file's footer without touching the data: magic bytes, lengths, encryption, and that
+ * every column chunk lies inside the file. Throws DataError that names the file.
+ *
  */
 export async function readFooter(file: string): Promise<Footer> {
   let handle: RandomAccess | undefined;
@@ -23,7 +24,8 @@ export async function readFooter(file: string): Promise<Footer> {
 
 /** Reads and checks the footer of an open file. */
 export async function readFooterOf(handle: RandomAccess, file: string): Promise<Footer> {
-  const broken = (summary: string, advice?: string) => new DataError(summary, { phase: 'read', file, advice });
+  const broken = (summary: string, advice?: string) =>
+    new DataError(summary, { phase: 'read', file, advice });
   const { size } = await handle.stat();
   if (size === 0) throw broken('the file is empty (0 bytes), not even a Parquet footer');
   if (size < 12) throw broken(`not a Parquet file: ${size} bytes, need 12 at least`);
@@ -32,11 +34,16 @@ export async function readFooterOf(handle: RandomAccess, file: string): Promise<
   if (magic === 'PARE') throw broken('the file is encrypted, which is not supported', 'Decrypt it first');
   if (magic !== 'PAR1') {
     const start = await readExactly(handle, file, 0, 4);
-    if (Buffer.from(start).toString('latin1') === 'PAR1') throw broken('the Parquet file is cut off: it starts well, but its footer is missing', 'Write or copy it again');
+    if (Buffer.from(start).toString('latin1') === 'PAR1')
+      throw broken(
+        'the Parquet file is cut off: it starts well, but its footer is missing',
+        'Write or copy it again',
+      );
     throw broken('not a Parquet file: it does not end with "PAR1"');
   }
   const length = new DataView(tail.buffer, tail.byteOffset).getUint32(0, true);
-  if (length > size - 12) throw broken(`the Parquet file is damaged: a footer of ${length} bytes in a file of ${size}`);
+  if (length > size - 12)
+    throw broken(`the Parquet file is damaged: a footer of ${length} bytes in a file of ${size}`);
   const bytes = await readExactly(handle, file, size - 8 - length, length + 8);
   try {
     return decodeFooter(bytes, size);
@@ -47,17 +54,28 @@ export async function readFooterOf(handle: RandomAccess, file: string): Promise<
 }
 
 /** `length` bytes from `position`; throws DataError when the file ends before. */
-export async function readExactly(handle: RandomAccess, file: string, position: number, length: number): Promise<Uint8Array> {
+export async function readExactly(
+  handle: RandomAccess,
+  file: string,
+  position: number,
+  length: number,
+): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
   await readInto(handle, file, bytes, position);
   return bytes;
 }
 
 /** Fills the bytes with those from `position` on; throws DataError when the file ends before. */
-export async function readInto(handle: RandomAccess, file: string, bytes: Uint8Array, position: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
+export async function readInto(
+  handle: RandomAccess,
+  file: string,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
     const { bytesRead } = await handle.read(bytes, done, bytes.length - done, position + done);
-    if (bytesRead === 0) throw new DataError('the file became shorter while it was read', { phase: 'read', file });
+    if (bytesRead === 0)
+      throw new DataError('the file became shorter while it was read', { phase: 'read', file });
     done += bytesRead;
   }
 }

@@ -1,10 +1,20 @@
 import { counted } from '../../engine/format.ts';
-import type { ColumnChunk, ConvertedType, FileMetaData, LogicalType, SchemaElement as StoredElement, Statistics } from 'hyparquet';
+import type {
+  ColumnChunk,
+  ConvertedType,
+  FileMetaData,
+  LogicalType,
+  SchemaElement as StoredElement,
+  Statistics,
+} from 'hyparquet';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { messageOf } from '../files/file-problem.ts';
 import { checkThriftShape } from './thrift-shape.ts';
 
-/** Smallest and largest value of one column of one row group by the footer; only for signed integers and floats. */
+/**
+ * Smallest and largest value of one column of one row group by the footer; only for signed integers and
+ * floats.
+ */
 export interface ColumnStatistics {
   readonly min?: number | bigint;
   readonly max?: number | bigint;
@@ -21,7 +31,10 @@ export interface ColumnChunkInfo {
   readonly bytes: number;
   /** Bytes of its pages before they were compressed. */
   readonly unpackedBytes: number;
-  /** Bytes of the text of all rows, where the writer counted them: of a dictionary's texts as often as they occur. */
+  /**
+   * Bytes of the text of all rows, where the writer counted them: of a dictionary's texts as often as they
+   * occur.
+   */
   readonly textBytes?: number;
   readonly statistics: ColumnStatistics;
 }
@@ -41,7 +54,9 @@ export interface SchemaElement {
   readonly children: number;
   readonly convertedType?: ConvertedType;
   readonly logicalType?: LogicalType['type'] | 'unknown';
-  /** True when the stored integers are unsigned or decimals, whose order is not that of the signed numbers. */
+  /**
+   * True when the stored integers are unsigned or decimals, whose order is not that of the signed numbers.
+   */
   readonly otherOrder: boolean;
   readonly timestamp?: { readonly unit: 'ms' | 'us' | 'ns'; readonly utc: boolean };
 }
@@ -94,27 +109,43 @@ export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
     return describe(parquetMetadata(tail, { parsers: storedNumbers, geoparquet: false }), fileBytes);
   } catch (error) {
     if (error instanceof FooterProblem) throw error;
-    // Bytes that are well formed but make no sense end in all kinds of errors of the library, or in values of other types.
+    // Bytes that are well formed but make no sense end in all kinds of errors of the library, or in values of
+    // other types.
     throw damaged(messageOf(error));
   }
 }
 
-function describe({ version, num_rows, schema, row_groups, key_value_metadata }: FileMetaData, fileBytes: number): Footer {
+function describe(
+  { version, num_rows, schema, row_groups, key_value_metadata }: FileMetaData,
+  fileBytes: number,
+): Footer {
   const elements = schema.slice(1).map(schemaElement);
   if (elements.length === 0) throw new FooterProblem('the Parquet file has no columns');
   const leaves = leavesOf(elements);
   let firstRow = 0;
   const rowGroups = row_groups.map((group, index): RowGroupInfo => {
     const rows = count(group.num_rows);
-    if (group.columns.length !== leaves.length) throw damaged(`row group ${index} has ${counted(group.columns.length, 'column')}, and the schema ${leaves.length}`);
-    const columns = group.columns.map((chunk, column) => columnChunk(chunk, leaves[column], index, fileBytes));
+    if (group.columns.length !== leaves.length)
+      throw damaged(
+        `row group ${index} has ${counted(group.columns.length, 'column')}, and the schema ${leaves.length}`,
+      );
+    const columns = group.columns.map((chunk, column) =>
+      columnChunk(chunk, leaves[column], index, fileBytes),
+    );
     firstRow += rows;
     return { rows, firstRow: firstRow - rows, columns };
   });
   const rows = count(num_rows);
   if (rows !== firstRow) throw damaged(`${counted(rows, 'row')} in all, ${firstRow} in its row groups`);
   const arrowSchema = key_value_metadata?.find(({ key }) => key === 'ARROW:schema')?.value;
-  return { fileBytes, version: count(version), rows, schema: elements, rowGroups, ...(arrowSchema !== undefined && { arrowSchema }) };
+  return {
+    fileBytes,
+    version: count(version),
+    rows,
+    schema: elements,
+    rowGroups,
+    ...(arrowSchema !== undefined && { arrowSchema }),
+  };
 }
 
 interface Leaf {
@@ -152,31 +183,58 @@ function schemaElement(element: StoredElement): SchemaElement {
 }
 
 function timestampOf({ converted_type, logical_type }: StoredElement): SchemaElement['timestamp'] {
-  if (logical_type?.type === 'TIMESTAMP') return { unit: ({ MILLIS: 'ms', MICROS: 'us', NANOS: 'ns' } as const)[logical_type.unit], utc: logical_type.isAdjustedToUTC };
-  return converted_type === 'TIMESTAMP_MILLIS' ? { unit: 'ms', utc: true } : converted_type === 'TIMESTAMP_MICROS' ? { unit: 'us', utc: true } : undefined;
+  if (logical_type?.type === 'TIMESTAMP')
+    return {
+      unit: ({ MILLIS: 'ms', MICROS: 'us', NANOS: 'ns' } as const)[logical_type.unit],
+      utc: logical_type.isAdjustedToUTC,
+    };
+  return converted_type === 'TIMESTAMP_MILLIS'
+    ? { unit: 'ms', utc: true }
+    : converted_type === 'TIMESTAMP_MICROS'
+      ? { unit: 'us', utc: true }
+      : undefined;
 }
 
 function hasOtherOrder({ converted_type, logical_type }: StoredElement): boolean {
   if (converted_type === 'DECIMAL' || logical_type?.type === 'DECIMAL') return true;
-  return (converted_type?.startsWith('UINT_') ?? false) || (logical_type?.type === 'INTEGER' && !logical_type.isSigned);
+  return (
+    (converted_type?.startsWith('UINT_') ?? false) ||
+    (logical_type?.type === 'INTEGER' && !logical_type.isSigned)
+  );
 }
 
-function columnChunk(chunk: ColumnChunk, { path, element }: Leaf, rowGroup: number, fileBytes: number): ColumnChunkInfo {
+function columnChunk(
+  chunk: ColumnChunk,
+  { path, element }: Leaf,
+  rowGroup: number,
+  fileBytes: number,
+): ColumnChunkInfo {
   const { meta_data, file_path, crypto_metadata, encrypted_column_metadata } = chunk;
-  if (crypto_metadata || encrypted_column_metadata) throw new FooterProblem('the file has encrypted columns, which is not supported', 'Decrypt it first');
-  if (file_path) throw new FooterProblem(`the file keeps row group ${rowGroup} in another file, which is not supported`);
+  if (crypto_metadata || encrypted_column_metadata)
+    throw new FooterProblem('the file has encrypted columns, which is not supported', 'Decrypt it first');
+  if (file_path)
+    throw new FooterProblem(`the file keeps row group ${rowGroup} in another file, which is not supported`);
   if (!meta_data) throw damaged(`no metadata for a column of row group ${rowGroup}`);
   const column = meta_data.path_in_schema.join('.');
   // The name is stored twice, so a difference shows that one is damaged.
-  if (column !== path) throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
-  if (lower(meta_data.type) !== element.physicalType) throw damaged(`column "${column}" is ${element.physicalType} in the schema and ${lower(meta_data.type)} in row group ${rowGroup}`);
+  if (column !== path)
+    throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
+  if (lower(meta_data.type) !== element.physicalType)
+    throw damaged(
+      `column "${column}" is ${element.physicalType} in the schema and ${lower(meta_data.type)} in row group ${rowGroup}`,
+    );
   const bytes = count(meta_data.total_compressed_size);
-  const offsets = [meta_data.data_page_offset, meta_data.dictionary_page_offset].filter((offset) => offset).map(count);
-  if (offsets.length === 0 && bytes > 0) throw damaged(`column "${column}" of row group ${rowGroup} has ${counted(bytes, 'byte')} and no offset`);
+  const offsets = [meta_data.data_page_offset, meta_data.dictionary_page_offset]
+    .filter((offset) => offset)
+    .map(count);
+  if (offsets.length === 0 && bytes > 0)
+    throw damaged(`column "${column}" of row group ${rowGroup} has ${counted(bytes, 'byte')} and no offset`);
   // A column without pages, of a row group without rows, lies nowhere.
   const start = offsets.length === 0 ? MAGIC_BYTES : Math.min(...offsets);
   if (start + bytes > fileBytes || start < MAGIC_BYTES) {
-    throw new FooterProblem(`the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would lie at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`);
+    throw new FooterProblem(
+      `the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would lie at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`,
+    );
   }
   return {
     column,
@@ -199,13 +257,22 @@ const orderedTypes = ['int32', 'int64', 'float', 'double'];
 function columnStatistics(statistics: Statistics | undefined, type: string): ColumnStatistics {
   if (!statistics) return {};
   const { min, max, min_value, max_value, null_count } = statistics;
-  const bound = (value: unknown) => (orderedTypes.includes(type) && (typeof value === 'bigint' || (typeof value === 'number' && !Number.isNaN(value))) ? value : undefined);
-  return { min: bound(min_value ?? min), max: bound(max_value ?? max), nulls: null_count === undefined ? undefined : count(null_count) };
+  const bound = (value: unknown) =>
+    orderedTypes.includes(type) &&
+    (typeof value === 'bigint' || (typeof value === 'number' && !Number.isNaN(value)))
+      ? value
+      : undefined;
+  return {
+    min: bound(min_value ?? min),
+    max: bound(max_value ?? max),
+    nulls: null_count === undefined ? undefined : count(null_count),
+  };
 }
 
 function count(value: bigint | number | undefined): number {
   const number = typeof value === 'bigint' ? Number(value) : value;
-  if (!Number.isSafeInteger(number) || number! < 0) throw new RangeError(`a count was expected, not ${String(value)}`);
+  if (!Number.isSafeInteger(number) || number! < 0)
+    throw new RangeError(`a count was expected, not ${String(value)}`);
   return number!;
 }
 

@@ -28,9 +28,10 @@ export interface ParquetSinkOptions {
 }
 
 /**
- * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, …, or one file when the path ends in
- * ".parquet". The output appears once it is complete; a failure or a cancellation leaves nothing. Memory holds
- * one row group. A stream without rows gives one part with the columns and no rows.
+ * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, …, or one file when the
+ * path ends in ".parquet". The output appears once it is complete; a failure or a cancellation leaves
+ * nothing. Memory holds one row group. A stream without rows gives one part with the columns and no rows.
+ *
  */
 export class ParquetSink implements CheckedSink {
   readonly name = 'parquet-sink';
@@ -40,9 +41,13 @@ export class ParquetSink implements CheckedSink {
 
   constructor(path: string, options: ParquetSinkOptions = {}) {
     const { codec, rowGroupSize, rowsPerPart } = options;
-    if (codec !== undefined && !codecs.includes(codec)) throw new UsageError(`unknown codec "${String(codec)}"`, { advice: `Use one of: ${codecs.join(', ')}` });
+    if (codec !== undefined && !codecs.includes(codec))
+      throw new UsageError(`unknown codec "${String(codec)}"`, {
+        advice: `Use one of: ${codecs.join(', ')}`,
+      });
     for (const [name, value] of Object.entries({ rowGroupSize, rowsPerPart })) {
-      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) throw new UsageError(`${name} must be a positive integer, not ${value}`);
+      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
+        throw new UsageError(`${name} must be a positive integer, not ${value}`);
     }
     this.#path = path;
     this.#options = options;
@@ -73,7 +78,11 @@ export class ParquetSink implements CheckedSink {
   }
 
   #outputOptions(): AtomicOutputOptions {
-    return { kind: this.#isFile ? 'file' : 'folder', overwrite: this.#options.overwrite, recognizes: isDatasetEntry };
+    return {
+      kind: this.#isFile ? 'file' : 'folder',
+      overwrite: this.#options.overwrite,
+      recognizes: isDatasetEntry,
+    };
   }
 
   get #isFile(): boolean {
@@ -83,7 +92,13 @@ export class ParquetSink implements CheckedSink {
   async #writeParts(temporary: string, input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const rowsPerPart = this.#isFile ? Infinity : (this.#options.rowsPerPart ?? 1 << 24);
     const encoder = new RowEncoder(ctx);
-    const parts = new PartWriter((part) => (this.#isFile ? temporary : join(temporary, partName(part))), input, this.#options, rowsPerPart, encoder);
+    const parts = new PartWriter(
+      (part) => (this.#isFile ? temporary : join(temporary, partName(part))),
+      input,
+      this.#options,
+      rowsPerPart,
+      encoder,
+    );
     try {
       const rows = await writeBatches(input, parts, ctx);
       return { path: this.#path, rows, bytes: parts.bytes, files: parts.files };
@@ -111,7 +126,13 @@ class PartWriter implements BatchOutput {
   readonly #ending: Promise<WrittenFile>[] = [];
   #failure: unknown;
 
-  constructor(fileName: (part: number) => string, input: BatchStream, options: ParquetSinkOptions, rowsPerPart: number, encoder: RowEncoder) {
+  constructor(
+    fileName: (part: number) => string,
+    input: BatchStream,
+    options: ParquetSinkOptions,
+    rowsPerPart: number,
+    encoder: RowEncoder,
+  ) {
     this.#fileName = fileName;
     this.#input = input;
     this.#options = options;
@@ -121,7 +142,7 @@ class PartWriter implements BatchOutput {
 
   async write(batch: RecordBatch): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    for (let start = 0; start < batch.numRows; ) {
+    for (let start = 0; start < batch.numRows;) {
       const end = Math.min(batch.numRows, start + this.#rowsPerPart - this.#rowsInPart);
       const writer = await this.#open();
       await writer.write(end - start === batch.numRows ? batch : batch.slice(start, end));
@@ -148,7 +169,9 @@ class PartWriter implements BatchOutput {
     if (this.#writer !== undefined) return this.#writer;
     const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary, backend } = this.#options;
     const file = this.#fileName(this.files++);
-    this.#writer = await (await parquetBackend(backend)).create(file, this.#input.schema, { codec, rowGroupSize, dictionary }, this.#encoder);
+    this.#writer = await (
+      await parquetBackend(backend)
+    ).create(file, this.#input.schema, { codec, rowGroupSize, dictionary }, this.#encoder);
     return this.#writer;
   }
 

@@ -27,15 +27,20 @@ export interface ParquetSourceOptions {
   /** Most rows of a batch. Default 131,072. */
   readonly batchSize?: number;
   /**
-   * Skips row groups whose statistics rule out all of their rows. This is pruning, not filtering: the remaining row groups
-   * still give rows outside the range.
+   * Skips row groups whose statistics rule out all of their rows. This is pruning, not filtering: the
+   * remaining row groups still give rows outside the range.
+   *
    */
   readonly filter?: RowGroupFilter;
 }
 
 /** A resolved data set: its files with their footers, and the schema they share. */
 interface Opened {
-  readonly files: readonly { readonly file: DatasetFile; readonly info: ParquetFileInfo; readonly stamp: string }[];
+  readonly files: readonly {
+    readonly file: DatasetFile;
+    readonly info: ParquetFileInfo;
+    readonly stamp: string;
+  }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
   readonly schema: Schema;
 }
@@ -43,8 +48,10 @@ interface Opened {
 const FOOTERS_AT_ONCE = 4;
 
 /**
- * Parquet files as a Source: a file, a folder, a glob, or several of these (see resolveDataset). Files are read one after the
- * other in the order of their paths, row groups in order, a batch at a time; footers are read once.
+ * Parquet files as a Source: a file, a folder, a glob, or several of these (see resolveDataset). Files are
+ * read one after the other in the order of their paths, row groups in order, a batch at a time; footers are
+ * read once.
+ *
  */
 export class ParquetSource implements Source {
   readonly name = 'parquet-source';
@@ -61,7 +68,11 @@ export class ParquetSource implements Source {
 
   describe(): JsonObject {
     const { backend, filter } = this.#options;
-    return { paths: this.#paths.map(publicPath), ...(backend && { backend }), ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }) };
+    return {
+      paths: this.#paths.map(publicPath),
+      ...(backend && { backend }),
+      ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }),
+    };
   }
 
   async schema(): Promise<Schema> {
@@ -70,7 +81,8 @@ export class ParquetSource implements Source {
 
   async statistics(): Promise<SourceStatistics> {
     const { files } = await this.#open();
-    const total = (of: (info: ParquetFileInfo) => number) => files.reduce((sum, { info }) => sum + of(info), 0);
+    const total = (of: (info: ParquetFileInfo) => number) =>
+      files.reduce((sum, { info }) => sum + of(info), 0);
     return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
   }
 
@@ -86,7 +98,12 @@ export class ParquetSource implements Source {
   }
 
   /** Files of the disk by row groups; those of a web server come in one stream. */
-  async splits(_ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, _needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
+  async splits(
+    _ctx: Pick<ExecutionContext, 'signal'>,
+    columns: readonly string[] | undefined,
+    _needs: ValueNeeds | undefined,
+    targetBytes: number,
+  ): Promise<SourceSplits | undefined> {
     if (this.#paths.some(isUrl)) return undefined;
     await this.#refresh();
     const opened = new Map((await this.#open()).files.map((one) => [one.info.file, one]));
@@ -100,8 +117,9 @@ export class ParquetSource implements Source {
   }
 
   /**
-   * The work of `execute` as plain JSON, a request a file, so that threads can take some of them (or some of their row groups)
-   * and call `readRowGroups`. Files whose row groups are all pruned are left out.
+   * The work of `execute` as plain JSON, a request a file, so that threads can take some of them (or some of
+   * their row groups) and call `readRowGroups`. Files whose row groups are all pruned are left out.
+   *
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
     const { files, partitionColumns, schema } = await this.#open();
@@ -111,7 +129,9 @@ export class ParquetSource implements Source {
     return files
       .map(({ file, info }) => ({
         file: file.file,
-        rowGroups: [...info.rowGroups.keys()].filter((group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], filter)),
+        rowGroups: [...info.rowGroups.keys()].filter(
+          (group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], filter),
+        ),
         columns: names,
         ...(batchSize !== undefined && { batchSize }),
         ...(backend !== undefined && { backend }),
@@ -120,7 +140,11 @@ export class ParquetSource implements Source {
       .filter(({ rowGroups }) => rowGroups.length > 0);
   }
 
-  async *#run(requests: readonly RowGroupRequest[], schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+  async *#run(
+    requests: readonly RowGroupRequest[],
+    schema: Schema,
+    signal: AbortSignal,
+  ): AsyncGenerator<RecordBatch> {
     const stamps = new Map((await this.#open()).files.map(({ file, stamp }) => [file.file, stamp]));
     for (const request of requests) {
       throwIfAborted(signal, 'read');
@@ -168,6 +192,9 @@ export class ParquetSource implements Source {
       }
     };
     await Promise.all(Array.from({ length: Math.min(FOOTERS_AT_ONCE, files.length) }, openSome));
-    return { files: files.map((file, index) => ({ file, info: infos[index], stamp: stamps[index] })), ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file) };
+    return {
+      files: files.map((file, index) => ({ file, info: infos[index], stamp: stamps[index] })),
+      ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file),
+    };
   }
 }

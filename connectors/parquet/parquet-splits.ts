@@ -7,32 +7,56 @@ import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
 
 export const PARQUET_SPLIT = 'parquet';
 
-/** Bytes that a row of a range counts at least: the task that reads ranges together holds the chunks of all of them. */
+/**
+ * Bytes that a row of a range counts at least: the task that reads ranges together holds the chunks of all of
+ * them.
+ */
 const RANGE_BYTES = 4;
 
 type ParquetSplit = SourceSplit & { readonly request: RowGroupRequest };
 
-/** Cuts a request for row groups of one file: neighbours go together up to the target, a larger one is a split of its own, or several where its pages can be read one by one. */
-export async function parquetSplits(request: RowGroupRequest, info: ParquetFileInfo, targetBytes: number): Promise<ParquetSplit[]> {
+/**
+ * Cuts a request for row groups of one file: neighbours go together up to the target, a larger one is a split
+ * of its own, or several where its pages can be read one by one.
+ */
+export async function parquetSplits(
+  request: RowGroupRequest,
+  info: ParquetFileInfo,
+  targetBytes: number,
+): Promise<ParquetSplit[]> {
   const { file, rowGroups } = info;
   const splits: ParquetSplit[] = [];
-  const stored = info.schema.fields.map(({ name }) => name).filter((name) => request.columns?.includes(name) ?? true);
+  const stored = info.schema.fields
+    .map(({ name }) => name)
+    .filter((name) => request.columns?.includes(name) ?? true);
   let groups: number[] = [];
   let [bytes, rows] = [0, 0];
   const cut = () => {
-    if (groups.length > 0) splits.push({ format: PARQUET_SPLIT, file, bytes, rows, request: { ...request, rowGroups: groups } });
+    if (groups.length > 0)
+      splits.push({ format: PARQUET_SPLIT, file, bytes, rows, request: { ...request, rowGroups: groups } });
     [groups, bytes, rows] = [[], 0, 0];
   };
   for (const number of request.rowGroups ?? rowGroups.keys()) {
     const group = rowGroups[number];
     // A column with fields inside is stored as several.
-    const wanted = group.columns.filter(({ column }) => request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true);
+    const wanted = group.columns.filter(
+      ({ column }) =>
+        request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true,
+    );
     // A text that is stored once for many rows is read once for each.
     const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
     const ranges = hasPlainPages(info, number, stored) ? await cutRowGroup(file, group, stored) : undefined;
     if (ranges !== undefined || bytes + size > targetBytes) cut();
     if (ranges !== undefined) {
-      splits.push(...ranges.map((range) => ({ format: PARQUET_SPLIT, file, bytes: Math.max(Math.ceil((size * range.rows) / group.rows), RANGE_BYTES * range.rows), rows: range.rows, request: { ...request, rowGroups: [number], range } })));
+      splits.push(
+        ...ranges.map((range) => ({
+          format: PARQUET_SPLIT,
+          file,
+          bytes: Math.max(Math.ceil((size * range.rows) / group.rows), RANGE_BYTES * range.rows),
+          rows: range.rows,
+          request: { ...request, rowGroups: [number], range },
+        })),
+      );
       continue;
     }
     groups.push(number);

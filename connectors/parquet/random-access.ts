@@ -9,7 +9,12 @@ import { HttpFile } from '../http/http-file.ts';
 export interface RandomAccess {
   stat(): Promise<{ readonly size: number }>;
   /** Fills `bytes[offset..offset + length)` from `position` on; fewer bytes than that only at the end. */
-  read(bytes: Uint8Array, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
+  read(
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    position: number,
+  ): Promise<{ readonly bytesRead: number }>;
   close(): Promise<void>;
 }
 
@@ -21,21 +26,31 @@ export interface FetchCounter {
   failure?: unknown;
 }
 
-/** Opens a path or an http(s) URL; `waits` is of ReadSplitOptions. Throws the error of the file system or the server, DataError for pipes and devices. */
+/**
+ * Opens a path or an http(s) URL; `waits` is of ReadSplitOptions. Throws the error of the file system or the
+ * server, DataError for pipes and devices.
+ */
 export async function openRandomAccess(file: string, waits = false): Promise<RandomAccess> {
   if (isUrl(file)) return HttpFile.open(file);
   const whole = smallFile(file);
   if (whole !== undefined) return inMemory(whole);
   // An open pipe would wait for its writer.
   const found = waits ? statSync(file) : await stat(file);
-  if (!found.isFile() && !found.isDirectory()) throw new DataError('this is no regular file, and Parquet is read from its end', { phase: 'read', file, advice: 'Copy it into a file first' });
+  if (!found.isFile() && !found.isDirectory())
+    throw new DataError('this is no regular file, and Parquet is read from its end', {
+      phase: 'read',
+      file,
+      advice: 'Copy it into a file first',
+    });
   return waits ? waitingFile(openSync(file, 'r')) : open(file, 'r');
 }
 
 function waitingFile(handle: number): RandomAccess {
   return {
     stat: async () => fstatSync(handle),
-    read: async (bytes, offset, length, position) => ({ bytesRead: readSync(handle, bytes, offset, length, position) }),
+    read: async (bytes, offset, length, position) => ({
+      bytesRead: readSync(handle, bytes, offset, length, position),
+    }),
     close: async () => closeSync(handle),
   };
 }

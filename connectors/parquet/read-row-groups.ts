@@ -21,7 +21,10 @@ export type RowGroupRequest = {
   readonly columns?: readonly string[];
   readonly batchSize?: number;
   readonly backend?: ParquetBackendName;
-  /** A part of the one row group that `rowGroups` names, as the splits of a ParquetSource give it; the backend parquet-wasm alone reads it. Default: all rows. */
+  /**
+   * A part of the one row group that `rowGroups` names, as the splits of a ParquetSource give it; the backend
+   * parquet-wasm alone reads it. Default: all rows.
+   */
   readonly range?: RowRange;
   /** Columns from the names of the file's folders. */
   readonly constants?: readonly ConstantColumn[];
@@ -29,9 +32,15 @@ export type RowGroupRequest = {
 
 /**
  * The rows of the request, in order; every batch has its origin. With `schema` the batches have that schema
- * (columns are matched by name); `borrowed` and `waits` are of ReadSplitOptions. Throws DataError that names the file and the row group.
+ * (columns are matched by name); `borrowed` and `waits` are of ReadSplitOptions. Throws DataError that names
+ * the file and the row group.
+ *
  */
-export async function* readRowGroups(request: RowGroupRequest, schema?: Schema, { borrowed = false, waits }: Pick<ReadSplitOptions, 'borrowed' | 'waits'> = {}): AsyncGenerator<RecordBatch> {
+export async function* readRowGroups(
+  request: RowGroupRequest,
+  schema?: Schema,
+  { borrowed = false, waits }: Pick<ReadSplitOptions, 'borrowed' | 'waits'> = {},
+): AsyncGenerator<RecordBatch> {
   const backend = await parquetBackend(request.backend);
   const reader = await backend.open(request.file, waits);
   try {
@@ -42,7 +51,13 @@ export async function* readRowGroups(request: RowGroupRequest, schema?: Schema, 
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
     // Reads the file's first column to count the rows, where none of its own columns is wanted.
     const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
-    const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE, borrowed, range: request.range };
+    const options = {
+      columns,
+      rowGroups: request.rowGroups,
+      batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE,
+      borrowed,
+      range: request.range,
+    };
     for await (const { batch, rowGroup, firstRow } of reader.read(options)) {
       yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }

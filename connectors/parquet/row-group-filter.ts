@@ -7,7 +7,10 @@ export interface RowGroupFilter {
   readonly max?: number | bigint;
 }
 
-/** False only when the group's statistics prove that no row lies in the range; a group without statistics may match. */
+/**
+ * False only when the group's statistics prove that no row lies in the range; a group without statistics may
+ * match.
+ */
 export function mayMatch(group: RowGroupInfo, filter: RowGroupFilter | undefined): boolean {
   if (filter === undefined) return true;
   const statistics = group.columns.find(({ column }) => column === filter.column)?.statistics;

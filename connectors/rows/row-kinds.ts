@@ -55,9 +55,10 @@ export function isNested({ kinds }: FoundColumn): boolean {
 
 /**
  * The Arrow type of a column: int32, int64 where a number or bigint is larger, float64 where a number has a
- * fraction, bool, utf8, or a timestamp of milliseconds for Dates. A column that must be numbers is float64, with
- * texts read as numbers: drivers of databases give decimals as texts. The kind of the first value decides where
- * kinds differ; a column of nulls is utf8.
+ * fraction, bool, utf8, or a timestamp of milliseconds for Dates. A column that must be numbers is float64,
+ * with texts read as numbers: drivers of databases give decimals as texts. The kind of the first value
+ * decides where kinds differ; a column of nulls is utf8.
+ *
  */
 export function typeOfColumn(column: FoundColumn, given: TextType | undefined, isNumbers: boolean): DataType {
   const { kinds, first } = column;

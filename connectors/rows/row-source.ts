@@ -182,10 +182,12 @@ interface Reading {
 function toBatch(rows: readonly object[], firstRow: number, reading: Reading): RecordBatch {
   const { schema, columns, takesFaults } = reading;
   const faults = new Map<number, string>();
-  const children = columns.map((column) => columnData(rows, column, (row, reason) => {
-    if (!takesFaults) throw faultError(reason, firstRow + row, column.name);
-    faults.set(row, faults.get(row) ?? reason);
-  }));
+  const children = columns.map((column) =>
+    columnData(rows, column, (row, reason) => {
+      if (!takesFaults) throw faultError(reason, firstRow + row, column.name);
+      faults.set(row, faults.get(row) ?? reason);
+    }),
+  );
   const type = new Struct<TypeMap>(schema.fields);
   const batch = new RecordBatch(schema, makeData({ type, length: rows.length, nullCount: 0, children }));
   return setOrigin(batch, { firstRow, ...(faults.size > 0 ? { faults } : {}) });

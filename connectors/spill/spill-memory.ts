@@ -2,7 +2,12 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { CapacityError, DataError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { type Partition, partitionKey, type PartitionRef, type SharedColumn } from '../../engine/partition.ts';
+import {
+  type Partition,
+  partitionKey,
+  type PartitionRef,
+  type SharedColumn,
+} from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
 import type { SpillSpace } from '../../engine/run/context.ts';
@@ -12,9 +17,27 @@ import { StagedCopies } from '../../engine/run/staged-copies.ts';
 import { arrowFile, type ColumnKind, type PlacedColumn } from './arrow-file.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
-const info: DeviceInfo = { place: SPILL, kind: 'cpu', parallelism: 0, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: null, strideStep: 1, description: 'files of the spill folder' };
+const info: DeviceInfo = {
+  place: SPILL,
+  kind: 'cpu',
+  parallelism: 0,
+  inOrder: false,
+  wholePasses: false,
+  ownMemory: false,
+  capacityBytes: null,
+  strideStep: 1,
+  description: 'files of the spill folder',
+};
 
-const kinds: Readonly<Record<ColumnKind, { new (buffer: SharedArrayBuffer, at: number, length: number): SharedColumn; readonly BYTES_PER_ELEMENT: number }>> = { Int32Array, Uint32Array, Float32Array, Float64Array, Uint8Array, Uint16Array, BigInt64Array };
+const kinds: Readonly<
+  Record<
+    ColumnKind,
+    {
+      new (buffer: SharedArrayBuffer, at: number, length: number): SharedColumn;
+      readonly BYTES_PER_ELEMENT: number;
+    }
+  >
+> = { Int32Array, Uint32Array, Float32Array, Float64Array, Uint8Array, Uint16Array, BigInt64Array };
 
 interface Spilled {
   readonly file: string;
@@ -24,7 +47,10 @@ interface Spilled {
   readonly columns: Readonly<Record<string, PlacedColumn>>;
 }
 
-/** Partitions in Arrow files of the spill folder, a file each. They are read into memory that is used again once it is given back. */
+/**
+ * Partitions in Arrow files of the spill folder, a file each. They are read into memory that is used again
+ * once it is given back.
+ */
 export class SpillMemory implements SpillStore {
   readonly info = info;
   /** Bytes of the files. */
@@ -65,7 +91,9 @@ export class SpillMemory implements SpillStore {
     if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} was not spilled`);
     const { file, fileBytes, layout, rows } = stored;
     const columns = Object.entries(stored.columns);
-    const buffer = this.#staging.take(columns.reduce((sum, [, { kind, length }]) => sum + paddedBytes(kind, length), 0));
+    const buffer = this.#staging.take(
+      columns.reduce((sum, [, { kind, length }]) => sum + paddedBytes(kind, length), 0),
+    );
     try {
       const handle = await open(file, constants.O_RDONLY);
       try {
@@ -126,11 +154,12 @@ function paddedBytes(kind: ColumnKind, length: number): number {
 }
 
 async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let written = 0; written < bytes.length; ) written += (await handle.write(bytes, written, bytes.length - written)).bytesWritten;
+  for (let written = 0; written < bytes.length;)
+    written += (await handle.write(bytes, written, bytes.length - written)).bytesWritten;
 }
 
 async function readAll(handle: FileHandle, bytes: Uint8Array, at: number, file: string): Promise<void> {
-  for (let filled = 0; filled < bytes.length; ) {
+  for (let filled = 0; filled < bytes.length;) {
     const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, at + filled);
     if (bytesRead === 0) throw changed(file);
     filled += bytesRead;
@@ -138,13 +167,22 @@ async function readAll(handle: FileHandle, bytes: Uint8Array, at: number, file: 
 }
 
 function changed(file: string): DataError {
-  return new DataError('a spill file was changed by another program', { phase: 'spill', file, advice: 'Leave the folder alone while the run goes on' });
+  return new DataError('a spill file was changed by another program', {
+    phase: 'spill',
+    file,
+    advice: 'Leave the folder alone while the run goes on',
+  });
 }
 
 function problemOf(error: unknown, file: string, bytes: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG') {
-    return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, { phase: 'spill', file, advice: 'Free some space, choose another spillDir, or raise memoryBudget', cause: error });
+    return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, {
+      phase: 'spill',
+      file,
+      advice: 'Free some space, choose another spillDir, or raise memoryBudget',
+      cause: error,
+    });
   }
   return code === 'ENOENT' ? changed(file) : error;
 }

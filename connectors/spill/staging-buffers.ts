@@ -5,7 +5,9 @@ const MOST_IDLE = 4;
 const STEP_BYTES = 1 << 20;
 
 /**
- * Shared memory that is used again and again: what is let go of is collected late, so that new memory for each partition would pile up.
+ * Shared memory that is used again and again: what is let go of is collected late, so that new memory for
+ * each partition would pile up.
+ *
  */
 export class StagingBuffers {
   readonly #idle: SharedArrayBuffer[] = [];

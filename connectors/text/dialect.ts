@@ -16,17 +16,24 @@ const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 export function checkDelimiter(delimiter: string): void {
   const isAscii = [...delimiter].every((character) => character > '\0' && character < '\x80');
   if (isAscii && delimiter.length > 0 && delimiter.length <= 16 && !/["\r\n\w.+-]/.test(delimiter)) return;
-  throw new UsageError(`the delimiter ${JSON.stringify(delimiter)} cannot be used`, { advice: 'Use ASCII characters other than letters, digits, quotes and line ends, such as , or ; or :: or a tab' });
+  throw new UsageError(`the delimiter ${JSON.stringify(delimiter)} cannot be used`, {
+    advice:
+      'Use ASCII characters other than letters, digits, quotes and line ends, such as , or ; or :: or a tab',
+  });
 }
 
 /**
- * The delimiter of a file by its first line: "::" where it occurs, else the most frequent of comma, tab, semicolon and bar
- * outside of quotes; a single space between numbers. Files of one column get a comma, ".tsv" a tab. With decimal commas a comma is the last choice.
+ * The delimiter of a file by its first line: "::" where it occurs, else the most frequent of comma, tab,
+ * semicolon and bar outside of quotes; a single space between numbers. Files of one column get a comma,
+ * ".tsv" a tab. With decimal commas a comma is the last choice.
+ *
  */
 export function inferDelimiter(firstLine: string, file: string, decimalComma: boolean): string {
   const bare = firstLine.replaceAll(/"(?:[^"]|"")*"/g, '');
   if (bare.includes('::')) return '::';
-  const counts = candidates.filter((candidate) => !decimalComma || candidate !== ',').map((candidate) => ({ candidate, count: bare.split(candidate).length - 1 }));
+  const counts = candidates
+    .filter((candidate) => !decimalComma || candidate !== ',')
+    .map((candidate) => ({ candidate, count: bare.split(candidate).length - 1 }));
   const most = counts.reduce((best, next) => (next.count > best.count ? next : best));
   if (/\.tsv$/i.test(compressionOf(file).bare)) return '\t';
   if (most.count > 0) return most.candidate;
@@ -34,7 +41,10 @@ export function inferDelimiter(firstLine: string, file: string, decimalComma: bo
   return words.length > 1 && words.every((word) => number.test(word)) ? ' ' : ',';
 }
 
-/** True for delimiters between which fields may be quoted: all but "::", since MovieLens' titles begin with literal quotes. */
+/**
+ * True for delimiters between which fields may be quoted: all but "::", since MovieLens' titles begin with
+ * literal quotes.
+ */
 export function defaultQuotes(delimiter: string): boolean {
   return delimiter !== '::';
 }

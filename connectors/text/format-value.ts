@@ -6,16 +6,27 @@ import { decimalAt, decimalText, uuidTexts } from '../../engine/keys/exact-ids.t
 /** Gives the text of a row's value, which is not null, before quotes. */
 type RowText = (row: number) => string;
 
-/** The texts of a column of that type, chunk by chunk. Throws UsageError for types that one field cannot hold. */
+/**
+ * The texts of a column of that type, chunk by chunk. Throws UsageError for types that one field cannot hold.
+ */
 export function columnTexts(type: DataType, column: string): (data: Data) => RowText {
   if (DataType.isUtf8(type)) return utf8Texts;
   if (DataType.isInt(type)) {
-    return ({ values }) => (row) => String((values as Int32Array | BigInt64Array)[row]);
+    return ({ values }) =>
+      (row) =>
+        String((values as Int32Array | BigInt64Array)[row]);
   }
   // The stored counts, because finer units lose digits in the milliseconds of Arrow's vectors.
-  if (DataType.isTimestamp(type)) return ({ values }) => (row) => formatTimestamp((values as unknown as BigInt64Array)[row], type.unit);
-  if (DataType.isDecimal(type)) return ({ values }) => (row) => decimalText(decimalAt(values as unknown as Uint32Array, row, type.bitWidth / 32), type.scale);
-  if (DataType.isFixedSizeBinary(type) && type.byteWidth === 16) return ({ values, length }) => textsAt(uuidTexts(values as unknown as Uint8Array, length));
+  if (DataType.isTimestamp(type))
+    return ({ values }) =>
+      (row) =>
+        formatTimestamp((values as unknown as BigInt64Array)[row], type.unit);
+  if (DataType.isDecimal(type))
+    return ({ values }) =>
+      (row) =>
+        decimalText(decimalAt(values as unknown as Uint32Array, row, type.bitWidth / 32), type.scale);
+  if (DataType.isFixedSizeBinary(type) && type.byteWidth === 16)
+    return ({ values, length }) => textsAt(uuidTexts(values as unknown as Uint8Array, length));
   const format = valueFormat(type, column);
   return (data) => {
     const vector = new Vector([data]);
@@ -38,7 +49,11 @@ function valueFormat(type: DataType, column: string): (value: unknown) => string
   if (DataType.isBool(type)) return String;
   if (DataType.isFloat(type)) return remembered(type.precision === 2 ? formatDouble : formatSingle);
   if (DataType.isDate(type)) return (value) => new Date(Number(value)).toISOString().slice(0, 10);
-  throw new UsageError(`a text file cannot hold ${String(type)}`, { phase: 'write', column, advice: 'Write Parquet or Arrow instead' });
+  throw new UsageError(`a text file cannot hold ${String(type)}`, {
+    phase: 'write',
+    column,
+    advice: 'Write Parquet or Arrow instead',
+  });
 }
 
 /** The shortest text that is this double, always with a point or an exponent, so that it stays a float. */
@@ -74,7 +89,9 @@ function remembered(format: (value: number) => string): (value: unknown) => stri
 }
 
 /**
- * ISO 8601 in UTC with the digits of the unit: none, 3, 6 or 9. Throws RangeError for years that Date cannot hold.
+ * ISO 8601 in UTC with the digits of the unit: none, 3, 6 or 9. Throws RangeError for years that Date cannot
+ * hold.
+ *
  */
 function formatTimestamp(count: bigint, unit: TimeUnit): string {
   const digits = 3 * unit;

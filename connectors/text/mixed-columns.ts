@@ -25,7 +25,10 @@ interface Found {
   readonly texts: number;
 }
 
-/** Finds the columns that are text only because of a few values. It reads again only the rows of columns with texts. */
+/**
+ * Finds the columns that are text only because of a few values. It reads again only the rows of columns with
+ * texts.
+ */
 export class MixedColumns {
   readonly #window: RowWindow;
   readonly #rules: ValueRules;
@@ -37,13 +40,23 @@ export class MixedColumns {
     this.#rules = rules;
   }
 
-  /** Counts the texts of the block's rows from `from` on; `kinds`: the kinds found in the column so far, this block included. */
+  /**
+   * Counts the texts of the block's rows from `from` on; `kinds`: the kinds found in the column so far, this
+   * block included.
+   */
   add(block: FieldBlock, column: number, kinds: number, from: number): void {
     const before = this.#found.get(column);
     if (kinds === 0 || isNumeric(kinds) || (before === undefined && this.#found.has(column))) return;
-    const texts = textsAmongWhole(block, column, this.#rules, { from, most: MOST_TEXTS - (before?.texts ?? 0) });
+    const texts = textsAmongWhole(block, column, this.#rules, {
+      from,
+      most: MOST_TEXTS - (before?.texts ?? 0),
+    });
     if (texts?.length === 0) return;
-    this.#found.set(column, texts && (before ? { ...before, texts: before.texts + texts.length } : this.#first(block, column, texts)));
+    this.#found.set(
+      column,
+      texts &&
+        (before ? { ...before, texts: before.texts + texts.length } : this.#first(block, column, texts)),
+    );
   }
 
   #first(block: FieldBlock, column: number, texts: readonly number[]): Found {

@@ -1,4 +1,12 @@
-import { BARE, countLines, ESCAPED, FieldBlock, LONGEST_ROW, QUOTED, RecordProblem } from '../lines/field-block.ts';
+import {
+  BARE,
+  countLines,
+  ESCAPED,
+  FieldBlock,
+  LONGEST_ROW,
+  QUOTED,
+  RecordProblem,
+} from '../lines/field-block.ts';
 import type { ScanBounds } from '../lines/field-block.ts';
 import type { TextDialect } from './dialect.ts';
 
@@ -7,11 +15,19 @@ const CR = 0x0d;
 const LF = 0x0a;
 
 /**
- * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next one.
- * Blank lines are skipped, except in a file of one column, where they are empty fields.
- * Throws RecordProblem for misplaced quotes and rows that are too long, and for rows of another length unless the block takes their faults.
+ * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next
+ * one. Blank lines are skipped, except in a file of one column, where they are empty fields. Throws
+ * RecordProblem for misplaced quotes and rows that are too long, and for rows of another length unless the
+ * block takes their faults.
+ *
  */
-export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, { to, limit, atEnd }: ScanBounds, dialect: TextDialect): number {
+export function scanRecords(
+  block: FieldBlock,
+  bytes: Uint8Array,
+  from: number,
+  { to, limit, atEnd }: ScanBounds,
+  dialect: TextDialect,
+): number {
   const { columns, maximumRows, starts, ends, kinds } = block;
   const delimiter = dialect.delimiter.charCodeAt(0);
   const width = dialect.delimiter.length;
@@ -53,11 +69,25 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
         isSimple = false;
         const open = p;
         p = scanQuoted(block, field, p, Math.min(to, record + LONGEST_ROW + 1), dialect);
-        if (p === UNCLOSED) return incomplete(block, rows, record, to, atEnd, `a quote opens in column ${column + 1} and does not close`, open);
+        if (p === UNCLOSED)
+          return incomplete(
+            block,
+            rows,
+            record,
+            to,
+            atEnd,
+            `a quote opens in column ${column + 1} and does not close`,
+            open,
+          );
         if (p === MISPLACED) {
           const lf = bytes.indexOf(LF, ends[field]);
           if ((lf < 0 || lf >= to) && !atEnd) return incomplete(block, rows, record, to, false, '', record);
-          throw lf - record > LONGEST_ROW ? tooLong(record) : new RecordProblem('something other than a delimiter or a line end follows a closing quote', open);
+          throw lf - record > LONGEST_ROW
+            ? tooLong(record)
+            : new RecordProblem(
+                'something other than a delimiter or a line end follows a closing quote',
+                open,
+              );
         }
         if (p - record > LONGEST_ROW) throw tooLong(record);
       } else {
@@ -65,7 +95,8 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
         kinds[field] = BARE;
         for (;;) {
           const byte = bytes[p];
-          if (byte === LF || (byte === delimiter && (width === 1 || isAt(bytes, p, dialect.delimiter)))) break;
+          if (byte === LF || (byte === delimiter && (width === 1 || isAt(bytes, p, dialect.delimiter))))
+            break;
           p++;
         }
         ends[field] = p > starts[field] && bytes[p] === LF && bytes[p - 1] === CR ? p - 1 : p;
@@ -89,12 +120,23 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
   return Math.min(p, to);
 }
 
-/** Results of scanQuoted for a field that does not end, and for one with something behind its closing quote. */
+/**
+ * Results of scanQuoted for a field that does not end, and for one with something behind its closing quote.
+ */
 const UNCLOSED = -1;
 const MISPLACED = -2;
 
-/** Scans a field from its opening quote: sets its bounds and returns its end, UNCLOSED when it does not end before `to`, or MISPLACED. */
-function scanQuoted(block: FieldBlock, field: number, open: number, to: number, { delimiter }: TextDialect): number {
+/**
+ * Scans a field from its opening quote: sets its bounds and returns its end, UNCLOSED when it does not end
+ * before `to`, or MISPLACED.
+ */
+function scanQuoted(
+  block: FieldBlock,
+  field: number,
+  open: number,
+  to: number,
+  { delimiter }: TextDialect,
+): number {
   const { bytes, starts, ends, kinds } = block;
   starts[field] = open + 1;
   kinds[field] = QUOTED;
@@ -115,9 +157,23 @@ function scanQuoted(block: FieldBlock, field: number, open: number, to: number, 
   return UNCLOSED;
 }
 
-/** Keeps the whole rows so far; the rest waits for more bytes. Throws RecordProblem when none can come or the row is too long. */
-function incomplete(block: FieldBlock, rows: number, record: number, to: number, atEnd: boolean, message: string, position: number): number {
-  if (to - record > LONGEST_ROW) throw message === '' ? tooLong(record) : new RecordProblem(`${message} within ${LONGEST_ROW} bytes`, position);
+/**
+ * Keeps the whole rows so far; the rest waits for more bytes. Throws RecordProblem when none can come or the
+ * row is too long.
+ */
+function incomplete(
+  block: FieldBlock,
+  rows: number,
+  record: number,
+  to: number,
+  atEnd: boolean,
+  message: string,
+  position: number,
+): number {
+  if (to - record > LONGEST_ROW)
+    throw message === ''
+      ? tooLong(record)
+      : new RecordProblem(`${message} within ${LONGEST_ROW} bytes`, position);
   if (atEnd) throw new RecordProblem(message, position);
   block.rows = rows;
   return record;
@@ -127,7 +183,13 @@ function tooLong(position: number): RecordProblem {
   return new RecordProblem(`the row is longer than ${LONGEST_ROW} bytes`, position);
 }
 
-function tooMany(block: FieldBlock, bytes: Uint8Array, record: number, end: number, dialect: TextDialect): string {
+function tooMany(
+  block: FieldBlock,
+  bytes: Uint8Array,
+  record: number,
+  end: number,
+  dialect: TextDialect,
+): string {
   return `the row has ${count(countFields(bytes, record, end, dialect))}, need ${block.columns}`;
 }
 
@@ -138,7 +200,7 @@ export function countFields(bytes: Uint8Array, record: number, to: number, diale
   bytes[to] = LF;
   let fields = 1;
   let fresh = true;
-  for (let p = record; p < to && bytes[p] !== LF; ) {
+  for (let p = record; p < to && bytes[p] !== LF;) {
     if (fresh && dialect.quotes && bytes[p] === QUOTE) {
       p = scanQuoted(one, 0, p, to, dialect);
       if (p === MISPLACED) p = one.ends[0] + 1;

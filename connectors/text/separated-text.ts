@@ -8,7 +8,10 @@ import type { LineEncoder } from '../output/encode-rows.ts';
 import type { TextDialect } from './dialect.ts';
 import { columnTexts } from './format-value.ts';
 
-/** Encodes batches as lines that TextSource reads back as the same values. Null is an empty field, "" an empty text. */
+/**
+ * Encodes batches as lines that TextSource reads back as the same values. Null is an empty field, "" an empty
+ * text.
+ */
 export class SeparatedText implements LineEncoder {
   readonly #names: readonly string[];
   readonly #texts: readonly ReturnType<typeof columnTexts>[];
@@ -31,7 +34,9 @@ export class SeparatedText implements LineEncoder {
 
   /** The line of the columns' names. */
   header(): Uint8Array {
-    return Buffer.from(`${this.#names.map((name) => this.#field(name, name)).join(this.#dialect.delimiter)}\n`);
+    return Buffer.from(
+      `${this.#names.map((name) => this.#field(name, name)).join(this.#dialect.delimiter)}\n`,
+    );
   }
 
   lines(batch: RecordBatch, firstRow: number): Uint8Array {
@@ -46,7 +51,10 @@ export class SeparatedText implements LineEncoder {
           if (column > 0) line += delimiter;
           line += cells[column](row);
         }
-        if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that TextSource reads`);
+        if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW)
+          throw this.#problem(
+            `the row is longer than ${LONGEST_ROW} bytes, the longest that TextSource reads`,
+          );
         lines.push(line);
       }
     }
@@ -72,12 +80,21 @@ export class SeparatedText implements LineEncoder {
     const { delimiter, quotes } = this.#dialect;
     if (quotes) return text === '' || this.#special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     if (/[\r\n]/.test(text) || `${text}${delimiter}`.indexOf(delimiter) !== text.length) {
-      throw this.#problem(`a text holds a line end or the delimiter, and fields between ${JSON.stringify(delimiter)} cannot be quoted`, column);
+      throw this.#problem(
+        `a text holds a line end or the delimiter, and fields between ${JSON.stringify(delimiter)} cannot be quoted`,
+        column,
+      );
     }
     return text;
   }
 
   #problem(summary: string, column?: string): DataError {
-    return new DataError(summary, { phase: 'write', file: this.#file, row: this.#row, column, advice: 'Write CSV, Parquet or Arrow instead' });
+    return new DataError(summary, {
+      phase: 'write',
+      file: this.#file,
+      row: this.#row,
+      column,
+      advice: 'Write CSV, Parquet or Arrow instead',
+    });
   }
 }

@@ -7,7 +7,15 @@ import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { MixedColumns } from './mixed-columns.ts';
 import { FieldBlock } from '../lines/field-block.ts';
 import { countFields, scanRecords } from './record-scanner.ts';
-import { blockRows, fieldText, firstLine, rulesOf, scanWindow, startOfText, withTypes } from '../lines/row-layout.ts';
+import {
+  blockRows,
+  fieldText,
+  firstLine,
+  rulesOf,
+  scanWindow,
+  startOfText,
+  withTypes,
+} from '../lines/row-layout.ts';
 import type { RowLayout, RowScan, ValueOptions } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
 
@@ -31,13 +39,17 @@ export interface TextLayout extends RowLayout {
 }
 
 const positional = ['user', 'item', 'rating', 'timestamp'];
-const usualNames = /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
+const usualNames =
+  /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
 
 /** The readers of rows in a dialect. */
 export function readersOf(dialect: TextDialect): Pick<RowLayout, 'scanner' | 'marks'> {
   const scan = scannerOf(dialect);
   const { delimiter, quotes } = dialect;
-  return { scanner: () => scan, ...(delimiter.length === 1 && { marks: { delimiter: delimiter.charCodeAt(0), quotes } }) };
+  return {
+    scanner: () => scan,
+    ...(delimiter.length === 1 && { marks: { delimiter: delimiter.charCodeAt(0), quotes } }),
+  };
 }
 
 function scannerOf(dialect: TextDialect): RowScan {
@@ -45,7 +57,12 @@ function scannerOf(dialect: TextDialect): RowScan {
 }
 
 /** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
-export function inferLayout(window: RowWindow, file: string, options: TextOptions, batchSize: number): TextLayout {
+export function inferLayout(
+  window: RowWindow,
+  file: string,
+  options: TextOptions,
+  batchSize: number,
+): TextLayout {
   const rules = rulesOf(options);
   const delimiter = options.delimiter ?? inferDelimiter(firstLine(window, file), file, rules.decimalComma);
   checkDelimiter(delimiter);
@@ -57,12 +74,17 @@ export function inferLayout(window: RowWindow, file: string, options: TextOption
   block.faults = new Map();
   const all = Array.from({ length: columns }, (_, column) => column);
   let next = scanWindow(window, block, window.from, scan);
-  if (block.rows === 0) throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
-  const first = all.map((column) => ({ text: fieldText(block, 0, column), kinds: kindsIn(block, column, rules, 0, 1) }));
+  if (block.rows === 0)
+    throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
+  const first = all.map((column) => ({
+    text: fieldText(block, 0, column),
+    kinds: kindsIn(block, column, rules, 0, 1),
+  }));
   const rest = all.map((column) => kindsIn(block, column, rules, 1));
   const mixed = new MixedColumns(window, rules);
   const start = options.header === false ? 0 : 1;
-  for (const column of all) mixed.add(block, column, rest[column] | (start === 0 ? first[column].kinds : 0), start);
+  for (const column of all)
+    mixed.add(block, column, rest[column] | (start === 0 ? first[column].kinds : 0), start);
   let rows = block.rows;
   while (next < window.to) {
     next = scanWindow(window, block, next, scan);
@@ -75,18 +97,34 @@ export function inferLayout(window: RowWindow, file: string, options: TextOption
   }
   const header = options.header ?? isHeader(first, rest, rows);
   const kinds = header ? rest : rest.map((seen, column) => seen | first[column].kinds);
-  const names = columnNames(first.map(({ text }) => text), header, options.columns, file);
+  const names = columnNames(
+    first.map(({ text }) => text),
+    header,
+    options.columns,
+    file,
+  );
   const types = options.types ?? {};
-  const found = mixed.result({ file, names, kinds, rows: header ? rows - 1 : rows }).filter(({ column }) => !Object.hasOwn(types, column));
-  return withTypes({ dialect, header, names, kinds, rules, mixed: found, ...readersOf(dialect) }, types, file);
+  const found = mixed
+    .result({ file, names, kinds, rows: header ? rows - 1 : rows })
+    .filter(({ column }) => !Object.hasOwn(types, column));
+  return withTypes(
+    { dialect, header, names, kinds, rules, mixed: found, ...readersOf(dialect) },
+    types,
+    file,
+  );
 }
 
 /**
- * True for a first row that is a header. It is one when it has texts where columns have numbers, in at least as many columns as it
- * has numbers there: else it is a row with a bad value. Where no column has numbers, one of its fields must be a usual name; as the
- * only row of the file, none of its fields may be a number.
+ * True for a first row that is a header. It is one when it has texts where columns have numbers, in at least
+ * as many columns as it has numbers there: else it is a row with a bad value. Where no column has numbers,
+ * one of its fields must be a usual name; as the only row of the file, none of its fields may be a number.
+ *
  */
-function isHeader(first: readonly { readonly text: string; readonly kinds: number }[], rest: readonly number[], rows: number): boolean {
+function isHeader(
+  first: readonly { readonly text: string; readonly kinds: number }[],
+  rest: readonly number[],
+  rows: number,
+): boolean {
   const hasNumber = first.some(({ kinds }) => isNumeric(kinds));
   if (rows === 1) return !hasNumber;
   const isNamed = first.some(({ text }) => usualNames.test(text.trim()));
@@ -96,14 +134,28 @@ function isHeader(first: readonly { readonly text: string; readonly kinds: numbe
   return !hasNumber && isNamed;
 }
 
-function columnNames(first: readonly string[], header: boolean, given: TextOptions['columns'], file: string): string[] {
+function columnNames(
+  first: readonly string[],
+  header: boolean,
+  given: TextOptions['columns'],
+  file: string,
+): string[] {
   if (given !== undefined && given.length !== first.length) {
-    throw new DataError(`${counted(given.length, 'column name')} ${given.length === 1 ? 'is' : 'are'} given, and the file has ${counted(first.length, 'column')}`, { phase: 'read', file, advice: 'Name every column' });
+    throw new DataError(
+      `${counted(given.length, 'column name')} ${given.length === 1 ? 'is' : 'are'} given, and the file has ${counted(first.length, 'column')}`,
+      { phase: 'read', file, advice: 'Name every column' },
+    );
   }
   const unnamed = first.map((_, column) => `column${column + 1}`);
   const byPosition = first.length === 3 || first.length === 4 ? positional.slice(0, first.length) : unnamed;
   const names = given ?? (header ? first.map((text, column) => text.trim() || unnamed[column]) : byPosition);
   const twice = names.find((name, column) => names.indexOf(name) !== column);
-  if (twice !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: twice, advice: 'Give other names in the option columns' });
+  if (twice !== undefined)
+    throw new DataError('two columns have the same name', {
+      phase: 'read',
+      file,
+      column: twice,
+      advice: 'Give other names in the option columns',
+    });
   return [...names];
 }

@@ -21,8 +21,10 @@ export interface TextSinkOptions {
 }
 
 /**
- * Writes a stream as one text file (or to stdout, "-") with RFC 4180 quotes where they are needed. Floats always have a
- * point or an exponent and the fewest digits that give the same number back. The file appears once it is complete.
+ * Writes a stream as one text file (or to stdout, "-") with RFC 4180 quotes where they are needed. Floats
+ * always have a point or an exponent and the fewest digits that give the same number back. The file appears
+ * once it is complete.
+ *
  */
 export class TextSink implements CheckedSink {
   readonly name = 'text-sink';
@@ -39,7 +41,11 @@ export class TextSink implements CheckedSink {
     checkDelimiter(delimiter);
     requireFileName(path);
     this.#path = path;
-    this.#options = { delimiter, header: options.header ?? !isDat, compression: options.compression ?? compression };
+    this.#options = {
+      delimiter,
+      header: options.header ?? !isDat,
+      compression: options.compression ?? compression,
+    };
     this.#overwrite = options.overwrite;
   }
 
@@ -52,7 +58,10 @@ export class TextSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
-    await ByteOutput.check(this.#path, { overwrite: this.#overwrite, compression: this.#options.compression });
+    await ByteOutput.check(this.#path, {
+      overwrite: this.#overwrite,
+      compression: this.#options.compression,
+    });
   }
 
   async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
@@ -61,7 +70,13 @@ export class TextSink implements CheckedSink {
     const file = outputName(this.#path);
     const encoder = new SeparatedText(input.schema, dialect, file);
     const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite, compression });
-    const rows = await writeLines(input, output, header ? encoder.header() : new Uint8Array(0), { format: 'text', dialect, file }, ctx);
+    const rows = await writeLines(
+      input,
+      output,
+      header ? encoder.header() : new Uint8Array(0),
+      { format: 'text', dialect, file },
+      ctx,
+    );
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
 }

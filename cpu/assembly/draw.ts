@@ -1,6 +1,8 @@
 /**
- * Rows of normal numbers, each a function of a row's 64-bit key and the number's place: cpu/reference/draw.ts in vectors, by float64 arithmetic that both builds do alike. Its
- * numbers are those of its twin but for the last bits of float64, since ln, sin and cos are fdlibm's polynomials for reduced arguments.
+ * Rows of normal numbers, each a function of a row's 64-bit key and the number's place: cpu/reference/draw.ts
+ * in vectors, by float64 arithmetic that both builds do alike. Its numbers are those of its twin but for the
+ * last bits of float64, since ln, sin and cos are fdlibm's polynomials for reduced arguments.
+ *
  */
 import { VECTOR, WORD } from './simd';
 
@@ -17,7 +19,10 @@ function finalize(h: v128): v128 {
 /** The first two of four u32 as numbers in (0, 1). */
 @inline
 function uniform(numbers: v128): v128 {
-  return f64x2.mul(f64x2.add(f64x2.convert_low_i32x4_u(numbers), f64x2.splat(0.5)), f64x2.splat(2.3283064365386963e-10));
+  return f64x2.mul(
+    f64x2.add(f64x2.convert_low_i32x4_u(numbers), f64x2.splat(0.5)),
+    f64x2.splat(2.3283064365386963e-10),
+  );
 }
 
 /** c + a x */
@@ -26,37 +31,91 @@ function step(a: v128, x: v128, c: f64): v128 {
   return f64x2.add(f64x2.splat(c), f64x2.mul(a, x));
 }
 
-/** ln x, x > 0 and not subnormal: x = 2^k (1 + f) with 1 + f in [√½, √2), ln (1 + f) by the series of s = f / (2 + f). */
+/**
+ * ln x, x > 0 and not subnormal: x = 2^k (1 + f) with 1 + f in [√½, √2), ln (1 + f) by the series of s = f /
+ * (2 + f).
+ */
 @inline
 function logarithm(x: v128): v128 {
   const power = v128.and(i64x2.add(x, i64x2.splat(0x00095f6400000000)), i64x2.splat(0x7ff0000000000000));
   const f = f64x2.sub(i64x2.sub(x, i64x2.sub(power, i64x2.splat(0x3ff0000000000000))), f64x2.splat(1));
   const exponents = i64x2.shr_u(power, 52);
-  const k = f64x2.sub(f64x2.convert_low_i32x4_s(v128.shuffle<i32>(exponents, exponents, 0, 2, 0, 2)), f64x2.splat(1023));
+  const k = f64x2.sub(
+    f64x2.convert_low_i32x4_s(v128.shuffle<i32>(exponents, exponents, 0, 2, 0, 2)),
+    f64x2.splat(1023),
+  );
   const half = f64x2.mul(f64x2.splat(0.5), f64x2.mul(f, f));
   const s = f64x2.div(f, f64x2.add(f64x2.splat(2), f));
   const z = f64x2.mul(s, s);
   const w = f64x2.mul(z, z);
-  const even = f64x2.mul(w, step(step(f64x2.splat(1.531383769920937332e-1), w, 2.222219843214978396e-1), w, 3.999999999940941908e-1));
-  const odd = f64x2.mul(z, step(step(step(f64x2.splat(1.479819860511658591e-1), w, 1.818357216161805012e-1), w, 2.857142874366239149e-1), w, 6.666666666666735130e-1));
-  const small = f64x2.add(f64x2.mul(s, f64x2.add(half, f64x2.add(odd, even))), f64x2.mul(k, f64x2.splat(1.90821492927058770002e-10)));
-  return f64x2.sub(f64x2.mul(k, f64x2.splat(6.93147180369123816490e-1)), f64x2.sub(f64x2.sub(half, small), f));
+  const even = f64x2.mul(
+    w,
+    step(step(f64x2.splat(1.531383769920937332e-1), w, 2.222219843214978396e-1), w, 3.999999999940941908e-1),
+  );
+  const odd = f64x2.mul(
+    z,
+    step(
+      step(
+        step(f64x2.splat(1.479819860511658591e-1), w, 1.818357216161805012e-1),
+        w,
+        2.857142874366239149e-1,
+      ),
+      w,
+      6.66666666666673513e-1,
+    ),
+  );
+  const small = f64x2.add(
+    f64x2.mul(s, f64x2.add(half, f64x2.add(odd, even))),
+    f64x2.mul(k, f64x2.splat(1.90821492927058770002e-10)),
+  );
+  return f64x2.sub(f64x2.mul(k, f64x2.splat(6.9314718036912381649e-1)), f64x2.sub(f64x2.sub(half, small), f));
 }
 
 /** sin y, |y| <= π / 4 */
 @inline
 function sine(y: v128, z: v128): v128 {
-  const high = step(step(step(step(f64x2.splat(1.58969099521155010221e-10), z, -2.50507602534068634195e-8), z, 2.75573137070700676789e-6), z, -1.98412698298579493134e-4), z, 8.33333333332248946124e-3);
+  const high = step(
+    step(
+      step(
+        step(f64x2.splat(1.58969099521155010221e-10), z, -2.50507602534068634195e-8),
+        z,
+        2.75573137070700676789e-6,
+      ),
+      z,
+      -1.98412698298579493134e-4,
+    ),
+    z,
+    8.33333333332248946124e-3,
+  );
   return f64x2.add(y, f64x2.mul(f64x2.mul(z, y), step(high, z, -1.66666666666666324348e-1)));
 }
 
 /** cos y, |y| <= π / 4, z = y² */
 @inline
 function cosine(z: v128): v128 {
-  const high = step(step(step(step(step(f64x2.splat(-1.13596475577881948265e-11), z, 2.08757232129817482790e-9), z, -2.75573143513906633035e-7), z, 2.48015872894767294178e-5), z, -1.38888888888741095749e-3), z, 4.16666666666666019037e-2);
+  const high = step(
+    step(
+      step(
+        step(
+          step(f64x2.splat(-1.13596475577881948265e-11), z, 2.0875723212981748279e-9),
+          z,
+          -2.75573143513906633035e-7,
+        ),
+        z,
+        2.48015872894767294178e-5,
+      ),
+      z,
+      -1.38888888888741095749e-3,
+    ),
+    z,
+    4.16666666666666019037e-2,
+  );
   const half = f64x2.mul(f64x2.splat(0.5), z);
   const w = f64x2.sub(f64x2.splat(1), half);
-  return f64x2.add(w, f64x2.add(f64x2.sub(f64x2.sub(f64x2.splat(1), w), half), f64x2.mul(f64x2.mul(z, z), high)));
+  return f64x2.add(
+    w,
+    f64x2.add(f64x2.sub(f64x2.sub(f64x2.splat(1), w), half), f64x2.mul(f64x2.mul(z, z), high)),
+  );
 }
 
 /** The sign bits of float64 where n, in both halves of each lane, has its second bit. */
@@ -65,10 +124,15 @@ function signOfQuadrant(n: v128): v128 {
   return i64x2.shl(i64x2.shr_u(n, 1), 63);
 }
 
-/** Box-Muller's two pairs of four u32, u₁ v₁ u₂ v₂: √(-2 ln u) (cos 2πv, sin 2πv), one behind the other at `out`. */
+/**
+ * Box-Muller's two pairs of four u32, u₁ v₁ u₂ v₂: √(-2 ln u) (cos 2πv, sin 2πv), one behind the other at
+ * `out`.
+ */
 @inline
 function storePairs(numbers: v128, out: usize): void {
-  const radius = f64x2.sqrt(f64x2.mul(f64x2.splat(-2), logarithm(uniform(v128.shuffle<i32>(numbers, numbers, 0, 2, 0, 2)))));
+  const radius = f64x2.sqrt(
+    f64x2.mul(f64x2.splat(-2), logarithm(uniform(v128.shuffle<i32>(numbers, numbers, 0, 2, 0, 2)))),
+  );
   // 2πv = (n + r) π/2 with a whole n and |r| <= ½, both exact.
   const quarters = f64x2.mul(f64x2.splat(4), uniform(v128.shuffle<i32>(numbers, numbers, 1, 3, 1, 3)));
   const whole = f64x2.nearest(quarters);
@@ -89,27 +153,44 @@ function storePairs(numbers: v128, out: usize): void {
 }
 
 /**
- * Rows of `rank` factors with length `norm`, plus `shift`. low, high: Uint32[rows], the keys; seedLow, seedHigh: mixed into them. absolute: 1 for factors that are not negative.
- * output: rows of `stride` numbers, of which those before and behind the factors become 0; the factors begin at `first`, and where `oneAt` is not negative that number
- * becomes 1. work: 12 bytes for each of rank rounded up to 4.
+ * Rows of `rank` factors with length `norm`, plus `shift`. low, high: Uint32[rows], the keys; seedLow,
+ * seedHigh: mixed into them. absolute: 1 for factors that are not negative. output: rows of `stride` numbers,
+ * of which those before and behind the factors become 0; the factors begin at `first`, and where `oneAt` is
+ * not negative that number becomes 1. work: 12 bytes for each of rank rounded up to 4.
+ *
  */
-export function drawRows(low: usize, high: usize, rows: i32, seedLow: u32, seedHigh: u32, rank: i32, absolute: i32, norm: f64, shift: f64, output: usize, stride: i32, first: i32, oneAt: i32, work: usize): void {
+export function drawRows(
+  low: usize,
+  high: usize,
+  rows: i32,
+  seedLow: u32,
+  seedHigh: u32,
+  rank: i32,
+  absolute: i32,
+  norm: f64,
+  shift: f64,
+  output: usize,
+  stride: i32,
+  first: i32,
+  oneAt: i32,
+  work: usize,
+): void {
   const counters = work + 8 * ((<usize>rank + 3) & ~3);
   for (let k = 0; k < rank; k += 4) {
     const four = i32x4.add(i32x4.splat(k), i32x4(0, 1, 2, 3));
-    v128.store(counters + (<usize>k << 2), finalize(i32x4.add(four, i32x4.splat(GOLDEN))));
+    v128.store(counters + ((<usize>k) << 2), finalize(i32x4.add(four, i32x4.splat(GOLDEN))));
   }
   for (let row = 0; row < rows; row++, output += <usize>stride * WORD) {
-    const keyLow = i32x4.splat(load<u32>(low + (<usize>row << 2)) ^ seedLow);
-    const keyHigh = i32x4.splat(load<u32>(high + (<usize>row << 2)) ^ seedHigh);
+    const keyLow = i32x4.splat(load<u32>(low + ((<usize>row) << 2)) ^ seedLow);
+    const keyHigh = i32x4.splat(load<u32>(high + ((<usize>row) << 2)) ^ seedHigh);
     let squares: f64 = 0;
     for (let k = 0; k < rank; k += 4) {
-      const mixed = finalize(v128.xor(v128.load(counters + (<usize>k << 2)), keyLow));
-      const pairs = work + (<usize>k << 3);
+      const mixed = finalize(v128.xor(v128.load(counters + ((<usize>k) << 2)), keyLow));
+      const pairs = work + ((<usize>k) << 3);
       storePairs(finalize(i32x4.add(mixed, keyHigh)), pairs);
       for (let pair = k; pair < min(k + 4, rank); pair += 2) {
-        const x = load<f64>(work + (<usize>pair << 3));
-        const y = pair + 1 < rank ? load<f64>(work + (<usize>pair << 3), 8) : 0;
+        const x = load<f64>(work + ((<usize>pair) << 3));
+        const y = pair + 1 < rank ? load<f64>(work + ((<usize>pair) << 3), 8) : 0;
         squares += x * x + y * y;
       }
     }
@@ -117,9 +198,9 @@ export function drawRows(low: usize, high: usize, rows: i32, seedLow: u32, seedH
     memory.fill(output, 0, <usize>stride * WORD);
     const factors = output + <usize>first * WORD;
     for (let k = 0; k < rank; k++) {
-      const x = load<f64>(work + (<usize>k << 3));
-      store<f32>(factors + (<usize>k << 2), <f32>((absolute ? Math.abs(x) : x) * scale + shift));
+      const x = load<f64>(work + ((<usize>k) << 3));
+      store<f32>(factors + ((<usize>k) << 2), <f32>((absolute ? Math.abs(x) : x) * scale + shift));
     }
-    if (oneAt >= 0) store<f32>(output + (<usize>oneAt << 2), 1);
+    if (oneAt >= 0) store<f32>(output + ((<usize>oneAt) << 2), 1);
   }
 }

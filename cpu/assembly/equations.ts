@@ -1,7 +1,9 @@
 /**
- * Normal equations in memory, between the tasks that add parts of a row's ratings and the one that solves the row (layout of
- * operators/tasks/equation-tasks.ts). A lies in the workspace of update.ts by its upper triangle in whole 8 x 8 blocks, and in
- * equations by its lower triangle row by row, so that both are transposes of each other: blocks of 4 x 4 go through registers.
+ * Normal equations in memory, between the tasks that add parts of a row's ratings and the one that solves the
+ * row (layout of operators/tasks/equation-tasks.ts). A lies in the workspace of update.ts by its upper
+ * triangle in whole 8 x 8 blocks, and in equations by its lower triangle row by row, so that both are
+ * transposes of each other: blocks of 4 x 4 go through registers.
+ *
  */
 import { VECTOR, WORD } from './simd';
 import { sumsOf, vectorsOf } from './update';
@@ -15,9 +17,11 @@ function rowStart(i: usize): usize {
 
 /** target += source, `count` numbers. */
 function addNumbers(target: usize, source: usize, count: i32): void {
-  const end = target + (<usize>count << 2);
-  for (; target + VECTOR <= end; target += VECTOR, source += VECTOR) v128.store(target, f32x4.add(v128.load(target), v128.load(source)));
-  for (; target < end; target += WORD, source += WORD) store<f32>(target, load<f32>(target) + load<f32>(source));
+  const end = target + ((<usize>count) << 2);
+  for (; target + VECTOR <= end; target += VECTOR, source += VECTOR)
+    v128.store(target, f32x4.add(v128.load(target), v128.load(source)));
+  for (; target < end; target += WORD, source += WORD)
+    store<f32>(target, load<f32>(target) + load<f32>(source));
 }
 
 @inline
@@ -26,9 +30,19 @@ function addVector(target: usize, sum: v128): void {
 }
 
 /**
- * Adds the A, b and, where `biased`, s of the workspace to a row of equations, and `count` and `total` to its n and t.
+ * Adds the A, b and, where `biased`, s of the workspace to a row of equations, and `count` and `total` to its
+ * n and t.
+ *
  */
-export function addToEquations(equations: usize, size: usize, rank: i32, count: f32, total: f32, biased: bool, workspace: usize): void {
+export function addToEquations(
+  equations: usize,
+  size: usize,
+  rank: i32,
+  count: f32,
+  total: f32,
+  biased: bool,
+  workspace: usize,
+): void {
   const features = <usize>rank;
   for (let i: usize = 0; i < features; i += 4) {
     const column = workspace + (i << 2);
@@ -72,8 +86,17 @@ export function addToEquations(equations: usize, size: usize, rank: i32, count: 
   store<f32>(t, load<f32>(t) + total);
 }
 
-/** Writes A in whole 8 x 8 blocks, b and, where `biased`, s of a row of equations to the workspace, padding 0, for solveAccumulated. */
-export function takeEquations(equations: usize, size: usize, rank: i32, biased: bool, workspace: usize): void {
+/**
+ * Writes A in whole 8 x 8 blocks, b and, where `biased`, s of a row of equations to the workspace, padding 0,
+ * for solveAccumulated.
+ */
+export function takeEquations(
+  equations: usize,
+  size: usize,
+  rank: i32,
+  biased: bool,
+  workspace: usize,
+): void {
   const features = <usize>rank;
   memory.fill(workspace, 0, (size * size) >> 2);
   const zero = f32x4.splat(0);

@@ -4,7 +4,10 @@
 import { VECTOR, WORD, indexAt, multiplyAdd, sumLanesOfFour } from './simd';
 import { dot } from './vectors';
 
-/** Σ e² and Σ |e| over `rows` rows, added to the two float64 at `sums`. Offsets, indices and values as in updateRows. */
+/**
+ * Σ e² and Σ |e| over `rows` rows, added to the two float64 at `sums`. Offsets, indices and values as in
+ * updateRows.
+ */
 export function addErrors(
   rowFactors: usize,
   columnFactors: usize,
@@ -23,7 +26,10 @@ export function addErrors(
     offsets += WORD;
     const end = load<i32>(offsets) - origin;
     for (; rating + 4 <= end; rating += 4) {
-      const errors = f32x4.sub(v128.load(values + (<usize>rating << 2)), dotFour(rowFactors, columnFactors, size, indices, rating));
+      const errors = f32x4.sub(
+        v128.load(values + ((<usize>rating) << 2)),
+        dotFour(rowFactors, columnFactors, size, indices, rating),
+      );
       const error0 = <f64>f32x4.extract_lane(errors, 0);
       const error1 = <f64>f32x4.extract_lane(errors, 1);
       const error2 = <f64>f32x4.extract_lane(errors, 2);
@@ -33,7 +39,7 @@ export function addErrors(
     }
     for (; rating < end; rating++) {
       const column = columnFactors + indexAt(indices, rating) * size;
-      const error = <f64>(load<f32>(values + (<usize>rating << 2)) - dot(rowFactors, column, size));
+      const error = <f64>(load<f32>(values + ((<usize>rating) << 2)) - dot(rowFactors, column, size));
       squared += error * error;
       absolute += abs(error);
     }
@@ -76,10 +82,18 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
 }
 
 /**
- * Σ w_u ‖x_u‖² and Σ ‖x_u‖² over those of `rows` rows that have ratings, added to the two float64 at `sums`. w_u: n_u by `offsets`, Int32[rows + 1], or the float64
- * at `weights`, where that is not 0.
+ * Σ w_u ‖x_u‖² and Σ ‖x_u‖² over those of `rows` rows that have ratings, added to the two float64 at `sums`.
+ * w_u: n_u by `offsets`, Int32[rows + 1], or the float64 at `weights`, where that is not 0.
+ *
  */
-export function addWeightedNorms(factors: usize, size: usize, offsets: usize, weights: usize, rows: i32, sums: usize): void {
+export function addWeightedNorms(
+  factors: usize,
+  size: usize,
+  offsets: usize,
+  weights: usize,
+  rows: i32,
+  sums: usize,
+): void {
   let weighted = load<f64>(sums);
   let plain = load<f64>(sums, 8);
   for (let row = 0; row < rows; row++) {
@@ -90,7 +104,7 @@ export function addWeightedNorms(factors: usize, size: usize, offsets: usize, we
       const odd = <f64>load<f32>(factors + j, 4);
       norm += even * even + odd * odd;
     }
-    weighted += (weights ? load<f64>(weights + (<usize>row << 3)) : <f64>count) * norm;
+    weighted += (weights ? load<f64>(weights + ((<usize>row) << 3)) : <f64>count) * norm;
     if (count > 0) plain += norm;
     offsets += WORD;
     factors += size;

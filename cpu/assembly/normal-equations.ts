@@ -5,12 +5,14 @@
  *     b = Σ r_uv θ_v      stride
  *     s = Σ θ_v           stride, where it is asked for: the column that a bias, a feature that is 1 on the fixed side, has in A
  *
- * Ratings are taken in tiles of TILE_ROWS gathered rows of θ, contiguous in `tile` so that the whole tile stays in the
- * first-level cache while the triangle of A passes over it in register blocks of 4 x 8:
+ * Ratings are taken in tiles of TILE_ROWS gathered rows of θ, contiguous in `tile` so that the whole tile
+ * stays in the first-level cache while the triangle of A passes over it in register blocks of 4 x 8:
  *
  *     A[i..i+3, j..j+7] += Σ_k tile[k, i..i+3]ᵀ tile[k, j..j+7]        8 vector accumulators
  *
  * The order of the sums is fixed by the ratings' order alone, tile by tile.
+ *
+ *
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
 import { clear } from './vectors';
@@ -22,10 +24,18 @@ export const TILE_ROWS: i32 = 32;
 export const PART_RATINGS: i32 = 1024;
 
 /**
- * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]; both walk down with `rowBytes`, as does the target.
- * `accumulate` false: the target is overwritten.
+ * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]; both walk down with `rowBytes`, as
+ * does the target. `accumulate` false: the target is overwritten.
+ *
  */
-export function multiplyBlock(left: usize, right: usize, rowBytes: usize, count: i32, target: usize, accumulate: bool): void {
+export function multiplyBlock(
+  left: usize,
+  right: usize,
+  rowBytes: usize,
+  count: i32,
+  target: usize,
+  accumulate: bool,
+): void {
   const target1 = target + rowBytes;
   const target2 = target1 + rowBytes;
   const target3 = target2 + rowBytes;
@@ -75,8 +85,17 @@ export function multiplyBlock(left: usize, right: usize, rowBytes: usize, count:
   v128.store(target3, sum31, 16);
 }
 
-/** The upper 4 x 8 and the lower right 4 x 4 of an 8 x 8 block on the diagonal, in 12 accumulators; the lower left 4 x 4 becomes 0. */
-function multiplyDiagonalBlock(tile: usize, rowBytes: usize, count: i32, target: usize, accumulate: bool): void {
+/**
+ * The upper 4 x 8 and the lower right 4 x 4 of an 8 x 8 block on the diagonal, in 12 accumulators; the lower
+ * left 4 x 4 becomes 0.
+ */
+function multiplyDiagonalBlock(
+  tile: usize,
+  rowBytes: usize,
+  count: i32,
+  target: usize,
+  accumulate: bool,
+): void {
   let sum00 = f32x4.splat(0);
   let sum01 = sum00;
   let sum10 = sum00;
@@ -146,7 +165,9 @@ function multiplyDiagonalBlock(tile: usize, rowBytes: usize, count: i32, target:
   v128.store(target6 + rowBytes, sum71, 16);
 }
 
-/** The upper triangle of tileᵀ tile, `size` bytes a row (a multiple of 32), added to or written over `matrix`. */
+/**
+ * The upper triangle of tileᵀ tile, `size` bytes a row (a multiple of 32), added to or written over `matrix`.
+ */
 export function addTile(tile: usize, size: usize, count: i32, matrix: usize, accumulate: bool): void {
   for (let i: usize = 0; i < size; i += 2 * VECTOR) {
     const row0 = matrix + (i >> 2) * size;
@@ -160,14 +181,22 @@ export function addTile(tile: usize, size: usize, count: i32, matrix: usize, acc
 }
 
 /** Copies `count` rows of θ into the tile and adds r θ of each to `bias`. */
-function gatherTile(theta: usize, size: usize, indices: usize, values: usize, count: i32, tile: usize, bias: usize): void {
+function gatherTile(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  values: usize,
+  count: i32,
+  tile: usize,
+  bias: usize,
+): void {
   let k = 0;
   for (; k + 2 <= count; k += 2) {
     let source0 = theta + indexAt(indices, k) * size;
     let source1 = theta + indexAt(indices, k + 1) * size;
-    const rating0 = v128.load32_splat(values + (<usize>k) * WORD);
-    const rating1 = v128.load32_splat(values + (<usize>k) * WORD, 4);
-    let target0 = tile + (<usize>k) * size;
+    const rating0 = v128.load32_splat(values + <usize>k * WORD);
+    const rating1 = v128.load32_splat(values + <usize>k * WORD, 4);
+    let target0 = tile + <usize>k * size;
     let target1 = target0 + size;
     const end = bias + size;
     for (let sum = bias; sum < end; sum += VECTOR) {
@@ -184,8 +213,8 @@ function gatherTile(theta: usize, size: usize, indices: usize, values: usize, co
   }
   if (k < count) {
     const source = theta + indexAt(indices, k) * size;
-    const rating = v128.load32_splat(values + (<usize>k) * WORD);
-    const target = tile + (<usize>k) * size;
+    const rating = v128.load32_splat(values + <usize>k * WORD);
+    const target = tile + <usize>k * size;
     for (let j: usize = 0; j < size; j += VECTOR) {
       const row = v128.load(source + j);
       v128.store(target + j, row);
@@ -222,7 +251,8 @@ function addRows(tile: usize, size: usize, count: i32, sums: usize): void {
 
 /** sum += part */
 function addVector(sum: usize, part: usize, size: usize): void {
-  for (let j: usize = 0; j < size; j += VECTOR) v128.store(sum + j, f32x4.add(v128.load(sum + j), v128.load(part + j)));
+  for (let j: usize = 0; j < size; j += VECTOR)
+    v128.store(sum + j, f32x4.add(v128.load(sum + j), v128.load(part + j)));
 }
 
 /** sum += part over the upper triangle of whole 8 x 8 blocks, and over the vectors. */
@@ -237,10 +267,12 @@ export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize
 }
 
 /**
- * Adds `count` ratings to A and b (or starts them with `count` > 0, when `accumulate` is false). Each PART_RATINGS are first summed apart: in
- * one float32 chain of ten million additions the last ones would be lost. Summing a row in several calls gives the same
- * bits as in one when every call but the last has a multiple of PART_RATINGS.
- * `size`: bytes of a row of θ, A, b and s. `sums`: s, or 0. `work`: (TILE_ROWS + 2) * size + size² / 4 bytes, for the tile and a part.
+ * Adds `count` ratings to A and b (or starts them with `count` > 0, when `accumulate` is false). Each
+ * PART_RATINGS are first summed apart: in one float32 chain of ten million additions the last ones would be
+ * lost. Summing a row in several calls gives the same bits as in one when every call but the last has a
+ * multiple of PART_RATINGS. `size`: bytes of a row of θ, A, b and s. `sums`: s, or 0. `work`: (TILE_ROWS + 2)
+ * * size + size² / 4 bytes, for the tile and a part.
+ *
  */
 export function addNormalEquations(
   theta: usize,
@@ -268,7 +300,7 @@ export function addNormalEquations(
     if (sums) clear(targetSums, size);
     for (let first = start; first < end; first += TILE_ROWS) {
       const rows = min(end - first, TILE_ROWS);
-      const offset = (<usize>first) * WORD;
+      const offset = <usize>first * WORD;
       gatherTile(theta, size, indices + offset, values + offset, rows, tile, targetBias);
       addTile(tile, size, rows, target, first > start);
       if (sums) addRows(tile, size, rows, targetSums);

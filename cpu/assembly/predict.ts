@@ -15,6 +15,6 @@ export function predictPairs(
   for (let k = 0; k < count; k++) {
     const x = rowFactors + indexAt(rows, k) * size;
     const theta = columnFactors + indexAt(columns, k) * size;
-    store<f32>(values + (<usize>k) * WORD, dot(x, theta, size));
+    store<f32>(values + <usize>k * WORD, dot(x, theta, size));
   }
 }

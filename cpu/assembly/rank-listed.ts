@@ -1,6 +1,7 @@
 /**
- * Places of listed columns among all columns by xᵀθ, without storing the scores: a tile of columns at a time, each listed column
- * counts the columns before it. A column is before another when its score is higher, or equal and its number lower.
+ * Places of listed columns among all columns by xᵀθ, without storing the scores: a tile of columns at a time,
+ * each listed column counts the columns before it. A column is before another when its score is higher, or
+ * equal and its number lower.
  *
  * The listed columns of a row stand best first in four arrays, from starts[row] to ends[row]:
  *
@@ -9,8 +10,11 @@
  *     columns  Uint32
  *     counts   four Int32, whose sum is the number of columns before it
  *
- * A row's listed columns are compared from the worst on, and the first one that no score of a block exceeds ends the comparison. A
- * score is formed in the same order of operations everywhere here, so that a column's own score equals the listed one bit for bit.
+ * A row's listed columns are compared from the worst on, and the first one that no score of a block exceeds
+ * ends the comparison. A score is formed in the same order of operations everywhere here, so that a column's
+ * own score equals the listed one bit for bit.
+ *
+ *
  */
 import { clearHeap, replaceRoot, sortHeap } from './heap';
 import { multiplyAdd } from './simd';
@@ -18,7 +22,9 @@ import { packColumns, scoreBlock } from './top-n';
 
 const COLUMNS: i32 = 8;
 
-/** Writes a row to place `at` of the panels of four, and its norm to that place of `norms`; address 0: zeros. */
+/**
+ * Writes a row to place `at` of the panels of four, and its norm to that place of `norms`; address 0: zeros.
+ */
 export function packRow(row: usize, rank: i32, rowPanels: usize, norms: usize, at: i32): void {
   const target = rowPanels + (<usize>(at & ~3) * <usize>rank + <usize>(at & 3)) * 4;
   let squares: f64 = 0;
@@ -27,11 +33,18 @@ export function packRow(row: usize, rank: i32, rowPanels: usize, norms: usize, a
     store<f32>(target + (k << 4), value);
     squares += <f64>value * <f64>value;
   }
-  store<f32>(norms + (<usize>at << 2), <f32>sqrt(squares));
+  store<f32>(norms + ((<usize>at) << 2), <f32>sqrt(squares));
 }
 
 /** The longest of each eight columns, times `room`. */
-export function boundColumns(columnFactors: usize, size: usize, rank: i32, columns: i32, room: f64, bounds: usize): void {
+export function boundColumns(
+  columnFactors: usize,
+  size: usize,
+  rank: i32,
+  columns: i32,
+  room: f64,
+  bounds: usize,
+): void {
   for (let first = 0; first < columns; first += COLUMNS) {
     let most: f64 = 0;
     for (let column = first; column < min(first + COLUMNS, columns); column++) {
@@ -43,18 +56,31 @@ export function boundColumns(columnFactors: usize, size: usize, rank: i32, colum
       // A column that is not finite bounds nothing.
       if (!(squares <= most)) most = squares;
     }
-    store<f32>(bounds + (<usize>(first >> 3) << 2), <f32>(sqrt(most) * room));
+    store<f32>(bounds + ((<usize>(first >> 3)) << 2), <f32>(sqrt(most) * room));
   }
 }
 
-/** Scores of one row and `count` columns by their numbers; `scores` has room for a multiple of eight. work: 32 * rank bytes. */
-export function scoreListed(row: usize, rank: i32, columnFactors: usize, size: usize, columns: usize, count: i32, work: usize, scores: usize): void {
+/**
+ * Scores of one row and `count` columns by their numbers; `scores` has room for a multiple of eight. work: 32
+ * * rank bytes.
+ */
+export function scoreListed(
+  row: usize,
+  rank: i32,
+  columnFactors: usize,
+  size: usize,
+  columns: usize,
+  count: i32,
+  work: usize,
+  scores: usize,
+): void {
   for (let first = 0; first < count; first += COLUMNS) {
     for (let lane = 0; lane < COLUMNS; lane++) {
-      const column = load<u32>(columns + (<usize>min(first + lane, count - 1) << 2));
+      const column = load<u32>(columns + ((<usize>min(first + lane, count - 1)) << 2));
       const source = columnFactors + <usize>column * size;
-      const target = work + (<usize>lane << 2);
-      for (let k: usize = 0; k < <usize>rank; k++) store<f32>(target + (k << 5), load<f32>(source + (k << 2)));
+      const target = work + ((<usize>lane) << 2);
+      for (let k: usize = 0; k < <usize>rank; k++)
+        store<f32>(target + (k << 5), load<f32>(source + (k << 2)));
     }
     let left = f32x4.splat(0);
     let right = left;
@@ -63,8 +89,8 @@ export function scoreListed(row: usize, rank: i32, columnFactors: usize, size: u
       left = multiplyAdd(element, v128.load(work + (k << 5)), left);
       right = multiplyAdd(element, v128.load(work + (k << 5), 16), right);
     }
-    v128.store(scores + (<usize>first << 2), left);
-    v128.store(scores + (<usize>first << 2), right, 16);
+    v128.store(scores + ((<usize>first) << 2), left);
+    v128.store(scores + ((<usize>first) << 2), right, 16);
   }
 }
 
@@ -74,7 +100,14 @@ export function beginList(scores: usize, columns: usize, n: i32): void {
 }
 
 /** Enters `count` columns with their scores into a list that has room for them. */
-export function enterListed(scores: usize, columns: usize, n: i32, newScores: usize, newColumns: usize, count: i32): void {
+export function enterListed(
+  scores: usize,
+  columns: usize,
+  n: i32,
+  newScores: usize,
+  newColumns: usize,
+  count: i32,
+): void {
   for (let k: usize = 0; k < <usize>count; k++) {
     const score = load<f32>(newScores + (k << 2));
     replaceRoot(scores, columns, n, score == score ? score : -Infinity, load<u32>(newColumns + (k << 2)));
@@ -99,9 +132,11 @@ function below(score: f32): f32 {
 }
 
 /**
- * Counts the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at `columnFactors`, for all rows.
- * lows: Float32[rows rounded up to 4], the lowest of a row's `scores`, Infinity for missing rows. bounds: see boundColumns, of these
- * columns; since xᵀθ <= ‖x‖ ‖θ‖, eight columns whose bound is below the lowest score of four rows are not formed. work: 32 * rank + 128 bytes.
+ * Counts the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at
+ * `columnFactors`, for all rows. lows: Float32[rows rounded up to 4], the lowest of a row's `scores`,
+ * Infinity for missing rows. bounds: see boundColumns, of these columns; since xᵀθ <= ‖x‖ ‖θ‖, eight columns
+ * whose bound is below the lowest score of four rows are not formed. work: 32 * rank + 128 bytes.
+ *
  */
 export function countColumns(
   rowPanels: usize,
@@ -122,21 +157,31 @@ export function countColumns(
   counts: usize,
   work: usize,
 ): void {
-  const block = work + (<usize>rank << 5);
+  const block = work + ((<usize>rank) << 5);
   for (let column = 0; column < columns; column += COLUMNS) {
     const count = min(columns - column, COLUMNS);
     packColumns(columnFactors + <usize>column * size, size, rank, count, work);
-    const bound = v128.load32_splat(bounds + (<usize>(column >> 3) << 2));
+    const bound = v128.load32_splat(bounds + ((<usize>(column >> 3)) << 2));
     for (let row = 0; row < rows; row += 4) {
-      const at = <usize>row << 2;
+      const at = (<usize>row) << 2;
       // No comparison holds for a bound that is not a number.
       if (i32x4.all_true(f32x4.lt(f32x4.mul(v128.load(norms + at), bound), v128.load(lows + at)))) continue;
-      if (!scoreBlock(rowPanels + ((<usize>row * <usize>rank) << 2), work, rank, lows + (<usize>row << 2), block)) continue;
+      if (
+        !scoreBlock(
+          rowPanels + ((<usize>row * <usize>rank) << 2),
+          work,
+          rank,
+          lows + ((<usize>row) << 2),
+          block,
+        )
+      )
+        continue;
       for (let r = row; r < min(row + 4, rows); r++) {
-        const own = block + (<usize>(r - row) << 5);
-        for (let missing = count; missing < COLUMNS; missing++) store<f32>(own + (<usize>missing << 2), -Infinity);
-        const start = load<i32>(starts + (<usize>r << 2));
-        const end = load<i32>(ends + (<usize>r << 2));
+        const own = block + ((<usize>(r - row)) << 5);
+        for (let missing = count; missing < COLUMNS; missing++)
+          store<f32>(own + ((<usize>missing) << 2), -Infinity);
+        const start = load<i32>(starts + ((<usize>r) << 2));
+        const end = load<i32>(ends + ((<usize>r) << 2));
         countBlock(own, first + column, start, end, scores, befores, listed, counts);
       }
     }
@@ -144,18 +189,28 @@ export function countColumns(
 }
 
 /**
- * Ends the lists of all rows before the columns that have `depth` columns before them already: since the lists are in order, these are the
- * last. Writes `ends` and `lows`. Gives the number of rows that have columns left.
+ * Ends the lists of all rows before the columns that have `depth` columns before them already: since the
+ * lists are in order, these are the last. Writes `ends` and `lows`. Gives the number of rows that have
+ * columns left.
+ *
  */
-export function shortenLists(rows: i32, starts: usize, ends: usize, lows: usize, scores: usize, counts: usize, depth: i32): i32 {
+export function shortenLists(
+  rows: i32,
+  starts: usize,
+  ends: usize,
+  lows: usize,
+  scores: usize,
+  counts: usize,
+  depth: i32,
+): i32 {
   let left = 0;
   for (let row = 0; row < rows; row++) {
-    const at = <usize>row << 2;
+    const at = (<usize>row) << 2;
     const start = load<i32>(starts + at);
     let end = load<i32>(ends + at);
-    while (end > start && sumOf(counts + (<usize>(end - 1) << 4)) >= depth) end--;
+    while (end > start && sumOf(counts + ((<usize>(end - 1)) << 4)) >= depth) end--;
     store<i32>(ends + at, end);
-    store<f32>(lows + at, end > start ? load<f32>(scores + (<usize>(end - 1) << 2)) : Infinity);
+    store<f32>(lows + at, end > start ? load<f32>(scores + ((<usize>(end - 1)) << 2)) : Infinity);
     if (end > start) left++;
   }
   return left;
@@ -166,18 +221,27 @@ function sumOf(count: usize): i32 {
 }
 
 /** Counts eight scores of one row. */
-function countBlock(block: usize, first: u32, start: i32, end: i32, scores: usize, befores: usize, listed: usize, counts: usize): void {
+function countBlock(
+  block: usize,
+  first: u32,
+  start: i32,
+  end: i32,
+  scores: usize,
+  befores: usize,
+  listed: usize,
+  counts: usize,
+): void {
   const left = v128.load(block);
   const right = v128.load(block, 16);
   for (let k = end - 1; k >= start; k--) {
-    const at = <usize>k << 2;
+    const at = (<usize>k) << 2;
     const column = load<u32>(listed + at);
     const count = counts + (at << 2);
     if (column - first < <u32>COLUMNS) {
       const score = load<f32>(scores + at);
       let before: i32 = 0;
       for (let lane: u32 = 0; lane < <u32>COLUMNS; lane++) {
-        const other = load<f32>(block + (<usize>lane << 2));
+        const other = load<f32>(block + ((<usize>lane) << 2));
         if (other > score || (other == score && other > -Infinity && first + lane < column)) before++;
       }
       store<i32>(count, load<i32>(count) + before);
@@ -192,12 +256,21 @@ function countBlock(block: usize, first: u32, start: i32, end: i32, scores: usiz
 }
 
 /** Takes `count` columns with their scores out of the counts of a row's listed columns start .. end - 1. */
-export function discountListed(newScores: usize, newColumns: usize, count: i32, start: i32, end: i32, scores: usize, listed: usize, counts: usize): void {
+export function discountListed(
+  newScores: usize,
+  newColumns: usize,
+  count: i32,
+  start: i32,
+  end: i32,
+  scores: usize,
+  listed: usize,
+  counts: usize,
+): void {
   for (let i: usize = 0; i < <usize>count; i++) {
     const score = load<f32>(newScores + (i << 2));
     const column = load<u32>(newColumns + (i << 2));
     for (let k = end - 1; k >= start; k--) {
-      const at = <usize>k << 2;
+      const at = (<usize>k) << 2;
       const other = load<f32>(scores + at);
       if (!(score > other || (score == other && score > -Infinity && column < load<u32>(listed + at)))) break;
       const target = counts + (at << 2);

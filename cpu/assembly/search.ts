@@ -1,19 +1,23 @@
 /**
- * The best columns for one query x, exactly, without reading most of what is exact. Columns lie by falling distance from their
- * mean θ̄, d_v = θ_v - θ̄, in two forms: θ_v in float32, and d_v rounded to 8 bits with a scale of its own. Since
+ * The best columns for one query x, exactly, without reading most of what is exact. Columns lie by falling
+ * distance from their mean θ̄, d_v = θ_v - θ̄, in two forms: θ_v in float32, and d_v rounded to 8 bits with a
+ * scale of its own. Since
  *
  *     xᵀθ_v  =  xᵀθ̄ + xᵀd_v  <=  base + ‖x‖ ‖d_v‖                             (1)
  *     xᵀd_v  <=  x̂ᵀd̂_v + ‖x‖ ‖d_v - d̂_v‖ + ‖x - x̂‖ ‖d̂_v‖                     (2)
  *
- * the search ends at the first column whose bound (1) is below the worst score of the list, and computes the score itself only
- * for columns whose bound (2) reaches it: some hundred of 100,000. The score is that of top-n, bit for bit: products
- * summed in the order of features, one multiply-add each. Of equal scores the lower item stays.
+ * the search ends at the first column whose bound (1) is below the worst score of the list, and computes the
+ * score itself only for columns whose bound (2) reaches it: some hundred of 100,000. The score is that of
+ * top-n, bit for bit: products summed in the order of features, one multiply-add each. Of equal scores the
+ * lower item stays.
  *
  *     exact      Float32[columns][size / 4]         coarse     Int8[columns][width], width a multiple of 16, padding 0
  *     guide      four rows of `stride` bytes: Float32 lengths >= ‖d̂_v‖ and ‖d_v‖, falling; Float32 remainders >= ‖d_v - d̂_v‖;
  *                Float32 scales of d̂_v; Uint32 items. Read four columns at a time; what lies behind the last does not matter
  *     x̂          Int16[width], times `step`         bound      Float32: base, ‖x‖, ‖x - x̂‖, step, slack for rounding
  *     left       Uint32[leftCount], ascending: items that are left out
+ *
+ *
  */
 import { clearHeap, replaceRoot, sortHeap } from './heap';
 import { multiplyAdd, sumLanesOfFourWhole } from './simd';
@@ -21,7 +25,7 @@ import { multiplyAdd, sumLanesOfFourWhole } from './simd';
 /** xᵀθ as top-n forms it. */
 function score(query: usize, column: usize, rank: i32): f32 {
   let sum = f32x4.splat(0);
-  const end = query + (<usize>rank << 2);
+  const end = query + ((<usize>rank) << 2);
   while (query < end) {
     sum = multiplyAdd(v128.load32_splat(query), v128.load32_splat(column), sum);
     query += 4;
@@ -35,15 +39,25 @@ function isLeftOut(item: u32, left: usize, count: i32): bool {
   let high = count;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (load<u32>(left + (<usize>middle << 2)) < item) low = middle + 1;
+    if (load<u32>(left + ((<usize>middle) << 2)) < item) low = middle + 1;
     else high = middle;
   }
-  return low < count && load<u32>(left + (<usize>low << 2)) == item;
+  return low < count && load<u32>(left + ((<usize>low) << 2)) == item;
 }
 
 /** Puts a column into the list where it belongs there. */
 @inline
-function offer(query: usize, column: usize, rank: i32, item: u32, left: usize, leftCount: i32, n: i32, scores: usize, items: usize): void {
+function offer(
+  query: usize,
+  column: usize,
+  rank: i32,
+  item: u32,
+  left: usize,
+  leftCount: i32,
+  n: i32,
+  scores: usize,
+  items: usize,
+): void {
   const value = score(query, column, rank);
   const worst = load<f32>(scores);
   if (!(value >= worst)) return;
@@ -64,20 +78,47 @@ function coarseProducts(query: usize, column: usize, width: usize): v128 {
     const low = v128.load(query);
     const high = v128.load(query, 16);
     let bytes = v128.load(column);
-    sum0 = i32x4.add(sum0, i32x4.add(i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low), i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high)));
+    sum0 = i32x4.add(
+      sum0,
+      i32x4.add(
+        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
+        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
+      ),
+    );
     bytes = v128.load(column + width);
-    sum1 = i32x4.add(sum1, i32x4.add(i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low), i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high)));
+    sum1 = i32x4.add(
+      sum1,
+      i32x4.add(
+        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
+        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
+      ),
+    );
     bytes = v128.load(column + 2 * width);
-    sum2 = i32x4.add(sum2, i32x4.add(i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low), i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high)));
+    sum2 = i32x4.add(
+      sum2,
+      i32x4.add(
+        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
+        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
+      ),
+    );
     bytes = v128.load(column + 3 * width);
-    sum3 = i32x4.add(sum3, i32x4.add(i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low), i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high)));
+    sum3 = i32x4.add(
+      sum3,
+      i32x4.add(
+        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
+        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
+      ),
+    );
     query += 32;
     column += 16;
   }
   return f32x4.convert_i32x4_s(sumLanesOfFourWhole(sum0, sum1, sum2, sum3));
 }
 
-/** Searches all columns; gives the number that it came to. `scores`, `items`: n entries each, best first at the end. */
+/**
+ * Searches all columns; gives the number that it came to. `scores`, `items`: n entries each, best first at
+ * the end.
+ */
 export function searchColumns(
   query: usize,
   rank: i32,
@@ -106,7 +147,7 @@ export function searchColumns(
   const bases = f32x4.splat(base);
   let column = 0;
   for (; column < columns; column += 4) {
-    const at = guide + (<usize>column << 2);
+    const at = guide + ((<usize>column) << 2);
     const worst = load<f32>(scores);
     if (base + length * load<f32>(at) < worst) break;
     const products = coarseProducts(coarseQuery, coarse + <usize>column * width, width);
@@ -119,7 +160,17 @@ export function searchColumns(
     while (reach != 0) {
       const lane = <usize>ctz(reach);
       reach &= reach - 1;
-      offer(query, exact + (<usize>column + lane) * size, rank, load<u32>(at + 3 * stride + (lane << 2)), left, leftCount, n, scores, items);
+      offer(
+        query,
+        exact + (<usize>column + lane) * size,
+        rank,
+        load<u32>(at + 3 * stride + (lane << 2)),
+        left,
+        leftCount,
+        n,
+        scores,
+        items,
+      );
     }
   }
   sortHeap(scores, items, n);
@@ -144,8 +195,18 @@ export function searchChosen(
 ): void {
   clearHeap(scores, items, n);
   for (let k = 0; k < count; k++) {
-    const column = <usize>load<u32>(chosen + (<usize>k << 2));
-    offer(query, exact + column * size, rank, load<u32>(guide + 3 * stride + (column << 2)), left, leftCount, n, scores, items);
+    const column = <usize>load<u32>(chosen + ((<usize>k) << 2));
+    offer(
+      query,
+      exact + column * size,
+      rank,
+      load<u32>(guide + 3 * stride + (column << 2)),
+      left,
+      leftCount,
+      n,
+      scores,
+      items,
+    );
   }
   sortHeap(scores, items, n);
 }

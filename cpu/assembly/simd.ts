@@ -1,8 +1,10 @@
 /**
  * The few vector operations that the kernels are made of: four float32 lanes each, or two float64.
  *
- * Two builds come from these sources. With relaxed SIMD a multiply-add is one instruction and rounds once; without it,
- * it is a product and a sum. ASC_FEATURE_RELAXED_SIMD is a constant of the compiler, so each build holds one branch only.
+ * Two builds come from these sources. With relaxed SIMD a multiply-add is one instruction and rounds once;
+ * without it, it is a product and a sum. ASC_FEATURE_RELAXED_SIMD is a constant of the compiler, so each
+ * build holds one branch only.
+ *
  */
 
 /** Bytes of one vector, and of one float32 or int32. */
@@ -46,7 +48,11 @@ export function sumLanesDouble(v: v128): f64 {
 /** (v0 + v1) + (v2 + v3) */
 @inline
 export function sumLanes(v: v128): f32 {
-  return f32x4.extract_lane(v, 0) + f32x4.extract_lane(v, 1) + (f32x4.extract_lane(v, 2) + f32x4.extract_lane(v, 3));
+  return (
+    f32x4.extract_lane(v, 0) +
+    f32x4.extract_lane(v, 1) +
+    (f32x4.extract_lane(v, 2) + f32x4.extract_lane(v, 3))
+  );
 }
 
 /** The four sums of lanes of four vectors: [Σa, Σb, Σc, Σd]. Two rounds of transposing and adding. */

@@ -12,8 +12,10 @@
  *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out
  *
  * A 4 x 8 block of scores is formed in registers and compared with the four thresholds there. Few blocks have
- * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Of equal scores the lower
- * item stays: the column, or its number in `order`.
+ * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Of equal
+ * scores the lower item stays: the column, or its number in `order`.
+ *
+ *
  */
 import { multiplyAdd } from './simd';
 import { clearHeap, replaceRoot, sortHeap } from './heap';
@@ -43,8 +45,8 @@ export function beginTopN(
       store<f32>(target + (k << 4), value);
       squares += <f64>value * <f64>value;
     }
-    store<f32>(rowNorms + (<usize>row << 2), <f32>sqrt(squares));
-    store<f32>(thresholds + (<usize>row << 2), row < rows ? -Infinity : Infinity);
+    store<f32>(rowNorms + ((<usize>row) << 2), <f32>sqrt(squares));
+    store<f32>(thresholds + ((<usize>row) << 2), row < rows ? -Infinity : Infinity);
     const heap = (<usize>row * <usize>n) << 2;
     if (row < rows) clearHeap(scores + heap, items + heap, n);
   }
@@ -54,13 +56,20 @@ export function beginTopN(
 export function packColumns(columnFactors: usize, size: usize, rank: i32, count: i32, panel: usize): void {
   for (let column = 0; column < COLUMNS; column++) {
     const source = columnFactors + <usize>column * size;
-    const target = panel + (<usize>column << 2);
-    for (let k: usize = 0; k < <usize>rank; k++) store<f32>(target + (k << 5), column < count ? load<f32>(source + (k << 2)) : 0);
+    const target = panel + ((<usize>column) << 2);
+    for (let k: usize = 0; k < <usize>rank; k++)
+      store<f32>(target + (k << 5), column < count ? load<f32>(source + (k << 2)) : 0);
   }
 }
 
 /** Forms the 4 x 8 scores; true, and stored at `block`, when one of them reaches its row's threshold. */
-export function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: usize, block: usize): bool {
+export function scoreBlock(
+  rowPanel: usize,
+  columnPanel: usize,
+  rank: i32,
+  thresholds: usize,
+  block: usize,
+): bool {
   let sum00 = f32x4.splat(0);
   let sum01 = sum00;
   let sum10 = sum00;
@@ -69,7 +78,7 @@ export function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thres
   let sum21 = sum00;
   let sum30 = sum00;
   let sum31 = sum00;
-  const end = rowPanel + (<usize>rank << 4);
+  const end = rowPanel + ((<usize>rank) << 4);
   while (rowPanel < end) {
     const right0 = v128.load(columnPanel);
     const right1 = v128.load(columnPanel, 16);
@@ -109,12 +118,22 @@ export function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thres
 }
 
 /** Compares the eight scores of one row at `block` with its heap. `order`: of these columns, or 0. */
-function enter(block: usize, left: u32, first: u32, order: usize, count: i32, threshold: usize, scores: usize, items: usize, n: i32): void {
+function enter(
+  block: usize,
+  left: u32,
+  first: u32,
+  order: usize,
+  count: i32,
+  threshold: usize,
+  scores: usize,
+  items: usize,
+  n: i32,
+): void {
   let worst = load<f32>(threshold);
   for (let column = 0; column < count; column++) {
-    const score = load<f32>(block + (<usize>column << 2));
+    const score = load<f32>(block + ((<usize>column) << 2));
     if (!(score >= worst) || ((left >> column) & 1) != 0) continue;
-    const item = order ? load<u32>(order + (<usize>column << 2)) : first + column;
+    const item = order ? load<u32>(order + ((<usize>column) << 2)) : first + column;
     // An empty entry has the score -Infinity, and gives way to any other.
     if (score == worst && (item > load<u32>(items) || score == -Infinity)) continue;
     replaceRoot(scores, items, n, score, item);
@@ -124,8 +143,10 @@ function enter(block: usize, left: u32, first: u32, order: usize, count: i32, th
 }
 
 /**
- * Offers the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at `columnFactors`, to all rows.
- * `mask` covers these columns, or is 0, and so do `bounds` and `order`. `work`: 32 * rank + 128 bytes, for the column panel and one block of scores.
+ * Offers the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at
+ * `columnFactors`, to all rows. `mask` covers these columns, or is 0, and so do `bounds` and `order`. `work`:
+ * 32 * rank + 128 bytes, for the column panel and one block of scores.
+ *
  */
 export function offerColumns(
   rowPanels: usize,
@@ -145,20 +166,36 @@ export function offerColumns(
   items: usize,
   work: usize,
 ): void {
-  const block = work + (<usize>rank << 5);
+  const block = work + ((<usize>rank) << 5);
   for (let column = 0; column < columns; column += COLUMNS) {
     const count = min(columns - column, COLUMNS);
     packColumns(columnFactors + <usize>column * size, size, rank, count, work);
-    const bound = bounds ? v128.load32_splat(bounds + (<usize>(column >> 3) << 2)) : f32x4.splat(0);
+    const bound = bounds ? v128.load32_splat(bounds + ((<usize>(column >> 3)) << 2)) : f32x4.splat(0);
     for (let row = 0; row < rows; row += 4) {
-      const threshold = thresholds + (<usize>row << 2);
-      if (bounds && !v128.any_true(f32x4.ge(f32x4.mul(v128.load(rowNorms + (<usize>row << 2)), bound), v128.load(threshold)))) continue;
+      const threshold = thresholds + ((<usize>row) << 2);
+      if (
+        bounds &&
+        !v128.any_true(
+          f32x4.ge(f32x4.mul(v128.load(rowNorms + ((<usize>row) << 2)), bound), v128.load(threshold)),
+        )
+      )
+        continue;
       if (!scoreBlock(rowPanels + ((<usize>row * <usize>rank) << 2), work, rank, threshold, block)) continue;
       for (let r = row; r < min(row + 4, rows); r++) {
         const left: u32 = mask ? load<u8>(mask + <usize>((column >> 3) * rows + r)) : 0;
         const heap = (<usize>r * <usize>n) << 2;
-        const at = <usize>(r - row) << 2;
-        enter(block + (at << 3), left, first + column, order ? order + (<usize>column << 2) : 0, count, threshold + at, scores + heap, items + heap, n);
+        const at = (<usize>(r - row)) << 2;
+        enter(
+          block + (at << 3),
+          left,
+          first + column,
+          order ? order + ((<usize>column) << 2) : 0,
+          count,
+          threshold + at,
+          scores + heap,
+          items + heap,
+          n,
+        );
       }
     }
   }

@@ -1,10 +1,12 @@
 /**
- * One half-iteration whose rows keep x >= 0: for each row u, A_u and b_u are formed as update.ts forms them for Cholesky (cuMF,
- * eq. 2, with the row's shift once on the diagonal), and min ½ xᵀA_u x - b_uᵀx is found over x >= 0 before the next row begins. A
- * bias is not bounded: it is eliminated first, which leaves the same problem (solve/eliminate-bias.ts).
+ * One half-iteration whose rows keep x >= 0: for each row u, A_u and b_u are formed as update.ts forms them
+ * for Cholesky (cuMF, eq. 2, with the row's shift once on the diagonal), and min ½ xᵀA_u x - b_uᵀx is found
+ * over x >= 0 before the next row begins. A bias is not bounded: it is eliminated first, which leaves the
+ * same problem (solve/eliminate-bias.ts).
  *
- * A row depends on its ratings and on which of its previous factors are above 0, never on the rows beside it. The workspace is
- * that of update.ts; the solver's part lies in what the tiles of A no longer need.
+ * A row depends on its ratings and on which of its previous factors are above 0, never on the rows beside it.
+ * The workspace is that of update.ts; the solver's part lies in what the tiles of A no longer need.
+ *
  */
 import { addDiagonal } from './solve/diagonal';
 import { lower } from './solve/steps';
@@ -13,7 +15,10 @@ import { solveNonnegative } from './solve/nonnegative';
 import { accumulateRow, gatheredOf, objectiveOf, sumsOf, vectorsOf } from './update';
 import { clear, dot, sumOf } from './vectors';
 
-/** Solves the row whose A (without its shift), b and s lie in the workspace, as solveAccumulated does; true when x is a finite solution. */
+/**
+ * Solves the row whose A (without its shift), b and s lie in the workspace, as solveAccumulated does; true
+ * when x is a finite solution.
+ */
 export function solveAccumulatedNonnegative(
   size: usize,
   rank: i32,
@@ -71,7 +76,17 @@ export function updateRowsNonnegative(
       const weight: f32 = biases ? <f32>count + load<f32>(ownShifts) : 0;
       const total: f32 = biases ? <f32>sumOf(values + at, count) : 0;
       accumulateRow(theta, size, indices + at, values + at, count, biases != 0, false, workspace);
-      const solved = solveAccumulatedNonnegative(size, rank, load<f32>(shifts), weight, total, biases, output, previous, workspace);
+      const solved = solveAccumulatedNonnegative(
+        size,
+        rank,
+        load<f32>(shifts),
+        weight,
+        total,
+        biases,
+        output,
+        previous,
+        workspace,
+      );
       if (!solved && badRow < 0) badRow = row;
       sum += load<f64>(objectiveOf(workspace, size));
     }

@@ -1,24 +1,28 @@
 /**
- * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row begins (cuMF, eq. 2).
- * A row has a shift, which is added once to the diagonal: λ n_u, or what regularization stands in its place. The method for a row
- * depends on its own length alone, so that the result does not depend on the cut of rows into chunks or tasks:
+ * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row
+ * begins (cuMF, eq. 2). A row has a shift, which is added once to the diagonal: λ n_u, or what regularization
+ * stands in its place. The method for a row depends on its own length alone, so that the result does not
+ * depend on the cut of rows into chunks or tasks:
  *
  *     n = 0                    x = 0
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
  *     else, n below f          Cholesky of the dual n x n system
  *     else                     Cholesky of A
  *
- * A row's objective, xᵀ(A + shift I) x - 2 bᵀx and with biases what β adds, is known to every solver for a sum or two: with Σ r² it is the
- * row's part of the loss, so that no pass over the ratings is needed for that.
+ * A row's objective, xᵀ(A + shift I) x - 2 bᵀx and with biases what β adds, is known to every solver for a
+ * sum or two: with Σ r² it is the row's part of the loss, so that no pass over the ratings is needed for
+ * that.
  *
- * With biases a row's own bias is solved with it, exactly where x is: see solve/eliminate-bias.ts and solve/dual.ts. The ratings have
- * μ and the fixed side's biases taken off.
+ * With biases a row's own bias is solved with it, exactly where x is: see solve/eliminate-bias.ts and
+ * solve/dual.ts. The ratings have μ and the fixed side's biases taken off.
  *
  * Workspace of one thread, `size` = bytes of a factor row:
  *
  *     matrix     size² / 4              A, or the dual's matrix
  *     vectors    VECTORS * size + 128   b, the solvers' work, the objective, and s at the end
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
+ *
+ *
  */
 import { addNormalEquations } from './normal-equations';
 import { solveCholesky } from './solve/cholesky';
@@ -32,7 +36,10 @@ import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
 
-/** The least part of n that a bias's own regularization must have for the dual system, whose condition it sets. */
+/**
+ * The least part of n that a bias's own regularization must have for the dual system, whose condition it
+ * sets.
+ */
 const LEAST_DUAL_BIAS: f32 = 1e-3;
 
 @inline
@@ -60,12 +67,16 @@ export function objectiveOf(workspace: usize, size: usize): usize {
 /** Number of ratings whose panels can be kept, besides one panel of θ as it is. */
 @inline
 export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool): i32 {
-  return <i32>((workspaceBytes - gatheredOf(0, size) - (size << 3)) / behindPanels(0, size, PANEL, packed)) * PANEL;
+  return (
+    <i32>((workspaceBytes - gatheredOf(0, size) - (size << 3)) / behindPanels(0, size, PANEL, packed)) * PANEL
+  );
 }
 
 /**
- * Compares the two ways of CG by their measured cost, in units of one register-block step for a rating and a feature: forming A
- * costs `stride` of them a rating, a pass over it 4 ratings' worth; a matrix-free pass 4 a kept rating and 8 a rating gathered anew.
+ * Compares the two ways of CG by their measured cost, in units of one register-block step for a rating and a
+ * feature: forming A costs `stride` of them a rating, a pass over it 4 ratings' worth; a matrix-free pass 4 a
+ * kept rating and 8 a rating gathered anew.
+ *
  */
 @inline
 function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool {
@@ -73,15 +84,19 @@ function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool 
   return (count + 4 * passes) * stride < passes * (4 * kept + 8 * (count - kept));
 }
 
-/** True for rows below f ratings in whole register blocks. Padding is less than one block, so these have fewer ratings than features. */
+/**
+ * True for rows below f ratings in whole register blocks. Padding is less than one block, so these have fewer
+ * ratings than features.
+ */
 @inline
 function dualIsCheaper(count: i32, size: usize): bool {
-  return (((<usize>count << 2) + 31) & ~(<usize>31)) < size;
+  return ((((<usize>count) << 2) + 31) & ~(<usize>31)) < size;
 }
 
 /**
- * Solves the row whose A (without its shift), b and s lie in the workspace; true when x is a finite solution. `weight`: c of the
- * row's bias, or 0; `total`: its t; `bias`: where β goes.
+ * Solves the row whose A (without its shift), b and s lie in the workspace; true when x is a finite solution.
+ * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: where β goes.
+ *
  */
 export function solveAccumulated(
   size: usize,
@@ -117,7 +132,10 @@ export function solveAccumulated(
   return allFinite(output, size);
 }
 
-/** Adds ratings of one long row to the workspace's A and b, and with `biased` to s; see addNormalEquations about the sizes of the calls. */
+/**
+ * Adds ratings of one long row to the workspace's A and b, and with `biased` to s; see addNormalEquations
+ * about the sizes of the calls.
+ */
 export function accumulateRow(
   theta: usize,
   size: usize,
@@ -130,7 +148,18 @@ export function accumulateRow(
 ): void {
   const b = vectorsOf(workspace, size);
   const sums: usize = biased ? sumsOf(workspace, size) : 0;
-  addNormalEquations(theta, size, indices, values, count, workspace, b, sums, gatheredOf(workspace, size), accumulate);
+  addNormalEquations(
+    theta,
+    size,
+    indices,
+    values,
+    count,
+    workspace,
+    b,
+    sums,
+    gatheredOf(workspace, size),
+    accumulate,
+  );
 }
 
 /** `ownShift`: the regularization of the row's bias, which `bias` is the place of; 0 for no bias. */
@@ -160,7 +189,21 @@ function updateRow(
   const n = <f32>count;
   if (exact && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
     const ratio: f32 = bias ? shift / ownShift : 0;
-    const definite = solveDual(theta, size, indices, values, count, shift, ratio, bias, output, workspace, gathered, vectors, objective);
+    const definite = solveDual(
+      theta,
+      size,
+      indices,
+      values,
+      count,
+      shift,
+      ratio,
+      bias,
+      output,
+      workspace,
+      gathered,
+      vectors,
+      objective,
+    );
     return definite && allFinite(output, size);
   }
   const weight: f32 = bias ? n + ownShift : 0;
@@ -170,7 +213,25 @@ function updateRow(
     if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
       const sums: usize = bias ? sumsOf(workspace, size) : 0;
-      const settled = solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, settles, gathered, vectors, objective, far);
+      const settled = solveMatrixFree(
+        theta,
+        size,
+        indices,
+        values,
+        count,
+        kept,
+        shift,
+        sums,
+        weight,
+        total,
+        output,
+        steps,
+        settles,
+        gathered,
+        vectors,
+        objective,
+        far,
+      );
       if (settled || !settles) {
         if (bias) {
           store<f32>(bias, biasOf(size, sums, weight, total, output));
@@ -181,14 +242,29 @@ function updateRow(
     }
   }
   accumulateRow(theta, size, indices, values, count, bias != 0, false, workspace);
-  return solveAccumulated(size, rank, shift, weight, total, bias, output, previous, exact || settles, steps, workspace);
+  return solveAccumulated(
+    size,
+    rank,
+    shift,
+    weight,
+    total,
+    bias,
+    output,
+    previous,
+    exact || settles,
+    steps,
+    workspace,
+  );
 }
 
 /**
- * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings
- * from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the rows' biases, or 0. `output` and
- * `previous`: the first row's factors. `settles`: rows by CG whose steps leave more of a residual than exact solves do are solved exactly.
- * `objective`: a float64 that the rows' objectives are added to, in their order. `far`: see gatherAndMultiply. Gives the first row without a finite solution, or -1.
+ * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values`
+ * hold the ratings from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the
+ * rows' biases, or 0. `output` and `previous`: the first row's factors. `settles`: rows by CG whose steps
+ * leave more of a residual than exact solves do are solved exactly. `objective`: a float64 that the rows'
+ * objectives are added to, in their order. `far`: see gatherAndMultiply. Gives the first row without a finite
+ * solution, or -1.
+ *
  */
 export function updateRows(
   theta: usize,

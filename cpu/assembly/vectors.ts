@@ -21,7 +21,8 @@ export function scale(y: usize, a: f32, x: usize, bytes: usize): void {
 /** y += a x */
 export function addMultiple(y: usize, a: f32, x: usize, bytes: usize): void {
   const factor = f32x4.splat(a);
-  for (let j: usize = 0; j < bytes; j += VECTOR) v128.store(y + j, multiplyAdd(factor, v128.load(x + j), v128.load(y + j)));
+  for (let j: usize = 0; j < bytes; j += VECTOR)
+    v128.store(y + j, multiplyAdd(factor, v128.load(x + j), v128.load(y + j)));
 }
 
 /** The sum of `count` numbers, in float64 and two chains. */
@@ -30,13 +31,13 @@ export function sumOf(values: usize, count: i32): f64 {
   let odd = even;
   let k = 0;
   for (; k + 4 <= count; k += 4) {
-    const four = v128.load(values + (<usize>k << 2));
+    const four = v128.load(values + ((<usize>k) << 2));
     even = f64x2.add(even, f64x2.promote_low_f32x4(four));
     odd = f64x2.add(odd, f64x2.promote_low_f32x4(v128.shuffle<f32>(four, four, 2, 3, 2, 3)));
   }
   const both = f64x2.add(even, odd);
   let sum = f64x2.extract_lane(both, 0) + f64x2.extract_lane(both, 1);
-  for (; k < count; k++) sum += <f64>load<f32>(values + (<usize>k * WORD));
+  for (; k < count; k++) sum += <f64>load<f32>(values + <usize>k * WORD);
   return sum;
 }
 
@@ -47,7 +48,7 @@ export function squaresApart(values: usize, count: i32, mean: f64): f64 {
   let odd = even;
   let k = 0;
   for (; k + 4 <= count; k += 4) {
-    const four = v128.load(values + (<usize>k << 2));
+    const four = v128.load(values + ((<usize>k) << 2));
     const low = f64x2.sub(f64x2.promote_low_f32x4(four), means);
     const high = f64x2.sub(f64x2.promote_low_f32x4(v128.shuffle<f32>(four, four, 2, 3, 2, 3)), means);
     even = f64x2.add(even, f64x2.mul(low, low));
@@ -56,32 +57,48 @@ export function squaresApart(values: usize, count: i32, mean: f64): f64 {
   const both = f64x2.add(even, odd);
   let sum = f64x2.extract_lane(both, 0) + f64x2.extract_lane(both, 1);
   for (; k < count; k++) {
-    const apart = <f64>load<f32>(values + (<usize>k * WORD)) - mean;
+    const apart = <f64>load<f32>(values + <usize>k * WORD) - mean;
     sum += apart * apart;
   }
   return sum;
 }
 
-/** Writes the least and the most of `count` > 0 numbers to Float32[2] at `bounds`; 1 where all of them are whole. */
+/**
+ * Writes the least and the most of `count` > 0 numbers to Float32[2] at `bounds`; 1 where all of them are
+ * whole.
+ */
 export function boundsOf(values: usize, count: i32, bounds: usize): i32 {
   let least = f32x4.splat(load<f32>(values));
   let most = least;
   let broken = f32x4.splat(0);
   let k = 0;
   for (; k + 4 <= count; k += 4) {
-    const four = v128.load(values + (<usize>k << 2));
+    const four = v128.load(values + ((<usize>k) << 2));
     least = f32x4.min(least, four);
     most = f32x4.max(most, four);
     broken = v128.or(broken, f32x4.ne(f32x4.trunc(four), four));
   }
   for (; k < count; k++) {
-    const one = f32x4.splat(load<f32>(values + (<usize>k * WORD)));
+    const one = f32x4.splat(load<f32>(values + <usize>k * WORD));
     least = f32x4.min(least, one);
     most = f32x4.max(most, one);
     broken = v128.or(broken, f32x4.ne(f32x4.trunc(one), one));
   }
-  store<f32>(bounds, min(min(f32x4.extract_lane(least, 0), f32x4.extract_lane(least, 1)), min(f32x4.extract_lane(least, 2), f32x4.extract_lane(least, 3))));
-  store<f32>(bounds, max(max(f32x4.extract_lane(most, 0), f32x4.extract_lane(most, 1)), max(f32x4.extract_lane(most, 2), f32x4.extract_lane(most, 3))), 4);
+  store<f32>(
+    bounds,
+    min(
+      min(f32x4.extract_lane(least, 0), f32x4.extract_lane(least, 1)),
+      min(f32x4.extract_lane(least, 2), f32x4.extract_lane(least, 3)),
+    ),
+  );
+  store<f32>(
+    bounds,
+    max(
+      max(f32x4.extract_lane(most, 0), f32x4.extract_lane(most, 1)),
+      max(f32x4.extract_lane(most, 2), f32x4.extract_lane(most, 3)),
+    ),
+    4,
+  );
   return v128.any_true(broken) ? 0 : 1;
 }
 

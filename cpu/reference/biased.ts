@@ -1,41 +1,76 @@
 /**
- * A row's bias in float64: the normal equations of its factors with one more feature, which is 1 in every row of θ (the twin of
- * cpu/assembly/solve/eliminate-bias.ts).
+ * A row's bias in float64: the normal equations of its factors with one more feature, which is 1 in every row
+ * of θ (the twin of cpu/assembly/solve/eliminate-bias.ts).
+ *
  */
 import { conjugateGradient } from './conjugate-gradient.ts';
 import { type NormalEquations, normalEquations, type RatedColumns } from './normal-equations.ts';
 
 /** A and b without any shift, with the feature that is 1 as the last. */
-export function biasedEquations(theta: ArrayLike<number>, stride: number, rank: number, row: RatedColumns): NormalEquations {
+export function biasedEquations(
+  theta: ArrayLike<number>,
+  stride: number,
+  rank: number,
+  row: RatedColumns,
+): NormalEquations {
   const features = rank + 1;
   const gathered = new Float64Array(row.indices.length * features).fill(1);
-  for (let k = 0; k < row.indices.length; k++) for (let i = 0; i < rank; i++) gathered[k * features + i] = theta[row.indices[k] * stride + i];
-  return normalEquations(gathered, features, features, { indices: Array.from(row.indices, (_, k) => k), values: row.values }, 0);
+  for (let k = 0; k < row.indices.length; k++)
+    for (let i = 0; i < rank; i++) gathered[k * features + i] = theta[row.indices[k] * stride + i];
+  return normalEquations(
+    gathered,
+    features,
+    features,
+    { indices: Array.from(row.indices, (_, k) => k), values: row.values },
+    0,
+  );
 }
 
 /** The same equations with `shift` on the diagonal of the factors and `ownShift` on that of the bias. */
 export function shifted({ matrix, bias }: NormalEquations, shift: number, ownShift: number): NormalEquations {
   const features = bias.length;
-  return { matrix: matrix.map((value, at) => (at % (features + 1) === 0 ? value + (at === features * features - 1 ? ownShift : shift) : value)), bias };
+  return {
+    matrix: matrix.map((value, at) =>
+      at % (features + 1) === 0 ? value + (at === features * features - 1 ? ownShift : shift) : value,
+    ),
+    bias,
+  };
 }
 
-/** The equations that are left for x when β is eliminated, (A - s sᵀ / c) x = b - (t / c) s, and the β of an x. */
-export function leftOfBias({ matrix, bias }: NormalEquations): { readonly factors: NormalEquations; biasOf(x: Float64Array): number } {
+/**
+ * The equations that are left for x when β is eliminated, (A - s sᵀ / c) x = b - (t / c) s, and the β of an
+ * x.
+ */
+export function leftOfBias({ matrix, bias }: NormalEquations): {
+  readonly factors: NormalEquations;
+  biasOf(x: Float64Array): number;
+} {
   const features = bias.length;
   const rank = features - 1;
-  const [sums, weight, total] = [matrix.subarray(rank * features, rank * features + rank), matrix[features * features - 1], bias[rank]];
+  const [sums, weight, total] = [
+    matrix.subarray(rank * features, rank * features + rank),
+    matrix[features * features - 1],
+    bias[rank],
+  ];
   const left = Float64Array.from({ length: rank * rank }, (_, at) => {
     const [i, j] = [Math.floor(at / rank), at % rank];
     return matrix[i * features + j] - (sums[i] * sums[j]) / weight;
   });
   return {
-    factors: { matrix: left, bias: bias.subarray(0, rank).map((value, i) => value - (total / weight) * sums[i]) },
+    factors: {
+      matrix: left,
+      bias: bias.subarray(0, rank).map((value, i) => value - (total / weight) * sums[i]),
+    },
     biasOf: (x) => (total - x.reduce((sum, value, i) => sum + value * sums[i], 0)) / weight,
   };
 }
 
 /** [x, β] after `steps` steps of CG for x on the equations without β, from `start`. */
-export function biasedGradients(equations: NormalEquations, start: Float64Array, steps: number): Float64Array {
+export function biasedGradients(
+  equations: NormalEquations,
+  start: Float64Array,
+  steps: number,
+): Float64Array {
   const { factors, biasOf } = leftOfBias(equations);
   const x = conjugateGradient(factors.matrix, factors.bias, start, steps);
   return Float64Array.from([...x, biasOf(x)]);

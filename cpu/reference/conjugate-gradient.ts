@@ -1,4 +1,7 @@
-/** Twin of cpu/assembly/solve/conjugate-gradient.ts in float64: cuMF_ALS, Algorithm 1, with line 5 as r = r - α a_p. */
+/**
+ * Twin of cpu/assembly/solve/conjugate-gradient.ts in float64: cuMF_ALS, Algorithm 1, with line 5 as r = r -
+ * α a_p.
+ */
 
 const BIAS_TOLERANCE = 1e-10;
 const RESIDUAL_TOLERANCE = 1e-12;
@@ -19,7 +22,12 @@ export function dot(a: Float64Array, b: Float64Array): number {
 }
 
 /** x after `steps` steps from `start`; stops when the residual is 0 or below what float32 resolves. */
-export function conjugateGradient(matrix: Float64Array, bias: Float64Array, start: Float64Array, steps: number): Float64Array {
+export function conjugateGradient(
+  matrix: Float64Array,
+  bias: Float64Array,
+  start: Float64Array,
+  steps: number,
+): Float64Array {
   const x = Float64Array.from(start);
   const product = multiply(matrix, x);
   const r = bias.map((value, i) => value - product[i]);

@@ -11,10 +11,23 @@ export function gaussianPair(u1: number, u2: number, out: Float32Array | Float64
   out[at + 1] = radius * Math.sin(angle);
 }
 
-/** A row of the kernel drawRows: `rank` normal numbers with length `norm`, plus `shift`. low, high: the row's key, mixed with the seed's halves; absolute: factors are not negative. */
-export function drawRow(low: number, high: number, rank: number, { norm = 1, shift = 0, absolute = false }: { readonly norm?: number; readonly shift?: number; readonly absolute?: boolean } = {}): Float64Array {
+/**
+ * A row of the kernel drawRows: `rank` normal numbers with length `norm`, plus `shift`. low, high: the row's
+ * key, mixed with the seed's halves; absolute: factors are not negative.
+ */
+export function drawRow(
+  low: number,
+  high: number,
+  rank: number,
+  {
+    norm = 1,
+    shift = 0,
+    absolute = false,
+  }: { readonly norm?: number; readonly shift?: number; readonly absolute?: boolean } = {},
+): Float64Array {
   const pairs = new Float64Array(rank + (rank & 1));
-  for (let k = 0; k < rank; k += 2) gaussianPair(randomU32(low, high, k), randomU32(low, high, k + 1), pairs, k);
+  for (let k = 0; k < rank; k += 2)
+    gaussianPair(randomU32(low, high, k), randomU32(low, high, k + 1), pairs, k);
   const row = pairs.subarray(0, rank);
   const scale = norm / Math.sqrt(row.reduce((sum, x) => sum + x * x, 0));
   return row.map((x) => (absolute ? Math.abs(x) : x) * scale + shift);

@@ -1,4 +1,7 @@
-/** Twin of the task normal-equations in float64: one row of equations, in the layout of operators/tasks/equation-tasks.ts. */
+/**
+ * Twin of the task normal-equations in float64: one row of equations, in the layout of
+ * operators/tasks/equation-tasks.ts.
+ */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import { implicitEquations } from './implicit.ts';
 import { normalEquations, type RatedColumns } from './normal-equations.ts';
@@ -10,8 +13,16 @@ export interface EquationKind {
 }
 
 /** The triangle of A, b, n and, with biases, s and t of the ratings of one row. */
-export function equationsOfRow(theta: ArrayLike<number>, stride: number, rank: number, row: RatedColumns, { biases = false, implicit }: EquationKind = {}): Float64Array {
-  const { matrix, bias } = implicit ? implicitEquations(new Float64Array(rank * rank), theta, stride, rank, row, implicit, 0) : normalEquations(theta, stride, rank, row, 0);
+export function equationsOfRow(
+  theta: ArrayLike<number>,
+  stride: number,
+  rank: number,
+  row: RatedColumns,
+  { biases = false, implicit }: EquationKind = {},
+): Float64Array {
+  const { matrix, bias } = implicit
+    ? implicitEquations(new Float64Array(rank * rank), theta, stride, rank, row, implicit, 0)
+    : normalEquations(theta, stride, rank, row, 0);
   const triangle: number[] = [];
   for (let i = 0; i < rank; i++) for (let j = 0; j <= i; j++) triangle.push(matrix[i * rank + j]);
   const sums = new Float64Array(rank + 1);

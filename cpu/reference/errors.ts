@@ -1,6 +1,15 @@
-/** Twins of cpu/assembly/errors.ts and predict.ts in float64; matrices are row-major with `stride` elements a row. */
+/**
+ * Twins of cpu/assembly/errors.ts and predict.ts in float64; matrices are row-major with `stride` elements a
+ * row.
+ */
 
-export function predictPair(x: ArrayLike<number>, row: number, theta: ArrayLike<number>, column: number, stride: number): number {
+export function predictPair(
+  x: ArrayLike<number>,
+  row: number,
+  theta: ArrayLike<number>,
+  column: number,
+  stride: number,
+): number {
   let sum = 0;
   for (let k = 0; k < stride; k++) sum += x[row * stride + k] * theta[column * stride + k];
   return sum;
@@ -13,7 +22,14 @@ export interface Block {
 }
 
 /** Σ e² and Σ |e| over the ratings of the rows [from, to). */
-export function errors(x: ArrayLike<number>, theta: ArrayLike<number>, stride: number, block: Block, from: number, to: number) {
+export function errors(
+  x: ArrayLike<number>,
+  theta: ArrayLike<number>,
+  stride: number,
+  block: Block,
+  from: number,
+  to: number,
+) {
   let [squared, absolute, count] = [0, 0, 0];
   for (let row = from; row < to; row++) {
     for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
@@ -27,7 +43,13 @@ export function errors(x: ArrayLike<number>, theta: ArrayLike<number>, stride: n
 }
 
 /** Σ n_u β_u², Σ β_u² and Σ T_u β_u over those of the rows [from, to) that have ratings. */
-export function biasSums(bias: ArrayLike<number>, totals: ArrayLike<number>, offsets: Int32Array, from: number, to: number) {
+export function biasSums(
+  bias: ArrayLike<number>,
+  totals: ArrayLike<number>,
+  offsets: Int32Array,
+  from: number,
+  to: number,
+) {
   let [biasSum, biasPlain, biasAlong] = [0, 0, 0];
   for (let row = from; row < to; row++) {
     const n = offsets[row + 1] - offsets[row];
@@ -39,8 +61,18 @@ export function biasSums(bias: ArrayLike<number>, totals: ArrayLike<number>, off
   return { biasSum, biasPlain, biasAlong };
 }
 
-/** Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over those of the rows [from, to) that have ratings. */
-export function weightedNorm(x: ArrayLike<number>, stride: number, offsets: Int32Array, from: number, to: number, exponent = 1) {
+/**
+ * Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over those of the rows [from, to)
+ * that have ratings.
+ */
+export function weightedNorm(
+  x: ArrayLike<number>,
+  stride: number,
+  offsets: Int32Array,
+  from: number,
+  to: number,
+  exponent = 1,
+) {
   let [sum, plain] = [0, 0];
   for (let row = from; row < to; row++) {
     const n = offsets[row + 1] - offsets[row];

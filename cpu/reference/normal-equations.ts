@@ -14,7 +14,13 @@ export interface RatedColumns {
 }
 
 /** A = Σ θ_v θ_vᵀ + λ n I and b = Σ r_uv θ_v; `theta` is row-major with `stride` >= rank elements a row. */
-export function normalEquations(theta: ArrayLike<number>, stride: number, rank: number, row: RatedColumns, lambda: number): NormalEquations {
+export function normalEquations(
+  theta: ArrayLike<number>,
+  stride: number,
+  rank: number,
+  row: RatedColumns,
+  lambda: number,
+): NormalEquations {
   const count = row.indices.length;
   const matrix = new Float64Array(rank * rank);
   const bias = new Float64Array(rank);

@@ -20,16 +20,28 @@ export interface ReferenceSums {
 }
 
 /**
- * Twin of cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts in float64: steps p and q (rows of `stride` elements) on one rating after
- * the other. With biases feature 1 of p and feature 0 of q do not change. AdaGrad needs `sums`.
+ * Twin of cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts in float64: steps p and q (rows of `stride` elements)
+ * on one rating after the other. With biases feature 1 of p and feature 0 of q do not change. AdaGrad needs
+ * `sums`.
+ *
  */
-export function stepInOrder(p: Float64Array, q: Float64Array, stride: number, ratings: VisitedRatings, steps: ReferenceSteps, sums?: ReferenceSums): void {
+export function stepInOrder(
+  p: Float64Array,
+  q: Float64Array,
+  stride: number,
+  ratings: VisitedRatings,
+  steps: ReferenceSteps,
+  sums?: ReferenceSums,
+): void {
   const { rank, biases, rate, rowLambda, columnLambda } = steps;
   const features = rank + (biases ? 2 : 0);
   const trained = rank + (biases ? 1 : 0);
   for (let k = 0; k < ratings.values.length; k++) {
     const [row, column] = [ratings.rows[k], ratings.columns[k]];
-    const [x, theta] = [p.subarray(row * stride, row * stride + features), q.subarray(column * stride, column * stride + features)];
+    const [x, theta] = [
+      p.subarray(row * stride, row * stride + features),
+      q.subarray(column * stride, column * stride + features),
+    ];
     let error = ratings.values[k];
     for (let f = 0; f < features; f++) error -= x[f] * theta[f];
     const rowRate = sums ? rate / Math.sqrt(1 + sums.rows[row]) : rate;
@@ -56,7 +68,12 @@ export interface ReferenceShrink {
 }
 
 /** Twin of cpu/tasks/sgd/shrink-rows.ts in float64: rows of `stride` elements, in place. */
-export function shrinkInPlace(x: Float64Array, stride: number, { rate, offset, damping, own, one }: ReferenceShrink, sums?: ArrayLike<number>): void {
+export function shrinkInPlace(
+  x: Float64Array,
+  stride: number,
+  { rate, offset, damping, own, one }: ReferenceShrink,
+  sums?: ArrayLike<number>,
+): void {
   for (let at = 0; at < x.length; at++) {
     const column = at % stride;
     const gamma = sums ? rate / Math.sqrt(1 + sums[Math.floor(at / stride)]) : rate;

@@ -4,8 +4,9 @@ import { conjugateGradient } from './conjugate-gradient.ts';
 import { normalEquations, type RatedColumns } from './normal-equations.ts';
 
 /**
- * Twin of cpu/assembly/update.ts in float64, for one row: x from its ratings, or undefined when A is not positive definite.
- * `exact` false: `steps` steps of CG from `previous`.
+ * Twin of cpu/assembly/update.ts in float64, for one row: x from its ratings, or undefined when A is not
+ * positive definite. `exact` false: `steps` steps of CG from `previous`.
+ *
  */
 export function updateRow(
   theta: ArrayLike<number>,
@@ -23,8 +24,10 @@ export function updateRow(
 }
 
 /**
- * The same with the row's bias β, whose ratings have μ and the fixed side's biases taken off: [x, β]. `shift`: on the diagonal of A;
- * `ownShift`: on that of β. Undefined when the equations are not positive definite.
+ * The same with the row's bias β, whose ratings have μ and the fixed side's biases taken off: [x, β].
+ * `shift`: on the diagonal of A; `ownShift`: on that of β. Undefined when the equations are not positive
+ * definite.
+ *
  */
 export function updateBiasedRow(
   theta: ArrayLike<number>,
@@ -38,5 +41,7 @@ export function updateBiasedRow(
 ): Float64Array | undefined {
   if (row.indices.length === 0) return new Float64Array(rank + 1);
   const equations = shifted(biasedEquations(theta, stride, rank, row), shift, ownShift);
-  return exact ? solveCholesky(equations.matrix, equations.bias) : biasedGradients(equations, previous, steps);
+  return exact
+    ? solveCholesky(equations.matrix, equations.bias)
+    : biasedGradients(equations, previous, steps);
 }

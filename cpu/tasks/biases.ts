@@ -14,7 +14,14 @@ export function subtractFixed(scope: TaskScope, chunk: RowChunk, mean: number, f
 }
 
 /** The same with the rows' own biases: r_uv - μ - β_u - γ_v. */
-export function subtractBoth(scope: TaskScope, chunk: RowChunk, mean: number, own: Float32Array, fixed: Float32Array, offsets: Int32Array): void {
+export function subtractBoth(
+  scope: TaskScope,
+  chunk: RowChunk,
+  mean: number,
+  own: Float32Array,
+  fixed: Float32Array,
+  offsets: Int32Array,
+): void {
   const indices = new Uint32Array(scope.memory.buffer, chunk.indices, chunk.count);
   const values = new Float32Array(scope.memory.buffer, chunk.values, chunk.count);
   if (!chunk.starts || !chunk.ends) {
@@ -24,6 +31,7 @@ export function subtractBoth(scope: TaskScope, chunk: RowChunk, mean: number, ow
   const first = offsets[chunk.row];
   for (let row = chunk.row; row < chunk.row + chunk.rows; row++) {
     const base = mean + own[row];
-    for (let k = offsets[row] - first; k < offsets[row + 1] - first; k++) values[k] -= base + fixed[indices[k]];
+    for (let k = offsets[row] - first; k < offsets[row + 1] - first; k++)
+      values[k] -= base + fixed[indices[k]];
   }
 }

@@ -13,7 +13,8 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
   // A matrix of the device, or rows in host memory.
   const matrix = scope.hasMatrix('factors') ? scope.matrix('factors') : undefined;
-  const { rows, columns } = matrix === undefined ? scope.partition('factors') : { rows: 0, columns: undefined };
+  const { rows, columns } =
+    matrix === undefined ? scope.partition('factors') : { rows: 0, columns: undefined };
   const host = columns?.values as Float32Array | undefined;
   const stride = matrix?.stride ?? (host?.length ?? 0) / Math.max(1, rows);
   const { buffer } = scope.memory;
@@ -27,7 +28,22 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
     new Uint32Array(buffer, lowAt, chunk).set(low.subarray(row, end));
     new Uint32Array(buffer, highAt, chunk).set(high.subarray(row, end));
     const output = matrix === undefined ? rowsAt : matrix.pointer + 4 * stride * row;
-    scope.kernels.drawRows(lowAt, highAt, end - row, seedLow, seedHigh, rank, nonnegative ? 1 : 0, norm, shift, output, stride, first, oneAt, scope.scratch);
+    scope.kernels.drawRows(
+      lowAt,
+      highAt,
+      end - row,
+      seedLow,
+      seedHigh,
+      rank,
+      nonnegative ? 1 : 0,
+      norm,
+      shift,
+      output,
+      stride,
+      first,
+      oneAt,
+      scope.scratch,
+    );
     host?.set(new Float32Array(buffer, rowsAt, (end - row) * stride), row * stride);
   }
   return { rows: to - from };

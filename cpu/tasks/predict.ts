@@ -19,7 +19,10 @@ export const predict: TaskHandler<'predict'> = (scope) => {
   const { buffer } = scope.memory;
   const stride = STRIDE_STEP * Math.ceil(rank / STRIDE_STEP);
   const inHost = ['rowFactors', 'columnFactors'].filter((name) => !scope.hasMatrix(name)).length;
-  const chunk = Math.min(CHUNK_PAIRS, Math.floor((SCRATCH_BYTES - 128) / (12 + 4 * stride * inHost) / 16) * 16);
+  const chunk = Math.min(
+    CHUNK_PAIRS,
+    Math.floor((SCRATCH_BYTES - 128) / (12 + 4 * stride * inHost) / 16) * 16,
+  );
   const rowsAt = scope.scratch;
   const columnsAt = rowsAt + 4 * chunk;
   const valuesAt = columnsAt + 4 * chunk;
@@ -33,7 +36,9 @@ export const predict: TaskHandler<'predict'> = (scope) => {
     const gathered = new Float32Array(buffer, pointer, stride * chunk).fill(0);
     const numbers = Uint32Array.from({ length: chunk }, (_, k) => k);
     const place = (positions: Uint32Array) => {
-      positions.forEach((position, k) => gathered.set(values.subarray(position * rank, (position + 1) * rank), k * stride));
+      positions.forEach((position, k) =>
+        gathered.set(values.subarray(position * rank, (position + 1) * rank), k * stride),
+      );
       return numbers.subarray(0, positions.length);
     };
     return { pointer, stride, place };
@@ -47,7 +52,15 @@ export const predict: TaskHandler<'predict'> = (scope) => {
     const count = Math.min(chunk, pairs.rows - first);
     rowsView.set(ofRows.place(rows.subarray(first, first + count)));
     columnsView.set(ofColumns.place(columns.subarray(first, first + count)));
-    scope.kernels.predictPairs(ofRows.pointer, ofColumns.pointer, 4 * ofRows.stride, rowsAt, columnsAt, count, valuesAt);
+    scope.kernels.predictPairs(
+      ofRows.pointer,
+      ofColumns.pointer,
+      4 * ofRows.stride,
+      rowsAt,
+      columnsAt,
+      count,
+      valuesAt,
+    );
     values.set(valuesView.subarray(0, count), first);
   }
   return {

@@ -1,7 +1,10 @@
 import { sharedArray } from '../../engine/partition.ts';
 import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
 
-/** Rows that share one pass over the columns, their listed columns together, and columns of a call of the kernel. */
+/**
+ * Rows that share one pass over the columns, their listed columns together, and columns of a call of the
+ * kernel.
+ */
 const GROUP_ROWS = 512;
 const GROUP_LISTED = 65_536;
 const TILE_COLUMNS = 256;
@@ -12,7 +15,10 @@ const REPACKED = 0.8;
 /** Columns that are scored one by one in a call. */
 const CHUNK = 16_384;
 
-/** Some listed columns of one row: entries [from, to) of the block `listed`. A row with too many for a group is in several. */
+/**
+ * Some listed columns of one row: entries [from, to) of the block `listed`. A row with too many for a group
+ * is in several.
+ */
 interface Entry {
   readonly row: number;
   readonly from: number;
@@ -22,10 +28,17 @@ interface Entry {
 /** See `rank-listed` of KernelTasks. */
 export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
   const { from, to } = scope.params;
-  const { offsets, indices } = scope.partition('listed').columns as { offsets: Int32Array; indices: Uint32Array };
-  const whole = scope.hasInput('places') ? (scope.partition('places').columns.values as Float32Array) : undefined;
+  const { offsets, indices } = scope.partition('listed').columns as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+  };
+  const whole = scope.hasInput('places')
+    ? (scope.partition('places').columns.values as Float32Array)
+    : undefined;
   const count = offsets[to] - offsets[from];
-  const places = whole ? new Uint32Array(whole.buffer, whole.byteOffset + 4 * offsets[from], count) : sharedArray(Uint32Array, count);
+  const places = whole
+    ? new Uint32Array(whole.buffer, whole.byteOffset + 4 * offsets[from], count)
+    : sharedArray(Uint32Array, count);
   const ranking = new Ranking(scope);
   let bytesUp = 0;
   for (const entries of groups(offsets, from, to)) {
@@ -35,14 +48,21 @@ export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
     ranking.countAll();
     ranking.write(indices, places, offsets[from]);
   }
-  return { rows: to - from, bytesUp, bytesDown: places.byteLength, ...(whole ? {} : { partitions: { places: { layout: 'places', rows: count, columns: { values: places } } } }) };
+  return {
+    rows: to - from,
+    bytesUp,
+    bytesDown: places.byteLength,
+    ...(whole
+      ? {}
+      : { partitions: { places: { layout: 'places', rows: count, columns: { values: places } } } }),
+  };
 };
 
 function* groups(offsets: Int32Array, from: number, to: number): Generator<readonly Entry[]> {
   let group: Entry[] = [];
   let listed = 0;
   for (let row = from; row < to; row++) {
-    for (let first = offsets[row]; first < offsets[row + 1]; ) {
+    for (let first = offsets[row]; first < offsets[row + 1];) {
       const end = Math.min(offsets[row + 1], first + GROUP_LISTED);
       if (group.length === GROUP_ROWS || listed + end - first > GROUP_LISTED) {
         yield group;
@@ -90,7 +110,8 @@ class Ranking {
       work: take(32 * rank + 128),
       rowPanels: take(4 * rank * GROUP_ROWS),
     };
-    if (next > scope.scratch + SCRATCH_BYTES) throw new Error('the scratch memory is too small for a group of rows');
+    if (next > scope.scratch + SCRATCH_BYTES)
+      throw new Error('the scratch memory is too small for a group of rows');
   }
 
   /** Lists the columns of the entries, best first. */
@@ -103,7 +124,9 @@ class Ranking {
       const n = to - from;
       const [list, columns] = [scores + 4 * start, listed + 4 * start];
       kernels.beginList(list, columns, n);
-      this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.enterListed(list, columns, n, newScores, newColumns, count));
+      this.#score(row, indices, from, to, (newScores, newColumns, count) =>
+        kernels.enterListed(list, columns, n, newScores, newColumns, count),
+      );
       kernels.finishList(list, columns, befores + 4 * start, counts + 16 * start, n);
       starts[e] = start;
       ends[e] = start += n;
@@ -111,9 +134,15 @@ class Ranking {
     this.#entries = entries;
   }
 
-  /** Counts all columns before the listed ones. Rows without a column whose count matters are left out of the tiles that follow. */
+  /**
+   * Counts all columns before the listed ones. Rows without a column whose count matters are left out of the
+   * tiles that follow.
+   */
   countAll(): void {
-    const { kernels, params: { rank, depth = 2 ** 31 - 1 } } = this.#scope;
+    const {
+      kernels,
+      params: { rank, depth = 2 ** 31 - 1 },
+    } = this.#scope;
     const { scores, befores, listed, counts, starts, ends, lows, norms, bounds, rowPanels, work } = this.#at;
     const { pointer, rows, stride } = this.#columns;
     let packed = this.#pack(this.#entries);
@@ -127,14 +156,36 @@ class Ranking {
       const columns = Math.min(TILE_COLUMNS, rows - first);
       kernels.boundColumns(pointer + 4 * stride * first, 4 * stride, rank, columns, ROUNDING, bounds);
       kernels.countColumns(
-        rowPanels, packed.length, pointer + 4 * stride * first, 4 * stride, rank, first, columns, norms, bounds, lows, starts, ends, scores, befores, listed, counts, work,
+        rowPanels,
+        packed.length,
+        pointer + 4 * stride * first,
+        4 * stride,
+        rank,
+        first,
+        columns,
+        norms,
+        bounds,
+        lows,
+        starts,
+        ends,
+        scores,
+        befores,
+        listed,
+        counts,
+        work,
       );
     }
   }
 
-  /** Packs the rows of those of the entries in the panels that have columns left, and moves their starts and ends to the front. */
+  /**
+   * Packs the rows of those of the entries in the panels that have columns left, and moves their starts and
+   * ends to the front.
+   */
   #pack(entries: readonly Entry[]): readonly Entry[] {
-    const { kernels, params: { rank } } = this.#scope;
+    const {
+      kernels,
+      params: { rank },
+    } = this.#scope;
     const { starts, ends, lows } = this.#slots();
     const left = entries.filter((_, e) => ends[e] > starts[e]);
     const kept = entries.flatMap((_, e) => (ends[e] > starts[e] ? [e] : []));
@@ -142,7 +193,8 @@ class Ranking {
       [starts[e], ends[e]] = [starts[kept[e]], ends[kept[e]]];
       kernels.packRow(this.#rowAt(row), rank, this.#at.rowPanels, this.#at.norms, e);
     });
-    for (let e = left.length; e % 4 !== 0; e++) kernels.packRow(0, rank, this.#at.rowPanels, this.#at.norms, e);
+    for (let e = left.length; e % 4 !== 0; e++)
+      kernels.packRow(0, rank, this.#at.rowPanels, this.#at.norms, e);
     lows.fill(Infinity, left.length);
     return left;
   }
@@ -150,21 +202,30 @@ class Ranking {
   #slots() {
     const { memory } = this.#scope;
     const { starts, ends, lows } = this.#at;
-    return { starts: new Int32Array(memory.buffer, starts, GROUP_ROWS), ends: new Int32Array(memory.buffer, ends, GROUP_ROWS), lows: new Float32Array(memory.buffer, lows, GROUP_ROWS) };
+    return {
+      starts: new Int32Array(memory.buffer, starts, GROUP_ROWS),
+      ends: new Int32Array(memory.buffer, ends, GROUP_ROWS),
+      lows: new Float32Array(memory.buffer, lows, GROUP_ROWS),
+    };
   }
 
   /** Takes the excluded columns out of the counts. Gives the bytes of them. */
   discountExcluded(): number {
     const { kernels } = this.#scope;
     if (!this.#scope.hasInput('exclude')) return 0;
-    const { offsets, indices } = this.#scope.partition('exclude').columns as { offsets: Int32Array; indices: Uint32Array };
+    const { offsets, indices } = this.#scope.partition('exclude').columns as {
+      offsets: Int32Array;
+      indices: Uint32Array;
+    };
     const { scores, listed, counts } = this.#at;
     const { starts, ends } = this.#slots();
     let bytes = 0;
     this.#entries.forEach(({ row }, e) => {
       const [from, to] = [offsets[row], offsets[row + 1]];
       bytes += 4 * (to - from);
-      this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.discountListed(newScores, newColumns, count, starts[e], ends[e], scores, listed, counts));
+      this.#score(row, indices, from, to, (newScores, newColumns, count) =>
+        kernels.discountListed(newScores, newColumns, count, starts[e], ends[e], scores, listed, counts),
+      );
     });
     return bytes;
   }
@@ -176,19 +237,41 @@ class Ranking {
     const counts = new Int32Array(memory.buffer, this.#at.counts, 4 * GROUP_LISTED);
     let k = 0;
     for (const { from, to } of this.#entries) {
-      for (const end = k + to - from; k < end; k++) places[placeOf(indices, from, to, listed[k]) - first] = counts[4 * k] + counts[4 * k + 1] + counts[4 * k + 2] + counts[4 * k + 3];
+      for (const end = k + to - from; k < end; k++)
+        places[placeOf(indices, from, to, listed[k]) - first] =
+          counts[4 * k] + counts[4 * k + 1] + counts[4 * k + 2] + counts[4 * k + 3];
     }
   }
 
   /** Scores the distinct columns of entries [from, to) of a block's row, in chunks. */
-  #score(row: number, indices: Uint32Array, from: number, to: number, use: (scores: number, columns: number, count: number) => void): void {
-    const { kernels, memory, params: { rank } } = this.#scope;
+  #score(
+    row: number,
+    indices: Uint32Array,
+    from: number,
+    to: number,
+    use: (scores: number, columns: number, count: number) => void,
+  ): void {
+    const {
+      kernels,
+      memory,
+      params: { rank },
+    } = this.#scope;
     const { newColumns, newScores, work } = this.#at;
     const chunk = new Uint32Array(memory.buffer, newColumns, CHUNK);
-    for (let next = from; next < to; ) {
+    for (let next = from; next < to;) {
       let count = 0;
-      for (; next < to && count < CHUNK; next++) if (next === from || indices[next] !== indices[next - 1]) chunk[count++] = indices[next];
-      kernels.scoreListed(this.#rowAt(row), rank, this.#columns.pointer, 4 * this.#columns.stride, newColumns, count, work, newScores);
+      for (; next < to && count < CHUNK; next++)
+        if (next === from || indices[next] !== indices[next - 1]) chunk[count++] = indices[next];
+      kernels.scoreListed(
+        this.#rowAt(row),
+        rank,
+        this.#columns.pointer,
+        4 * this.#columns.stride,
+        newColumns,
+        count,
+        work,
+        newScores,
+      );
       use(newScores, newColumns, count);
     }
   }

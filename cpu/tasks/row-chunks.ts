@@ -2,7 +2,10 @@ import type { Partition } from '../../engine/partition.ts';
 import { CACHED_BYTES } from '../../engine/plan/device-info.ts';
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../handler.ts';
 
-/** Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the 1,024 that the kernels sum at a time. */
+/**
+ * Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the 1,024 that the kernels
+ * sum at a time.
+ */
 export const CHUNK_RATINGS = 65_536;
 export const CHUNK_ROWS = 8_192;
 
@@ -10,13 +13,19 @@ export const CHUNK_ROWS = 8_192;
 const ROW_COLUMNS = 3;
 const ROW_COLUMNS_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);
 
-/** Bytes of scratch in front of the handler's own part: indices, values, offsets, and columns of numbers for each row. */
+/**
+ * Bytes of scratch in front of the handler's own part: indices, values, offsets, and columns of numbers for
+ * each row.
+ */
 const WORKSPACE_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
 
 /** Bytes of scratch that are left to a handler that reads its block through rowChunks. */
 export const WORKSPACE_BYTES = SCRATCH_BYTES - WORKSPACE_AT;
 
-/** Some rows of a rating-block, or a piece of a long one, in WebAssembly memory. Addresses are those of scratch. */
+/**
+ * Some rows of a rating-block, or a piece of a long one, in WebAssembly memory. Addresses are those of
+ * scratch.
+ */
 export interface RowChunk {
   /** First row, a row of the block. */
   readonly row: number;
@@ -37,7 +46,10 @@ export function workspaceOf(scope: TaskScope): number {
 }
 
 /** Numbers of a chunk's rows, in scratch: `address`, and as seen from here. */
-export function rowColumn(scope: TaskScope, which: 0 | 1 | 2): { readonly address: number; readonly values: Float32Array } {
+export function rowColumn(
+  scope: TaskScope,
+  which: 0 | 1 | 2,
+): { readonly address: number; readonly values: Float32Array } {
   const address = scope.scratch + ROW_COLUMNS_AT + which * 4 * CHUNK_ROWS;
   return { address, values: new Float32Array(scope.memory.buffer, address, CHUNK_ROWS) };
 }
@@ -48,7 +60,9 @@ export function runningSum(scope: TaskScope): { readonly address: number; readon
   return { address, view: new Float64Array(scope.memory.buffer, address, 1).fill(0) };
 }
 
-/** 1 where rows of a matrix come from memory, for the kernels' `far`: elsewhere requests ahead only cost time. */
+/**
+ * 1 where rows of a matrix come from memory, for the kernels' `far`: elsewhere requests ahead only cost time.
+ */
 export function isFar({ rows, stride }: MatrixView): 0 | 1 {
   return rows * stride * 4 >= CACHED_BYTES ? 1 : 0;
 }
@@ -59,9 +73,10 @@ export function lastObjective(scope: TaskScope, workspace: number, size: number)
 }
 
 /**
- * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk, and stops early when the task is cancelled.
- * A row comes whole when it has at most CHUNK_RATINGS ratings. `costPerRating` and `costPerRow`,
+ * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk, and stops early when the task is
+ * cancelled. A row comes whole when it has at most CHUNK_RATINGS ratings. `costPerRating` and `costPerRow`,
  * in units of about a nanosecond, keep a chunk of ordinary rows to some milliseconds.
+ *
  */
 export function* rowChunks(
   scope: TaskScope,
@@ -71,8 +86,16 @@ export function* rowChunks(
   costPerRating: number,
   costPerRow: number,
 ): Generator<RowChunk> {
-  const { offsets, indices, values } = block.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
-  const at = { indices: scope.scratch, values: scope.scratch + 4 * CHUNK_RATINGS, offsets: scope.scratch + 8 * CHUNK_RATINGS };
+  const { offsets, indices, values } = block.columns as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+    values: Float32Array;
+  };
+  const at = {
+    indices: scope.scratch,
+    values: scope.scratch + 4 * CHUNK_RATINGS,
+    offsets: scope.scratch + 8 * CHUNK_RATINGS,
+  };
   const { buffer } = scope.memory;
   const offsetsView = new Int32Array(buffer, at.offsets, CHUNK_ROWS + 1);
   const indicesView = new Uint32Array(buffer, at.indices, CHUNK_RATINGS);
@@ -81,7 +104,7 @@ export function* rowChunks(
     indicesView.set(indices.subarray(start, end));
     valuesView.set(values.subarray(start, end));
   };
-  for (let row = from; row < to && !scope.cancelled(); ) {
+  for (let row = from; row < to && !scope.cancelled();) {
     const start = offsets[row];
     let end = offsets[row + 1];
     if (end - start > CHUNK_RATINGS) {

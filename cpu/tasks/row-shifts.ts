@@ -12,6 +12,9 @@ export function rowShift(n: number, { lambda, exponent = 1, offset = 0 }: RowReg
 }
 
 /** The shift of the bias's diagonal, beside n, for a row of n ratings: λ n + d. */
-export function biasShift(n: number, { lambda, biasLambda = lambda, damping = 0 }: RowRegularization): number {
+export function biasShift(
+  n: number,
+  { lambda, biasLambda = lambda, damping = 0 }: RowRegularization,
+): number {
   return biasLambda * n + damping;
 }

@@ -17,7 +17,16 @@ export const squaredError: TaskHandler<'squared-error'> = (scope) => {
   for (const chunk of rowChunks(scope, block, from, to, rowFactors.stride / 8, 1)) {
     if (rowBias && columnBias) subtractBoth(scope, chunk, mean, rowBias, columnBias, offsets);
     const first = rowFactors.pointer + chunk.row * size;
-    scope.kernels.addErrors(first, columnFactors.pointer, size, chunk.offsets, chunk.indices, chunk.values, chunk.rows, sums);
+    scope.kernels.addErrors(
+      first,
+      columnFactors.pointer,
+      size,
+      chunk.offsets,
+      chunk.indices,
+      chunk.values,
+      chunk.rows,
+      sums,
+    );
     count += chunk.count;
   }
   return { rows: to - from, bytesUp: 8 * count, values: { squared: view[0], absolute: view[1], count } };

@@ -14,14 +14,19 @@ const LARGEST_N = LIST_BYTES / 8;
 /** See `top-n` of KernelTasks. */
 export const topN: TaskHandler<'top-n'> = (scope) => {
   const { from, to, rank, n, rowStart = 0 } = scope.params;
-  if (n > LARGEST_N) throw new UsageError(`n is ${n}, but a list holds at most ${LARGEST_N} columns`, { phase: 'top-n' });
+  if (n > LARGEST_N)
+    throw new UsageError(`n is ${n}, but a list holds at most ${LARGEST_N} columns`, { phase: 'top-n' });
   const groupRows = Math.max(1, Math.min(GROUP_ROWS, Math.floor(LARGEST_N / n)));
   const items = sharedArray(Uint32Array, (to - from) * n);
   const scores = sharedArray(Float32Array, (to - from) * n);
   const rowFactors = scope.matrix('rowFactors');
   const columnFactors = scope.matrix('columnFactors');
-  const order = scope.hasInput('order') ? (scope.partition('order').columns.values as Uint32Array) : undefined;
-  const exclusion = scope.hasInput('exclude') ? new Exclusion(scope.partition('exclude'), columnFactors.rows, order) : undefined;
+  const order = scope.hasInput('order')
+    ? (scope.partition('order').columns.values as Uint32Array)
+    : undefined;
+  const exclusion = scope.hasInput('exclude')
+    ? new Exclusion(scope.partition('exclude'), columnFactors.rows, order)
+    : undefined;
   const at = layout(scope, rank, groupRows, n);
   const mask = new Uint8Array(scope.memory.buffer, at.mask, MASK_BYTES);
   let offered = 0;
@@ -71,11 +76,26 @@ function offerAll(
 ): void {
   const { kernels } = scope;
   const size = rowFactors.stride * 4;
-  const bounds = scope.hasInput('bounds') ? (scope.partition('bounds').columns.values as Float32Array) : undefined;
-  const order = scope.hasInput('order') ? (scope.partition('order').columns.values as Uint32Array) : undefined;
+  const bounds = scope.hasInput('bounds')
+    ? (scope.partition('bounds').columns.values as Float32Array)
+    : undefined;
+  const order = scope.hasInput('order')
+    ? (scope.partition('order').columns.values as Uint32Array)
+    : undefined;
   const tileOrder = new Uint32Array(scope.memory.buffer, at.order, TILE_COLUMNS);
   const tileBounds = new Float32Array(scope.memory.buffer, at.bounds, TILE_COLUMNS / 8);
-  kernels.beginTopN(rowFactors.pointer + row * size, size, rank, rows, n, at.rowPanels, at.thresholds, at.rowNorms, at.scores, at.items);
+  kernels.beginTopN(
+    rowFactors.pointer + row * size,
+    size,
+    rank,
+    rows,
+    n,
+    at.rowPanels,
+    at.thresholds,
+    at.rowNorms,
+    at.scores,
+    at.items,
+  );
   for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
     const columns = Math.min(TILE_COLUMNS, columnFactors.rows - first);
     exclusion?.fill(mask, first / TILE_COLUMNS);
@@ -86,13 +106,31 @@ function offerAll(
     if (order) tileOrder.set(order.subarray(first, first + columns));
     const ordered = order ? at.order : 0;
     kernels.offerColumns(
-      at.rowPanels, rows, factors, size, rank, first, columns, masked, n, at.thresholds, at.rowNorms, bounded, ordered, at.scores, at.items, at.work,
+      at.rowPanels,
+      rows,
+      factors,
+      size,
+      rank,
+      first,
+      columns,
+      masked,
+      n,
+      at.thresholds,
+      at.rowNorms,
+      bounded,
+      ordered,
+      at.scores,
+      at.items,
+      at.work,
     );
   }
   kernels.finishTopN(rows, n, at.scores, at.items);
 }
 
-/** The excluded columns of a group's rows, dealt to tiles: entries have the column in its tile, and the row in the group. */
+/**
+ * The excluded columns of a group's rows, dealt to tiles: entries have the column in its tile, and the row in
+ * the group.
+ */
 class Exclusion {
   readonly #offsets: Int32Array;
   readonly #indices: Uint32Array;
@@ -117,14 +155,17 @@ class Exclusion {
     const [offsets, indices, columnOf, starts] = [this.#offsets, this.#indices, this.#columnOf, this.#starts];
     const [first, end] = [offsets[row], offsets[row + rows]];
     if (this.#entries.length < end - first) this.#entries = new Uint32Array(2 * (end - first));
-    // Counts stand two places behind their tile, so that dealing moves each start from its place to the end of its tile.
+    // Counts stand two places behind their tile, so that dealing moves each start from its place to the end
+    // of its tile.
     starts.fill(0);
-    for (let k = first; k < end; k++) starts[Math.floor((columnOf ? columnOf[indices[k]] : indices[k]) / TILE_COLUMNS) + 2]++;
+    for (let k = first; k < end; k++)
+      starts[Math.floor((columnOf ? columnOf[indices[k]] : indices[k]) / TILE_COLUMNS) + 2]++;
     for (let tile = 2; tile < starts.length; tile++) starts[tile] += starts[tile - 1];
     for (let r = 0, k = first; r < rows; r++) {
       for (; k < offsets[row + r + 1]; k++) {
         const column = columnOf ? columnOf[indices[k]] : indices[k];
-        this.#entries[starts[Math.floor(column / TILE_COLUMNS) + 1]++] = (column % TILE_COLUMNS) * GROUP_ROWS + r;
+        this.#entries[starts[Math.floor(column / TILE_COLUMNS) + 1]++] =
+          (column % TILE_COLUMNS) * GROUP_ROWS + r;
       }
     }
     this.#rows = rows;

@@ -5,7 +5,10 @@ import { ratingPower } from './row-shifts.ts';
 
 const CHUNK_ROWS = 65_536;
 
-/** See `weighted-norm` of KernelTasks. Only the block's offsets are read, as differences of 32 bits: those of all ratings of a side may have begun at 0 again. */
+/**
+ * See `weighted-norm` of KernelTasks. Only the block's offsets are read, as differences of 32 bits: those of
+ * all ratings of a side may have begun at 0 again.
+ */
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   const { from, to, exponent = 1, plainWeights } = scope.params;
   const offsets = scope.partition('block').columns.offsets as Int32Array;
@@ -21,15 +24,48 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   for (let row = from; row < to && !scope.cancelled(); row += CHUNK_ROWS) {
     const end = Math.min(row + CHUNK_ROWS, to);
     offsetsView.set(offsets.subarray(row, end + 1));
-    if (exponent !== 1) for (let r = row; r < end; r++) weights[r - row] = ratingPower((offsets[r + 1] - offsets[r]) | 0, exponent);
-    scope.kernels.addWeightedNorms(factors.pointer + row * size, size, offsetsAt, exponent === 1 ? 0 : weightsAt, end - row, sums);
+    if (exponent !== 1)
+      for (let r = row; r < end; r++)
+        weights[r - row] = ratingPower((offsets[r + 1] - offsets[r]) | 0, exponent);
+    scope.kernels.addWeightedNorms(
+      factors.pointer + row * size,
+      size,
+      offsetsAt,
+      exponent === 1 ? 0 : weightsAt,
+      end - row,
+      sums,
+    );
   }
-  const plain = plainWeights === undefined ? sumsView[1] : weightedFeatures(new Float32Array(buffer, factors.pointer, to * factors.stride), factors.stride, offsets, from, to, plainWeights);
+  const plain =
+    plainWeights === undefined
+      ? sumsView[1]
+      : weightedFeatures(
+          new Float32Array(buffer, factors.pointer, to * factors.stride),
+          factors.stride,
+          offsets,
+          from,
+          to,
+          plainWeights,
+        );
   const bias = biasColumn(scope, 'bias');
-  return { rows: to - from, bytesUp: 4 * (to - from), values: { sum: sumsView[0], plain, ...(bias && biasSums(bias, biasColumn(scope, 'totals'), offsets, from, to)) } };
+  return {
+    rows: to - from,
+    bytesUp: 4 * (to - from),
+    values: {
+      sum: sumsView[0],
+      plain,
+      ...(bias && biasSums(bias, biasColumn(scope, 'totals'), offsets, from, to)),
+    },
+  };
 };
 
-function biasSums(bias: Float32Array, totals: Float32Array | undefined, offsets: Int32Array, from: number, to: number): BiasSums {
+function biasSums(
+  bias: Float32Array,
+  totals: Float32Array | undefined,
+  offsets: Int32Array,
+  from: number,
+  to: number,
+): BiasSums {
   let [biasSum, biasPlain, biasAlong] = [0, 0, 0];
   for (let row = from; row < to; row++) {
     const count = (offsets[row + 1] - offsets[row]) | 0;
@@ -42,7 +78,14 @@ function biasSums(bias: Float32Array, totals: Float32Array | undefined, offsets:
   return { biasSum, biasPlain, biasAlong };
 }
 
-function weightedFeatures(factors: Float32Array, stride: number, offsets: Int32Array, from: number, to: number, [first, second, others]: readonly [number, number, number]): number {
+function weightedFeatures(
+  factors: Float32Array,
+  stride: number,
+  offsets: Int32Array,
+  from: number,
+  to: number,
+  [first, second, others]: readonly [number, number, number],
+): number {
   let sum = 0;
   for (let row = from; row < to; row++) {
     if (offsets[row + 1] === offsets[row]) continue;

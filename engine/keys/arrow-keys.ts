@@ -6,8 +6,10 @@ import { sharedArray } from '../partition.ts';
 import { type KeyColumn, keyCount, type KeyType, takeKeys } from './key-column.ts';
 
 /**
- * The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries to utf8. Unsigned integers of
- * 64 bits, floats and decimals are int64, as far as their values are whole, and 16 bytes are the text of a UUID (see convertIds).
+ * The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries
+ * to utf8. Unsigned integers of 64 bits, floats and decimals are int64, as far as their values are whole, and
+ * 16 bytes are the text of a UUID (see convertIds).
+ *
  */
 export function keyTypeOf(type: DataType, column: string): KeyType {
   if (DataType.isInt(type)) {
@@ -15,7 +17,11 @@ export function keyTypeOf(type: DataType, column: string): KeyType {
     return 'int64';
   }
   if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) return 'utf8';
-  if (DataType.isDictionary(type) && (DataType.isUtf8(type.dictionary) || DataType.isLargeUtf8(type.dictionary))) return 'utf8';
+  if (
+    DataType.isDictionary(type) &&
+    (DataType.isUtf8(type.dictionary) || DataType.isLargeUtf8(type.dictionary))
+  )
+    return 'utf8';
   const converted = convertedType(type);
   if (converted !== undefined) return converted;
   throw new DataError(`ids must be whole numbers, text or UUIDs, but the type is ${type}`, { column });
@@ -30,7 +36,11 @@ export function hasNulls(data: Data): boolean {
 export function isNullAt(data: Data, row: number): boolean {
   if (!data.getValid(row)) return true;
   const dictionary = data.dictionary;
-  return dictionary !== undefined && dictionary.nullCount > 0 && !dictionary.isValid(Number((data.values as Int32Array)[row]));
+  return (
+    dictionary !== undefined &&
+    dictionary.nullCount > 0 &&
+    !dictionary.isValid(Number((data.values as Int32Array)[row]))
+  );
 }
 
 /** Throws the reason that a value cannot be an id. */
@@ -46,7 +56,10 @@ export function refusedIn(batch: RecordBatch, column: string): OnRefused {
   };
 }
 
-/** Bytes of text that an id may have: it is there several times at once, in the decoder, among a thread's keys and in the model. */
+/**
+ * Bytes of text that an id may have: it is there several times at once, in the decoder, among a thread's keys
+ * and in the model.
+ */
 const LONGEST_ID = 1 << 24;
 
 /** Throws CapacityError with the place of the row for an id of more text than that. */
@@ -58,13 +71,18 @@ export function requireShortIds(batch: RecordBatch, data: Data, column: string):
     const bytes = offsets[row + 1] - offsets[row];
     if (bytes <= LONGEST_ID) continue;
     const { fault: _fault, ...place } = placeOf(batch, row) ?? {};
-    throw new CapacityError(`an id has ${bytes.toLocaleString('en')} bytes of text, and at most ${LONGEST_ID.toLocaleString('en')} fit`, { phase: 'read', ...place, column, advice: 'Write shorter ids' });
+    throw new CapacityError(
+      `an id has ${bytes.toLocaleString('en')} bytes of text, and at most ${LONGEST_ID.toLocaleString('en')} fit`,
+      { phase: 'read', ...place, column, advice: 'Write shorter ids' },
+    );
   }
 }
 
 /**
- * The keys of one Arrow column without nulls (the caller has checked). Views the Arrow buffers where the type allows:
- * int32, int64 and utf8 are not copied. Values that are no exact ids go to `onRefused`; without it they are DataErrors.
+ * The keys of one Arrow column without nulls (the caller has checked). Views the Arrow buffers where the type
+ * allows: int32, int64 and utf8 are not copied. Values that are no exact ids go to `onRefused`; without it
+ * they are DataErrors.
+ *
  */
 export function keysFromData(data: Data, type: KeyType, onRefused: OnRefused = throwRefused): KeyColumn {
   const arrow = data.type;
@@ -93,12 +111,15 @@ export function keysFromData(data: Data, type: KeyType, onRefused: OnRefused = t
 /** The column as an Arrow vector: Int32, Int64 or Utf8, without a copy. */
 export function keysToVector(column: KeyColumn): Vector<Int32 | Int64 | Utf8> {
   const length = keyCount(column);
-  if (column.type === 'int32') return new Vector([makeData({ type: new Int32(), length, data: column.values })]);
+  if (column.type === 'int32')
+    return new Vector([makeData({ type: new Int32(), length, data: column.values })]);
   if (column.type === 'int64') {
     const data = new BigInt64Array(column.halves.buffer, column.halves.byteOffset, length);
     return new Vector([makeData({ type: new Int64(), length, data })]);
   }
-  return new Vector([makeData({ type: new Utf8(), length, valueOffsets: column.offsets, data: column.bytes })]);
+  return new Vector([
+    makeData({ type: new Utf8(), length, valueOffsets: column.offsets, data: column.bytes }),
+  ]);
 }
 
 /** The keys of a whole vector in one column; chunks are joined. */
@@ -110,15 +131,36 @@ export function keysFromVector(vector: Vector, name: string): KeyColumn {
 
 /** Joins columns of one type, into shared memory. */
 export function concatKeys(type: KeyType, parts: readonly KeyColumn[]): KeyColumn {
-  if (type === 'int32') return { type, values: joined(Int32Array, parts.map((part) => (part as KeyColumn & { type: 'int32' }).values)) };
-  if (type === 'int64') return { type, halves: joined(Int32Array, parts.map((part) => (part as KeyColumn & { type: 'int64' }).halves)) };
+  if (type === 'int32')
+    return {
+      type,
+      values: joined(
+        Int32Array,
+        parts.map((part) => (part as KeyColumn & { type: 'int32' }).values),
+      ),
+    };
+  if (type === 'int64')
+    return {
+      type,
+      halves: joined(
+        Int32Array,
+        parts.map((part) => (part as KeyColumn & { type: 'int64' }).halves),
+      ),
+    };
   const columns = parts as (KeyColumn & { type: 'utf8' })[];
-  const offsets = sharedArray(Int32Array, columns.reduce((sum, part) => sum + part.offsets.length - 1, 1));
+  const offsets = sharedArray(
+    Int32Array,
+    columns.reduce((sum, part) => sum + part.offsets.length - 1, 1),
+  );
   let row = 0;
   for (const part of columns) {
-    for (let i = 1; i < part.offsets.length; i++, row++) offsets[row + 1] = offsets[row] + part.offsets[i] - part.offsets[i - 1];
+    for (let i = 1; i < part.offsets.length; i++, row++)
+      offsets[row + 1] = offsets[row] + part.offsets[i] - part.offsets[i - 1];
   }
-  const bytes = joined(Uint8Array, columns.map((part) => part.bytes.subarray(part.offsets[0], part.offsets.at(-1))));
+  const bytes = joined(
+    Uint8Array,
+    columns.map((part) => part.bytes.subarray(part.offsets[0], part.offsets.at(-1))),
+  );
   return { type, offsets, bytes };
 }
 
@@ -126,7 +168,10 @@ function joined<T extends Int32Array | Uint8Array>(
   type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
   parts: readonly T[],
 ): T {
-  const all = sharedArray(type, parts.reduce((sum, part) => sum + part.length, 0));
+  const all = sharedArray(
+    type,
+    parts.reduce((sum, part) => sum + part.length, 0),
+  );
   let at = 0;
   for (const part of parts) {
     all.set(part, at);
@@ -136,18 +181,31 @@ function joined<T extends Int32Array | Uint8Array>(
 }
 
 function utf8FromData(data: Data): KeyColumn {
-  const { valueOffsets, values } = data as unknown as { valueOffsets: Int32Array | BigInt64Array; values: Uint8Array };
+  const { valueOffsets, values } = data as unknown as {
+    valueOffsets: Int32Array | BigInt64Array;
+    values: Uint8Array;
+  };
   const wide = valueOffsets instanceof BigInt64Array;
-  const offsets = wide ? Int32Array.from(valueOffsets.subarray(0, data.length + 1), Number) : valueOffsets.subarray(0, data.length + 1);
+  const offsets = wide
+    ? Int32Array.from(valueOffsets.subarray(0, data.length + 1), Number)
+    : valueOffsets.subarray(0, data.length + 1);
   return { type: 'utf8', offsets, bytes: values };
 }
 
 function expandDictionary(data: Data): KeyColumn {
-  const dictionary = keysFromVector((data as unknown as { dictionary: Vector }).dictionary, 'dictionary') as KeyColumn & { type: 'utf8' };
+  const dictionary = keysFromVector(
+    (data as unknown as { dictionary: Vector }).dictionary,
+    'dictionary',
+  ) as KeyColumn & { type: 'utf8' };
   // Of any width: 8 bits to 64.
   const codes = data.values as Int32Array | BigInt64Array;
   const known = keyCount(dictionary);
   // The code of a null is undefined: such rows become empty keys, which the caller leaves out.
-  const positions = Int32Array.from({ length: data.length }, (_, row) => (codes[row] >= 0 && codes[row] < known ? Number(codes[row]) : known));
-  return takeKeys(concatKeys('utf8', [dictionary, { type: 'utf8', offsets: new Int32Array(2), bytes: new Uint8Array(0) }]), positions);
+  const positions = Int32Array.from({ length: data.length }, (_, row) =>
+    codes[row] >= 0 && codes[row] < known ? Number(codes[row]) : known,
+  );
+  return takeKeys(
+    concatKeys('utf8', [dictionary, { type: 'utf8', offsets: new Int32Array(2), bytes: new Uint8Array(0) }]),
+    positions,
+  );
 }

@@ -7,7 +7,10 @@ export type OnRefused = (row: number, reason: string) => void;
 const two32 = 2 ** 32;
 const HEX = '0123456789abcdef';
 
-/** The key type of ids that are converted: whole numbers of other kinds become int64, and 16 bytes the text of a UUID. Undefined for other types. */
+/**
+ * The key type of ids that are converted: whole numbers of other kinds become int64, and 16 bytes the text of
+ * a UUID. Undefined for other types.
+ */
 export function convertedType(type: DataType): 'int64' | 'utf8' | undefined {
   if (DataType.isInt(type) && type.bitWidth === 64 && !type.isSigned) return 'int64';
   if (DataType.isFloat(type) && type.precision !== 0) return 'int64';
@@ -15,7 +18,10 @@ export function convertedType(type: DataType): 'int64' | 'utf8' | undefined {
   return DataType.isFixedSizeBinary(type) && type.byteWidth === 16 ? 'utf8' : undefined;
 }
 
-/** The keys of a column of such a type. Rows whose value cannot be kept exactly go to `onRefused`; nulls do not. */
+/**
+ * The keys of a column of such a type. Rows whose value cannot be kept exactly go to `onRefused`; nulls do
+ * not.
+ */
 export function convertIds(data: Data, onRefused: OnRefused): KeyColumn {
   const { type } = data;
   const isNull = (row: number) => data.nullCount > 0 && !data.getValid(row);
@@ -23,25 +29,34 @@ export function convertIds(data: Data, onRefused: OnRefused): KeyColumn {
     if (!isNull(row)) onRefused(row, reason);
   };
   if (DataType.isFixedSizeBinary(type)) return uuidTexts(data.values as Uint8Array, data.length);
-  if (DataType.isFloat(type)) return wholeFloats(data.values as Float64Array, data.length, type.precision === 1 ? 24 : 53, refuse);
-  if (DataType.isDecimal(type)) return wholeDecimals(data.values as Uint32Array, data.length, type.bitWidth / 32, type.scale, refuse);
+  if (DataType.isFloat(type))
+    return wholeFloats(data.values as Float64Array, data.length, type.precision === 1 ? 24 : 53, refuse);
+  if (DataType.isDecimal(type))
+    return wholeDecimals(data.values as Uint32Array, data.length, type.bitWidth / 32, type.scale, refuse);
   return signedHalves(data.values as unknown as BigUint64Array, data.length, refuse);
 }
 
 function signedHalves(values: BigUint64Array, rows: number, refuse: OnRefused): KeyColumn {
   const halves = new Int32Array(values.buffer, values.byteOffset, 2 * rows);
-  for (let row = 0; row < rows; row++) if (halves[2 * row + 1] < 0) refuse(row, `${values[row]} is beyond int64`);
+  for (let row = 0; row < rows; row++)
+    if (halves[2 * row + 1] < 0) refuse(row, `${values[row]} is beyond int64`);
   return { type: 'int64', halves };
 }
 
 /** A float of more than 24 or 53 bits may have lost the last digits of an id. */
-function wholeFloats(values: Float64Array | Float32Array, rows: number, bits: number, refuse: OnRefused): KeyColumn {
+function wholeFloats(
+  values: Float64Array | Float32Array,
+  rows: number,
+  bits: number,
+  refuse: OnRefused,
+): KeyColumn {
   const halves = new Int32Array(2 * rows);
   const most = 2 ** bits;
   for (let row = 0; row < rows; row++) {
     const value = values[row];
     if (!Number.isInteger(value)) refuse(row, `${value} is not a whole number`);
-    else if (Math.abs(value) >= most) refuse(row, `${value} is beyond 2^${bits}, where a float does not hold every whole number`);
+    else if (Math.abs(value) >= most)
+      refuse(row, `${value} is beyond 2^${bits}, where a float does not hold every whole number`);
     halves[2 * row] = value;
     halves[2 * row + 1] = Math.floor(value / two32);
   }
@@ -49,7 +64,13 @@ function wholeFloats(values: Float64Array | Float32Array, rows: number, bits: nu
 }
 
 /** Decimals are whole numbers in words of 32 bits, from the lowest, over 10^scale. */
-function wholeDecimals(words: Uint32Array, rows: number, width: number, scale: number, refuse: OnRefused): KeyColumn {
+function wholeDecimals(
+  words: Uint32Array,
+  rows: number,
+  width: number,
+  scale: number,
+  refuse: OnRefused,
+): KeyColumn {
   const halves = new Int32Array(2 * rows);
   const unit = 10n ** BigInt(Math.max(0, scale));
   const factor = 10n ** BigInt(Math.max(0, -scale));

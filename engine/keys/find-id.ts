@@ -5,12 +5,20 @@ export type Id = string | number | bigint;
 
 const encoder = new TextEncoder();
 
-/** The position of an id in ascending keys, or -1: by halves, so that nothing is prepared and nothing kept. An id of another kind is not among them. */
+/**
+ * The position of an id in ascending keys, or -1: by halves, so that nothing is prepared and nothing kept. An
+ * id of another kind is not among them.
+ */
 export function findId(keys: KeyColumn, id: Id): number {
   if (keys.type === 'utf8') return find(keys, comparedWithText(keys, encoder.encode(String(id))));
   const value = wholeOf(id);
   if (value === undefined) return -1;
-  return find(keys, keys.type === 'int32' ? comparedWithNumber(keys.values, Number(value)) : comparedWithHalves(keys.halves, BigInt(value)));
+  return find(
+    keys,
+    keys.type === 'int32'
+      ? comparedWithNumber(keys.values, Number(value))
+      : comparedWithHalves(keys.halves, BigInt(value)),
+  );
 }
 
 /** True for an id that a column of the type can hold. */
@@ -44,7 +52,8 @@ export function findIds(keys: KeyColumn, ids: readonly Id[]): FoundIds {
   }
   positions.subarray(0, known).sort();
   let distinct = 0;
-  for (let k = 0; k < known; k++) if (k === 0 || positions[k] !== positions[k - 1]) positions[distinct++] = positions[k];
+  for (let k = 0; k < known; k++)
+    if (k === 0 || positions[k] !== positions[k - 1]) positions[distinct++] = positions[k];
   return { positions: positions.subarray(0, distinct), unknown };
 }
 
@@ -69,10 +78,14 @@ function comparedWithHalves(halves: Int32Array, id: bigint) {
   const low = Number(id & 0xffff_ffffn);
   // An id of more than 64 bits is above or below all keys.
   const beyond = BigInt.asIntN(64, id) === id ? 0 : id > 0n ? -1 : 1;
-  return (position: number) => beyond || halves[2 * position + 1] - high || (halves[2 * position] >>> 0) - low;
+  return (position: number) =>
+    beyond || halves[2 * position + 1] - high || (halves[2 * position] >>> 0) - low;
 }
 
-function comparedWithText({ offsets, bytes }: { readonly offsets: Int32Array; readonly bytes: Uint8Array }, id: Uint8Array) {
+function comparedWithText(
+  { offsets, bytes }: { readonly offsets: Int32Array; readonly bytes: Uint8Array },
+  id: Uint8Array,
+) {
   return (position: number) => {
     const from = offsets[position];
     const length = offsets[position + 1] - from;

@@ -14,21 +14,33 @@ export interface IdValues {
   readonly at: (position: number) => Id;
   /** The same as the side keeps it: an integer is a number or a bigint in any form. */
   readonly key: (position: number) => Id;
-  /** An id that a caller gave and the side does not have; an unsafe integer among numbers is text, so that JSON can carry it. */
+  /**
+   * An id that a caller gave and the side does not have; an unsafe integer among numbers is text, so that
+   * JSON can carry it.
+   */
   readonly given: (id: Id) => Id;
 }
 
 /**
- * The ids of ascending keys: numbers where all are safe integers, else bigints, unless `wanted` forces a form. Throws UsageError
- * naming an id where numbers are wanted that cannot hold it.
+ * The ids of ascending keys: numbers where all are safe integers, else bigints, unless `wanted` forces a
+ * form. Throws UsageError naming an id where numbers are wanted that cannot hold it.
+ *
  */
 export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'user' | 'item'): IdValues {
   const unsafe = firstUnsafe(keys);
   if (unsafe !== undefined && wanted === 'number') {
-    throw new UsageError(`the ${side} id ${unsafe} is beyond the safe integers, so ids: 'number' cannot hold it`, { advice: "Choose ids: 'bigint' or ids: 'string' for the session" });
+    throw new UsageError(
+      `the ${side} id ${unsafe} is beyond the safe integers, so ids: 'number' cannot hold it`,
+      { advice: "Choose ids: 'bigint' or ids: 'string' for the session" },
+    );
   }
   const form = keys.type === 'utf8' ? 'string' : (wanted ?? (unsafe === undefined ? 'number' : 'bigint'));
-  return { form, at: (position) => idIn(form, keys, position), key: (position) => idAt(keys, position), given: (id) => inForm(form, id) };
+  return {
+    form,
+    at: (position) => idIn(form, keys, position),
+    key: (position) => idAt(keys, position),
+    given: (id) => inForm(form, id),
+  };
 }
 
 /** The least or the greatest of ascending keys where a number cannot hold it. */

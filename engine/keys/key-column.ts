@@ -1,11 +1,12 @@
 import { sharedArray } from '../partition.ts';
 
 /**
- * External ids as typed arrays: int32 as they are; int64 as (low, high) pairs of 32-bit halves, so that no loop makes a
- * BigInt per row; utf8 as Arrow has it, bytes and offsets.
+ * External ids as typed arrays: int32 as they are; int64 as (low, high) pairs of 32-bit halves, so that no
+ * loop makes a BigInt per row; utf8 as Arrow has it, bytes and offsets.
  *
  *   int64, keys 1 and -2:   halves  1 0 | -2 -1
  *   utf8, keys "ab" and "":  bytes 'a' 'b'   offsets 0 2 2
+ *
  */
 export type KeyColumn =
   | { readonly type: 'int32'; readonly values: Int32Array }
@@ -19,13 +20,20 @@ export function keyCount(column: KeyColumn): number {
   return column.type === 'int64' ? column.halves.length / 2 : column.offsets.length - 1;
 }
 
-/** The key at a position as it is printed (int64 as a string of digits). For messages, not for loops over rows. */
+/**
+ * The key at a position as it is printed (int64 as a string of digits). For messages, not for loops over
+ * rows.
+ */
 export function keyText(column: KeyColumn, position: number): string {
   if (column.type === 'int32') return String(column.values[position]);
   if (column.type === 'int64') {
-    return String((BigInt(column.halves[2 * position + 1]) << 32n) | BigInt(column.halves[2 * position] >>> 0));
+    return String(
+      (BigInt(column.halves[2 * position + 1]) << 32n) | BigInt(column.halves[2 * position] >>> 0),
+    );
   }
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(column.bytes.slice(column.offsets[position], column.offsets[position + 1]));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+    column.bytes.slice(column.offsets[position], column.offsets[position + 1]),
+  );
 }
 
 /** A column with the keys at the given positions, over shared memory. */
@@ -45,10 +53,14 @@ export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyCo
     return { type: 'int64', halves };
   }
   const offsets = sharedArray(Int32Array, count + 1);
-  for (let i = 0; i < count; i++) offsets[i + 1] = offsets[i] + column.offsets[positions[i] + 1] - column.offsets[positions[i]];
+  for (let i = 0; i < count; i++)
+    offsets[i + 1] = offsets[i] + column.offsets[positions[i] + 1] - column.offsets[positions[i]];
   const bytes = sharedArray(Uint8Array, offsets[count]);
   for (let i = 0; i < count; i++) {
-    bytes.set(column.bytes.subarray(column.offsets[positions[i]], column.offsets[positions[i] + 1]), offsets[i]);
+    bytes.set(
+      column.bytes.subarray(column.offsets[positions[i]], column.offsets[positions[i] + 1]),
+      offsets[i],
+    );
   }
   return { type: 'utf8', offsets, bytes };
 }
@@ -74,10 +86,17 @@ export function keyArrays(column: KeyColumn, prefix: string): Record<string, Int
   return { [`${prefix}Offsets`]: column.offsets, [`${prefix}Bytes`]: column.bytes };
 }
 
-export function keysFromArrays(columns: Readonly<Record<string, ArrayBufferView>>, prefix: string): KeyColumn {
+export function keysFromArrays(
+  columns: Readonly<Record<string, ArrayBufferView>>,
+  prefix: string,
+): KeyColumn {
   const values = columns[`${prefix}Values`];
   if (values) return { type: 'int32', values: values as Int32Array };
   const halves = columns[`${prefix}Halves`];
   if (halves) return { type: 'int64', halves: halves as Int32Array };
-  return { type: 'utf8', offsets: columns[`${prefix}Offsets`] as Int32Array, bytes: columns[`${prefix}Bytes`] as Uint8Array };
+  return {
+    type: 'utf8',
+    offsets: columns[`${prefix}Offsets`] as Int32Array,
+    bytes: columns[`${prefix}Bytes`] as Uint8Array,
+  };
 }

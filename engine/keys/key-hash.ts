@@ -5,8 +5,10 @@ import { spread } from './tables/slots.ts';
 import { hashBytes } from './tables/utf8-key-table.ts';
 
 /**
- * 64 bits for each key, as two columns of 32, for generators that are keyed by an external id: integers give their own
- * bits (an id gives the same bits as int32 and as int64), utf8 two hashes of its bytes. The generator mixes the bits.
+ * 64 bits for each key, as two columns of 32, for generators that are keyed by an external id: integers give
+ * their own bits (an id gives the same bits as int32 and as int64), utf8 two hashes of its bytes. The
+ * generator mixes the bits.
+ *
  */
 export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Array } {
   const count = keyCount(column);
@@ -36,7 +38,11 @@ export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Ar
 export function hashesOf(column: KeyColumn): Int32Array {
   const hashes = sharedArray(Int32Array, keyCount(column));
   if (column.type === 'int32') for (let i = 0; i < hashes.length; i++) hashes[i] = spread(column.values[i]);
-  else if (column.type === 'int64') for (let i = 0; i < hashes.length; i++) hashes[i] = hashHalves(column.halves[2 * i], column.halves[2 * i + 1]);
-  else for (let i = 0; i < hashes.length; i++) hashes[i] = hashBytes(column.bytes, column.offsets[i], column.offsets[i + 1], 0);
+  else if (column.type === 'int64')
+    for (let i = 0; i < hashes.length; i++)
+      hashes[i] = hashHalves(column.halves[2 * i], column.halves[2 * i + 1]);
+  else
+    for (let i = 0; i < hashes.length; i++)
+      hashes[i] = hashBytes(column.bytes, column.offsets[i], column.offsets[i + 1], 0);
   return hashes;
 }

@@ -18,7 +18,10 @@ export class KeyLookup {
     this.keys = keys;
   }
 
-  /** Position of each row's key, UNKNOWN_KEY for one that is null or not among the keys. Throws DataError for a value that is no exact id. */
+  /**
+   * Position of each row's key, UNKNOWN_KEY for one that is null or not among the keys. Throws DataError for
+   * a value that is no exact id.
+   */
   positions(batch: RecordBatch, column: string): Uint32Array {
     const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
     const type = this.requireComparable(keyTypeOf(data.type, column), column);
@@ -39,10 +42,16 @@ export class KeyLookup {
   /** The width in which keys of that type are compared with these; throws DataError when they cannot be. */
   requireComparable(type: KeyType, column: string): KeyType {
     if ((type === 'utf8') !== (this.keys.type === 'utf8')) {
-      throw new DataError(`ids are ${type} here, but ${this.keys.type} in the data that they are looked up in`, {
-        column,
-        advice: this.keys.type === 'utf8' ? 'Where a CSV or NDJSON file holds numbers, the option types reads them as text (utf8)' : undefined,
-      });
+      throw new DataError(
+        `ids are ${type} here, but ${this.keys.type} in the data that they are looked up in`,
+        {
+          column,
+          advice:
+            this.keys.type === 'utf8'
+              ? 'Where a CSV or NDJSON file holds numbers, the option types reads them as text (utf8)'
+              : undefined,
+        },
+      );
     }
     return type === 'int64' || this.keys.type === 'int64' ? 'int64' : type;
   }

@@ -1,7 +1,9 @@
 import { UsageError } from '../errors.ts';
 import type { KeyColumn, KeyType } from './key-column.ts';
 
-/** A column of the given type with the ids of a list. Throws UsageError for an id that does not fit the type. */
+/**
+ * A column of the given type with the ids of a list. Throws UsageError for an id that does not fit the type.
+ */
 export function keysOfIds(ids: readonly (string | number | bigint)[], type: KeyType): KeyColumn {
   if (type === 'utf8') {
     const texts = ids.map((id) => new TextEncoder().encode(String(id)));

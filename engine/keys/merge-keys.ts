@@ -8,7 +8,10 @@ export interface MergedKeys {
   readonly second: Uint32Array;
 }
 
-/** Merges two columns of one type whose keys ascend and do not repeat: ints by value, utf8 by bytes. Linear in both. */
+/**
+ * Merges two columns of one type whose keys ascend and do not repeat: ints by value, utf8 by bytes. Linear in
+ * both.
+ */
 export function mergeKeys(left: KeyColumn, right: KeyColumn): MergedKeys {
   const [leftCount, rightCount] = [keyCount(left), keyCount(right)];
   const first = sharedArray(Uint32Array, leftCount);
@@ -22,7 +25,10 @@ export function mergeKeys(left: KeyColumn, right: KeyColumn): MergedKeys {
   return { keys: placed(left, first, right, second, count), first, second };
 }
 
-/** Below 0 where key i of the left precedes key j of the right, 0 where they are the same. Both columns are of one type. */
+/**
+ * Below 0 where key i of the left precedes key j of the right, 0 where they are the same. Both columns are of
+ * one type.
+ */
 export function compareKeys(left: KeyColumn, i: number, right: KeyColumn, j: number): number {
   if (left.type === 'int32' && right.type === 'int32') return left.values[i] - right.values[j];
   if (left.type === 'int64' && right.type === 'int64') {
@@ -46,22 +52,40 @@ function compareBytes(left: Utf8Keys, i: number, right: Utf8Keys, j: number): nu
 }
 
 /** The column of `count` keys in which the left's are at `first` and the right's at `second`. */
-function placed(left: KeyColumn, first: Uint32Array, right: KeyColumn, second: Uint32Array, count: number): KeyColumn {
-  const sources = [[left, first], [right, second]] as const;
+function placed(
+  left: KeyColumn,
+  first: Uint32Array,
+  right: KeyColumn,
+  second: Uint32Array,
+  count: number,
+): KeyColumn {
+  const sources = [
+    [left, first],
+    [right, second],
+  ] as const;
   if (left.type === 'int32') {
     const values = sharedArray(Int32Array, count);
-    for (const [keys, places] of sources) if (keys.type === 'int32') places.forEach((place, i) => (values[place] = keys.values[i]));
+    for (const [keys, places] of sources)
+      if (keys.type === 'int32') places.forEach((place, i) => (values[place] = keys.values[i]));
     return { type: 'int32', values };
   }
   if (left.type === 'int64') {
     const halves = sharedArray(Int32Array, 2 * count);
-    for (const [keys, places] of sources) if (keys.type === 'int64') places.forEach((place, i) => halves.set(keys.halves.subarray(2 * i, 2 * i + 2), 2 * place));
+    for (const [keys, places] of sources)
+      if (keys.type === 'int64')
+        places.forEach((place, i) => halves.set(keys.halves.subarray(2 * i, 2 * i + 2), 2 * place));
     return { type: 'int64', halves };
   }
   const offsets = sharedArray(Int32Array, count + 1);
-  for (const [keys, places] of sources) if (keys.type === 'utf8') places.forEach((place, i) => (offsets[place + 1] = keys.offsets[i + 1] - keys.offsets[i]));
+  for (const [keys, places] of sources)
+    if (keys.type === 'utf8')
+      places.forEach((place, i) => (offsets[place + 1] = keys.offsets[i + 1] - keys.offsets[i]));
   for (let i = 0; i < count; i++) offsets[i + 1] += offsets[i];
   const bytes = sharedArray(Uint8Array, offsets[count]);
-  for (const [keys, places] of sources) if (keys.type === 'utf8') places.forEach((place, i) => bytes.set(keys.bytes.subarray(keys.offsets[i], keys.offsets[i + 1]), offsets[place]));
+  for (const [keys, places] of sources)
+    if (keys.type === 'utf8')
+      places.forEach((place, i) =>
+        bytes.set(keys.bytes.subarray(keys.offsets[i], keys.offsets[i + 1]), offsets[place]),
+      );
   return { type: 'utf8', offsets, bytes };
 }

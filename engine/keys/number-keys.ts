@@ -11,6 +11,8 @@ import { makeKeyTable } from './tables/make-key-table.ts';
  *     near     the code of an id is its distance from the least one of the chunk; `keys` (layout id-counts) has in `counts` the number of times that
  *              each occurs, by code, or nothing where the ids lie so far apart that most would be 0
  *     coded    codes 0.. in the order of first rows; `keys` (layout keys) has the distinct ids by code, prefix "key", their `counts` and `hashes`
+ *
+ *
  */
 export interface NumberedKeys {
   readonly codes: Uint32Array;
@@ -19,7 +21,9 @@ export interface NumberedKeys {
 }
 
 /** `range`: the least and the greatest id where codes are near; `size`: distinct ids where they are coded. */
-export type KeysSummary = { readonly range: readonly [least: number, greatest: number] } | { readonly size: number };
+export type KeysSummary =
+  | { readonly range: readonly [least: number, greatest: number] }
+  | { readonly size: number };
 
 /** True where the keys of a chunk of near ids have counts. */
 export function isCounted(width: number, rows: number): boolean {
@@ -39,5 +43,13 @@ export function keysOfTable(table: KeyTable, codes: Uint32Array, wide = false): 
   const counts = sharedArray(Int32Array, table.size);
   for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
   const keys = takeKeys(wide ? widen(table.keys()) : table.keys(), every);
-  return { codes, keys: { layout: 'keys', rows: table.size, columns: { ...keyArrays(keys, 'key'), counts, hashes: hashesOf(keys) } }, summary: { size: table.size } };
+  return {
+    codes,
+    keys: {
+      layout: 'keys',
+      rows: table.size,
+      columns: { ...keyArrays(keys, 'key'), counts, hashes: hashesOf(keys) },
+    },
+    summary: { size: table.size },
+  };
 }

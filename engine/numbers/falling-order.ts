@@ -1,8 +1,9 @@
 /**
- * The positions of numbers >= 0 by falling value, ties by position, over shared memory. One sort of 64-bit integers, without a
- * comparison in JavaScript: the bits of float32 numbers >= 0 ascend with them.
+ * The positions of numbers >= 0 by falling value, ties by position, over shared memory. One sort of 64-bit
+ * integers, without a comparison in JavaScript: the bits of float32 numbers >= 0 ascend with them.
  *
  *     values 2 7 7   ->   1 2 0
+ *
  */
 export function fallingOrder(values: Float32Array): Uint32Array {
   const keys = new BigUint64Array(values.length);

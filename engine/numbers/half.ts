@@ -1,7 +1,10 @@
 const bits = new Uint32Array(1);
 const number = new Float32Array(bits.buffer);
 
-/** The bits of float32 numbers rounded to float16, to the nearest, ties to even. What is beyond 65,504 becomes infinite. */
+/**
+ * The bits of float32 numbers rounded to float16, to the nearest, ties to even. What is beyond 65,504 becomes
+ * infinite.
+ */
 export function toHalf(values: Float32Array): Uint16Array {
   const halves = new Uint16Array(values.length);
   for (let i = 0; i < values.length; i++) {

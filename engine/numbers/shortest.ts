@@ -1,7 +1,10 @@
 /** Digits that identify any float32. */
 const MOST_DIGITS = 9;
 
-/** The number of the fewest decimal digits that rounds to the same float32; the value itself if it is no float32. */
+/**
+ * The number of the fewest decimal digits that rounds to the same float32; the value itself if it is no
+ * float32.
+ */
 export function shortestFloat32(value: number): number {
   if (Math.fround(value) !== value) return value;
   for (let digits = 1; digits < MOST_DIGITS; digits++) {

@@ -30,11 +30,16 @@ export interface BoundPlan {
 /** The newest version of each data set: those before a round, or those after it. */
 export type Versions = Readonly<Record<string, number>>;
 
-/** The versions that a round must not free: the one that it starts from, where the round may be run again, and the best so far. */
+/**
+ * The versions that a round must not free: the one that it starts from, where the round may be run again, and
+ * the best so far.
+ */
 export interface KeptVersions {
   readonly start: boolean;
   readonly best: boolean;
-  /** Each round stays whole while the next one runs, which is sent before the errors of the round are known. */
+  /**
+   * Each round stays whole while the next one runs, which is sent before the errors of the round are known.
+   */
   readonly ahead?: boolean;
 }
 
@@ -50,27 +55,45 @@ export function dataSetOf({ datasets }: Pick<BoundPlan, 'datasets'>, name: strin
 }
 
 /** The partition of one part of a data set, in a version. */
-export function partRef({ name, given }: Pick<BoundPlan, 'name' | 'given'>, { name: data, given: isGiven }: DataSet, partition: number, version: number): PartitionRef {
+export function partRef(
+  { name, given }: Pick<BoundPlan, 'name' | 'given'>,
+  { name: data, given: isGiven }: DataSet,
+  partition: number,
+  version: number,
+): PartitionRef {
   if (!isGiven) return { name: `${name}/${data}`, partition, version };
   const ref = given[data]?.[partition];
   if (ref === undefined) throw new Error(`part ${partition} of ${data} is not bound`);
   return ref;
 }
 
-/** Elements between rows of a matrix: its columns, padded to the elements that the device computes with at once. */
-export function strideOf({ columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>, strideStep: number): number {
+/**
+ * Elements between rows of a matrix: its columns, padded to the elements that the device computes with at
+ * once.
+ */
+export function strideOf(
+  { columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>,
+  strideStep: number,
+): number {
   return packed || layout !== 'factors' ? columns : Math.ceil(columns / strideStep) * strideStep;
 }
 
 /** Bytes of one part of a data set at a place. */
-export function partBytes({ devices }: Pick<BoundPlan, 'devices'>, set: DataSet, partition: number, place: Place): number {
+export function partBytes(
+  { devices }: Pick<BoundPlan, 'devices'>,
+  set: DataSet,
+  partition: number,
+  place: Place,
+): number {
   const { columns, parts, half } = set;
   const { rows, bytes = 0, deviceBytes = bytes } = parts[partition];
   const info = devices.find((one) => one.place === place);
   if (columns === undefined) return info?.ownMemory ? deviceBytes : bytes;
   if (place === HOST || info === undefined) return 4 * rows * columns;
   // A GPU pads a vector as it does any matrix.
-  const stride = info.ownMemory ? Math.ceil(columns / info.strideStep) * info.strideStep : strideOf(set, info.strideStep);
+  const stride = info.ownMemory
+    ? Math.ceil(columns / info.strideStep) * info.strideStep
+    : strideOf(set, info.strideStep);
   if (half === 'only' && info.ownMemory) return 2 * (rows + 1) * stride;
   return 4 * rows * stride * (half && info.ownMemory ? 1.5 : 1);
 }

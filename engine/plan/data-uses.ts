@@ -1,7 +1,10 @@
 import type { JsonObject } from '../json.ts';
 import type { DataSet, Stage } from './stages.ts';
 
-/** A block of the grid, or a part of a stage without a grid, and the values that its tasks may take as parameters. */
+/**
+ * A block of the grid, or a part of a stage without a grid, and the values that its tasks may take as
+ * parameters.
+ */
 export interface Visit {
   readonly row: number;
   readonly column?: number;
@@ -10,9 +13,16 @@ export interface Visit {
   readonly fields: JsonObject;
 }
 
-/** The part of a data set that a visit uses, and the band of it where the parts are fewer than the grid's rows or columns. */
-export function partOf({ name, by, parts, ofBlocks }: DataSet, { row, column, columns = 0 }: Visit): { readonly partition: number; readonly band?: number } {
-  if (column !== undefined && by === 'block') return { partition: ofBlocks?.[row * columns + column] ?? row * columns + column };
+/**
+ * The part of a data set that a visit uses, and the band of it where the parts are fewer than the grid's rows
+ * or columns.
+ */
+export function partOf(
+  { name, by, parts, ofBlocks }: DataSet,
+  { row, column, columns = 0 }: Visit,
+): { readonly partition: number; readonly band?: number } {
+  if (column !== undefined && by === 'block')
+    return { partition: ofBlocks?.[row * columns + column] ?? row * columns + column };
   const wanted = column !== undefined && by === 'column' ? column : row;
   if (parts.length > 1) {
     if (wanted >= parts.length) throw new Error(`${name} has no part ${wanted}`);
@@ -28,5 +38,8 @@ export function columnPart({ parts }: DataSet, { column = 0 }: Visit): number {
 
 /** True where a stage reads the version of a data set from before the round. */
 export function usesOld({ work }: Stage, data: string): boolean {
-  return (work.kind === 'tasks' || work.kind === 'blocks') && work.tasks.some(({ uses }) => Object.values(uses).includes(`${data}@old`));
+  return (
+    (work.kind === 'tasks' || work.kind === 'blocks') &&
+    work.tasks.some(({ uses }) => Object.values(uses).includes(`${data}@old`))
+  );
 }

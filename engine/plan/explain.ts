@@ -9,16 +9,31 @@ const SHOWN_REJECTED = 8;
 
 /** The plan as text: the problem, the devices, a line for each stage, then the reasons for the choices. */
 export function explain(plan: PhysicalPlan): string {
-  const lines = [`Physical plan: ${plan.algorithm}${plan.measured === undefined ? '' : ', with what a run measured'}`];
+  const lines = [
+    `Physical plan: ${plan.algorithm}${plan.measured === undefined ? '' : ', with what a run measured'}`,
+  ];
   for (const [name, value] of Object.entries(plan.problem)) lines.push(`  ${name.padEnd(10)} ${text(value)}`);
   for (const { place, capacityBytes, description } of plan.devices) {
-    const capacity = capacityBytes === null ? 'its memory is not known' : `${formatBytes(capacityBytes)} for factors and scratch`;
+    const capacity =
+      capacityBytes === null
+        ? 'its memory is not known'
+        : `${formatBytes(capacityBytes)} for factors and scratch`;
     lines.push(`  ${'device'.padEnd(10)} ${place}: ${description}; ${capacity}`);
   }
-  lines.push(`  ${'memory'.padEnd(10)} ${Object.entries(plan.memory).map(([place, bytes]) => memoryText(place, bytes, plan.measuredMemory?.[place])).join(', ')}`, '');
+  lines.push(
+    `  ${'memory'.padEnd(10)} ${Object.entries(plan.memory)
+      .map(([place, bytes]) => memoryText(place, bytes, plan.measuredMemory?.[place]))
+      .join(', ')}`,
+    '',
+  );
   if (plan.estimate !== undefined) {
     const { seconds, computing, staging, exchange, rates } = plan.estimate;
-    lines.splice(-1, 0, `  ${'estimate'.padEnd(10)} ${formatMilliseconds(1000 * seconds)} a round: computing ${formatMilliseconds(1000 * computing)}, staging ${formatMilliseconds(1000 * staging)}, exchanges ${formatMilliseconds(1000 * exchange)}`, `  ${''.padEnd(10)} ${rates}`);
+    lines.splice(
+      -1,
+      0,
+      `  ${'estimate'.padEnd(10)} ${formatMilliseconds(1000 * seconds)} a round: computing ${formatMilliseconds(1000 * computing)}, staging ${formatMilliseconds(1000 * staging)}, exchanges ${formatMilliseconds(1000 * exchange)}`,
+      `  ${''.padEnd(10)} ${rates}`,
+    );
   }
   const stages = stagesOf(plan);
   lines.push(stageTable(stages, plan.measured), '');
@@ -27,8 +42,10 @@ export function explain(plan: PhysicalPlan): string {
   });
   for (const reason of plan.reasons) lines.push(`  ${reason}`);
   const rejected = plan.rejected ?? [];
-  for (const { name, seconds, reason } of rejected.slice(0, SHOWN_REJECTED)) lines.push(`  rejected: ${name}: about ${formatMilliseconds(1000 * seconds)} a round; ${reason}`);
-  if (rejected.length > SHOWN_REJECTED) lines.push(`  rejected: ${counted(rejected.length - SHOWN_REJECTED, 'other')}, in the JSON of the plan`);
+  for (const { name, seconds, reason } of rejected.slice(0, SHOWN_REJECTED))
+    lines.push(`  rejected: ${name}: about ${formatMilliseconds(1000 * seconds)} a round; ${reason}`);
+  if (rejected.length > SHOWN_REJECTED)
+    lines.push(`  rejected: ${counted(rejected.length - SHOWN_REJECTED, 'other')}, in the JSON of the plan`);
   return lines.join('\n');
 }
 
@@ -37,10 +54,43 @@ function memoryText(place: string, planned: number, measured: number | undefined
 }
 
 function stageTable(stages: readonly PlannedStage[], measured: PhysicalPlan['measured']): string {
-  const head = ['#', 'stage', 'phase', 'at', 'kernel', 'p x q', 'tasks', 'times', 'reads', 'writes', 'work', 'exchange'];
+  const head = [
+    '#',
+    'stage',
+    'phase',
+    'at',
+    'kernel',
+    'p x q',
+    'tasks',
+    'times',
+    'reads',
+    'writes',
+    'work',
+    'exchange',
+  ];
   if (measured !== undefined) head.push('measured');
-  const plain = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '', left: '  ', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '  ' };
-  const table = new Table({ head, chars: plain, style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 } });
+  const plain = {
+    top: '',
+    'top-mid': '',
+    'top-left': '',
+    'top-right': '',
+    bottom: '',
+    'bottom-mid': '',
+    'bottom-left': '',
+    'bottom-right': '',
+    left: '  ',
+    'left-mid': '',
+    mid: '',
+    'mid-mid': '',
+    right: '',
+    'right-mid': '',
+    middle: '  ',
+  };
+  const table = new Table({
+    head,
+    chars: plain,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+  });
   stages.forEach(({ phase, stage, times }, at) => {
     const row = [
       String(at),
@@ -58,10 +108,17 @@ function stageTable(stages: readonly PlannedStage[], measured: PhysicalPlan['mea
     ];
     table.push(measured === undefined ? row : [...row, shown(measured[stage.name])]);
   });
-  return table.toString().split('\n').map((line) => line.trimEnd()).join('\n');
+  return table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n');
 }
 
-/** Rows, bytes copied into and out of the device's memory, time inside the tasks over all threads, and wall time. */
+/**
+ * Rows, bytes copied into and out of the device's memory, time inside the tasks over all threads, and wall
+ * time.
+ */
 function shown(measured: Measure | undefined): string {
   if (measured === undefined) return '-';
   const parts = [`${formatCount(measured.runs)} runs`, `${formatCount(measured.rows)} rows`];

@@ -8,11 +8,13 @@ export interface GridBlock {
 }
 
 /**
- * The blocks of an i x j grid in waves: no two blocks of a wave share a row band or a column band, and every block is in
- * exactly one wave (cuMF_SGD, Figure 8). There are max(i, j) waves, with min(i, j) blocks each. The sequence of columns of each row
- * is one of a Latin square: cyclic, with rows, columns and waves permuted at random.
+ * The blocks of an i x j grid in waves: no two blocks of a wave share a row band or a column band, and every
+ * block is in exactly one wave (cuMF_SGD, Figure 8). There are max(i, j) waves, with min(i, j) blocks each.
+ * The sequence of columns of each row is one of a Latin square: cyclic, with rows, columns and waves permuted
+ * at random.
  *
  *     2 x 4, before permuting     wave 0: (0, 0) (1, 3)    wave 1: (0, 1) (1, 0)    wave 2: (0, 2) (1, 1)    wave 3: (0, 3) (1, 2)
+ *
  */
 export function blockWaves(rowBands: number, columnBands: number, random: CounterRandom): GridBlock[][] {
   const waves = Math.max(rowBands, columnBands);
@@ -33,11 +35,14 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
 const ORDER_STREAM = 0xb10c;
 
 /**
- * The rows of a grid that visit a column in a round of the order `turns`, one behind the other. The columns are in as many groups as there are rows, column c in group c mod rows.
- * A row is at one group at a time, no two rows at the same, until it was at all. The group with which a row begins is drawn for each round: one that always began where it ended would visit
- * the same blocks twice in a row. Rows that `stay` do so, and no column changes its row between two rounds.
+ * The rows of a grid that visit a column in a round of the order `turns`, one behind the other. The columns
+ * are in as many groups as there are rows, column c in group c mod rows. A row is at one group at a time, no
+ * two rows at the same, until it was at all. The group with which a row begins is drawn for each round: one
+ * that always began where it ended would visit the same blocks twice in a row. Rows that `stay` do so, and no
+ * column changes its row between two rounds.
  *
  *     2 rows     A B / B A     or     B A / A B
+ *
  */
 export function turnsOf(rows: number, column: number, turns: Turns, round: number): number[] {
   const group = column % rows;
@@ -48,7 +53,13 @@ export function turnsOf(rows: number, column: number, turns: Turns, round: numbe
 /** Numbers of groups by which all rows go on from their first group, in the order of a round: 0 first. */
 function turnSteps(rows: number, { seed, stays }: Turns, round: number): number[] {
   if (stays) return Array.from({ length: rows }, (_, step) => step);
-  return [0, ...Array.from(randomOrder(rows - 1, new CounterRandom(seed, ORDER_STREAM).derive(round).derive(0)), (step) => step + 1)];
+  return [
+    0,
+    ...Array.from(
+      randomOrder(rows - 1, new CounterRandom(seed, ORDER_STREAM).derive(round).derive(0)),
+      (step) => step + 1,
+    ),
+  ];
 }
 
 function turnStart(rows: number, { seed, stays }: Turns, round: number): number {
@@ -67,16 +78,32 @@ function turnBlocks(rows: number, columns: number, turns: Turns, round: number):
   // Rows visit a group's columns in the same order, so that those which come first are sent on first.
   return turnSteps(rows, turns, round).flatMap((step) =>
     Array.from({ length: Math.ceil(columns / rows) }, (_, slot) =>
-      Array.from({ length: rows }, (_, row) => ({ row, column: groups[(row + first + step) % rows][slot] })).filter(({ column }) => column !== undefined),
+      Array.from({ length: rows }, (_, row) => ({
+        row,
+        column: groups[(row + first + step) % rows][slot],
+      })).filter(({ column }) => column !== undefined),
     ).flat(),
   );
 }
 
 /** The blocks of a grid in the order of a stage's work; see Work. */
-export function gridOrder(order: Extract<Work, { readonly kind: 'blocks' }>['order'], { rows, columns }: { readonly rows: number; readonly columns: number }, turns: Turns, round: number): GridBlock[] {
+export function gridOrder(
+  order: Extract<Work, { readonly kind: 'blocks' }>['order'],
+  { rows, columns }: { readonly rows: number; readonly columns: number },
+  turns: Turns,
+  round: number,
+): GridBlock[] {
   const { seed } = turns;
-  if (order === 'latin') return blockWaves(rows, columns, new CounterRandom(seed, ORDER_STREAM).derive(round)).flat();
+  if (order === 'latin')
+    return blockWaves(rows, columns, new CounterRandom(seed, ORDER_STREAM).derive(round)).flat();
   if (order === 'turns') return turnBlocks(rows, columns, turns, round);
-  if (order === 'rows') return Array.from({ length: rows * columns }, (_, k) => ({ row: Math.floor(k / columns), column: k % columns }));
-  return Array.from({ length: rows * columns }, (_, k) => ({ row: k % rows, column: (Math.floor(k / rows) + (k % rows)) % columns }));
+  if (order === 'rows')
+    return Array.from({ length: rows * columns }, (_, k) => ({
+      row: Math.floor(k / columns),
+      column: k % columns,
+    }));
+  return Array.from({ length: rows * columns }, (_, k) => ({
+    row: k % rows,
+    column: (Math.floor(k / rows) + (k % rows)) % columns,
+  }));
 }

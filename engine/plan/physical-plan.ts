@@ -10,8 +10,9 @@ import { phases } from './stages.ts';
 export const PLAN_VERSION = 3;
 
 /**
- * The stages of a run with their places, bytes and reasons: plain JSON, made by pure functions before anything is allocated,
- * printed by `explain`, made into steps by `expand`, saved with a model.
+ * The stages of a run with their places, bytes and reasons: plain JSON, made by pure functions before
+ * anything is allocated, printed by `explain`, made into steps by `expand`, saved with a model.
+ *
  */
 export interface PhysicalPlan {
   readonly planVersion: typeof PLAN_VERSION;
@@ -35,7 +36,10 @@ export interface PhysicalPlan {
   readonly measure: readonly Stage[];
   readonly end: readonly Stage[];
   readonly rounds: number;
-  /** Behind every so many rounds, and behind the last: a copy of what `end` hands out is written for a later run. */
+  /**
+   * Behind every so many rounds, and behind the last: a copy of what `end` hands out is written for a later
+   * run.
+   */
   readonly checkpoint?: { readonly every: number; readonly stage: LoadStage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
@@ -89,9 +93,21 @@ export interface PlannedStage {
 /** All stages in the order in which they first run. */
 export function stagesOf(plan: PhysicalPlan): PlannedStage[] {
   const { rounds, checkpoint } = plan;
-  const of = (phase: 'load' | PhaseName): PlannedStage[] => plan[phase].map((stage) => ({ phase, stage, times: ((phase === 'round' || phase === 'measure') && !('brief' in stage) ? rounds : 1) * ('repeats' in stage ? (stage.repeats?.times ?? 1) : 1) }));
-  const copied: PlannedStage[] = checkpoint === undefined ? [] : [{ phase: 'checkpoint', stage: checkpoint.stage, times: Math.ceil(rounds / checkpoint.every) }];
-  return ['load' as const, ...phases].flatMap((phase) => (phase === 'end' ? [...copied, ...of(phase)] : of(phase)));
+  const of = (phase: 'load' | PhaseName): PlannedStage[] =>
+    plan[phase].map((stage) => ({
+      phase,
+      stage,
+      times:
+        ((phase === 'round' || phase === 'measure') && !('brief' in stage) ? rounds : 1) *
+        ('repeats' in stage ? (stage.repeats?.times ?? 1) : 1),
+    }));
+  const copied: PlannedStage[] =
+    checkpoint === undefined
+      ? []
+      : [{ phase: 'checkpoint', stage: checkpoint.stage, times: Math.ceil(rounds / checkpoint.every) }];
+  return ['load' as const, ...phases].flatMap((phase) =>
+    phase === 'end' ? [...copied, ...of(phase)] : of(phase),
+  );
 }
 
 export function stageNamed(plan: PhysicalPlan, name: string): PlannedStage['stage'] {
@@ -102,17 +118,46 @@ export function stageNamed(plan: PhysicalPlan, name: string): PlannedStage['stag
 
 /** The plan with the measures of a run. */
 export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalPlan {
-  const measured = Object.fromEntries(stagesOf(plan).flatMap(({ stage: { name } }) => {
-    const measure = metrics.get(name);
-    return measure === undefined ? [] : [[name, measure]];
-  }));
+  const measured = Object.fromEntries(
+    stagesOf(plan).flatMap(({ stage: { name } }) => {
+      const measure = metrics.get(name);
+      return measure === undefined ? [] : [[name, measure]];
+    }),
+  );
   const { peaks } = metrics;
-  return { ...plan, measured, measuredMemory: Object.fromEntries(Object.keys(plan.memory).flatMap((place) => (peaks[place] === undefined ? [] : [[place, peaks[place]]]))) };
+  return {
+    ...plan,
+    measured,
+    measuredMemory: Object.fromEntries(
+      Object.keys(plan.memory).flatMap((place) =>
+        peaks[place] === undefined ? [] : [[place, peaks[place]]],
+      ),
+    ),
+  };
 }
 
 /** The plan as `expand` takes it, without the values that only the data give. */
 export function unbound(plan: Omit<PhysicalPlan, 'memory'>, name = plan.algorithm): BoundPlan {
   const { devices, datasets, start, round, measure, end, measureBytes } = plan;
-  const given = Object.fromEntries(datasets.flatMap((set) => (set.given ? [[set.name, set.parts.map((_, partition) => ({ name: `${name}/${set.name}`, partition, version: 0 }))]] : [])));
-  return { name, devices, datasets, phases: { start, round, measure, end }, given, slices: {}, ...(measureBytes ? { measureBytes } : {}) };
+  const given = Object.fromEntries(
+    datasets.flatMap((set) =>
+      set.given
+        ? [
+            [
+              set.name,
+              set.parts.map((_, partition) => ({ name: `${name}/${set.name}`, partition, version: 0 })),
+            ],
+          ]
+        : [],
+    ),
+  );
+  return {
+    name,
+    devices,
+    datasets,
+    phases: { start, round, measure, end },
+    given,
+    slices: {},
+    ...(measureBytes ? { measureBytes } : {}),
+  };
 }

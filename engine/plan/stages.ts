@@ -15,7 +15,10 @@ export interface Slice extends RowRange {
 /** The parameters of the order `turns`: see turnsOf. */
 export interface Turns {
   readonly seed: number;
-  /** True where a row begins a round with the group of columns with which it ended the one before; else that is drawn. */
+  /**
+   * True where a row begins a round with the group of columns with which it ended the one before; else that
+   * is drawn.
+   */
   readonly stays?: boolean;
 }
 
@@ -26,13 +29,17 @@ export interface DataPart {
   readonly bytes?: number;
   /** The same on a device with memory of its own, where kernels keep lists beside it. */
   readonly deviceBytes?: number;
-  /** Its home first, then the other places where it stays for the whole run. A task elsewhere gets a copy for as long as it runs. */
+  /**
+   * Its home first, then the other places where it stays for the whole run. A task elsewhere gets a copy for
+   * as long as it runs.
+   */
   readonly at: readonly Place[];
 }
 
 /**
- * The partitions of one kind that a plan works on. `by` tells which part, or which band of a single part, belongs to a block of the
- * grid: that of the block's row, of its column, or the block's own (row-major).
+ * The partitions of one kind that a plan works on. `by` tells which part, or which band of a single part,
+ * belongs to a block of the grid: that of the block's row, of its column, or the block's own (row-major).
+ *
  */
 export interface DataSet {
   readonly name: string;
@@ -43,7 +50,9 @@ export interface DataSet {
   readonly contents?: 'any';
   /** Of matrices: rows without padding, where the device allows that. */
   readonly packed?: boolean;
-  /** Kept with a copy of half the width beside it on GPUs; 'only': the copy alone, since no task reads more. */
+  /**
+   * Kept with a copy of half the width beside it on GPUs; 'only': the copy alone, since no task reads more.
+   */
   readonly half?: boolean | 'only';
   readonly by?: 'row' | 'column' | 'block';
   /** With `by: 'block'`: the part that belongs to each block, row-major; default: each block has its own. */
@@ -51,8 +60,10 @@ export interface DataSet {
   /** True for a data set that exists before the steps begin and stays: it has no versions. */
   readonly given?: boolean;
   /**
-   * Of parts with several places in the order of a grid's rows: stages of the order `turns` and this seed step a part at one place after the other, and only the place that
-   * stepped it last, and the one that it was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
+   * Of parts with several places in the order of a grid's rows: stages of the order `turns` and this seed
+   * step a part at one place after the other, and only the place that stepped it last, and the one that it
+   * was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
+   *
    */
   readonly turns?: Turns;
   /** True for a copy made from other data sets in each round: only its newest version is needed. */
@@ -60,7 +71,8 @@ export interface DataSet {
 }
 
 /**
- * The inputs and outputs of a task, by the task's names for them: the name of a data set, and behind an @ the use where it is not the usual one.
+ * The inputs and outputs of a task, by the task's names for them: the name of a data set, and behind an @ the
+ * use where it is not the usual one.
  *
  *     users           the newest version; where the kernel's contract says write, a new one
  *     users@old       the version from before this round
@@ -71,6 +83,7 @@ export interface DataSet {
  *     users@column    the newest version, in a grid: of the part that belongs to the block's column
  *
  * `part.*` names the parts part.0, part.1, ... of one row of the grid.
+ *
  */
 export type DataUses = Readonly<Record<string, string>>;
 
@@ -83,7 +96,10 @@ export interface TaskPlan {
   readonly params?: JsonObject;
   /** Parameters that differ from part to part, by part; those of a grid by row. */
   readonly perPart?: readonly JsonObject[];
-  /** Parameters that come from the round or the block that is visited, by their names there: { rowStart: 'rowFrom' }. */
+  /**
+   * Parameters that come from the round or the block that is visited, by their names there: { rowStart:
+   * 'rowFrom' }.
+   */
   readonly takes?: Readonly<Record<string, string>>;
   /** The name under which its values and measures are kept; default: the stage's. */
   readonly stage?: string;
@@ -104,15 +120,44 @@ export interface TaskPlan {
  *                up; `groups`: places that are near each other, inside which parts add up before they cross to other groups;
  *                `spread`: each part of the data becomes as many parts of `to` in a row, each at a place of its own
  *     allocate   zeros
+ *
+ *
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
-  | ({ readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated' | 'rows' | 'turns'; readonly grid: BlockGrid; readonly passes?: readonly string[] } & Turns)
-  | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
+  | ({
+      readonly kind: 'blocks';
+      readonly tasks: readonly TaskPlan[];
+      readonly order: 'latin' | 'rotated' | 'rows' | 'turns';
+      readonly grid: BlockGrid;
+      readonly passes?: readonly string[];
+    } & Turns)
+  | {
+      readonly kind: 'exchange';
+      readonly how: 'move';
+      readonly data: readonly string[];
+      readonly to: 'places' | 'host' | 'from-host';
+    }
   | { readonly kind: 'exchange'; readonly how: 'share'; readonly data: readonly string[] }
-  | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }
-  | { readonly kind: 'exchange'; readonly how: 'spread'; readonly data: readonly string[]; readonly to: readonly string[] }
-  | { readonly kind: 'exchange'; readonly how: 'reduce-to-one' | 'reduce-scatter'; readonly data: readonly string[]; readonly to: readonly string[]; readonly groups?: readonly (readonly Place[])[] }
+  | {
+      readonly kind: 'exchange';
+      readonly how: 'all-gather';
+      readonly data: readonly string[];
+      readonly to: readonly string[];
+    }
+  | {
+      readonly kind: 'exchange';
+      readonly how: 'spread';
+      readonly data: readonly string[];
+      readonly to: readonly string[];
+    }
+  | {
+      readonly kind: 'exchange';
+      readonly how: 'reduce-to-one' | 'reduce-scatter';
+      readonly data: readonly string[];
+      readonly to: readonly string[];
+      readonly groups?: readonly (readonly Place[])[];
+    }
   | { readonly kind: 'allocate'; readonly data: readonly string[] };
 
 /** A grid of blocks; those of the data set `of` that are empty are not visited. */
@@ -129,17 +174,29 @@ export interface Stage {
   /** The place of each part, or of each row of a grid, or of each of its blocks, row-major. */
   readonly at: readonly Place[];
   readonly work: Work;
-  /** Of the phase `measure`: left out of a measure that is brief, whose figures the tasks of the round have given. */
+  /**
+   * Of the phase `measure`: left out of a measure that is brief, whose figures the tasks of the round have
+   * given.
+   */
   readonly brief?: 'left out';
-  /** Stages in a row that name the same pipeline go through it part by part, not one stage behind the other, so that an exchange of one part goes on beside the computation of the next. */
+  /**
+   * Stages in a row that name the same pipeline go through it part by part, not one stage behind the other,
+   * so that an exchange of one part goes on beside the computation of the next.
+   */
   readonly pipeline?: string;
-  /** Stages in a row of a pipeline that repeat go through a part together so many times, or as often as the round's parameter `takes` says. */
+  /**
+   * Stages in a row of a pipeline that repeat go through a part together so many times, or as often as the
+   * round's parameter `takes` says.
+   */
   readonly repeats?: { readonly times: number; readonly takes?: string };
   /** A description for printing: "update tensor-f16 cg(6)". */
   readonly kernel?: string;
   /** Tasks at each place in a round: slices of parts, or blocks. */
   readonly tasks?: number;
-  /** The grid of R: p vertical parts of the fixed side, q horizontal parts of the solved side (cuMF, section 4). */
+  /**
+   * The grid of R: p vertical parts of the fixed side, q horizontal parts of the solved side (cuMF, section
+   * 4).
+   */
   readonly partitions?: { readonly p: number; readonly q: number };
   readonly bytesRead?: number;
   readonly bytesWritten?: number;

@@ -4,9 +4,15 @@ import type { Executor } from './device.ts';
 
 /** Room on a disk for partitions that memory does not hold. */
 export interface SpillSpace {
-  /** The path of a file that does not exist yet; the folder is made with the first. Throws UsageError for a folder that cannot be written to. */
+  /**
+   * The path of a file that does not exist yet; the folder is made with the first. Throws UsageError for a
+   * folder that cannot be written to.
+   */
   newFile(): Promise<string>;
-  /** Throws CapacityError with both figures where the disk has less room than that; a disk that does not tell has enough. */
+  /**
+   * Throws CapacityError with both figures where the disk has less room than that; a disk that does not tell
+   * has enough.
+   */
   requireRoom(bytes: number): Promise<void>;
 }
 

@@ -13,7 +13,9 @@ export function deviceAt({ devices, memory, spilled }: Executor, place: Place): 
   return found;
 }
 
-/** The devices that hold factors and run the heavy tasks: every GPU where there is one, else every CPU device. */
+/**
+ * The devices that hold factors and run the heavy tasks: every GPU where there is one, else every CPU device.
+ */
 export function computeDevices({ devices }: Executor): readonly Device[] {
   const gpus = devices.filter(({ info }) => info.kind === 'gpu');
   const found = gpus.length > 0 ? gpus : devices;
@@ -35,7 +37,9 @@ export function hostDevice({ devices }: Executor): Device {
 
 /** A session without devices is a user's choice. */
 function noDevices(): UsageError {
-  return new UsageError('this session has no devices', { advice: 'Open one that computes with Session.create()' });
+  return new UsageError('this session has no devices', {
+    advice: 'Open one that computes with Session.create()',
+  });
 }
 
 /** The devices as plans take them: those that compute, and the CPU device that loads. */
@@ -49,7 +53,11 @@ export function planDevices(executor: Executor): PlanDevices {
 }
 
 /** The devices on which a stage of a plan runs. */
-export function computingOf(plan: PhysicalPlan, { compute }: PlanDevices, stage: string): readonly DeviceInfo[] {
+export function computingOf(
+  plan: PhysicalPlan,
+  { compute }: PlanDevices,
+  stage: string,
+): readonly DeviceInfo[] {
   const { at } = stageNamed(plan, stage);
   return compute.filter(({ place }) => at.includes(place));
 }

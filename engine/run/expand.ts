@@ -18,13 +18,22 @@ export interface Expanded {
 }
 
 /**
- * The steps of one phase of a plan: a pure function. `round`: the one that is run, or measured, or ended with. Versions that a round replaces are freed behind their last reader, unless `keep`
- * names them; those that a measure makes end with it.
+ * The steps of one phase of a plan: a pure function. `round`: the one that is run, or measured, or ended
+ * with. Versions that a round replaces are freed behind their last reader, unless `keep` names them; those
+ * that a measure makes end with it.
+ *
  */
-export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseName, versions: Versions, round: Round = { number: 0 }, keep: readonly Versions[] = []): Expanded {
+export function expand(
+  bound: BoundPlan,
+  contracts: TaskContracts,
+  phase: PhaseName,
+  versions: Versions,
+  round: Round = { number: 0 },
+  keep: readonly Versions[] = [],
+): Expanded {
   const expansion = new Expansion(bound, contracts, versions, round, keep);
   const stages = bound.phases[phase].filter(({ brief }) => !round.brief || brief === undefined);
-  for (let at = 0; at < stages.length; ) {
+  for (let at = 0; at < stages.length;) {
     const end = endOfPipeline(stages, at);
     expansion.stages(stages.slice(at, end), stages.slice(end));
     at = end;
@@ -34,10 +43,17 @@ export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseN
 }
 
 /** The steps that free the versions that none of `keep` has. */
-export function expandFree(bound: BoundPlan, contracts: TaskContracts, stage: string, versions: Versions, keep: readonly Versions[]): readonly Step[] {
+export function expandFree(
+  bound: BoundPlan,
+  contracts: TaskContracts,
+  stage: string,
+  versions: Versions,
+  keep: readonly Versions[],
+): readonly Step[] {
   const list = new StepList(contracts);
   const freeing = new WrittenVersions(bound, list, versions, keep);
-  for (const [data, version] of Object.entries(versions)) freeing.freeVersion(stage, dataSetOf(bound, data), version);
+  for (const [data, version] of Object.entries(versions))
+    freeing.freeVersion(stage, dataSetOf(bound, data), version);
   return list.steps;
 }
 
@@ -49,12 +65,20 @@ class Expansion {
   readonly #visits: Visits;
   readonly #exchanges: Exchanges;
 
-  constructor(bound: BoundPlan, contracts: TaskContracts, versions: Versions, round: Round, keep: readonly Versions[]) {
+  constructor(
+    bound: BoundPlan,
+    contracts: TaskContracts,
+    versions: Versions,
+    round: Round,
+    keep: readonly Versions[],
+  ) {
     this.list = new StepList(contracts);
     [this.#bound, this.#round] = [bound, round];
     this.versions = new WrittenVersions(bound, this.list, versions, keep);
     this.#visits = new Visits(bound, contracts, this.list, this.versions, round);
-    this.#exchanges = new Exchanges(bound, this.list, this.versions, round.number, (ref) => this.#visits.givenBy(ref));
+    this.#exchanges = new Exchanges(bound, this.list, this.versions, round.number, (ref) =>
+      this.#visits.givenBy(ref),
+    );
   }
 
   /** One stage, or those of a pipeline. */
@@ -62,8 +86,10 @@ class Expansion {
     this.versions.beginStage();
     const [first] = stages;
     const waves = new Waves(this.list);
-    const partsOf = (stage: Stage, at: number) => this.#partsOf(stage, [...stages.slice(at + 1), ...later], waves);
-    if (stages.length > 1) pipeline(stages.map((stage, at) => ({ ...inTurn(partsOf(stage, at)), times: this.#timesOf(stage) })));
+    const partsOf = (stage: Stage, at: number) =>
+      this.#partsOf(stage, [...stages.slice(at + 1), ...later], waves);
+    if (stages.length > 1)
+      pipeline(stages.map((stage, at) => ({ ...inTurn(partsOf(stage, at)), times: this.#timesOf(stage) })));
     else {
       for (const { at, run, end } of partsOf(first, 0)) {
         at.forEach((_, part) => run(part));

@@ -4,13 +4,24 @@ import type { Place } from '../plan/place.ts';
 import { runSteps } from './run-steps.ts';
 import { StepList } from './step-list.ts';
 
-/** Makes partitions of this thread known at a place, without copying them; matrices are copied to its memory. */
-export async function giveTo(ctx: ExecutionContext, at: Place, partitions: readonly (readonly [PartitionRef, Partition])[]): Promise<void> {
+/**
+ * Makes partitions of this thread known at a place, without copying them; matrices are copied to its memory.
+ */
+export async function giveTo(
+  ctx: ExecutionContext,
+  at: Place,
+  partitions: readonly (readonly [PartitionRef, Partition])[],
+): Promise<void> {
   await runSteps([], ctx, { given: partitions.map(([ref, partition]) => [ref, partition, at]) });
 }
 
 /** Fetches partitions from a place to this thread, in the order of their names, and releases them there. */
-export async function takeFrom(ctx: ExecutionContext, stage: string, at: Place, refs: readonly PartitionRef[]): Promise<Partition[]> {
+export async function takeFrom(
+  ctx: ExecutionContext,
+  stage: string,
+  at: Place,
+  refs: readonly PartitionRef[],
+): Promise<Partition[]> {
   const steps = new StepList({});
   for (const ref of refs) steps.handOut(stage, ref, at);
   steps.free(stage, at, refs);

@@ -5,8 +5,9 @@ import type { Task, TaskMetrics, TaskResult } from '../task.ts';
 import { HostMemory } from './host-memory.ts';
 
 /**
- * A device for the length of one run. It notes every partition that is put, allocated or written through it, and releases those
- * that are left when it closes.
+ * A device for the length of one run. It notes every partition that is put, allocated or written through it,
+ * and releases those that are left when it closes.
+ *
  */
 class HeldDevice<Held extends Device = Device> implements Device {
   readonly #device: Held;
@@ -35,7 +36,10 @@ class HeldDevice<Held extends Device = Device> implements Device {
     this.hold(ref);
   }
 
-  /** Holds the outputs from the beginning: steps that are sent behind a task may free them before its end is told. */
+  /**
+   * Holds the outputs from the beginning: steps that are sent behind a task may free them before its end is
+   * told.
+   */
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     for (const name in task.outputs) this.hold(task.outputs[name]);
     try {
@@ -60,7 +64,8 @@ class HeldDevice<Held extends Device = Device> implements Device {
   }
 
   async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
-    if (this.#device.spill === undefined) throw new Error(`the device ${this.info.place} keeps partitions in memory of its own`);
+    if (this.#device.spill === undefined)
+      throw new Error(`the device ${this.info.place} keeps partitions in memory of its own`);
     return this.#device.spill(refs, file);
   }
 
@@ -113,18 +118,22 @@ class HeldExecutor implements Executor {
 
   /** In the executor's order, to which devices are added at the end. */
   get devices(): readonly Device[] {
-    for (const device of this.#executor.devices.slice(this.#held.length)) this.#held.push(new HeldDevice(device));
+    for (const device of this.#executor.devices.slice(this.#held.length))
+      this.#held.push(new HeldDevice(device));
     return this.#held;
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#held, this.memory, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()));
+    await Promise.all(
+      [...this.#held, this.memory, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()),
+    );
   }
 }
 
 /**
- * All partitions of one run, on every device, in host memory and in files. `close` releases those that are left, after a success as after
- * a failure; the devices stay open.
+ * All partitions of one run, on every device, in host memory and in files. `close` releases those that are
+ * left, after a success as after a failure; the devices stay open.
+ *
  */
 export class Holdings {
   readonly ctx: ExecutionContext;
@@ -140,7 +149,10 @@ export class Holdings {
   }
 
   /** Runs `work` with holdings of its own. */
-  static async within<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>): Promise<Result> {
+  static async within<Result>(
+    ctx: ExecutionContext,
+    work: (held: ExecutionContext) => Promise<Result>,
+  ): Promise<Result> {
     const holdings = new Holdings(ctx);
     try {
       return await work(holdings.ctx);
@@ -149,8 +161,14 @@ export class Holdings {
     }
   }
 
-  /** The same, with the peaks of memory while it ran, by place, in the metrics. What other runs of the process hold at that time counts, too. */
-  static async measured<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>): Promise<Result> {
+  /**
+   * The same, with the peaks of memory while it ran, by place, in the metrics. What other runs of the process
+   * hold at that time counts, too.
+   */
+  static async measured<Result>(
+    ctx: ExecutionContext,
+    work: (held: ExecutionContext) => Promise<Result>,
+  ): Promise<Result> {
     return Holdings.within(ctx, async (held) => {
       const { memory: host, devices: open, spilled } = held.executor;
       const devices = [host, ...open, ...(spilled ? [spilled] : [])];
@@ -158,16 +176,23 @@ export class Holdings {
       try {
         return await work(held);
       } finally {
-        for (const { info, memory } of devices) if (memory !== undefined) held.metrics.addPeak(info.place, memory.peak);
+        for (const { info, memory } of devices)
+          if (memory !== undefined) held.metrics.addPeak(info.place, memory.peak);
       }
     });
   }
 
   /**
-   * The same for a whole run. At its end devices also free the memory that they keep for reuse: a run's data is the bulk of the
-   * process's memory, and saving the model needs memory. `tidies`: false where the process ends soon and memory is not scarce.
+   * The same for a whole run. At its end devices also free the memory that they keep for reuse: a run's data
+   * is the bulk of the process's memory, and saving the model needs memory. `tidies`: false where the process
+   * ends soon and memory is not scarce.
+   *
    */
-  static async ofRun<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>, tidies = true): Promise<Result> {
+  static async ofRun<Result>(
+    ctx: ExecutionContext,
+    work: (held: ExecutionContext) => Promise<Result>,
+    tidies = true,
+  ): Promise<Result> {
     try {
       return await Holdings.within(ctx, work);
     } finally {

@@ -1,19 +1,41 @@
-import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
+import {
+  type MatrixShape,
+  type Partition,
+  partitionKey,
+  type PartitionRef,
+  sharedArray,
+} from '../partition.ts';
 import { collectGarbage } from '../threads/collect-garbage.ts';
 import type { FileMemories, HostStore, WireMemory } from './device.ts';
 import { hostMeter, type MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST } from '../plan/place.ts';
 
-const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: null, strideStep: 1, description: 'the memory of this process' };
+const info: DeviceInfo = {
+  place: HOST,
+  kind: 'cpu',
+  parallelism: 0,
+  inOrder: false,
+  wholePasses: false,
+  ownMemory: false,
+  capacityBytes: null,
+  strideStep: 1,
+  description: 'the memory of this process',
+};
 
-/** Released memory that may wait for its collection: parts of a side that are replaced would be there twice. */
+/**
+ * Released memory that may wait for its collection: parts of a side that are replaced would be there twice.
+ */
 const COLLECT_BYTES = 256 << 20;
 
-/** Memory that is taken has a multiple of so many bytes, so that partitions of nearly the same size share it. */
+/**
+ * Memory that is taken has a multiple of so many bytes, so that partitions of nearly the same size share it.
+ */
 const MEMORY_STEP = 1 << 20;
 
-/** Partitions in host memory, by name: those that wait for a device or come back from one. It runs no tasks. */
+/**
+ * Partitions in host memory, by name: those that wait for a device or come back from one. It runs no tasks.
+ */
 export class HostMemory implements HostStore {
   readonly info = info;
   readonly memory: MemoryMeter = hostMeter;
@@ -39,7 +61,12 @@ export class HostMemory implements HostStore {
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns, packed }: MatrixShape): void {
-    this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows * columns) }, ...(packed ? { packed } : {}) });
+    this.put(ref, {
+      layout,
+      rows,
+      columns: { values: sharedArray(Float32Array, rows * columns) },
+      ...(packed ? { packed } : {}),
+    });
   }
 
   run(): Promise<never> {
@@ -69,7 +96,8 @@ export class HostMemory implements HostStore {
     const found = this.#partitions.get(key);
     if (found === undefined) return;
     for (const { buffer } of Object.values(found.columns)) {
-      if (buffer instanceof SharedArrayBuffer && this.#taken.delete(buffer)) this.#giveBack(buffer, buffer.byteLength);
+      if (buffer instanceof SharedArrayBuffer && this.#taken.delete(buffer))
+        this.#giveBack(buffer, buffer.byteLength);
       else if (!found.reused) this.#collectable += buffer.byteLength;
     }
     const files = found.inFiles?.memory;

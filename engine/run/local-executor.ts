@@ -22,12 +22,15 @@ export class LocalExecutor implements Executor {
   /** Adds devices that took longer to open; contexts made before have them as well. */
   add(devices: readonly Device[]): void {
     const places = [...this.#devices, ...devices].map(({ info }) => info.place);
-    if (new Set(places).size < places.length) throw new Error(`two devices share a place: ${places.join(', ')}`);
+    if (new Set(places).size < places.length)
+      throw new Error(`two devices share a place: ${places.join(', ')}`);
     this.#devices.push(...devices);
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.devices, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()));
+    await Promise.all(
+      [...this.devices, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()),
+    );
     await this.memory.close();
   }
 }

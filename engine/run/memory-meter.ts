@@ -24,7 +24,10 @@ export class MemoryMeter {
   }
 }
 
-/** Counts the memory of partitions that devices and stores of this process hold; what several hold counts once. */
+/**
+ * Counts the memory of partitions that devices and stores of this process hold; what several hold counts
+ * once.
+ */
 class HostMeter extends MemoryMeter {
   readonly #holders = new Map<object, number>();
 

@@ -22,7 +22,10 @@ export class StepResults {
 
   readonly #handed: readonly HandedOut[];
 
-  constructor(values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[], handed: readonly HandedOut[]) {
+  constructor(
+    values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[],
+    handed: readonly HandedOut[],
+  ) {
     this.#values = values;
     this.#handed = handed;
   }
@@ -37,16 +40,28 @@ export class StepResults {
     return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
   }
 
-  /** Values of the tasks of a stage, or of one of its kernels: in the order of steps, then of slices, not of their ends. */
+  /**
+   * Values of the tasks of a stage, or of one of its kernels: in the order of steps, then of slices, not of
+   * their ends.
+   */
   of(stage: string, kernel?: string): JsonObject[] {
-    return this.#values.flatMap(({ step, values }) => (step.stage === stage && (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel)) ? values : []));
+    return this.#values.flatMap(({ step, values }) =>
+      step.stage === stage &&
+      (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel))
+        ? values
+        : [],
+    );
   }
 
-  /** The same by the part that the tasks give under a name, in the order of parts; of a part that several places make, those of the first. */
+  /**
+   * The same by the part that the tasks give under a name, in the order of parts; of a part that several
+   * places make, those of the first.
+   */
   byPart(stage: string, kernel: string, output: string): JsonObject[][] {
     const parts: JsonObject[][] = [];
     for (const { step, values } of this.#values) {
-      if (step.stage === stage && step.do.kind === 'task' && step.do.task.kernel === kernel) parts[step.do.task.outputs[output].partition] ??= [...values];
+      if (step.stage === stage && step.do.kind === 'task' && step.do.task.kernel === kernel)
+        parts[step.do.task.outputs[output].partition] ??= [...values];
     }
     return parts;
   }
@@ -62,17 +77,26 @@ export interface RunStepsOptions {
 }
 
 /**
- * Carries out a list of steps, each as soon as its edges allow, in the order of the list where several can begin. No other code
- * sends work to devices. The first failure cancels the rest; it is thrown once all steps that had begun have ended, so that no
- * task writes after the call. A DeviceLostError names the device.
+ * Carries out a list of steps, each as soon as its edges allow, in the order of the list where several can
+ * begin. No other code sends work to devices. The first failure cancels the rest; it is thrown once all steps
+ * that had begun have ended, so that no task writes after the call. A DeviceLostError names the device.
+ *
  */
-export async function runSteps(steps: readonly Step[], ctx: ExecutionContext, options: RunStepsOptions = {}): Promise<StepResults> {
-  for (const [ref, partition, at = HOST] of options.given ?? []) deviceAt(ctx.executor, at).put(ref, partition);
+export async function runSteps(
+  steps: readonly Step[],
+  ctx: ExecutionContext,
+  options: RunStepsOptions = {},
+): Promise<StepResults> {
+  for (const [ref, partition, at = HOST] of options.given ?? [])
+    deviceAt(ctx.executor, at).put(ref, partition);
   return steps.length === 0 ? new StepResults([], []) : new StepRun(steps, ctx, options).run();
 }
 
 interface StageClock {
-  /** The moment at which its first step was begun, and at which the first of its tasks began: those of other stages may be before it. */
+  /**
+   * The moment at which its first step was begun, and at which the first of its tasks began: those of other
+   * stages may be before it.
+   */
   readonly start: number;
   worked: number;
   end: number;
@@ -155,7 +179,8 @@ class StepRun {
   #begin(step: Step): void {
     const clock = this.#clocks.get(step.stage);
     const start = performance.now();
-    if (clock === undefined) this.#clocks.set(step.stage, { start, worked: Number.POSITIVE_INFINITY, end: 0 });
+    if (clock === undefined)
+      this.#clocks.set(step.stage, { start, worked: Number.POSITIVE_INFINITY, end: 0 });
     let working: Promise<number | void> | undefined;
     try {
       working = this.#perform(step);
@@ -200,10 +225,24 @@ class StepRun {
   }
 
   #end(): void {
-    for (const [stage, { start, worked, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addSpan(stage, Number.isFinite(worked) ? Math.max(start, worked) : start, end);
-    if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage, cause: this.#ctx.signal.reason }));
+    for (const [stage, { start, worked, end }] of this.#clocks)
+      if (end > 0)
+        this.#ctx.metrics.addSpan(stage, Number.isFinite(worked) ? Math.max(start, worked) : start, end);
+    if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false)
+      this.#done.reject(
+        new CancelledError({
+          phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage,
+          cause: this.#ctx.signal.reason,
+        }),
+      );
     else if (this.#failed !== undefined) this.#done.reject(this.#failed.error as Error);
-    else this.#done.resolve(new StepResults(this.#values.sort((left, right) => left.step.id - right.step.id), this.#handed.sort((left, right) => left.id - right.id)));
+    else
+      this.#done.resolve(
+        new StepResults(
+          this.#values.sort((left, right) => left.step.id - right.step.id),
+          this.#handed.sort((left, right) => left.id - right.id),
+        ),
+      );
   }
 
   /** Undefined: the step has ended already. Steps that move bytes give their number. */
@@ -234,9 +273,20 @@ class StepRun {
     }
   }
 
-  async #runTask(device: Device, step: Step, task: Task, slices: readonly JsonObject[], values: JsonObject[]): Promise<void> {
+  async #runTask(
+    device: Device,
+    step: Step,
+    task: Task,
+    slices: readonly JsonObject[],
+    values: JsonObject[],
+  ): Promise<void> {
     const run = async (slice: JsonObject, at: number) => {
-      const result = await device.run(slices.length === 1 && Object.keys(slice).length === 0 ? task : { ...task, params: { ...task.params, ...slice } }, this.#signal);
+      const result = await device.run(
+        slices.length === 1 && Object.keys(slice).length === 0
+          ? task
+          : { ...task, params: { ...task.params, ...slice } },
+        this.#signal,
+      );
       values[at] = result.values;
       const clock = this.#clocks.get(step.stage) as StageClock;
       clock.worked = Math.min(clock.worked, performance.now() - result.metrics.milliseconds);
@@ -246,7 +296,9 @@ class StepRun {
     };
     // The other slices end early; all are waited for.
     const ended = this.#ctx.executor.spilled?.copies.read(step.at, Object.values(task.inputs));
-    await Promise.all(slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))));
+    await Promise.all(
+      slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))),
+    );
     ended?.();
   }
 
@@ -254,10 +306,18 @@ class StepRun {
     this.#ctx.metrics.add(stage, metrics, runs);
   }
 
-  async #move(step: Step, { ref, from, to, as, load, wire }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<number> {
+  async #move(
+    step: Step,
+    { ref, from, to, as, load, wire }: Extract<Step['do'], { readonly kind: 'move' }>,
+  ): Promise<number> {
     const [source, target] = [this.#at(from), this.#at(to)];
     const { memory, spilled } = this.#ctx.executor;
-    const partition = from === HOST ? memory.get(ref) : await source.fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) }).catch((error: unknown) => Promise.reject(lostAt(error, from)));
+    const partition =
+      from === HOST
+        ? memory.get(ref)
+        : await source
+            .fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) })
+            .catch((error: unknown) => Promise.reject(lostAt(error, from)));
     const bytes = partitionBytes(partition);
     if (to === SPILL) {
       await spilled?.write(as, partition);
@@ -267,7 +327,10 @@ class StepRun {
     target.put(as, partition);
     if (source.info.ownMemory) this.#count(step.stage, { bytesDown: bytes }, 0);
     if (!load || !target.info.ownMemory) return bytes;
-    const result = await target.run({ kernel: 'upload', inputs: { data: as }, outputs: {}, params: {} }, this.#signal);
+    const result = await target.run(
+      { kernel: 'upload', inputs: { data: as }, outputs: {}, params: {} },
+      this.#signal,
+    );
     if (this.#tracer !== undefined) traceTask(this.#tracer, { ...step, at: to }, result);
     this.#count(step.stage, result.metrics);
     return bytes;
@@ -275,11 +338,16 @@ class StepRun {
 
   async #spill(device: Device, stage: string, refs: readonly PartitionRef[]): Promise<void> {
     const { spill } = this.#ctx;
-    if (spill === undefined || device.spill === undefined) throw new Error(`there is no room to spill partitions of ${device.info.place}`);
+    if (spill === undefined || device.spill === undefined)
+      throw new Error(`there is no room to spill partitions of ${device.info.place}`);
     this.#count(stage, await device.spill(refs, await spill.newFile()));
   }
 
-  async #handOut(device: Device, { id, stage }: Step, { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>): Promise<number> {
+  async #handOut(
+    device: Device,
+    { id, stage }: Step,
+    { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>,
+  ): Promise<number> {
     const partition = await device.fetch(ref);
     this.#handed.push({ id, name: ref.name, partition });
     const bytes = partitionBytes(partition);
@@ -290,5 +358,7 @@ class StepRun {
 
 /** The error, which names the device where it is a loss that does not. */
 function lostAt(error: unknown, place: Place): unknown {
-  return error instanceof DeviceLostError && error.details.device === undefined ? new DeviceLostError(error.summary, { ...error.details, device: place }) : error;
+  return error instanceof DeviceLostError && error.details.device === undefined
+    ? new DeviceLostError(error.summary, { ...error.details, device: place })
+    : error;
 }

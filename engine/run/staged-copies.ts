@@ -8,8 +8,9 @@ interface Copy {
 }
 
 /**
- * Copies of spilled partitions at devices. The memory of one is given back once the copy is freed and no task reads it: a device that
- * works in order is told of the free while the task before it may still run.
+ * Copies of spilled partitions at devices. The memory of one is given back once the copy is freed and no task
+ * reads it: a device that works in order is told of the free while the task before it may still run.
+ *
  */
 export class StagedCopies {
   readonly #giveBack: (partition: Partition) => void;
@@ -26,7 +27,8 @@ export class StagedCopies {
 
   /** A task begins to read what there is among its inputs; gives the end of that. */
   read(at: Place, inputs: readonly PartitionRef[]): () => void {
-    const copies = this.#copies.size === 0 ? [] : inputs.flatMap((ref) => this.#copies.get(keyOf(at, ref)) ?? []);
+    const copies =
+      this.#copies.size === 0 ? [] : inputs.flatMap((ref) => this.#copies.get(keyOf(at, ref)) ?? []);
     for (const copy of copies) copy.readers++;
     return () => {
       for (const copy of copies) {

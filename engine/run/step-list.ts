@@ -16,7 +16,10 @@ interface Touched {
 export interface TaskOptions {
   /** Default: one slice without parameters of its own. */
   readonly slices?: readonly JsonObject[];
-  /** The bands of rows that a task steps, by its name of the partition; default: the whole. Bands of one partition are independent. */
+  /**
+   * The bands of rows that a task steps, by its name of the partition; default: the whole. Bands of one
+   * partition are independent.
+   */
   readonly bands?: Readonly<Record<string, number>>;
   /** Overrides of the contract's uses. */
   readonly how?: Readonly<Record<string, How>>;
@@ -24,8 +27,10 @@ export interface TaskOptions {
 }
 
 /**
- * Collects steps in the order in which one thread would do them, and derives the edges: a step waits for the writers of what
- * it reads, and for the readers of what it writes. Partitions that no step of the list made exist before it.
+ * Collects steps in the order in which one thread would do them, and derives the edges: a step waits for the
+ * writers of what it reads, and for the readers of what it writes. Partitions that no step of the list made
+ * exist before it.
+ *
  */
 export class StepList {
   readonly #steps: Step[] = [];
@@ -42,7 +47,12 @@ export class StepList {
     return this.#steps;
   }
 
-  task(stage: string, at: Place, task: Task, { slices = [{}], bands = {}, how = {}, ended = [] }: TaskOptions = {}): number {
+  task(
+    stage: string,
+    at: Place,
+    task: Task,
+    { slices = [{}], bands = {}, how = {}, ended = [] }: TaskOptions = {},
+  ): number {
     const contract = this.#contracts[task.kernel];
     if (contract === undefined) throw new Error(`the task ${task.kernel} has no contract`);
     const uses: Touch[] = [];
@@ -55,33 +65,95 @@ export class StepList {
     return this.#add(stage, at, { kind: 'task', task, slices }, uses, ended);
   }
 
-  allocate(stage: string, at: Place, ref: PartitionRef, shape: MatrixShape, ended: readonly number[] = []): number {
+  allocate(
+    stage: string,
+    at: Place,
+    ref: PartitionRef,
+    shape: MatrixShape,
+    ended: readonly number[] = [],
+  ): number {
     return this.#add(stage, at, { kind: 'allocate', ref, shape }, [{ at, ref, writes: true }], ended);
   }
 
   /** `as`: the name at the new place; default: the same. */
-  move(stage: string, ref: PartitionRef, from: Place, to: Place, { as = ref, load = false, wire, ended = [] }: { readonly as?: PartitionRef; readonly load?: boolean; readonly wire?: Wire; readonly ended?: readonly number[] } = {}): number {
-    const uses = [{ at: from, ref, writes: false }, { at: to, ref: as, writes: true }];
-    return this.#add(stage, to === HOST ? from : to, { kind: 'move', ref, from, to, as, load, ...(wire ? { wire } : {}) }, uses, ended);
+  move(
+    stage: string,
+    ref: PartitionRef,
+    from: Place,
+    to: Place,
+    {
+      as = ref,
+      load = false,
+      wire,
+      ended = [],
+    }: {
+      readonly as?: PartitionRef;
+      readonly load?: boolean;
+      readonly wire?: Wire;
+      readonly ended?: readonly number[];
+    } = {},
+  ): number {
+    const uses = [
+      { at: from, ref, writes: false },
+      { at: to, ref: as, writes: true },
+    ];
+    return this.#add(
+      stage,
+      to === HOST ? from : to,
+      { kind: 'move', ref, from, to, as, load, ...(wire ? { wire } : {}) },
+      uses,
+      ended,
+    );
   }
 
-  /** Gives a partition to the results of the run, from where it lies. `givenBy`: the task of the list that makes it, where it is no matrix. */
+  /**
+   * Gives a partition to the results of the run, from where it lies. `givenBy`: the task of the list that
+   * makes it, where it is no matrix.
+   */
   handOut(stage: string, ref: PartitionRef, from: Place, givenBy?: number): number {
-    return this.#add(stage, from, { kind: 'hand-out', ref, given: givenBy !== undefined }, [{ at: from, ref, writes: false }], givenBy === undefined ? [] : [givenBy]);
+    return this.#add(
+      stage,
+      from,
+      { kind: 'hand-out', ref, given: givenBy !== undefined },
+      [{ at: from, ref, writes: false }],
+      givenBy === undefined ? [] : [givenBy],
+    );
   }
 
   spill(stage: string, at: Place, refs: readonly PartitionRef[]): number {
-    return this.#add(stage, at, { kind: 'spill', refs }, refs.map((ref) => ({ at, ref, writes: true })));
+    return this.#add(
+      stage,
+      at,
+      { kind: 'spill', refs },
+      refs.map((ref) => ({ at, ref, writes: true })),
+    );
   }
 
   /** `copies`: those that came by wire, whose memory no allocation waits for. */
-  free(stage: string, at: Place, refs: readonly PartitionRef[], { ended = [], copies = false }: { readonly ended?: readonly number[]; readonly copies?: boolean } = {}): number {
-    const id = this.#add(stage, at, { kind: 'free', refs }, refs.map((ref) => ({ at, ref, writes: true })), ended);
+  free(
+    stage: string,
+    at: Place,
+    refs: readonly PartitionRef[],
+    { ended = [], copies = false }: { readonly ended?: readonly number[]; readonly copies?: boolean } = {},
+  ): number {
+    const id = this.#add(
+      stage,
+      at,
+      { kind: 'free', refs },
+      refs.map((ref) => ({ at, ref, writes: true })),
+      ended,
+    );
     if (!copies) this.#freed.set(at, id);
     return id;
   }
 
-  #add(stage: string, at: Place, action: Action, uses: readonly Touch[], given: readonly number[] = []): number {
+  #add(
+    stage: string,
+    at: Place,
+    action: Action,
+    uses: readonly Touch[],
+    given: readonly number[] = [],
+  ): number {
     const id = this.#steps.length;
     const after = new Set<number>();
     const ended = new Set<number>(given);
@@ -95,7 +167,11 @@ export class StepList {
     }
     // Frees keep their order, so waiting for the latest is waiting for all.
     const place = action.kind === 'move' ? action.to : at;
-    const takesNone = place === HOST || place === SPILL || action.kind === 'hand-out' || (action.kind === 'move' && action.wire !== undefined);
+    const takesNone =
+      place === HOST ||
+      place === SPILL ||
+      action.kind === 'hand-out' ||
+      (action.kind === 'move' && action.wire !== undefined);
     const freed = takesNone ? undefined : this.#freed.get(place);
     if (freed !== undefined) (place === at ? after : ended).add(freed);
     for (const before of ended) after.delete(before);
@@ -110,14 +186,16 @@ export class StepList {
     if (touched === undefined) this.#touched.set(key, (touched = { writers: new Map(), readers: new Map() }));
     const { writers, readers } = touched;
     // The latest writer of a band came behind that of the whole.
-    const before = band === WHOLE ? [...writers.values()].flat() : [...(writers.get(band) ?? writers.get(WHOLE) ?? [])];
+    const before =
+      band === WHOLE ? [...writers.values()].flat() : [...(writers.get(band) ?? writers.get(WHOLE) ?? [])];
     if (!writes) {
       const others = readers.get(band);
       if (others === undefined) readers.set(band, [id]);
       else others.push(id);
       return before;
     }
-    for (const ids of band === WHOLE ? readers.values() : [readers.get(band), readers.get(WHOLE)]) if (ids !== undefined) before.push(...ids);
+    for (const ids of band === WHOLE ? readers.values() : [readers.get(band), readers.get(WHOLE)])
+      if (ids !== undefined) before.push(...ids);
     if (band === WHOLE) {
       writers.clear();
       readers.clear();
@@ -127,7 +205,10 @@ export class StepList {
   }
 }
 
-/** True where the partition is known to the place as soon as the step has been sent; one from another device comes later. */
+/**
+ * True where the partition is known to the place as soon as the step has been sent; one from another device
+ * comes later.
+ */
 function sentInOrder({ at, do: action }: Step, place: Place): boolean {
   return at === place && (action.kind !== 'move' || action.to !== place || action.from === HOST);
 }

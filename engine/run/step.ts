@@ -4,8 +4,11 @@ import type { Task } from '../task.ts';
 import type { Place } from '../plan/place.ts';
 
 /**
- * The form in which rows of a matrix go from one device to another of the same stride: as they lie in its memory, padding too, in float32, or those of the copy of half the width alone. They stay
- * in host memory until a task of the other device reads them, and take no memory there. A device that computes in host memory gives and takes matrices.
+ * The form in which rows of a matrix go from one device to another of the same stride: as they lie in its
+ * memory, padding too, in float32, or those of the copy of half the width alone. They stay in host memory
+ * until a task of the other device reads them, and take no memory there. A device that computes in host
+ * memory gives and takes matrices.
+ *
  */
 export type Wire = 'f32' | 'f16';
 
@@ -20,11 +23,21 @@ export type Wire = 'f32' | 'f16';
  *                its bytes count there
  *     spill      moves partitions of the step's place to a file, from where tasks read them
  *     free       releases partitions at the step's place
+ *
+ *
  */
 export type Action =
   | { readonly kind: 'task'; readonly task: Task; readonly slices: readonly JsonObject[] }
   | { readonly kind: 'allocate'; readonly ref: PartitionRef; readonly shape: MatrixShape }
-  | { readonly kind: 'move'; readonly ref: PartitionRef; readonly from: Place; readonly to: Place; readonly as: PartitionRef; readonly load: boolean; readonly wire?: Wire }
+  | {
+      readonly kind: 'move';
+      readonly ref: PartitionRef;
+      readonly from: Place;
+      readonly to: Place;
+      readonly as: PartitionRef;
+      readonly load: boolean;
+      readonly wire?: Wire;
+    }
   | { readonly kind: 'hand-out'; readonly ref: PartitionRef; readonly given: boolean }
   | { readonly kind: 'spill'; readonly refs: readonly PartitionRef[] }
   | { readonly kind: 'free'; readonly refs: readonly PartitionRef[] };
@@ -32,8 +45,10 @@ export type Action =
 /**
  * One action at one place: plain data, made by pure functions, carried out by `runSteps`.
  *
- * A slice is not a part: a part of a data set has a place, a version and memory; a slice is a range of its rows for one thread.
- * All slices of a step end before anything that depends on the step begins, so that edges are linear in steps.
+ * A slice is not a part: a part of a data set has a place, a version and memory; a slice is a range of its
+ * rows for one thread. All slices of a step end before anything that depends on the step begins, so that
+ * edges are linear in steps.
+ *
  */
 export interface Step {
   /** Position in the list of steps. */
@@ -41,7 +56,10 @@ export interface Step {
   /** The plan's name of the stage; measures are kept under it. */
   readonly stage: string;
   readonly at: Place;
-  /** Steps of the same place that come first: on a device that works in order they have been sent, elsewhere they have ended. */
+  /**
+   * Steps of the same place that come first: on a device that works in order they have been sent, elsewhere
+   * they have ended.
+   */
   readonly after: readonly number[];
   /** Steps that have ended before this one begins. */
   readonly ended: readonly number[];
@@ -58,5 +76,8 @@ export interface Step {
  */
 export type How = 'read' | 'write' | 'alone' | 'shared';
 
-/** The uses of every task, by the task's names for its inputs and outputs. `name.*` stands for name.0, name.1, ... */
+/**
+ * The uses of every task, by the task's names for its inputs and outputs. `name.*` stands for name.0, name.1,
+ * ...
+ */
 export type TaskContracts = Readonly<Record<string, Readonly<Record<string, How>>>>;

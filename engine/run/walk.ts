@@ -2,22 +2,37 @@ import { partitionKey, type PartitionRef } from '../partition.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import { expand, expandFree } from './expand.ts';
 import type { Step, TaskContracts } from './step.ts';
-import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef, type Versions } from '../plan/bound-plan.ts';
+import {
+  type BoundPlan,
+  type KeptVersions,
+  keptOf,
+  partBytes,
+  partRef,
+  type Versions,
+} from '../plan/bound-plan.ts';
 import type { DataSet, Stage } from '../plan/stages.ts';
 
-/** Blocks of each row of a grid that a walk visits, unless columns pass from device to device. Of staged blocks two are at a place at a time, so further ones add nothing to its peak. */
+/**
+ * Blocks of each row of a grid that a walk visits, unless columns pass from device to device. Of staged
+ * blocks two are at a place at a time, so further ones add nothing to its peak.
+ */
 const SAMPLED_VISITS = 4;
 
 /** Parts whose bytes differ by less than this share take turns with the same kept memory. */
 const POOL_SIZES = 32;
 
-/** The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists. */
+/**
+ * The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists.
+ */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
   readonly #keeps: boolean;
   readonly #sets = new Map<string, DataSet>();
   readonly #given = new Map<string, { readonly set: DataSet; readonly partition: number }>();
-  readonly #live = new Map<string, { readonly place: Place; readonly bytes: number; readonly pooled: boolean }>();
+  readonly #live = new Map<
+    string,
+    { readonly place: Place; readonly bytes: number; readonly pooled: boolean }
+  >();
   readonly #stages: ReadonlyMap<string, Stage>;
   /** Bytes of the scratch buffers, by place and name. */
   readonly #scratch = new Map<string, number>();
@@ -27,11 +42,16 @@ export class MemoryWalk {
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
 
-  /** Begins with the data sets that exist before the first step, at their homes. `pools`: false leaves out what devices keep of freed matrices. */
+  /**
+   * Begins with the data sets that exist before the first step, at their homes. `pools`: false leaves out
+   * what devices keep of freed matrices.
+   */
   constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;
     this.#keeps = pools;
-    this.#stages = new Map(Object.values(bound.phases).flatMap((stages) => stages.map((stage) => [stage.name, stage] as const)));
+    this.#stages = new Map(
+      Object.values(bound.phases).flatMap((stages) => stages.map((stage) => [stage.name, stage] as const)),
+    );
     for (const set of bound.datasets) {
       if (!set.given) {
         this.#sets.set(`${bound.name}/${set.name}`, set);
@@ -48,24 +68,29 @@ export class MemoryWalk {
   add(steps: readonly Step[]): this {
     for (const { stage, at, do: action } of steps) {
       this.#hold(at, this.#stages.get(stage));
-      if (action.kind === 'allocate' && action.shape.leaves) this.#note(`${at} ${partitionKey(action.ref)}`, HOST, 4 * action.shape.rows * action.shape.stride);
+      if (action.kind === 'allocate' && action.shape.leaves)
+        this.#note(`${at} ${partitionKey(action.ref)}`, HOST, 4 * action.shape.rows * action.shape.stride);
       else if (action.kind === 'allocate') this.#add(at, action.ref);
       else if (action.kind === 'move') this.#move(action);
-      else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
-      else if (action.kind === 'free' || action.kind === 'spill') for (const ref of action.refs) this.#remove(at, ref);
+      else if (action.kind === 'task')
+        for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
+      else if (action.kind === 'free' || action.kind === 'spill')
+        for (const ref of action.refs) this.#remove(at, ref);
     }
     return this;
   }
 
   /** Bytes that are taken at places now, and given back at once. */
   beside(bytes: Readonly<Record<Place, number>> = {}): this {
-    for (const [place, more] of Object.entries(bytes)) this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, (this.#now.get(place) ?? 0) + more));
+    for (const [place, more] of Object.entries(bytes))
+      this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, (this.#now.get(place) ?? 0) + more));
     return this;
   }
 
   /** Bytes that a stage takes at a place from its first step on. */
   #hold(at: Place, stage: Stage | undefined): void {
-    if (stage?.heldBytes !== undefined && !this.#live.has(`${at} ${stage.name}`)) this.#note(`${at} ${stage.name}`, at, stage.heldBytes);
+    if (stage?.heldBytes !== undefined && !this.#live.has(`${at} ${stage.name}`))
+      this.#note(`${at} ${stage.name}`, at, stage.heldBytes);
     for (const [name, bytes] of Object.entries(stage?.scratchBytes ?? {})) {
       const [key, old] = [`${at} ${name}`, this.#scratch.get(`${at} ${name}`) ?? 0];
       if (bytes <= old) continue;
@@ -76,7 +101,8 @@ export class MemoryWalk {
 
   /** Rows that came by wire are in host memory until a task has read them. */
   #move({ to, as, wire }: Extract<Step['do'], { readonly kind: 'move' }>): void {
-    if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory)) this.#add(to, as);
+    if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory))
+      this.#add(to, as);
   }
 
   /** By place, those of the devices that hold factors and of the host. */
@@ -93,13 +119,25 @@ export class MemoryWalk {
     const key = `${place} ${partitionKey(ref)}`;
     if (this.#live.has(key)) return;
     const { set, partition } = this.#find(ref);
-    // A device without memory of its own has matrices there, and reaches all else in host memory; a vector that it is given it has for itself.
-    const owns = place === HOST || set.layout === 'factors' || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
+    // A device without memory of its own has matrices there, and reaches all else in host memory; a vector
+    // that it is given it has for itself.
+    const owns =
+      place === HOST ||
+      set.layout === 'factors' ||
+      this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL && set.columns === undefined) return;
     // A later round may have the largest blocks side by side.
-    const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? this.#largestPart(set, place) : partition;
-    this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place), set.columns !== undefined);
+    const counted =
+      set.by === 'block' && !set.parts[partition].at.includes(place)
+        ? this.#largestPart(set, place)
+        : partition;
+    this.#note(
+      key,
+      owns || place === SPILL ? place : HOST,
+      partBytes(this.#bound, set, counted, place),
+      set.columns !== undefined,
+    );
   }
 
   #largestPart(set: DataSet, place: Place): number {
@@ -112,7 +150,10 @@ export class MemoryWalk {
     return found;
   }
 
-  /** `pooled`: a device with memory of its own keeps it when it is freed, for the next one of its size, as far as its memory goes. */
+  /**
+   * `pooled`: a device with memory of its own keeps it when it is freed, for the next one of its size, as far
+   * as its memory goes.
+   */
   #note(key: string, place: Place, bytes: number, pooled = false): void {
     const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);
     this.#live.set(key, { place, bytes, pooled: this.#keeps && pooled && device !== undefined });
@@ -143,25 +184,37 @@ export class MemoryWalk {
 }
 
 /**
- * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as
- * later; `keep` names the versions that are kept. `older`: false for a run in which each round was the best, so that no older version was kept.
+ * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are
+ * alive at once as later; `keep` names the versions that are kept. `older`: false for a run in which each
+ * round was the best, so that no older version was kept.
+ *
  */
-export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVersions, { older = true }: { readonly older?: boolean } = {}): Readonly<Record<Place, number>> {
+export function peakOf(
+  whole: BoundPlan,
+  contracts: TaskContracts,
+  keep: KeptVersions,
+  { older = true }: { readonly older?: boolean } = {},
+): Readonly<Record<Place, number>> {
   const bound: BoundPlan = { ...whole, visitsARow: SAMPLED_VISITS };
   const walk = new MemoryWalk(bound);
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
   let [good, best] = [start.versions, start.versions];
-  // A round that was sent ahead may be run again: the version it began from stays until the next round is under way.
+  // A round that was sent ahead may be run again: the version it began from stays until the next round is
+  // under way.
   const overlaps = keep.start && keep.ahead === true;
   let left: readonly Versions[] = [];
   for (let number = 1; number <= 3; number++) {
     const kept = keptOf({ ...keep, start: keep.start || keep.ahead === true }, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
-    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions, { number }).steps).beside(bound.measureBytes);
+    walk
+      .add(round.steps)
+      .add(expand(bound, contracts, 'measure', round.versions, { number }).steps)
+      .beside(bound.measureBytes);
     // The most is needed where the first round stays the best.
     const next = older && keep.best && number > 1 ? best : round.versions;
-    for (const old of overlaps ? left : kept) walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next, ...(overlaps ? kept : [])]));
+    for (const old of overlaps ? left : kept)
+      walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next, ...(overlaps ? kept : [])]));
     left = kept;
     [good, best] = [round.versions, next];
   }

@@ -5,7 +5,10 @@ import type { ExecutionContext } from '../run/context.ts';
 import { batchStream, type BatchStream } from './stream.ts';
 import { Patience } from '../waits.ts';
 
-/** A source, or an operator over a plan: names the result, not the devices or the steps that compute it. Immutable. */
+/**
+ * A source, or an operator over a plan: names the result, not the devices or the steps that compute it.
+ * Immutable.
+ */
 export type LogicalPlan =
   | { readonly kind: 'source'; readonly source: Source }
   | { readonly kind: 'operator'; readonly operator: Operator; readonly input: LogicalPlan };
@@ -45,7 +48,8 @@ export function knownSchema(plan: LogicalPlan): Schema | undefined {
 
 /** The columns of the plan's result; opens the source's metadata, reads no rows. A signal cancels it. */
 export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
-  if (plan.kind === 'operator') return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs), signal));
+  if (plan.kind === 'operator')
+    return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs), signal));
   const { source } = plan;
   const schema = await openedSchema(source, needs, signal);
   schemas.set(source, schema);
@@ -63,23 +67,48 @@ function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNee
 }
 
 /** The plan's needs of its source, where the consumer needs all columns of the result. */
-export function sourceRequest(plan: LogicalPlan): { readonly columns: readonly string[] | undefined; readonly needs: ValueNeeds | undefined } {
+export function sourceRequest(plan: LogicalPlan): {
+  readonly columns: readonly string[] | undefined;
+  readonly needs: ValueNeeds | undefined;
+} {
   return operatorsOf(plan).reduceRight(
-    ({ columns, needs }: ReturnType<typeof sourceRequest>, operator) => ({ columns: operator.requiredColumns(columns), needs: needsBelow(operator, needs) }),
+    ({ columns, needs }: ReturnType<typeof sourceRequest>, operator) => ({
+      columns: operator.requiredColumns(columns),
+      needs: needsBelow(operator, needs),
+    }),
     { columns: undefined, needs: undefined },
   );
 }
 
-/** Starts the plan. `columns` are those that the consumer needs; they are passed down to the source, which may read no others. */
-export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
-  if (plan.kind === 'source') return metered(plan.source, await openSource(plan.source, ctx, columns, needs), ctx, { upstreamMs: 0 });
-  const input = await executePlan(plan.input, ctx, plan.operator.requiredColumns(columns), needsBelow(plan.operator, needs));
+/**
+ * Starts the plan. `columns` are those that the consumer needs; they are passed down to the source, which may
+ * read no others.
+ */
+export async function executePlan(
+  plan: LogicalPlan,
+  ctx: ExecutionContext,
+  columns?: readonly string[],
+  needs?: ValueNeeds,
+): Promise<BatchStream> {
+  if (plan.kind === 'source')
+    return metered(plan.source, await openSource(plan.source, ctx, columns, needs), ctx, { upstreamMs: 0 });
+  const input = await executePlan(
+    plan.input,
+    ctx,
+    plan.operator.requiredColumns(columns),
+    needsBelow(plan.operator, needs),
+  );
   const clock = { upstreamMs: 0 };
   const timedInput = batchStream(input.schema, timedPulls(input, clock));
   return metered(plan.operator, plan.operator.execute(timedInput, ctx), ctx, clock);
 }
 
-async function openSource(source: Source, ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
+async function openSource(
+  source: Source,
+  ctx: ExecutionContext,
+  columns?: readonly string[],
+  needs?: ValueNeeds,
+): Promise<BatchStream> {
   const phase = source.phase ?? source.name;
   using _ = ctx.metrics.begin(phase);
   using patience = new Patience(ctx.signal, phase);
@@ -87,7 +116,11 @@ async function openSource(source: Source, ctx: ExecutionContext, columns?: reado
 }
 
 /** Runs the plan into a sink. */
-export async function runInto<Result>(plan: LogicalPlan, sink: Sink<Result>, ctx: ExecutionContext): Promise<Result> {
+export async function runInto<Result>(
+  plan: LogicalPlan,
+  sink: Sink<Result>,
+  ctx: ExecutionContext,
+): Promise<Result> {
   throwIfAborted(ctx.signal, sink.name);
   using _ = ctx.metrics.begin(sink.phase ?? sink.name);
   return await sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
@@ -119,7 +152,10 @@ interface PullClock {
   upstreamMs: number;
 }
 
-/** Adds up the time that the operator waits for its input, so that it can be taken off the operator's own time. */
+/**
+ * Adds up the time that the operator waits for its input, so that it can be taken off the operator's own
+ * time.
+ */
 async function* timedPulls(input: BatchStream, clock: PullClock) {
   const iterator = input[Symbol.asyncIterator]();
   try {
@@ -135,7 +171,12 @@ async function* timedPulls(input: BatchStream, clock: PullClock) {
   }
 }
 
-function metered({ name, phase = name }: Description, stream: BatchStream, ctx: ExecutionContext, clock: PullClock): BatchStream {
+function metered(
+  { name, phase = name }: Description,
+  stream: BatchStream,
+  ctx: ExecutionContext,
+  clock: PullClock,
+): BatchStream {
   async function* pull() {
     const iterator = stream[Symbol.asyncIterator]();
     try {
@@ -145,7 +186,11 @@ function metered({ name, phase = name }: Description, stream: BatchStream, ctx: 
         const before = clock.upstreamMs;
         const next = await pulled(iterator, phase, ctx);
         const own = performance.now() - start - (clock.upstreamMs - before);
-        ctx.metrics.add(name, { rows: next.done ? 0 : next.value.numRows, milliseconds: own }, next.done ? 0 : 1);
+        ctx.metrics.add(
+          name,
+          { rows: next.done ? 0 : next.value.numRows, milliseconds: own },
+          next.done ? 0 : 1,
+        );
         if (next.done) return;
         yield next.value;
       }
@@ -157,7 +202,11 @@ function metered({ name, phase = name }: Description, stream: BatchStream, ctx: 
 }
 
 /** The next batch; its time is a span of the phase, without that of the pulls inside it. */
-async function pulled<Batch>(iterator: AsyncIterator<Batch>, phase: string, ctx: ExecutionContext): Promise<IteratorResult<Batch>> {
+async function pulled<Batch>(
+  iterator: AsyncIterator<Batch>,
+  phase: string,
+  ctx: ExecutionContext,
+): Promise<IteratorResult<Batch>> {
   using _ = ctx.metrics.begin(phase);
   return await iterator.next();
 }

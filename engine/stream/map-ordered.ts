@@ -1,9 +1,14 @@
 /**
- * Applies an asynchronous function to each element, at most `concurrency` at once, and gives the results in the order of
- * the input. Pulls no further ahead than that. When the consumer stops early or a call fails, the calls under way are
- * awaited before the input is closed.
+ * Applies an asynchronous function to each element, at most `concurrency` at once, and gives the results in
+ * the order of the input. Pulls no further ahead than that. When the consumer stops early or a call fails,
+ * the calls under way are awaited before the input is closed.
+ *
  */
-export async function* mapOrdered<In, Out>(input: AsyncIterable<In>, concurrency: number, apply: (element: In) => Promise<Out>): AsyncGenerator<Out> {
+export async function* mapOrdered<In, Out>(
+  input: AsyncIterable<In>,
+  concurrency: number,
+  apply: (element: In) => Promise<Out>,
+): AsyncGenerator<Out> {
   const pending: Promise<Out>[] = [];
   try {
     for await (const element of input) {

@@ -5,11 +5,13 @@ import type { SourceSplits } from './split.ts';
 import type { BatchStream } from './stream.ts';
 
 /**
- * The three kinds of description. All are immutable and cheap to make; nothing is opened, read or allocated before
- * `execute` or `consume`. State belongs to the stream that `execute` returns, so one description can run many times.
+ * The three kinds of description. All are immutable and cheap to make; nothing is opened, read or allocated
+ * before `execute` or `consume`. State belongs to the stream that `execute` returns, so one description can
+ * run many times.
  *
- * `name` is the name in plans, events and errors (kebab-case, the file's name); `describe` gives the parameters that
- * a plan prints beside it, as plain JSON.
+ * `name` is the name in plans, events and errors (kebab-case, the file's name); `describe` gives the
+ * parameters that a plan prints beside it, as plain JSON.
+ *
  */
 export interface Description {
   readonly name: string;
@@ -25,15 +27,28 @@ export interface Source extends Description {
   schema(needs?: ValueNeeds): Promise<Schema>;
   /** Facts about the rows that are known without reading them, e.g. from Parquet footers. */
   statistics?(): Promise<SourceStatistics>;
-  /** Columns of text whose values are whole numbers but for a few, as far as that is known without reading further. */
+  /**
+   * Columns of text whose values are whole numbers but for a few, as far as that is known without reading
+   * further.
+   */
   mixedColumns?(): Promise<readonly MixedColumn[]>;
   /** `columns`: those that are needed; a source may leave the others out. */
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
-  /** The rows of `execute` cut into parts of about that many stored bytes; undefined where they come in one stream only. */
-  splits?(ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined>;
+  /**
+   * The rows of `execute` cut into parts of about that many stored bytes; undefined where they come in one
+   * stream only.
+   */
+  splits?(
+    ctx: Pick<ExecutionContext, 'signal'>,
+    columns: readonly string[] | undefined,
+    needs: ValueNeeds | undefined,
+    targetBytes: number,
+  ): Promise<SourceSplits | undefined>;
 }
 
-/** A column that was inferred as text because of fewer than 1 % of its values; all others are whole numbers. */
+/**
+ * A column that was inferred as text because of fewer than 1 % of its values; all others are whole numbers.
+ */
 export interface MixedColumn {
   readonly column: string;
   readonly file: string;
@@ -49,7 +64,10 @@ export interface MixedColumn {
 export interface ValueNeeds {
   /** Columns that should be numbers: a source of text reads them as such if any of their values are. */
   readonly numbers: readonly string[];
-  /** Values that cannot be read come as nulls, and the batch's origin has the reasons: the consumer deals with them. Otherwise they are errors. */
+  /**
+   * Values that cannot be read come as nulls, and the batch's origin has the reasons: the consumer deals with
+   * them. Otherwise they are errors.
+   */
   readonly takesFaults: true;
 }
 
@@ -62,13 +80,21 @@ export interface SourceStatistics {
 
 /** One stream in, one stream out, batch by batch and in order. */
 export interface Operator extends Description {
-  /** The output columns for given input columns; throws DataError naming the columns that exist when one is missing. */
+  /**
+   * The output columns for given input columns; throws DataError naming the columns that exist when one is
+   * missing.
+   */
   outputSchema(input: Schema): Schema;
   /** Needs of the operator about its input's values. */
   readonly needs?: ValueNeeds;
-  /** True for an operator that leaves rows out or adds columns, and keeps values and the rows' origins: what its consumer needs reaches the source. */
+  /**
+   * True for an operator that leaves rows out or adds columns, and keeps values and the rows' origins: what
+   * its consumer needs reaches the source.
+   */
   readonly passesNeeds?: boolean;
-  /** Columns of the input that it needs to give `wanted` (all of them when undefined): lets a source prune. */
+  /**
+   * Columns of the input that it needs to give `wanted` (all of them when undefined): lets a source prune.
+   */
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined;
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream;
 }

@@ -10,8 +10,9 @@ export interface SourceSplits {
 }
 
 /**
- * A part of one file, or all of it, as plain JSON: all that another thread needs to read it. A split is about as large as was asked for, or
- * smaller; the reader puts small ones together, so a format need not.
+ * A part of one file, or all of it, as plain JSON: all that another thread needs to read it. A split is about
+ * as large as was asked for, or smaller; the reader puts small ones together, so a format need not.
+ *
  */
 export type SourceSplit = JsonObject & {
   /** The name under which the format's `ReadSplit` is found (connectors/read-split.ts). */
@@ -28,9 +29,11 @@ export type SourceSplit = JsonObject & {
 };
 
 /**
- * The records that begin in [from, to) of a file. Where `known`, a record begins at `from`, and `rows` and `lines` are those of the file before it.
- * Otherwise `from` lies anywhere: the first record is taken to begin behind the first line end at or behind the byte `from - 1`, and rows and
- * lines are counted from there. A guess that is wrong (a line end inside quotes) shows in `SplitEnd`: the range is then read again, known.
+ * The records that begin in [from, to) of a file. Where `known`, a record begins at `from`, and `rows` and
+ * `lines` are those of the file before it. Otherwise `from` lies anywhere: the first record is taken to begin
+ * behind the first line end at or behind the byte `from - 1`, and rows and lines are counted from there. A
+ * guess that is wrong (a line end inside quotes) shows in `SplitEnd`: the range is then read again, known.
+ *
  */
 export type ByteRange = JsonObject & {
   readonly from: number;
@@ -44,7 +47,10 @@ export type ByteRange = JsonObject & {
 export type SplitEnd = {
   /** The byte at which its first record began. */
   readonly startsAt: number;
-  /** The byte behind its last record, where the first one of the next range begins; `startsAt` where no record begins in the range. */
+  /**
+   * The byte behind its last record, where the first one of the next range begins; `startsAt` where no record
+   * begins in the range.
+   */
   readonly endsAt: number;
   /** Lines of its records. */
   readonly lines: number;
@@ -54,14 +60,26 @@ export interface ReadSplitOptions {
   readonly signal: AbortSignal;
   /** See ValueNeeds. */
   readonly takesFaults: boolean;
-  /** True for a consumer that is done with a batch when it pulls the next one: a batch may lie in memory that is then used again. */
+  /**
+   * True for a consumer that is done with a batch when it pulls the next one: a batch may lie in memory that
+   * is then used again.
+   */
   readonly borrowed?: boolean;
-  /** True for a thread that does nothing else meanwhile: calls of the file system may wait in it. Others go by way of Node's own threads, which the whole process shares. */
+  /**
+   * True for a thread that does nothing else meanwhile: calls of the file system may wait in it. Others go by
+   * way of Node's own threads, which the whole process shares.
+   */
   readonly waits?: boolean;
 }
 
 /**
- * Reads the rows of a split, in any thread: the batches that the source's stream would give, with their origins, under `schema` (that of SourceSplits, or
- * fewer of its columns). Throws what the stream would throw. Returns the end of a byte range. Leaving the loop early frees everything.
+ * Reads the rows of a split, in any thread: the batches that the source's stream would give, with their
+ * origins, under `schema` (that of SourceSplits, or fewer of its columns). Throws what the stream would
+ * throw. Returns the end of a byte range. Leaving the loop early frees everything.
+ *
  */
-export type ReadSplit = (split: SourceSplit, schema: Schema, options: ReadSplitOptions) => AsyncGenerator<RecordBatch, SplitEnd | undefined>;
+export type ReadSplit = (
+  split: SourceSplit,
+  schema: Schema,
+  options: ReadSplitOptions,
+) => AsyncGenerator<RecordBatch, SplitEnd | undefined>;

@@ -3,15 +3,20 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 /**
  * A pulled stream of Arrow record batches.
  *
- * Contract: the consumer pulls; a producer holds at most a bounded number of batches that were not pulled yet.
- * Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer frees its memory and files.
- * Batches are immutable once given out; a consumer may keep them. Every batch has the stream's schema.
+ * Contract: the consumer pulls; a producer holds at most a bounded number of batches that were not pulled
+ * yet. Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer
+ * frees its memory and files. Batches are immutable once given out; a consumer may keep them. Every batch has
+ * the stream's schema.
+ *
  */
 export interface BatchStream extends AsyncIterable<RecordBatch> {
   readonly schema: Schema;
 }
 
-/** Metadata of a source's schema: names of columns whose values no Arrow column holds, so that the source leaves them out. */
+/**
+ * Metadata of a source's schema: names of columns whose values no Arrow column holds, so that the source
+ * leaves them out.
+ */
 export const LEFT_OUT = 'left out';
 
 /** Couples a schema with an iterable of batches that have it. */
@@ -42,11 +47,18 @@ export function setOrigin(batch: RecordBatch, origin: BatchOrigin): RecordBatch 
 }
 
 /** Notes that `batch` has the rows of another at these positions. */
-export function setTakenOrigin(batch: RecordBatch, from: RecordBatch, positions: ArrayLike<number>): RecordBatch {
+export function setTakenOrigin(
+  batch: RecordBatch,
+  from: RecordBatch,
+  positions: ArrayLike<number>,
+): RecordBatch {
   const origin = originOf(from);
   if (origin === undefined) return batch;
   const { kept } = origin;
-  return setOrigin(batch, { ...origin, kept: kept === undefined ? positions : Uint32Array.from(positions, (row) => kept[row]) });
+  return setOrigin(batch, {
+    ...origin,
+    kept: kept === undefined ? positions : Uint32Array.from(positions, (row) => kept[row]),
+  });
 }
 
 /** The place of one row of a batch, as far as it is known. */

@@ -2,38 +2,85 @@ import { type Builder, Data, DataType, makeBuilder, type Utf8View, Vector } from
 
 type Numbers = Int32Array;
 
-/** Bytes of a text in a column of views: its length, then the bytes themselves or (first four, buffer, offset). */
+/**
+ * Bytes of a text in a column of views: its length, then the bytes themselves or (first four, buffer,
+ * offset).
+ */
 export const VIEW_BYTES = 16;
 
-/** The rows of a column at the given positions. Copies buffers, so that every value keeps all its bits, such as nanoseconds, 38 digits and nested lists. */
+/**
+ * The rows of a column at the given positions. Copies buffers, so that every value keeps all its bits, such
+ * as nanoseconds, 38 digits and nested lists.
+ */
 export function takeData(data: Data, positions: Uint32Array): Data {
   const { type } = data;
   if (DataType.isUnion(type)) return takeByBuilder(data, positions);
   const validity = takeValidity(data, positions);
   const made = (buffers: { offsets?: Numbers; values?: Numbers | Uint8Array }, children: Data[] = []) =>
-    new Data(type, 0, positions.length, validity?.nullCount ?? 0, { 0: buffers.offsets, 1: buffers.values, 2: validity?.bitmap } as never, children, data.dictionary);
+    new Data(
+      type,
+      0,
+      positions.length,
+      validity?.nullCount ?? 0,
+      { 0: buffers.offsets, 1: buffers.values, 2: validity?.bitmap } as never,
+      children,
+      data.dictionary,
+    );
   if (DataType.isNull(type)) return new Data(type, 0, positions.length, positions.length);
-  if (DataType.isBool(type)) return made({ values: takeBits(positions, (row) => bitAt(data.values as Uint8Array, data.offset + row)) });
-  if (DataType.isStruct(type)) return made({}, data.children.map((child) => takeData(child, positions)));
-  if (DataType.isFixedSizeList(type)) return made({}, [takeData(data.children[0], elementsOf(positions, (row) => row * type.listSize, () => type.listSize))]);
+  if (DataType.isBool(type))
+    return made({
+      values: takeBits(positions, (row) => bitAt(data.values as Uint8Array, data.offset + row)),
+    });
+  if (DataType.isStruct(type))
+    return made(
+      {},
+      data.children.map((child) => takeData(child, positions)),
+    );
+  if (DataType.isFixedSizeList(type))
+    return made({}, [
+      takeData(
+        data.children[0],
+        elementsOf(
+          positions,
+          (row) => row * type.listSize,
+          () => type.listSize,
+        ),
+      ),
+    ]);
   if (DataType.isUtf8View(type) || DataType.isBinaryView(type)) {
     const views = takeValues(data.values as Numbers, positions, VIEW_BYTES);
-    return new Data(type, 0, positions.length, validity?.nullCount ?? 0, { 1: views, 2: validity?.bitmap } as never, [], undefined, (data as Data<Utf8View>).variadicBuffers);
+    return new Data(
+      type,
+      0,
+      positions.length,
+      validity?.nullCount ?? 0,
+      { 1: views, 2: validity?.bitmap } as never,
+      [],
+      undefined,
+      (data as Data<Utf8View>).variadicBuffers,
+    );
   }
   const given = data.valueOffsets as Numbers | BigInt64Array | undefined;
-  if (given === undefined) return made({ values: takeValues(data.values as Numbers, positions, data.stride) });
+  if (given === undefined)
+    return made({ values: takeValues(data.values as Numbers, positions, data.stride) });
 
   const start = (row: number) => Number(given[row]);
   // The value behind a null is never read.
-  const size = (row: number) => (validity === undefined || data.getValid(row) ? Number(given[row + 1]) - Number(given[row]) : 0);
+  const size = (row: number) =>
+    validity === undefined || data.getValid(row) ? Number(given[row + 1]) - Number(given[row]) : 0;
   const offsets = offsetsOf(given, positions, size);
-  if (data.children.length > 0) return made({ offsets }, [takeData(data.children[0], elementsOf(positions, start, size))]);
+  if (data.children.length > 0)
+    return made({ offsets }, [takeData(data.children[0], elementsOf(positions, start, size))]);
   const bytes = new Uint8Array(Number(offsets[positions.length]));
-  for (let i = 0, at = 0; i < positions.length; at += size(positions[i++])) copyBytes(data.values as Uint8Array, start(positions[i]), size(positions[i]), bytes, at);
+  for (let i = 0, at = 0; i < positions.length; at += size(positions[i++]))
+    copyBytes(data.values as Uint8Array, start(positions[i]), size(positions[i]), bytes, at);
   return made({ offsets, values: bytes });
 }
 
-function takeValidity(data: Data, positions: Uint32Array): { bitmap: Uint8Array; nullCount: number } | undefined {
+function takeValidity(
+  data: Data,
+  positions: Uint32Array,
+): { bitmap: Uint8Array; nullCount: number } | undefined {
   if (data.nullCount === 0) return undefined;
   let nullCount = 0;
   for (let i = 0; i < positions.length; i++) if (!data.getValid(positions[i])) nullCount++;
@@ -50,7 +97,9 @@ export function copyBytes(from: Uint8Array, start: number, length: number, to: U
 function takeValues(source: Numbers, positions: Uint32Array, stride: number): Numbers {
   const values = new (source.constructor as Int32ArrayConstructor)(positions.length * stride);
   if (stride === 1) for (let i = 0; i < positions.length; i++) values[i] = source[positions[i]];
-  else for (let i = 0; i < positions.length; i++) values.set(source.subarray(positions[i] * stride, (positions[i] + 1) * stride), i * stride);
+  else
+    for (let i = 0; i < positions.length; i++)
+      values.set(source.subarray(positions[i] * stride, (positions[i] + 1) * stride), i * stride);
   return values;
 }
 
@@ -65,20 +114,30 @@ function bitAt(bits: Uint8Array, position: number): boolean {
 }
 
 /** Offsets of the taken rows, as wide as the given ones. */
-function offsetsOf(given: Numbers | BigInt64Array, positions: Uint32Array, size: (row: number) => number): Numbers {
+function offsetsOf(
+  given: Numbers | BigInt64Array,
+  positions: Uint32Array,
+  size: (row: number) => number,
+): Numbers {
   const offsets = new Float64Array(positions.length + 1);
   for (let i = 0; i < positions.length; i++) offsets[i + 1] = offsets[i] + size(positions[i]);
-  return (given instanceof BigInt64Array ? BigInt64Array.from(offsets, BigInt) : Int32Array.from(offsets)) as Numbers;
+  return (
+    given instanceof BigInt64Array ? BigInt64Array.from(offsets, BigInt) : Int32Array.from(offsets)
+  ) as Numbers;
 }
 
 /** The positions of the elements of all taken rows. */
-function elementsOf(positions: Uint32Array, start: (row: number) => number, size: (row: number) => number): Uint32Array {
+function elementsOf(
+  positions: Uint32Array,
+  start: (row: number) => number,
+  size: (row: number) => number,
+): Uint32Array {
   let count = 0;
   for (let i = 0; i < positions.length; i++) count += size(positions[i]);
   const elements = new Uint32Array(count);
   for (let i = 0, at = 0; i < positions.length; i++) {
     const end = at + size(positions[i]);
-    for (let element = start(positions[i]); at < end; ) elements[at++] = element++;
+    for (let element = start(positions[i]); at < end;) elements[at++] = element++;
   }
   return elements;
 }

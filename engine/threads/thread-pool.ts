@@ -9,29 +9,38 @@ export interface ThreadOutcome {
   readonly milliseconds: number;
 }
 
-/** The answer of a worker: errors travel as data, since a thrown object would lose its class between threads. */
-export type WorkerReply =
-  | ThreadOutcome
-  | { readonly error: SerializedError };
+/**
+ * The answer of a worker: errors travel as data, since a thrown object would lose its class between threads.
+ */
+export type WorkerReply = ThreadOutcome | { readonly error: SerializedError };
 
 export interface ThreadPoolOptions {
-  /** Requests that a thread has at a time; default 1. With more, its handler sees one begin while it waits in another. */
+  /**
+   * Requests that a thread has at a time; default 1. With more, its handler sees one begin while it waits in
+   * another.
+   */
   readonly requests?: number;
   /**
-   * 'disabled': threads wait for requests in their event loop. Threads with promises of their own, such as those of a GPU,
-   * need that; others answer a little faster without it.
+   * 'disabled': threads wait for requests in their event loop. Threads with promises of their own, such as
+   * those of a GPU, need that; others answer a little faster without it.
+   *
    */
   readonly atomics?: 'sync' | 'disabled';
-  /** Called when a thread ends by itself, with or without a request; gives the error that its request throws. */
+  /**
+   * Called when a thread ends by itself, with or without a request; gives the error that its request throws.
+   */
   readonly crashed?: (cause: unknown) => Error;
 }
 
 /**
- * A fixed number of worker threads behind piscina, each running one request at a time, or as many as it was given.
+ * A fixed number of worker threads behind piscina, each running one request at a time, or as many as it was
+ * given.
  *
- * Contract: `slot` is unique among the requests under way (0 .. threads · requests - 1), so the caller may tie memory to it.
- * Requests beyond that number wait in order. Cancelling sets the slot's flag in shared memory: the worker
- * looks at it between chunks and returns early; its thread is kept (aborting a piscina task would kill the thread).
+ * Contract: `slot` is unique among the requests under way (0 .. threads · requests - 1), so the caller may
+ * tie memory to it. Requests beyond that number wait in order. Cancelling sets the slot's flag in shared
+ * memory: the worker looks at it between chunks and returns early; its thread is kept (aborting a piscina
+ * task would kill the thread).
+ *
  */
 export class ThreadPool {
   readonly threads: number;
@@ -43,7 +52,12 @@ export class ThreadPool {
   readonly #running = new Set<Promise<WorkerReply>>();
   #closed = false;
 
-  constructor(workerFile: URL, threads: number, workerData: Readonly<Record<string, unknown>>, { requests = 1, atomics = 'sync', crashed }: ThreadPoolOptions = {}) {
+  constructor(
+    workerFile: URL,
+    threads: number,
+    workerData: Readonly<Record<string, unknown>>,
+    { requests = 1, atomics = 'sync', crashed }: ThreadPoolOptions = {},
+  ) {
     this.threads = threads;
     const slots = threads * requests;
     this.#flags = new Int32Array(new SharedArrayBuffer(4 * slots));
@@ -62,7 +76,10 @@ export class ThreadPool {
     if (crashed) this.#piscina.on('error', (cause: unknown) => void crashed(cause));
   }
 
-  async run(makeRequest: (slot: number) => unknown, signal?: AbortSignal): Promise<ThreadOutcome & { readonly slot: number }> {
+  async run(
+    makeRequest: (slot: number) => unknown,
+    signal?: AbortSignal,
+  ): Promise<ThreadOutcome & { readonly slot: number }> {
     const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
     const cancel = () => void Atomics.store(this.#flags, slot, 1);
     try {
@@ -92,7 +109,10 @@ export class ThreadPool {
     for (let slot = 0; slot < this.#flags.length; slot++) Atomics.store(this.#flags, slot, 1);
   }
 
-  /** Waits for the requests under way, then ends the threads. Later requests, and those that wait, throw UsageError. */
+  /**
+   * Waits for the requests under way, then ends the threads. Later requests, and those that wait, throw
+   * UsageError.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     // Piscina itself waits only for the first of several threads.

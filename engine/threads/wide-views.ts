@@ -1,6 +1,9 @@
 import type { Partition, SharedColumn } from '../partition.ts';
 
-/** Node cuts the byte offset and the byte length of a view to 32 bits when it goes to another thread, and tells nothing. Buffers go whole. */
+/**
+ * Node cuts the byte offset and the byte length of a view to 32 bits when it goes to another thread, and
+ * tells nothing. Buffers go whole.
+ */
 export const viewLimit = { bytes: 2 ** 32 - 1 };
 
 const kinds = { Int32Array, Uint32Array, Float32Array, Float64Array, Uint8Array, Uint16Array, BigInt64Array };
@@ -17,16 +20,24 @@ interface WideView {
 export type SentView<View extends SharedColumn = SharedColumn> = View | (WideView & { readonly of?: View });
 
 /** A partition whose views are in that form. */
-export type SentPartition = Omit<Partition, 'columns'> & { readonly columns: Readonly<Record<string, SentView>> };
+export type SentPartition = Omit<Partition, 'columns'> & {
+  readonly columns: Readonly<Record<string, SentView>>;
+};
 
 export function sentView<View extends SharedColumn>(view: View): SentView<View> {
   const { buffer, byteOffset: offset, byteLength, length } = view;
-  return offset + byteLength <= viewLimit.bytes ? view : { wide: view.constructor.name as WideView['wide'], buffer, offset, length };
+  return offset + byteLength <= viewLimit.bytes
+    ? view
+    : { wide: view.constructor.name as WideView['wide'], buffer, offset, length };
 }
 
 export function receivedView<View extends SharedColumn>(sent: SentView<View>): View {
   if (!('wide' in sent)) return sent;
-  const type = kinds[sent.wide] as unknown as new (buffer: ArrayBufferLike, offset: number, length: number) => View;
+  const type = kinds[sent.wide] as unknown as new (
+    buffer: ArrayBufferLike,
+    offset: number,
+    length: number,
+  ) => View;
   return new type(sent.buffer, sent.offset, sent.length);
 }
 
@@ -38,5 +49,10 @@ export function sentPartition(partition: Partition): SentPartition {
 }
 
 export function receivedPartition(sent: SentPartition): Partition {
-  return { ...sent, columns: Object.fromEntries(Object.entries(sent.columns).map(([name, view]) => [name, receivedView(view)])) };
+  return {
+    ...sent,
+    columns: Object.fromEntries(
+      Object.entries(sent.columns).map(([name, view]) => [name, receivedView(view)]),
+    ),
+  };
 }

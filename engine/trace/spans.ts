@@ -13,7 +13,10 @@ export interface Usage {
   readonly written?: number;
 }
 
-/** The share of a phase in the time of a run. Shares of all phases, with the time outside of them, add up to the whole. */
+/**
+ * The share of a phase in the time of a run. Shares of all phases, with the time outside of them, add up to
+ * the whole.
+ */
 export interface PhaseShare {
   readonly phase: string;
   readonly times: number;
@@ -35,8 +38,10 @@ export const UNACCOUNTED = 'unaccounted';
 type Row = { -readonly [Name in keyof PhaseShare]-?: PhaseShare[Name] };
 
 /**
- * The record of the spans of a run, and the only clock of them. A moment belongs to the span that began last among those that are
- * open, so each moment counts once however spans overlap: a reader's pull stands inside the span of its consumer and takes its own time.
+ * The record of the spans of a run, and the only clock of them. A moment belongs to the span that began last
+ * among those that are open, so each moment counts once however spans overlap: a reader's pull stands inside
+ * the span of its consumer and takes its own time.
+ *
  */
 export class Spans {
   /** A second reader of the spans, which gets the phases, and by way of RunMetrics all work of devices. */
@@ -85,8 +90,12 @@ export class Spans {
     this.#tell();
     this.#endTraced(this.#last.at);
     const knows = this.#last.read !== undefined;
-    const all = [...this.#shares.values()].sort((left, right) => Number(left.phase === UNACCOUNTED) - Number(right.phase === UNACCOUNTED));
-    return all.map(({ bytesRead, bytesWritten, ...share }) => (knows ? { ...share, bytesRead, bytesWritten } : share));
+    const all = [...this.#shares.values()].sort(
+      (left, right) => Number(left.phase === UNACCOUNTED) - Number(right.phase === UNACCOUNTED),
+    );
+    return all.map(({ bytesRead, bytesWritten, ...share }) =>
+      knows ? { ...share, bytesRead, bytesWritten } : share,
+    );
   }
 
   /** Gives the use since the last call to the open span that began last. */
@@ -109,7 +118,8 @@ export class Spans {
   }
 
   #endTraced(end: number): void {
-    if (this.#traced !== undefined && this.#traced.name !== UNACCOUNTED && this.tracer !== undefined) this.tracer.span({ place: HOST, row: PHASES, end, ...this.#traced });
+    if (this.#traced !== undefined && this.#traced.name !== UNACCOUNTED && this.tracer !== undefined)
+      this.tracer.span({ place: HOST, row: PHASES, end, ...this.#traced });
     this.#traced = undefined;
   }
 
@@ -119,7 +129,20 @@ export class Spans {
 
   #share(phase: string): Row {
     let share = this.#shares.get(phase);
-    if (share === undefined) this.#shares.set(phase, (share = { phase, times: 0, seconds: 0, cpuSeconds: 0, bytesRead: 0, bytesWritten: 0, bytesUp: 0, bytesDown: 0 }));
+    if (share === undefined)
+      this.#shares.set(
+        phase,
+        (share = {
+          phase,
+          times: 0,
+          seconds: 0,
+          cpuSeconds: 0,
+          bytesRead: 0,
+          bytesWritten: 0,
+          bytesUp: 0,
+          bytesDown: 0,
+        }),
+      );
     return share;
   }
 }

@@ -6,7 +6,12 @@ import { sharedClock } from '../threads/shared-clock.ts';
 import type { Tracer } from './trace.ts';
 
 /** The places and rows of steps that are no tasks; `at`: the step's own place. Frees take no time. */
-const rows: Readonly<Record<Exclude<Action['kind'], 'task' | 'free'>, { readonly place: 'at' | 'host' | 'spill'; readonly row: string }>> = {
+const rows: Readonly<
+  Record<
+    Exclude<Action['kind'], 'task' | 'free'>,
+    { readonly place: 'at' | 'host' | 'spill'; readonly row: string }
+  >
+> = {
   allocate: { place: 'at', row: 'allocations' },
   move: { place: 'host', row: 'exchanges' },
   'hand-out': { place: 'at', row: 'fetches' },
@@ -14,18 +19,51 @@ const rows: Readonly<Record<Exclude<Action['kind'], 'task' | 'free'>, { readonly
 };
 
 /** A task of a stage, and the work that its device tells of beside it. */
-export function traceTask(tracer: Tracer, { stage, at, do: action }: Step, { metrics: { rows: count, bytesUp, bytesDown }, spans = [] }: TaskResult): void {
+export function traceTask(
+  tracer: Tracer,
+  { stage, at, do: action }: Step,
+  { metrics: { rows: count, bytesUp, bytesDown }, spans = [] }: TaskResult,
+): void {
   const offset = performance.now() - sharedClock();
   spans.forEach(({ place = at, row, name, start, milliseconds, args }, i) => {
-    const own: JsonObject = { kernel: action.kind === 'task' ? action.task.kernel : 'upload', rows: count, bytesUp, bytesDown };
-    tracer.span({ place, row, name: i === 0 ? stage : name, start: start + offset, end: start + offset + milliseconds, args: i === 0 ? own : { stage, ...args } });
+    const own: JsonObject = {
+      kernel: action.kind === 'task' ? action.task.kernel : 'upload',
+      rows: count,
+      bytesUp,
+      bytesDown,
+    };
+    tracer.span({
+      place,
+      row,
+      name: i === 0 ? stage : name,
+      start: start + offset,
+      end: start + offset + milliseconds,
+      args: i === 0 ? own : { stage, ...args },
+    });
   });
 }
 
 /** A step that is no task. */
-export function traceStep(tracer: Tracer, { stage, at, do: action }: Step, start: number, bytes?: number): void {
+export function traceStep(
+  tracer: Tracer,
+  { stage, at, do: action }: Step,
+  start: number,
+  bytes?: number,
+): void {
   if (action.kind === 'task' || action.kind === 'free') return;
-  const { place, row } = action.kind === 'move' && action.from === SPILL ? { place: 'spill', row: 'reads' } : action.kind === 'move' && action.to === SPILL ? rows.spill : rows[action.kind];
+  const { place, row } =
+    action.kind === 'move' && action.from === SPILL
+      ? { place: 'spill', row: 'reads' }
+      : action.kind === 'move' && action.to === SPILL
+        ? rows.spill
+        : rows[action.kind];
   const moved = action.kind === 'move' ? { from: action.from, to: action.to } : {};
-  tracer.span({ place: place === 'at' ? at : place === 'host' ? HOST : place, row, name: stage, start, end: performance.now(), args: { what: action.kind, ...moved, ...(bytes === undefined ? {} : { bytes }) } });
+  tracer.span({
+    place: place === 'at' ? at : place === 'host' ? HOST : place,
+    row,
+    name: stage,
+    start,
+    end: performance.now(),
+    args: { what: action.kind, ...moved, ...(bytes === undefined ? {} : { bytes }) },
+  });
 }

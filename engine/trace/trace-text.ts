@@ -27,8 +27,10 @@ interface Timeline {
 }
 
 /**
- * Spans as the text of a Chrome trace (chrome://tracing, Perfetto): a process for each place and a thread for each row of it; spans of a kind that
- * overlap take further rows, so that those of one row follow each other. Holds rows alone: every span is text at once.
+ * Spans as the text of a Chrome trace (chrome://tracing, Perfetto): a process for each place and a thread for
+ * each row of it; spans of a kind that overlap take further rows, so that those of one row follow each other.
+ * Holds rows alone: every span is text at once.
+ *
  */
 export class TraceText implements Tracer {
   readonly #write: (text: string) => void;
@@ -56,7 +58,9 @@ export class TraceText implements Tracer {
     const timeline = this.#timeline(place);
     const thread = this.#row(timeline, row, from);
     thread.end = to;
-    this.#write(`,\n{"ph":"X","pid":${timeline.id},"tid":${thread.id},"ts":${from / 1000},"dur":${(to - from) / 1000},"name":${JSON.stringify(name)}${args === undefined ? '' : `,"args":${JSON.stringify(args)}`}}`);
+    this.#write(
+      `,\n{"ph":"X","pid":${timeline.id},"tid":${thread.id},"ts":${from / 1000},"dur":${(to - from) / 1000},"name":${JSON.stringify(name)}${args === undefined ? '' : `,"args":${JSON.stringify(args)}`}}`,
+    );
   }
 
   /** Spans that were left out, by place. */
@@ -66,7 +70,9 @@ export class TraceText implements Tracer {
 
   /** Ends the text. `about`: facts for its reader. */
   end(about: JsonObject = {}): void {
-    this.#write(`\n],"otherData":${JSON.stringify({ ...about, spans: this.#spans, dropped: this.dropped })}}\n`);
+    this.#write(
+      `\n],"otherData":${JSON.stringify({ ...about, spans: this.#spans, dropped: this.dropped })}}\n`,
+    );
   }
 
   #timeline(place: string): Timeline {
@@ -74,7 +80,9 @@ export class TraceText implements Tracer {
     if (found === undefined) {
       this.#timelines.set(place, (found = { id: this.#timelines.size + 1, rows: new Map() }));
       this.#tell(found.id, 0, 'process_name', { name: place });
-      this.#tell(found.id, 0, 'process_sort_index', { sort_index: places.indexOf(place.split(':')[0]) * 100 + found.id });
+      this.#tell(found.id, 0, 'process_sort_index', {
+        sort_index: places.indexOf(place.split(':')[0]) * 100 + found.id,
+      });
     }
     return found;
   }

@@ -4,14 +4,20 @@ import { promisify } from 'node:util';
 import { UsageError } from '../../engine/errors.ts';
 import type { Card } from './find-cards.ts';
 
-/** Bytes of each card's memory that are in use, by all processes. Throws UsageError where that is not told, with what is missing. */
+/**
+ * Bytes of each card's memory that are in use, by all processes. Throws UsageError where that is not told,
+ * with what is missing.
+ */
 export async function memoryUsed(cards: readonly Card[]): Promise<readonly number[]> {
   if (cards.every(({ vendor }) => vendor === 'nvidia')) return ofNvidia(cards);
   return Promise.all(cards.map(ofDriver));
 }
 
 async function ofNvidia(cards: readonly Card[]): Promise<readonly number[]> {
-  const output = await promisify(execFile)('nvidia-smi', ['--query-gpu=pci.bus_id,memory.used', '--format=csv,noheader,nounits']).catch((cause: unknown) => {
+  const output = await promisify(execFile)('nvidia-smi', [
+    '--query-gpu=pci.bus_id,memory.used',
+    '--format=csv,noheader,nounits',
+  ]).catch((cause: unknown) => {
     throw cannotTell('nvidia-smi, which tells the memory that is used on each, does not run', cause);
   });
   return readNvidia(output.stdout, cards);
@@ -19,10 +25,18 @@ async function ofNvidia(cards: readonly Card[]): Promise<readonly number[]> {
 
 /** Lines such as "00000000:06:00.0, 524", in MiB. */
 export function readNvidia(text: string, cards: readonly Card[]): readonly number[] {
-  const used = new Map(text.split('\n').map((line) => [line.split(',')[0].trim().toLowerCase().slice(-'0000:06:00.0'.length), Number(line.split(',')[1]) * 2 ** 20]));
+  const used = new Map(
+    text
+      .split('\n')
+      .map((line) => [
+        line.split(',')[0].trim().toLowerCase().slice(-'0000:06:00.0'.length),
+        Number(line.split(',')[1]) * 2 ** 20,
+      ]),
+  );
   return cards.map(({ address }) => {
     const bytes = used.get(address);
-    if (bytes === undefined || !Number.isFinite(bytes)) throw cannotTell(`nvidia-smi does not tell the memory that is used on ${address}`);
+    if (bytes === undefined || !Number.isFinite(bytes))
+      throw cannotTell(`nvidia-smi does not tell the memory that is used on ${address}`);
     return bytes;
   });
 }
@@ -30,9 +44,16 @@ export function readNvidia(text: string, cards: readonly Card[]): readonly numbe
 /** The file is that of the driver amdgpu. */
 async function ofDriver({ address }: Card): Promise<number> {
   const file = `/sys/bus/pci/devices/${address}/mem_info_vram_used`;
-  return Number(await readFile(file, 'utf8').catch((cause: unknown) => Promise.reject(cannotTell(`${file}, which tells the memory that is used, is missing`, cause))));
+  return Number(
+    await readFile(file, 'utf8').catch((cause: unknown) =>
+      Promise.reject(cannotTell(`${file}, which tells the memory that is used, is missing`, cause)),
+    ),
+  );
 }
 
 export function cannotTell(reason: string, cause?: unknown): UsageError {
-  return new UsageError(`the GPUs of this machine cannot be told apart: ${reason}`, { advice: 'Use device gpu, which takes the card that the system puts first', cause });
+  return new UsageError(`the GPUs of this machine cannot be told apart: ${reason}`, {
+    advice: 'Use device gpu, which takes the card that the system puts first',
+    cause,
+  });
 }

@@ -6,8 +6,10 @@ const PAUSE = 50;
 const PATIENCE = 60_000;
 
 /**
- * Does work while no other process of this Linux machine does work of that name: a socket without a file has the name, and the kernel takes it back when
- * its process ends, in each way. Processes in containers with networks of their own do not see each other.
+ * Does work while no other process of this Linux machine does work of that name: a socket without a file has
+ * the name, and the kernel takes it back when its process ends, in each way. Processes in containers with
+ * networks of their own do not see each other.
+ *
  */
 export async function oneAtATime<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
   const until = performance.now() + PATIENCE;

@@ -18,15 +18,24 @@ const SEEN_BYTES = (MARK.rows * MARK.columns * 4) / 2;
 const LOOKS = 3;
 
 /**
- * The address by which each of the wanted cards is opened. The layer that takes addresses has been seen to give the other card of
- * two, so each is opened, some of its memory is taken, and the card on which that is missing is the one. Processes that start together do so one after
- * the other. Throws UsageError.
+ * The address by which each of the wanted cards is opened. The layer that takes addresses has been seen to
+ * give the other card of two, so each is opened, some of its memory is taken, and the card on which that is
+ * missing is the one. Processes that start together do so one after the other. Throws UsageError.
+ *
  */
-export function tellApart(wanted: readonly number[], cards: readonly Card[], machine: CardMachine): Promise<ReadonlyMap<number, string>> {
+export function tellApart(
+  wanted: readonly number[],
+  cards: readonly Card[],
+  machine: CardMachine,
+): Promise<ReadonlyMap<number, string>> {
   return oneAtATime('factorflow-gpus', () => marked(wanted, cards, machine));
 }
 
-async function marked(wanted: readonly number[], cards: readonly Card[], machine: CardMachine): Promise<ReadonlyMap<number, string>> {
+async function marked(
+  wanted: readonly number[],
+  cards: readonly Card[],
+  machine: CardMachine,
+): Promise<ReadonlyMap<number, string>> {
   const addresses = new Map<number, string>();
   const candidates = [...wanted, ...cards.keys()].filter((number, at, all) => all.indexOf(number) === at);
   for (const number of Array.from({ length: LOOKS }, () => candidates).flat()) {
@@ -37,11 +46,17 @@ async function marked(wanted: readonly number[], cards: readonly Card[], machine
   }
   const missing = wanted.filter((number) => !addresses.has(number));
   if (missing.length === 0) return addresses;
-  throw cannotTell(`no address opened ${missing.map((number) => `gpu:${number} (${cards[number].address})`).join(', ')}; that takes Mesa's device-select layer (Debian, Ubuntu: apt install mesa-vulkan-drivers)`);
+  throw cannotTell(
+    `no address opened ${missing.map((number) => `gpu:${number} (${cards[number].address})`).join(', ')}; that takes Mesa's device-select layer (Debian, Ubuntu: apt install mesa-vulkan-drivers)`,
+  );
 }
 
 /** The number of the card that is opened for an address; undefined where that is not seen. */
-async function openedCard(address: string, cards: readonly Card[], { open, memoryUsed }: CardMachine): Promise<number | undefined> {
+async function openedCard(
+  address: string,
+  cards: readonly Card[],
+  { open, memoryUsed }: CardMachine,
+): Promise<number | undefined> {
   const device = await open({ card: address });
   try {
     const before = await memoryUsed(cards);

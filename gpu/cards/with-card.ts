@@ -2,8 +2,10 @@
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Opens a GPU while the environment names a card, by PCI address, that Mesa's device-select layer puts first. WebGPU itself has
- * no way to take one of two equal cards. The variable is read when the thread of the GPU makes its instance.
+ * Opens a GPU while the environment names a card, by PCI address, that Mesa's device-select layer puts first.
+ * WebGPU itself has no way to take one of two equal cards. The variable is read when the thread of the GPU
+ * makes its instance.
+ *
  */
 export function withCard<Opened>(address: string, open: () => Promise<Opened>): Promise<Opened> {
   const opening = last.then(async () => {

@@ -9,8 +9,10 @@ type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'> & Partial<Pick<Gpu, 'hasR
 const NEAR = 32;
 
 /**
- * Buffers that were given back, kept for the next request of about the same size: each half-iteration makes a version of a side's
- * factors and frees one. A buffer is zeroed when it is given back, while no task waits for it, unless its next owner overwrites all of it.
+ * Buffers that were given back, kept for the next request of about the same size: each half-iteration makes a
+ * version of a side's factors and frees one. A buffer is zeroed when it is given back, while no task waits
+ * for it, unless its next owner overwrites all of it.
+ *
  */
 export class BufferPool {
   readonly #gpu: PoolGpu;
@@ -22,7 +24,10 @@ export class BufferPool {
     this.#gpu = gpu;
   }
 
-  /** Takes a free buffer or creates one. Throws CapacityError when the memory does not suffice even after freeing all buffers kept here. */
+  /**
+   * Takes a free buffer or creates one. Throws CapacityError when the memory does not suffice even after
+   * freeing all buffers kept here.
+   */
   async take(bytes: number, label: string, contents: MatrixShape['contents'] = 'zeros'): Promise<GPUBuffer> {
     const size = this.#sizeOf(bytes);
     const kept = this.#nearest(size);
@@ -35,9 +40,14 @@ export class BufferPool {
     return buffer;
   }
 
-  /** The free buffers of the least size that serves for one of `size`. Where there is none, one that is a little smaller goes: parts of unlike rows would leave one of each size here. */
+  /**
+   * The free buffers of the least size that serves for one of `size`. Where there is none, one that is a
+   * little smaller goes: parts of unlike rows would leave one of each size here.
+   */
   #nearest(size: number): GPUBuffer[] {
-    const near = [...this.#free].filter(([own, kept]) => kept.length > 0 && Math.abs(own - size) <= size / NEAR).sort(([left], [right]) => left - right);
+    const near = [...this.#free]
+      .filter(([own, kept]) => kept.length > 0 && Math.abs(own - size) <= size / NEAR)
+      .sort(([left], [right]) => left - right);
     const fitting = near.find(([own]) => own >= size);
     if (fitting !== undefined) return fitting[1];
     const smaller = near.at(-1)?.[1].pop();
@@ -81,7 +91,10 @@ export class BufferPool {
     }
   }
 
-  /** Bytes, rounded up to 64 sizes an octave where a buffer may have so many: parts of almost the same size take turns with the same buffers. */
+  /**
+   * Bytes, rounded up to 64 sizes an octave where a buffer may have so many: parts of almost the same size
+   * take turns with the same buffers.
+   */
   #sizeOf(bytes: number): number {
     const { bufferBytes, bindingBytes } = this.#gpu.info.limits;
     const step = Math.max(16, 2 ** Math.floor(Math.log2(Math.max(1, bytes)) - 6));

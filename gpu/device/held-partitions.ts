@@ -37,7 +37,10 @@ export interface MemoryBounds {
   readonly binding: number;
 }
 
-/** The partitions of a GPU by key: their host forms, which the meter of host memory counts, and the bytes that they take on the device. */
+/**
+ * The partitions of a GPU by key: their host forms, which the meter of host memory counts, and the bytes that
+ * they take on the device.
+ */
 export class HeldPartitions {
   readonly #held = new Map<string, HeldPartition>();
   readonly #device: { readonly place: Place; readonly name: string };
@@ -73,22 +76,44 @@ export class HeldPartitions {
     for (const key of this.#held.keys()) this.forget(key);
   }
 
-  /** The partition is on the device alone from now on. Gives the bytes of its host form, which this device no longer holds. */
+  /**
+   * The partition is on the device alone from now on. Gives the bytes of its host form, which this device no
+   * longer holds.
+   */
   leaveHost(key: string): number {
     const { host, bytes, changed } = this.#held.get(key) ?? {};
     if (host === undefined || bytes === undefined) return 0;
-    this.#held.set(key, { changed: true, bytes, ...(isMatrixOfItsOwn(host) && !changed && { source: { memory: new WeakRef(host.columns.values.buffer), ...shapeOf(host) } }) });
+    this.#held.set(key, {
+      changed: true,
+      bytes,
+      ...(isMatrixOfItsOwn(host) &&
+        !changed && { source: { memory: new WeakRef(host.columns.values.buffer), ...shapeOf(host) } }),
+    });
     hostMeter.drop(host);
     return partitionBytes(host);
   }
 
-  /** Ratings and factors that were put before need not go again: the same memory, in the same shape, which no task has written. */
+  /**
+   * Ratings and factors that were put before need not go again: the same memory, in the same shape, which no
+   * task has written.
+   */
   hasSame(key: string, partition: Partition): boolean {
     const { source, host, changed } = this.#held.get(key) ?? {};
-    if (source !== undefined) return isMatrixOfItsOwn(partition) && isSameShape(shapeOf(partition), source) && source.memory.deref() === partition.columns.values.buffer;
+    if (source !== undefined)
+      return (
+        isMatrixOfItsOwn(partition) &&
+        isSameShape(shapeOf(partition), source) &&
+        source.memory.deref() === partition.columns.values.buffer
+      );
     if (host === undefined || changed) return false;
     const [known, given] = [host.columns, Object.entries(partition.columns)];
-    return (partition.layout === 'rating-block' || partition.layout === 'factors') && partition.layout === host.layout && isSameShape(shapeOf(partition), shapeOf(host)) && given.length === Object.keys(known).length && given.every(([name, column]) => isSame(known[name], column));
+    return (
+      (partition.layout === 'rating-block' || partition.layout === 'factors') &&
+      partition.layout === host.layout &&
+      isSameShape(shapeOf(partition), shapeOf(host)) &&
+      given.length === Object.keys(known).length &&
+      given.every(([name, column]) => isSame(known[name], column))
+    );
   }
 
   /** A task writes it on the device. */
@@ -99,20 +124,30 @@ export class HeldPartitions {
     this.#held.set(key, { ...rest, changed: true });
   }
 
-  /** Throws CapacityError where the device has no room for so many `bytes`, or binds no buffer of the `largest` array. */
+  /**
+   * Throws CapacityError where the device has no room for so many `bytes`, or binds no buffer of the
+   * `largest` array.
+   */
   requireRoom(key: string, bytes: number, largest: number, onDevice: boolean): void {
     const { place, name } = this.#device;
     const { capacity, binding } = this.#bounds;
     if (onDevice && largest > binding) {
-      throw new CapacityError(`${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${name} binds at most ${formatBytes(binding)} (${binding} bytes)`, {
-        phase: 'gpu',
-        device: place,
-        advice: 'Use a smaller rank, fewer ratings, or device cpu',
-      });
+      throw new CapacityError(
+        `${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${name} binds at most ${formatBytes(binding)} (${binding} bytes)`,
+        {
+          phase: 'gpu',
+          device: place,
+          advice: 'Use a smaller rank, fewer ratings, or device cpu',
+        },
+      );
     }
     const have = capacity - this.#usedBytes;
     if (bytes <= have) return;
-    throw new CapacityError(`the memory given to the GPU is full: need ${bytes} bytes, have ${have}`, { phase: 'gpu', device: place, advice: 'Use a smaller rank, give it more, or use device cpu' });
+    throw new CapacityError(`the memory given to the GPU is full: need ${bytes} bytes, have ${have}`, {
+      phase: 'gpu',
+      device: place,
+      advice: 'Use a smaller rank, give it more, or use device cpu',
+    });
   }
 }
 
@@ -130,5 +165,8 @@ function isSameShape(one: RowShape, other: RowShape): boolean {
 }
 
 function isSame(one: SharedColumn | undefined, other: SharedColumn): boolean {
-  return one === other || (one?.buffer === other.buffer && one.byteOffset === other.byteOffset && one.length === other.length);
+  return (
+    one === other ||
+    (one?.buffer === other.buffer && one.byteOffset === other.byteOffset && one.length === other.length)
+  );
 }

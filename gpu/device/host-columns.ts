@@ -5,14 +5,25 @@ import { strideOf, vectorLayouts } from './resources.ts';
 /** Bytes that a partition takes on the device once a task names it; 0 for layouts that stay on the host. */
 export function deviceBytes(partition: Partition): number {
   const { layout, rows, columns, width } = partition;
-  if (layout === 'factors') return rows === 0 ? 0 : rows * strideOf(width ?? columns.values.length / rows) * 4;
-  return layout === 'rating-block' || layout === 'rating-list' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
+  if (layout === 'factors')
+    return rows === 0 ? 0 : rows * strideOf(width ?? columns.values.length / rows) * 4;
+  return layout === 'rating-block' || layout === 'rating-list' || vectorLayouts.includes(layout)
+    ? partitionBytes(partition)
+    : 0;
 }
 
 /** The place of rows in memory that was taken for them. */
-export function wireIn(memory: WireMemory, form: 'f32' | 'f16', bytes: number): Pick<Partition, 'columns' | 'inFiles'> {
+export function wireIn(
+  memory: WireMemory,
+  form: 'f32' | 'f16',
+  bytes: number,
+): Pick<Partition, 'columns' | 'inFiles'> {
   if (!(memory instanceof SharedArrayBuffer)) return { columns: {}, inFiles: { memory, form, bytes } };
-  return { columns: { values: form === 'f16' ? new Uint16Array(memory, 0, bytes / 2) : new Float32Array(memory, 0, bytes / 4) } };
+  return {
+    columns: {
+      values: form === 'f16' ? new Uint16Array(memory, 0, bytes / 2) : new Float32Array(memory, 0, bytes / 4),
+    },
+  };
 }
 
 /** The column itself when its memory is shared, else a copy in shared memory. */

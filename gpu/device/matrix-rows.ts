@@ -10,7 +10,10 @@ const LONG_BYTES = 1 << 28;
 /** Copies rows to a matrix whose padding is 0: without padding, or as they lie there. */
 export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
   const { rows, columns, stride, values } = matrix;
-  if (source.length === rows * stride) return source.byteLength < LONG_BYTES ? gpu.upload(values, source) : gpu.keepAwake(gpu.upload(values, source));
+  if (source.length === rows * stride)
+    return source.byteLength < LONG_BYTES
+      ? gpu.upload(values, source)
+      : gpu.keepAwake(gpu.upload(values, source));
   const step = Math.floor(STAGING_BYTES / (4 * stride));
   for (let from = 0; from < rows; from += step) {
     const count = Math.min(step, rows - from);
@@ -24,13 +27,23 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
   }
 }
 
-/** The rows of a matrix in shared memory, without their padding: the GPU takes it off. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
-export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
+/**
+ * The rows of a matrix in shared memory, without their padding: the GPU takes it off. Calls `submitted` when
+ * all copies are submitted: later work may then write the matrix.
+ */
+export async function downloadRows(
+  gpu: Gpu,
+  { rows, columns, stride, values }: DeviceMatrix,
+  submitted?: () => void,
+): Promise<Float32Array> {
   const memory = new FreshMemory(rows * columns);
   const target = memory.values;
   const bytes = target.byteLength;
   if (bytes === 0) return target;
-  const taker: PieceTaker = { ready: (at, length) => memory.ready(at / 4, (at + length) / 4), take: (piece, at) => target.set(new Float32Array(piece), at / 4) };
+  const taker: PieceTaker = {
+    ready: (at, length) => memory.ready(at / 4, (at + length) / 4),
+    take: (piece, at) => target.set(new Float32Array(piece), at / 4),
+  };
   if (stride === columns) {
     await gpu.downloadPieces(values, { offset: 0, bytes }, taker, submitted);
     return target;
@@ -40,7 +53,15 @@ export async function downloadRows(gpu: Gpu, { rows, columns, stride, values }: 
   const passes: Promise<unknown>[] = [];
   const fill = (at: number, length: number) => {
     const count = length / 4;
-    const pass = gpu.pass('unpadded-rows').dispatch(kernel, { padded: values, rows: piece }, { first: at / 4, count, columns, stride }, unpaddedRowsWorkgroups(count)).submit();
+    const pass = gpu
+      .pass('unpadded-rows')
+      .dispatch(
+        kernel,
+        { padded: values, rows: piece },
+        { first: at / 4, count, columns, stride },
+        unpaddedRowsWorkgroups(count),
+      )
+      .submit();
     pass.catch(() => undefined);
     passes.push(pass);
   };

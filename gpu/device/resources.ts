@@ -9,9 +9,18 @@ export function strideOf(columns: number): number {
 }
 
 /** Layouts of operators/tasks/tasks.ts whose column `values` is one float32 buffer on a GPU. */
-export const vectorLayouts: readonly string[] = ['bias', 'column-bounds', 'column-order', 'row-shifts', 'row-totals'];
+export const vectorLayouts: readonly string[] = [
+  'bias',
+  'column-bounds',
+  'column-order',
+  'row-shifts',
+  'row-totals',
+];
 
-/** Layout of rows on their way from one GPU to another, as they lie in a matrix or its half mirror: see Device.fetch. */
+/**
+ * Layout of rows on their way from one GPU to another, as they lie in a matrix or its half mirror: see
+ * Device.fetch.
+ */
 export const WIRE_ROWS = 'wire-rows';
 
 /** Such rows: their bytes in host memory, or in files in memory. */
@@ -24,7 +33,11 @@ export interface WireRows {
 /** The rows of a partition of that layout. */
 export function wireRows({ columns: { values }, inFiles }: Partition): WireRows {
   if (inFiles !== undefined) return { form: inFiles.form, bytes: inFiles.bytes, source: inFiles.memory };
-  return { form: values instanceof Uint16Array ? 'f16' : 'f32', bytes: values.byteLength, source: values as Float32Array | Uint16Array };
+  return {
+    form: values instanceof Uint16Array ? 'f16' : 'f32',
+    bytes: values.byteLength,
+    source: values as Float32Array | Uint16Array,
+  };
 }
 
 /** Bytes of a number of such rows. */
@@ -39,8 +52,9 @@ export interface DeviceMatrix {
   readonly stride: number;
   readonly values: GPUBuffer;
   /**
-   * The half mirror, for kernels that gather float16: (rows + 1) * stride halves, two in each u32, the lower address in the lower
-   * bits. The last row is 0; reads behind the end of a row of ratings gather it.
+   * The half mirror, for kernels that gather float16: (rows + 1) * stride halves, two in each u32, the lower
+   * address in the lower bits. The last row is 0; reads behind the end of a row of ratings gather it.
+   *
    */
   half?: GPUBuffer;
   /** True where the mirror is all there is: `values` has no rows. */

@@ -8,7 +8,9 @@ import { cacheFolder, makeFolder } from '../probe/cache-folder.ts';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { TunedVariant } from '../update/choose.ts';
 
-/** Contents of the file: entries of other versions of the kernels are ignored, and removed by the next write. */
+/**
+ * Contents of the file: entries of other versions of the kernels are ignored, and removed by the next write.
+ */
 interface CacheFile {
   readonly format: 'factorflow-tuned-kernels';
   /** Package version and hash of the kernels' texts. */
@@ -20,8 +22,9 @@ const FORMAT = 'factorflow-tuned-kernels';
 const FILE = 'tuned-kernels.json';
 
 /**
- * Measured choices by a key of everything they depend on. A file that is damaged, foreign or of another version counts as
- * empty and is replaced. When a write fails, the run goes on and gets a note.
+ * Measured choices by a key of everything they depend on. A file that is damaged, foreign or of another
+ * version counts as empty and is replaced. When a write fails, the run goes on and gets a note.
+ *
  */
 export class TunerCache {
   readonly file: string;
@@ -37,9 +40,16 @@ export class TunerCache {
     return Object.hasOwn(entries, key) ? entries[key] : undefined;
   }
 
-  /** Adds an entry and keeps those of other processes. Gives a note with the reason when the file cannot be written. */
+  /**
+   * Adds an entry and keeps those of other processes. Gives a note with the reason when the file cannot be
+   * written.
+   */
   async keep(key: string, tuned: TunedVariant): Promise<string | undefined> {
-    const content: CacheFile = { format: FORMAT, version: this.#version, entries: { ...(await this.#read()), [key]: tuned } };
+    const content: CacheFile = {
+      format: FORMAT,
+      version: this.#version,
+      entries: { ...(await this.#read()), [key]: tuned },
+    };
     const unfinished = `${this.file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}`;
     try {
       makeFolder(dirname(this.file));
@@ -63,7 +73,14 @@ export class TunerCache {
 
 function entriesOf(content: unknown, version: string): CacheFile['entries'] {
   const file = content as Partial<CacheFile> | null;
-  if (typeof file !== 'object' || file?.format !== FORMAT || file.version !== version || typeof file.entries !== 'object' || file.entries === null) return {};
+  if (
+    typeof file !== 'object' ||
+    file?.format !== FORMAT ||
+    file.version !== version ||
+    typeof file.entries !== 'object' ||
+    file.entries === null
+  )
+    return {};
   return Object.fromEntries(Object.entries(file.entries).filter(([, entry]) => isTuned(entry)));
 }
 
@@ -78,9 +95,14 @@ function kernelHash(): string {
 
 /** Version in the package.json above the sources or the build. */
 function packageVersion(): string {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); folder = dirname(folder)) {
+  for (
+    let folder = dirname(fileURLToPath(import.meta.url));
+    folder !== dirname(folder);
+    folder = dirname(folder)
+  ) {
     const file = join(folder, 'package.json');
-    if (existsSync(file)) return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
+    if (existsSync(file))
+      return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
   }
   return 'unknown';
 }

@@ -18,32 +18,74 @@ export interface AddInputs {
 }
 
 /** `rowStart`: the row of the block whose equations are the first. */
-export interface AddSettings extends Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'mean' | 'scale' | 'implicit'> {
+export interface AddSettings extends Pick<
+  UpdateSettings,
+  'variant' | 'from' | 'to' | 'rank' | 'mean' | 'scale' | 'implicit'
+> {
   readonly rowStart: number;
 }
 
-/** The variant of a name, as it sums rows. The name tells how that is done for each solver; with CG there are names of all variants. */
-export function summingNamed({ info }: Gpu, name: string, { rank, biases, implicit }: { readonly rank: number; readonly biases: boolean; readonly implicit: boolean }): UpdateVariant {
+/**
+ * The variant of a name, as it sums rows. The name tells how that is done for each solver; with CG there are
+ * names of all variants.
+ */
+export function summingNamed(
+  { info }: Gpu,
+  name: string,
+  { rank, biases, implicit }: { readonly rank: number; readonly biases: boolean; readonly implicit: boolean },
+): UpdateVariant {
   const shape = { rank, biases, implicit, cgSteps: 1, solver: 'cg' } as const;
   return summingVariant(info, variantNamed(name, info, shape), shape);
 }
 
 /** The lists of the rows whose ratings are summed; see prepareRows. */
-export function prepareSummed(gpu: Gpu, block: DeviceBlock, { variant: { fused: _fused, ...variant }, from, to, rank }: Pick<AddSettings, 'variant' | 'from' | 'to' | 'rank'>, fixedRows: number, biases: boolean): Promise<PreparedRows> {
-  return prepareRows(gpu, block, { variant: { ...variant, short: 0, free: false }, from, to, rank, lambda: 0, solver: 'cholesky' }, fixedRows, biases, true);
+export function prepareSummed(
+  gpu: Gpu,
+  block: DeviceBlock,
+  {
+    variant: { fused: _fused, ...variant },
+    from,
+    to,
+    rank,
+  }: Pick<AddSettings, 'variant' | 'from' | 'to' | 'rank'>,
+  fixedRows: number,
+  biases: boolean,
+): Promise<PreparedRows> {
+  return prepareRows(
+    gpu,
+    block,
+    { variant: { ...variant, short: 0, free: false }, from, to, rank, lambda: 0, solver: 'cholesky' },
+    fixedRows,
+    biases,
+    true,
+  );
 }
 
 /** The kernels that sum ratings to slots, and add slots to equations. */
-export async function compileSummed(gpu: Gpu, settings: Pick<AddSettings, 'variant' | 'rank' | 'implicit'>, biases: boolean): Promise<{ readonly sum: SizedKernel; readonly add: CompiledKernel }> {
-  const [sum, add] = await Promise.all([compileSum(gpu, settings, biases), gpu.compile(addSlotsKernel, { rank: settings.rank, biases })]);
+export async function compileSummed(
+  gpu: Gpu,
+  settings: Pick<AddSettings, 'variant' | 'rank' | 'implicit'>,
+  biases: boolean,
+): Promise<{ readonly sum: SizedKernel; readonly add: CompiledKernel }> {
+  const [sum, add] = await Promise.all([
+    compileSum(gpu, settings, biases),
+    gpu.compile(addSlotsKernel, { rank: settings.rank, biases }),
+  ]);
   return { sum, add };
 }
 
 /**
- * Adds the ratings of the rows [from, to) of a block to their equations in one submission: the variant's kernel sums parts of rows to slots,
- * as it does for rows that another kernel solves, and each row's slots go to its equations. With `timed` gives the kernels' times.
+ * Adds the ratings of the rows [from, to) of a block to their equations in one submission: the variant's
+ * kernel sums parts of rows to slots, as it does for rows that another kernel solves, and each row's slots go
+ * to its equations. With `timed` gives the kernels' times.
+ *
  */
-export async function addEquations(gpu: Gpu, { block, fixed, fixedBias, equations }: AddInputs, settings: AddSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<KernelTimes> {
+export async function addEquations(
+  gpu: Gpu,
+  { block, fixed, fixedBias, equations }: AddInputs,
+  settings: AddSettings,
+  options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
+): Promise<KernelTimes> {
   const { mean, scale, rowStart, implicit } = settings;
   const { variant } = settings;
   const biases = fixedBias !== undefined;
@@ -55,11 +97,33 @@ export async function addEquations(gpu: Gpu, { block, fixed, fixedBias, equation
     const slots = await gpu.scratch('slots', rows.slotBytes);
     const gathered = variant.precision === 'f32' ? fixed.values : fixed.half;
     if (gathered === undefined) throw new Error('normal-equations: no half mirror of the fixed factors');
-    const bindings = { indices: block.indices, values, fixed: gathered, fixed_bias: fixedBias ?? block.values, slots };
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, mean, ...(implicit ?? { alpha: 0, base: 0 }) };
+    const bindings = {
+      indices: block.indices,
+      values,
+      fixed: gathered,
+      fixed_bias: fixedBias ?? block.values,
+      slots,
+    };
+    const uniforms = {
+      zero_row: fixed.rows,
+      scale,
+      unscale: 1 / scale,
+      mean,
+      ...(implicit ?? { alpha: 0, base: 0 }),
+    };
     for (const batch of rows.batches) {
-      pass.dispatch(sum.compiled, { ...bindings, work: batch.parts }, { ...uniforms, count: batch.partCount }, sum.workgroups(batch.partCount));
-      pass.dispatch(add, { work: batch.rows, slots, equations: equations.values }, { count: batch.rowCount, row_start: rowStart, stride: equations.stride }, batch.rowCount);
+      pass.dispatch(
+        sum.compiled,
+        { ...bindings, work: batch.parts },
+        { ...uniforms, count: batch.partCount },
+        sum.workgroups(batch.partCount),
+      );
+      pass.dispatch(
+        add,
+        { work: batch.rows, slots, equations: equations.values },
+        { count: batch.rowCount, row_start: rowStart, stride: equations.stride },
+        batch.rowCount,
+      );
     }
   }
   return (await pass.submit(options)).times;

@@ -5,7 +5,11 @@ import { gradientStepKernel, type GradientStepParams } from '../kernels/exchange
 import { gradientQuads } from '../kernels/exchanged/gradients.ts';
 import { partProductsKernel } from '../kernels/exchanged/part-products.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
-import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from '../kernels/vectors/vector-products.ts';
+import {
+  chooseVectorProducts,
+  vectorProductsKernel,
+  type VectorProductsParams,
+} from '../kernels/vectors/vector-products.ts';
 import { addCentred } from '../update/centred.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import { submitSolved } from '../update/solved-pass.ts';
@@ -39,32 +43,91 @@ export interface ProductSettings {
 }
 
 /** Rows are cut into parts of as many ratings, and no row is solved on the way. */
-const PARTS: UpdateVariant = { name: 'exchanged-vectors', precision: 'f32', sum: { kernel: 'vectors', threads: 64, lanes: 1, width: 1, byRow: true }, short: 0, free: false, halfA: false, registers: false, partRatings: 2048, regionBytes: 24 << 20, regionRatings: 2048, sorted: true };
+const PARTS: UpdateVariant = {
+  name: 'exchanged-vectors',
+  precision: 'f32',
+  sum: { kernel: 'vectors', threads: 64, lanes: 1, width: 1, byRow: true },
+  short: 0,
+  free: false,
+  halfA: false,
+  registers: false,
+  partRatings: 2048,
+  regionBytes: 24 << 20,
+  regionRatings: 2048,
+  sorted: true,
+};
 
-/** Adds the products of the rows [from, to) of a block with their vectors to the rows of the sums, in one submission. */
-export async function addVectorProducts(gpu: Gpu, { block, fixed, fixedBias, vectors, sums }: ProductInputs, settings: ProductSettings, options: Submitting = {}): Promise<KernelTimes> {
+/**
+ * Adds the products of the rows [from, to) of a block with their vectors to the rows of the sums, in one
+ * submission.
+ */
+export async function addVectorProducts(
+  gpu: Gpu,
+  { block, fixed, fixedBias, vectors, sums }: ProductInputs,
+  settings: ProductSettings,
+  options: Submitting = {},
+): Promise<KernelTimes> {
   const { rank, from, to, first, mean = 0, implicit } = settings;
   const biases = fixedBias !== undefined;
   const { gradients, quads } = gradientQuads(rank, biases);
-  if (sums.stride !== 4 * (first ? gradients : quads)) throw new Error(`sums of rank ${rank}${biases ? ' with biases' : ''} have ${sums.stride} numbers a row`);
-  const rows = await prepareRows(gpu, block, { variant: PARTS, from, to, rank, lambda: 0, solver: 'cholesky' }, fixed.rows, biases, true);
+  if (sums.stride !== 4 * (first ? gradients : quads))
+    throw new Error(`sums of rank ${rank}${biases ? ' with biases' : ''} have ${sums.stride} numbers a row`);
+  const rows = await prepareRows(
+    gpu,
+    block,
+    { variant: PARTS, from, to, rank, lambda: 0, solver: 'cholesky' },
+    fixed.rows,
+    biases,
+    true,
+  );
   const pass = gpu.pass(first ? 'add-residuals' : 'add-products');
   if (rows.batches.length > 0) {
-    const [multiply, add] = await Promise.all([compileProducts(gpu, settings, biases), gpu.compile(addProductsKernel, { rank, biases, first })]);
-    const values = await addCentred(gpu, pass, { block, fixedBias }, { from, to, rank, mean, variant: PARTS });
+    const [multiply, add] = await Promise.all([
+      compileProducts(gpu, settings, biases),
+      gpu.compile(addProductsKernel, { rank, biases, first }),
+    ]);
+    const values = await addCentred(
+      gpu,
+      pass,
+      { block, fixedBias },
+      { from, to, rank, mean, variant: PARTS },
+    );
     const slots = await gpu.scratch('slots', rows.slotBytes);
     for (const batch of rows.batches) {
-      pass.dispatch(multiply, { work: batch.parts, indices: block.indices, values, fixed: fixed.values, vectors: vectors.values, state: vectors.values, slots }, { count: batch.partCount, ...(implicit ?? { alpha: 0, base: 0 }) }, batch.partCount);
-      pass.dispatch(add, { work: batch.rows, slots, sums: sums.values }, { count: batch.rowCount }, batch.rowCount);
+      pass.dispatch(
+        multiply,
+        {
+          work: batch.parts,
+          indices: block.indices,
+          values,
+          fixed: fixed.values,
+          vectors: vectors.values,
+          state: vectors.values,
+          slots,
+        },
+        { count: batch.partCount, ...(implicit ?? { alpha: 0, base: 0 }) },
+        batch.partCount,
+      );
+      pass.dispatch(
+        add,
+        { work: batch.rows, slots, sums: sums.values },
+        { count: batch.rowCount },
+        batch.rowCount,
+      );
     }
   }
   return (await pass.submit(options)).times;
 }
 
 /** The kernel that multiplies: for plain products that with subgroups, where the adapter has them. */
-async function compileProducts(gpu: Gpu, { rank, first, implicit, teams = chooseVectorProducts(rank, 'f32') }: ProductSettings, biases: boolean): Promise<CompiledKernel> {
+async function compileProducts(
+  gpu: Gpu,
+  { rank, first, implicit, teams = chooseVectorProducts(rank, 'f32') }: ProductSettings,
+  biases: boolean,
+): Promise<CompiledKernel> {
   const byTeams = { rank, precision: 'f32', biases: false, apart: true, first: false, ...teams } as const;
-  if (!first && implicit === undefined && gpu.admits(vectorProductsKernel, byTeams)) return gpu.compile(vectorProductsKernel, byTeams);
+  if (!first && implicit === undefined && gpu.admits(vectorProductsKernel, byTeams))
+    return gpu.compile(vectorProductsKernel, byTeams);
   return gpu.compile(partProductsKernel, { rank, biases, implicit: implicit !== undefined, first });
 }
 
@@ -84,15 +147,55 @@ export interface StepInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** One phase of the steps of the rows [from, to). Gives the first row that is not finite at the end, or -1. */
-export async function takeStep(gpu: Gpu, { given, gradients, factors, direction, bias, gram, shifts }: StepInputs, phase: GradientStepParams['phase'], { rank, from, to, ...regularization }: RowRegularization & { readonly rank: number; readonly from: number; readonly to: number }, options: Submitting = {}): Promise<number> {
+/**
+ * One phase of the steps of the rows [from, to). Gives the first row that is not finite at the end, or -1.
+ */
+export async function takeStep(
+  gpu: Gpu,
+  { given, gradients, factors, direction, bias, gram, shifts }: StepInputs,
+  phase: GradientStepParams['phase'],
+  {
+    rank,
+    from,
+    to,
+    ...regularization
+  }: RowRegularization & { readonly rank: number; readonly from: number; readonly to: number },
+  options: Submitting = {},
+): Promise<number> {
   const biases = hasBiases(gradients, rank);
-  const compiled = await gpu.compile(gradientStepKernel, { rank, biases, implicit: gram !== undefined, phase });
-  // A written buffer may be bound only once, so each missing one has a buffer of its own.
-  const [noGiven, noGram, noShifts, noDirection, noBias] = await Promise.all(['no vectors', 'no gram', 'no shifts', 'no direction', 'no bias'].map((name) => gpu.scratch(name, 16)));
-  const bindings = { given: given?.values ?? noGiven, gram: gram ?? noGram, shifts: shifts ?? noShifts, gradients: gradients.values, factors: factors.values, direction: direction?.values ?? noDirection, bias: bias ?? noBias };
-  const { badRow } = await submitSolved(gpu, `${phase}-gradients`, { from, to }, options, async (pass, status) => {
-    if (to > from) pass.dispatch(compiled, { ...bindings, status }, { count: to - from, first: from, ...regularizationValues(regularization) }, to - from);
+  const compiled = await gpu.compile(gradientStepKernel, {
+    rank,
+    biases,
+    implicit: gram !== undefined,
+    phase,
   });
+  // A written buffer may be bound only once, so each missing one has a buffer of its own.
+  const [noGiven, noGram, noShifts, noDirection, noBias] = await Promise.all(
+    ['no vectors', 'no gram', 'no shifts', 'no direction', 'no bias'].map((name) => gpu.scratch(name, 16)),
+  );
+  const bindings = {
+    given: given?.values ?? noGiven,
+    gram: gram ?? noGram,
+    shifts: shifts ?? noShifts,
+    gradients: gradients.values,
+    factors: factors.values,
+    direction: direction?.values ?? noDirection,
+    bias: bias ?? noBias,
+  };
+  const { badRow } = await submitSolved(
+    gpu,
+    `${phase}-gradients`,
+    { from, to },
+    options,
+    async (pass, status) => {
+      if (to > from)
+        pass.dispatch(
+          compiled,
+          { ...bindings, status },
+          { count: to - from, first: from, ...regularizationValues(regularization) },
+          to - from,
+        );
+    },
+  );
   return badRow;
 }

@@ -28,10 +28,17 @@ export interface SolveSettings extends Omit<UpdateSettings, 'mean' | 'scale' | '
 }
 
 /**
- * Solves the rows [from, to) from their equations in one submission, as many at a time as have slots. Gives the first row whose solution is
- * not finite, or -1, with `measured` the sum of their objectives, and with `timed` the kernels' times.
+ * Solves the rows [from, to) from their equations in one submission, as many at a time as have slots. Gives
+ * the first row whose solution is not finite, or -1, with `measured` the sum of their objectives, and with
+ * `timed` the kernels' times.
+ *
  */
-export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, gram, shifts }: SolveInputs, settings: SolveSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<SolvedPass> {
+export async function solveRows(
+  gpu: Gpu,
+  { equations, previous, factors, bias, gram, shifts }: SolveInputs,
+  settings: SolveSettings,
+  options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
+): Promise<SolvedPass> {
   const { variant, from, to, rank, rowStart } = settings;
   const biases = bias !== undefined;
   const [fill, solve, add] = await Promise.all([
@@ -42,7 +49,8 @@ export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, 
   const most = Math.max(1, Math.min(to - from, slotsOf(gpu, rank, biases)));
   const slots = await gpu.scratch('slots', most * slotElements(rank, biases) * 4);
   const work = await gpu.scratch('rows of equations', most * 16);
-  if (variant.precision !== 'f32' && factors.half === undefined) throw new Error('solve-equations: no half mirror of the factors');
+  if (variant.precision !== 'f32' && factors.half === undefined)
+    throw new Error('solve-equations: no half mirror of the factors');
   const outputs = {
     previous: previous.values,
     factors: factors.values,
@@ -50,13 +58,27 @@ export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, 
     half: (variant.precision !== 'f32' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };
-  const uniforms = { ...regularizationValues(settings), rounding: gram === undefined ? ROUNDING : 0, steps: stepsOf(settings.solver) };
+  const uniforms = {
+    ...regularizationValues(settings),
+    rounding: gram === undefined ? ROUNDING : 0,
+    steps: stepsOf(settings.solver),
+  };
   return submitSolved(gpu, `solve-equations ${variant.name}`, settings, options, async (pass, status) => {
     for (let row = from; row < to; row += most) {
       const count = Math.min(most, to - row);
-      pass.dispatch(fill, { equations: equations.values, slots, work }, { count, first: row - rowStart, row, stride: equations.stride }, count);
+      pass.dispatch(
+        fill,
+        { equations: equations.values, slots, work },
+        { count, first: row - rowStart, row, stride: equations.stride },
+        count,
+      );
       if (add && gram && shifts) pass.dispatch(add, { work, gram, shifts, slots }, { count }, count);
-      pass.dispatch(solve.compiled, { work, slots, status, ...outputs }, { ...uniforms, count }, solve.workgroups(count));
+      pass.dispatch(
+        solve.compiled,
+        { work, slots, status, ...outputs },
+        { ...uniforms, count },
+        solve.workgroups(count),
+      );
     }
   });
 }

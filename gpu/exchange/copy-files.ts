@@ -4,7 +4,10 @@ import type { FileMemory } from '../../engine/partition.ts';
 /** Copies under way: their bytes must stay where they are. */
 const copies = new Set<Promise<void>>();
 
-/** Writes a piece of rows, the bytes from `at` on, to its file. A thread of the system does it, beside this one. */
+/**
+ * Writes a piece of rows, the bytes from `at` on, to its file. A thread of the system does it, beside this
+ * one.
+ */
 export function writePiece(memory: FileMemory, piece: Uint8Array, at: number): Promise<void> {
   return copy(write, memory, piece, at);
 }
@@ -19,7 +22,14 @@ export async function copiesEnded(): Promise<void> {
   await Promise.allSettled(copies);
 }
 
-type Copy = (file: number, bytes: Uint8Array, offset: number, length: number, position: number, done: (error: NodeJS.ErrnoException | null, bytes: number) => void) => void;
+type Copy = (
+  file: number,
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+  position: number,
+  done: (error: NodeJS.ErrnoException | null, bytes: number) => void,
+) => void;
 
 function copy(how: Copy, { files, pieceBytes }: FileMemory, piece: Uint8Array, at: number): Promise<void> {
   const number = Math.floor(at / pieceBytes);
@@ -28,7 +38,8 @@ function copy(how: Copy, { files, pieceBytes }: FileMemory, piece: Uint8Array, a
   const ended = new Promise<void>((resolve, reject) => {
     how(file, piece, 0, piece.length, position, (error, bytes) => {
       if (error !== null) reject(error);
-      else if (bytes !== piece.length) reject(new Error(`${bytes} of ${piece.length} bytes were copied through a file in memory`));
+      else if (bytes !== piece.length)
+        reject(new Error(`${bytes} of ${piece.length} bytes were copied through a file in memory`));
       else resolve();
     });
   });

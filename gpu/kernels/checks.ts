@@ -35,16 +35,47 @@ import { updateTensorChecks } from './update/update-tensor.check.ts';
 import { vectorChecks } from './vectors/vectors.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...exchangedVectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks, ...transposedValuesChecks, ...unpaddedRowsChecks];
+export const updateChecks: readonly KernelCheck[] = [
+  ...normalEquationsChecks,
+  ...solveCholeskyChecks,
+  ...solveNonnegativeChecks,
+  ...solveCgChecks,
+  ...updateMatrixFreeChecks,
+  ...vectorChecks,
+  ...exchangedVectorChecks,
+  ...toHalfChecks,
+  ...toInt8Checks,
+  ...subtractBiasChecks,
+  ...transposedValuesChecks,
+  ...unpaddedRowsChecks,
+];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
-export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks, ...int8Checks];
+export const subgroupChecks: readonly KernelCheck[] = [
+  ...normalEquationsTensorChecks,
+  ...updateTensorChecks,
+  ...updateShortChecks,
+  ...solveCgRegistersChecks,
+  ...int8Checks,
+];
 
 /** Kernels that measure the loss, and predictions. */
-export const lossChecks: readonly KernelCheck[] = [...squaredErrorChecks, ...weightedNormChecks, ...implicitLossChecks, ...predictChecks];
+export const lossChecks: readonly KernelCheck[] = [
+  ...squaredErrorChecks,
+  ...weightedNormChecks,
+  ...implicitLossChecks,
+  ...predictChecks,
+];
 
 /** Kernels of SGD. */
-export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileScatterChecks, ...sgdListChecks, ...fromHalfChecks, ...sgdWavesChecks, ...shrinkRowsChecks];
+export const sgdChecks: readonly KernelCheck[] = [
+  ...sgdTilesChecks,
+  ...sgdTileScatterChecks,
+  ...sgdListChecks,
+  ...fromHalfChecks,
+  ...sgdWavesChecks,
+  ...shrinkRowsChecks,
+];
 
 /** Every check, with the variants of half-iterations that the adapter admits. */
 export function allChecks(info: GpuInfo): KernelCheck[] {
@@ -54,7 +85,15 @@ export function allChecks(info: GpuInfo): KernelCheck[] {
     ...dataParallelChecks(info, info.software ? 1000 : 3000),
     ...implicitChecks(info, longest),
   ];
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterations];
+  return [
+    ...updateChecks,
+    ...subgroupChecks,
+    ...lossChecks,
+    ...topNChecks,
+    ...rankingChecks,
+    ...sgdChecks,
+    ...halfIterations,
+  ];
 }
 
 /** Every check of the kernels that the GPU has the features and limits for. */

@@ -4,8 +4,10 @@ import type { GpuFeature, GpuInfo } from '../webgpu/gpu-info.ts';
 export type KernelParams = Readonly<Record<string, number | boolean | string | undefined>>;
 
 /**
- * The use of one compute shader, <name>.wgsl. Binding 0 is the uniform `params`, a struct of `uniforms` in this order; the storage
- * buffers follow from binding 1 in the order of `bindings`. A test compares the text with the descriptor.
+ * The use of one compute shader, <name>.wgsl. Binding 0 is the uniform `params`, a struct of `uniforms` in
+ * this order; the storage buffers follow from binding 1 in the order of `bindings`. A test compares the text
+ * with the descriptor.
+ *
  */
 export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
   readonly name: string;
@@ -14,8 +16,9 @@ export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
   /** Features that the variant needs. */
   needs(params: Params): readonly GpuFeature[];
   /**
-   * Values for the text. Whole numbers and booleans in UPPER_CASE become WGSL constants (`const RANK: u32 = 100u;`) in front
-   * of it; the template can use all values, as in {{ RANK }} or {% for tile in tiles %}.
+   * Values for the text. Whole numbers and booleans in UPPER_CASE become WGSL constants (`const RANK: u32 =
+   * 100u;`) in front of it; the template can use all values, as in {{ RANK }} or {% for tile in tiles %}.
+   *
    */
   values(params: Params): Readonly<Record<string, unknown>>;
   /** Threads of a workgroup and bytes of workgroup memory, which an adapter's limits must allow. */
@@ -37,8 +40,20 @@ export function range(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
 }
 
-/** True when an adapter has the features, threads, workgroup memory and number of buffers that a variant needs. */
-export function admits<Params extends KernelParams>({ features, limits }: GpuInfo, kernel: KernelDescriptor<Params>, params: Params): boolean {
+/**
+ * True when an adapter has the features, threads, workgroup memory and number of buffers that a variant
+ * needs.
+ */
+export function admits<Params extends KernelParams>(
+  { features, limits }: GpuInfo,
+  kernel: KernelDescriptor<Params>,
+  params: Params,
+): boolean {
   const { threads, bytes } = kernel.workgroup(params);
-  return kernel.needs(params).every((feature) => features.includes(feature)) && threads <= limits.workgroupThreads && bytes <= limits.workgroupBytes && kernel.bindings.length <= limits.storageBuffers;
+  return (
+    kernel.needs(params).every((feature) => features.includes(feature)) &&
+    threads <= limits.workgroupThreads &&
+    bytes <= limits.workgroupBytes &&
+    kernel.bindings.length <= limits.storageBuffers
+  );
 }

@@ -3,16 +3,24 @@ import type { ProbeOutcome } from './probe-webgpu.ts';
 /** As in package.json's "optionalDependencies". */
 const WEBGPU = 'webgpu@0.6.2';
 
-/** The reason for a missing adapter and the remedy, for users who may not want a GPU; undefined when a hardware adapter was found. */
+/**
+ * The reason for a missing adapter and the remedy, for users who may not want a GPU; undefined when a
+ * hardware adapter was found.
+ */
 export function explainProbe(outcome: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
   const finding = findingOf(outcome, platform);
   return finding && `nothing to do for the CPU, which is used here; for a GPU: ${finding}`;
 }
 
 /** The finding alone. */
-export function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
+export function findingOf(
+  { adapter, failure, ending, messages }: ProbeOutcome,
+  platform: NodeJS.Platform,
+): string | undefined {
   if (adapter !== undefined) {
-    return adapter.isFallback ? `This adapter computes on the processor and is slow. ${install(platform, messages)}` : undefined;
+    return adapter.isFallback
+      ? `This adapter computes on the processor and is slow. ${install(platform, messages)}`
+      : undefined;
   }
   const said = messages === '' ? '' : ` It said: ${errorLine(messages)}`;
   switch (failure) {
@@ -23,7 +31,8 @@ export function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, 
     case 'crash':
       return `The graphics driver crashed (${ending}).${said} Update it.`;
     case 'error':
-      if (/ERR_MODULE_NOT_FOUND|Cannot find (module|package)/.test(messages)) return `The binary of the package webgpu for this platform is missing.${said} Install it again with npm install ${WEBGPU}.`;
+      if (/ERR_MODULE_NOT_FOUND|Cannot find (module|package)/.test(messages))
+        return `The binary of the package webgpu for this platform is missing.${said} Install it again with npm install ${WEBGPU}.`;
       if (/GLIBC|cannot open shared object|ERR_DLOPEN_FAILED/.test(messages)) {
         return `The binary of the package "webgpu" does not load here: ${errorLine(messages)} It needs a newer system or the library named.`;
       }
@@ -40,9 +49,11 @@ export function backendName(platform: NodeJS.Platform): string {
 }
 
 function install(platform: NodeJS.Platform, messages: string): string {
-  if (platform === 'darwin') return 'macOS brings Metal along; a Mac without a supported GPU, or a session without access to it, has no adapter.';
+  if (platform === 'darwin')
+    return 'macOS brings Metal along; a Mac without a supported GPU, or a session without access to it, has no adapter.';
   if (platform === 'win32') return "Install the GPU maker's current driver, which brings Direct3D 12 along.";
-  const drivers = 'NVIDIA: its driver with Vulkan (nvidia-driver, in containers the capability "graphics"); AMD and Intel: mesa-vulkan-drivers';
+  const drivers =
+    'NVIDIA: its driver with Vulkan (nvidia-driver, in containers the capability "graphics"); AMD and Intel: mesa-vulkan-drivers';
   if (/load Vulkan: libvulkan/.test(messages)) {
     return `The Vulkan loader is missing (libvulkan.so.1). Install it (Debian, Ubuntu: apt install libvulkan1; Fedora: dnf install vulkan-loader) and a Vulkan driver. ${drivers}.`;
   }
@@ -50,10 +61,19 @@ function install(platform: NodeJS.Platform, messages: string): string {
 }
 
 function lastLine(text: string): string {
-  return text.split('\n').findLast((line) => line.trim() !== '')?.trim() ?? '';
+  return (
+    text
+      .split('\n')
+      .findLast((line) => line.trim() !== '')
+      ?.trim() ?? ''
+  );
 }
 
 function errorLine(text: string): string {
-  const line = text.split('\n').find((candidate) => candidate.includes('Error:'))?.trim() ?? lastLine(text);
+  const line =
+    text
+      .split('\n')
+      .find((candidate) => candidate.includes('Error:'))
+      ?.trim() ?? lastLine(text);
   return line.endsWith('.') ? line : `${line}.`;
 }

@@ -1,13 +1,18 @@
 import { existsSync, readdirSync } from 'node:fs';
 
 /**
- * True when a GPU's driver could work: on Linux when there is a render node, NVIDIA's or WSL's device file, which a container has only
- * when a graphics card is passed in. Elsewhere always true, and only a probe can tell.
+ * True when a GPU's driver could work: on Linux when there is a render node, NVIDIA's or WSL's device file,
+ * which a container has only when a graphics card is passed in. Elsewhere always true, and only a probe can
+ * tell.
+ *
  */
 export function hasGraphicsDevice(platform: NodeJS.Platform = process.platform): boolean {
   if (platform !== 'linux') return true;
   if (existsSync('/dev/dxg')) return true;
-  return names('/dev').some((name) => /^nvidia\d/.test(name)) || names('/dev/dri').some((name) => name.startsWith('renderD'));
+  return (
+    names('/dev').some((name) => /^nvidia\d/.test(name)) ||
+    names('/dev/dri').some((name) => name.startsWith('renderD'))
+  );
 }
 
 function names(folder: string): string[] {

@@ -16,14 +16,31 @@ interface KnownDriver {
 const FORMAT = 'factorflow-known-driver';
 
 /** Environment variables that choose a driver or a card. */
-const VARIABLES = ['VK_DRIVER_FILES', 'VK_ADD_DRIVER_FILES', 'VK_ICD_FILENAMES', 'VK_LOADER_DRIVERS_SELECT', 'VK_LOADER_DRIVERS_DISABLE', 'DRI_PRIME', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES'];
+const VARIABLES = [
+  'VK_DRIVER_FILES',
+  'VK_ADD_DRIVER_FILES',
+  'VK_ICD_FILENAMES',
+  'VK_LOADER_DRIVERS_SELECT',
+  'VK_LOADER_DRIVERS_DISABLE',
+  'DRI_PRIME',
+  'LD_LIBRARY_PATH',
+  'CUDA_VISIBLE_DEVICES',
+  'NVIDIA_VISIBLE_DEVICES',
+];
 
 /** Folders of the files that name Vulkan's drivers, which an update of a driver writes anew. */
-const DRIVER_FOLDERS = ['/usr/share/vulkan/icd.d', '/usr/local/share/vulkan/icd.d', '/etc/vulkan/icd.d', '/usr/local/nvidia/share/vulkan/icd.d'];
+const DRIVER_FOLDERS = [
+  '/usr/share/vulkan/icd.d',
+  '/usr/local/share/vulkan/icd.d',
+  '/etc/vulkan/icd.d',
+  '/usr/local/nvidia/share/vulkan/icd.d',
+];
 
 /**
- * The driver that has served a run of this system: it need not be probed in a process of its own again. It is forgotten while it is opened, so that a crash leaves
- * nothing, and the next run probes it. Known on Linux alone, where the system tells which driver it is.
+ * The driver that has served a run of this system: it need not be probed in a process of its own again. It is
+ * forgotten while it is opened, so that a crash leaves nothing, and the next run probes it. Known on Linux
+ * alone, where the system tells which driver it is.
+ *
  */
 export class KnownDrivers {
   readonly #file: string;
@@ -34,12 +51,23 @@ export class KnownDrivers {
     this.#system = system;
   }
 
-  /** The known driver's adapter as the outcome of a probe, and forgets it; undefined for a driver that is not known. Never throws. */
+  /**
+   * The known driver's adapter as the outcome of a probe, and forgets it; undefined for a driver that is not
+   * known. Never throws.
+   */
   async take(): Promise<ProbeOutcome | undefined> {
     if (this.#system === undefined) return undefined;
     try {
-      const { format, system, adapter } = JSON.parse(await readFile(this.#file, 'utf8')) as Partial<KnownDriver>;
-      if (format !== FORMAT || system !== this.#system || typeof adapter?.name !== 'string' || typeof adapter.vendor !== 'string') return undefined;
+      const { format, system, adapter } = JSON.parse(
+        await readFile(this.#file, 'utf8'),
+      ) as Partial<KnownDriver>;
+      if (
+        format !== FORMAT ||
+        system !== this.#system ||
+        typeof adapter?.name !== 'string' ||
+        typeof adapter.vendor !== 'string'
+      )
+        return undefined;
       // Without this the next run would not notice a crash of this one.
       await rm(this.#file);
       return { adapter: { ...adapter, isFallback: false }, messages: '', known: true };
@@ -48,7 +76,10 @@ export class KnownDrivers {
     }
   }
 
-  /** Notes a driver that has opened a device of hardware. Never throws: without a cache the next run probes it again. */
+  /**
+   * Notes a driver that has opened a device of hardware. Never throws: without a cache the next run probes it
+   * again.
+   */
   async keep(adapter: Adapter): Promise<void> {
     if (this.#system === undefined || adapter.isFallback) return;
     const known: KnownDriver = { format: FORMAT, system: this.#system, adapter };
@@ -61,9 +92,20 @@ export class KnownDrivers {
 
 /** The kernel, its graphics drivers and devices, and the variables that choose among them. */
 function thisSystem(): string {
-  const devices = ['/dev', '/dev/dri'].flatMap((folder) => namesIn(folder).filter((name) => /^(nvidia|renderD|dxg)/.test(name)));
-  const drivers = DRIVER_FOLDERS.flatMap((folder) => namesIn(folder).map((name) => `${folder}/${name} ${changed(`${folder}/${name}`)}`));
-  return JSON.stringify([process.versions.node, release(), textOf('/proc/driver/nvidia/version'), devices.sort(), drivers.sort(), VARIABLES.map((name) => process.env[name] ?? '')]);
+  const devices = ['/dev', '/dev/dri'].flatMap((folder) =>
+    namesIn(folder).filter((name) => /^(nvidia|renderD|dxg)/.test(name)),
+  );
+  const drivers = DRIVER_FOLDERS.flatMap((folder) =>
+    namesIn(folder).map((name) => `${folder}/${name} ${changed(`${folder}/${name}`)}`),
+  );
+  return JSON.stringify([
+    process.versions.node,
+    release(),
+    textOf('/proc/driver/nvidia/version'),
+    devices.sort(),
+    drivers.sort(),
+    VARIABLES.map((name) => process.env[name] ?? ''),
+  ]);
 }
 
 function changed(file: string): number {

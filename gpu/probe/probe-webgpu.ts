@@ -26,16 +26,22 @@ export interface ProbeOutcome {
 const TIMEOUT_MILLISECONDS = 20_000;
 
 /**
- * Looks for a WebGPU adapter that gives a device, for at most 20 seconds and in a child process, so that a driver that crashes or
- * hangs does no harm. Never throws.
+ * Looks for a WebGPU adapter that gives a device, for at most 20 seconds and in a child process, so that a
+ * driver that crashes or hangs does no harm. Never throws.
+ *
  */
 export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
   if (!isInstalled('webgpu')) return Promise.resolve({ failure: 'not installed', messages: '' });
   const file = fileURLToPath(workerFile(new URL('./webgpu-probe.js', import.meta.url)));
   return new Promise((resolve) => {
-    execFile(process.execPath, [file], { timeout: TIMEOUT_MILLISECONDS, killSignal: 'SIGKILL', signal, windowsHide: true }, (error, stdout, stderr) => {
-      resolve(outcomeOf(error, stdout, stderr.trim()));
-    });
+    execFile(
+      process.execPath,
+      [file],
+      { timeout: TIMEOUT_MILLISECONDS, killSignal: 'SIGKILL', signal, windowsHide: true },
+      (error, stdout, stderr) => {
+        resolve(outcomeOf(error, stdout, stderr.trim()));
+      },
+    );
   });
 }
 
@@ -56,7 +62,11 @@ function outcomeOf(error: Error | null, stdout: string, messages: string): Probe
     const { adapter } = JSON.parse(line) as { readonly adapter: Adapter | null };
     return adapter === null ? { failure: 'no adapter', messages } : { adapter, messages };
   }
-  const { killed, signal, code } = { killed: false, signal: undefined, code: undefined, ...error } as { killed: boolean; signal?: string | null; code?: number | string | null };
+  const { killed, signal, code } = { killed: false, signal: undefined, code: undefined, ...error } as {
+    killed: boolean;
+    signal?: string | null;
+    code?: number | string | null;
+  };
   if (killed) return { failure: 'timeout', messages };
   if (typeof signal === 'string') return { failure: 'crash', ending: signal, messages };
   return { failure: 'error', ending: `exit code ${code ?? 0}`, messages };

@@ -1,16 +1,24 @@
 /**
- * Asks WebGPU for an adapter and prints the answer as one line of JSON. It runs in its own process, so that a driver that crashes
- * or hangs does no harm.
+ * Asks WebGPU for an adapter and prints the answer as one line of JSON. It runs in its own process, so that a
+ * driver that crashes or hangs does no harm.
+ *
  */
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import { isSoftware } from '../webgpu/acquire.ts';
 
 interface ProbeReport {
-  readonly adapter: { readonly name: string; readonly vendor: string; readonly architecture: string; readonly isFallback: boolean; readonly features: readonly string[] } | null;
+  readonly adapter: {
+    readonly name: string;
+    readonly vendor: string;
+    readonly architecture: string;
+    readonly isFallback: boolean;
+    readonly features: readonly string[];
+  } | null;
 }
 
-// The garbage collector must not take these while they are used: the process would die with a segmentation fault.
+// The garbage collector must not take these while they are used: the process would die with a segmentation
+// fault.
 const alive: unknown[] = [];
 
 async function probe(): Promise<ProbeReport> {
@@ -22,7 +30,15 @@ async function probe(): Promise<ProbeReport> {
   alive.push(adapter, await adapter.requestDevice());
   const { device, description, vendor, architecture } = adapter.info;
   const name = [device, description].filter((part) => part !== '').join(', ') || 'unnamed';
-  return { adapter: { name, vendor, architecture, isFallback: isSoftware(adapter.info), features: [...adapter.features].sort() } };
+  return {
+    adapter: {
+      name,
+      vendor,
+      architecture,
+      isFallback: isSoftware(adapter.info),
+      features: [...adapter.features].sort(),
+    },
+  };
 }
 
 // The parent ends this process earlier, unless the parent itself has ended.

@@ -12,35 +12,66 @@ export interface Stepped {
   readonly bindings: Readonly<Record<string, GPUBuffer>>;
 }
 
-export async function steppedFactors(scope: GpuTaskScope, precision: 'f32' | 'f16', adaptive: boolean): Promise<Stepped> {
+export async function steppedFactors(
+  scope: GpuTaskScope,
+  precision: 'f32' | 'f16',
+  adaptive: boolean,
+): Promise<Stepped> {
   const half = precision === 'f16';
   const matrix = (name: string) => (half ? scope.matrixWithHalf(name) : scope.matrix(name));
   const [rows, columns] = [await matrix('rows'), await matrix('columns')];
   const stored = (one: DeviceMatrix) => (half ? (one.half as GPUBuffer) : one.values);
-  const sums = async (name: string) => (adaptive ? scope.matrix(name).values : scope.gpu.scratch(`no ${name}`, 16));
-  const bindings = { row_factors: stored(rows), column_factors: stored(columns), row_sums: await sums('rowSums'), column_sums: await sums('columnSums') };
+  const sums = async (name: string) =>
+    adaptive ? scope.matrix(name).values : scope.gpu.scratch(`no ${name}`, 16);
+  const bindings = {
+    row_factors: stored(rows),
+    column_factors: stored(columns),
+    row_sums: await sums('rowSums'),
+    column_sums: await sums('columnSums'),
+  };
   return { rows, columns, precision, bindings };
 }
 
-/** Copies `rows` and `columns`, which may be the outputs themselves, to the stepped factors. Takes a fraction of a millisecond. */
-export async function begin(scope: GpuTaskScope, pass: Pass, stepped: Stepped, rows: DeviceMatrix, columns: DeviceMatrix): Promise<void> {
-  for (const [source, target] of [[rows, stepped.rows], [columns, stepped.columns]] as const) {
+/**
+ * Copies `rows` and `columns`, which may be the outputs themselves, to the stepped factors. Takes a fraction
+ * of a millisecond.
+ */
+export async function begin(
+  scope: GpuTaskScope,
+  pass: Pass,
+  stepped: Stepped,
+  rows: DeviceMatrix,
+  columns: DeviceMatrix,
+): Promise<void> {
+  for (const [source, target] of [
+    [rows, stepped.rows],
+    [columns, stepped.columns],
+  ] as const) {
     if (stepped.precision === 'f16' && target.half !== undefined) {
       await addHalf(scope.gpu, pass, { ...source, half: target.half });
-    } else if (source.values !== target.values) copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
+    } else if (source.values !== target.values)
+      copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
   }
 }
 
 /** Copies the sums of AdaGrad from one version to the next, when these differ. */
 export function copySums(scope: GpuTaskScope): void {
-  for (const [from, to] of [['sourceRowSums', 'rowSums'], ['sourceColumnSums', 'columnSums']]) {
+  for (const [from, to] of [
+    ['sourceRowSums', 'rowSums'],
+    ['sourceColumnSums', 'columnSums'],
+  ]) {
     const [source, target] = [scope.matrix(from), scope.matrix(to)];
-    if (source.values !== target.values) copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
+    if (source.values !== target.values)
+      copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
   }
 }
 
 /** Copies the stepped factors back to the matrices. */
-export async function end(scope: GpuTaskScope, pass: Pass, { rows, columns, precision }: Stepped): Promise<void> {
+export async function end(
+  scope: GpuTaskScope,
+  pass: Pass,
+  { rows, columns, precision }: Stepped,
+): Promise<void> {
   if (precision === 'f32') return;
   const kernel = await scope.gpu.compile(fromHalfKernel, {});
   for (const { half, values, rows: count, stride } of [rows, columns]) {

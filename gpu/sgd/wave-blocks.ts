@@ -18,32 +18,54 @@ export interface WaveBlocks {
 }
 
 /**
- * Sorts ratings by band of rows and band of columns, inside a block by row and column, once for a block and its bands; freed
- * with the block. The order depends on the ratings alone.
+ * Sorts ratings by band of rows and band of columns, inside a block by row and column, once for a block and
+ * its bands; freed with the block. The order depends on the ratings alone.
+ *
  */
-export async function waveBlocks(gpu: Gpu, block: DeviceBlock, { rowStarts, columnStarts }: Bands): Promise<WaveBlocks> {
+export async function waveBlocks(
+  gpu: Gpu,
+  block: DeviceBlock,
+  { rowStarts, columnStarts }: Bands,
+): Promise<WaveBlocks> {
   const [rowBands, columnBands] = [rowStarts.length - 1, columnStarts.length - 1];
   const key = `${rowBands} x ${columnBands} bands`;
   const known = block.prepared.get(key) as WaveBlocks | undefined;
   if (known !== undefined) return known;
-  if (columnBands > MOST_BANDS) throw new Error(`ratings are sorted by at most ${MOST_BANDS} bands of columns, not ${columnBands}`);
+  if (columnBands > MOST_BANDS)
+    throw new Error(`ratings are sorted by at most ${MOST_BANDS} bands of columns, not ${columnBands}`);
   const bandOf = new Uint32Array(columnStarts[columnBands]);
-  for (let band = 0; band < columnBands; band++) bandOf.fill(band, columnStarts[band], columnStarts[band + 1]);
+  for (let band = 0; band < columnBands; band++)
+    bandOf.fill(band, columnStarts[band], columnStarts[band + 1]);
   const rows = await gpu.bufferOf(Uint32Array.from(rowStarts), 'bands of rows');
   const columns = await gpu.bufferOf(bandOf, 'bands of columns');
   const table = await gpu.buffer(4 * rowBands * columnBands, 'ratings by block');
   try {
-    const bindings = { offsets: block.rowPointers, indices: block.indices, values: block.values, row_starts: rows, band_of: columns };
+    const bindings = {
+      offsets: block.rowPointers,
+      indices: block.indices,
+      values: block.values,
+      row_starts: rows,
+      band_of: columns,
+    };
     const uniforms = { row_bands: rowBands, column_bands: columnBands };
     const count = await gpu.compile(sgdWaveCountKernel, {});
-    await gpu.pass('count by block').dispatch(count, { ...bindings, counts: table }, uniforms, rowBands).submit();
+    await gpu
+      .pass('count by block')
+      .dispatch(count, { ...bindings, counts: table }, uniforms, rowBands)
+      .submit();
     const counts = new Uint32Array(rowBands * columnBands);
     await gpu.download(table, counts);
     const starts = new Uint32Array(counts.length + 1);
     counts.forEach((own, at) => (starts[at + 1] = starts[at] + own));
-    const blocks: WaveBlocks = { starts: await gpu.bufferOf(starts, 'block starts'), ratings: await gpu.buffer(12 * block.ratings, 'ratings by block') };
+    const blocks: WaveBlocks = {
+      starts: await gpu.bufferOf(starts, 'block starts'),
+      ratings: await gpu.buffer(12 * block.ratings, 'ratings by block'),
+    };
     const scatter = await gpu.compile(sgdWaveScatterKernel, {});
-    await gpu.pass('sort by block').dispatch(scatter, { ...bindings, ...blocks }, uniforms, rowBands).submit();
+    await gpu
+      .pass('sort by block')
+      .dispatch(scatter, { ...bindings, ...blocks }, uniforms, rowBands)
+      .submit();
     block.prepared.set(key, blocks);
     return blocks;
   } finally {

@@ -11,7 +11,8 @@ interface Listed {
 const lists = new WeakMap<Gpu, Listed>();
 
 export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
-  // Other devices of this card check at the same time, and their work should not wait for the work of keepAwake.
+  // Other devices of this card check at the same time, and their work should not wait for the work of
+  // keepAwake.
   gpu.mayIdle = true;
   gpu.journal.detailed = true;
   const { checks, kernels } = await listOf(gpu);
@@ -25,7 +26,10 @@ async function listOf(gpu: Gpu): Promise<Listed> {
   if (known !== undefined) return known;
   // No other task needs the checks and their twins.
   const { allChecks, kernelChecks } = await import('../kernels/checks.ts');
-  const listed = { checks: kernelChecks(gpu), kernels: [...new Set(allChecks(gpu.info).map(({ name }) => name))] };
+  const listed = {
+    checks: kernelChecks(gpu),
+    kernels: [...new Set(allChecks(gpu.info).map(({ name }) => name))],
+  };
   lists.set(gpu, listed);
   return listed;
 }

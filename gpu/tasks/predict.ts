@@ -16,14 +16,24 @@ export const predict: GpuTaskHandler<'predict'> = async (scope) => {
   const bytes = 4 * Math.min(CHUNK_PAIRS, pairs.rows);
   const buffers: GPUBuffer[] = [];
   try {
-    for (const name of ['rows', 'columns', 'predictions']) buffers.push(await gpu.buffer(bytes, `${name} of pairs`));
+    for (const name of ['rows', 'columns', 'predictions'])
+      buffers.push(await gpu.buffer(bytes, `${name} of pairs`));
     const [rowsAt, columnsAt, predictions] = buffers;
-    const bindings = { rows: rowsAt, columns: columnsAt, row_factors: rowFactors.values, column_factors: columnFactors.values, predictions };
+    const bindings = {
+      rows: rowsAt,
+      columns: columnsAt,
+      row_factors: rowFactors.values,
+      column_factors: columnFactors.values,
+      predictions,
+    };
     for (let first = 0; first < pairs.rows && !scope.cancelled(); first += CHUNK_PAIRS) {
       const end = Math.min(first + CHUNK_PAIRS, pairs.rows);
       await gpu.upload(rowsAt, rows.subarray(first, end));
       await gpu.upload(columnsAt, columns.subarray(first, end));
-      await gpu.pass('predict').dispatch(kernel, bindings, { pairs: end - first }, Math.ceil((end - first) / PREDICT_THREADS)).submit();
+      await gpu
+        .pass('predict')
+        .dispatch(kernel, bindings, { pairs: end - first }, Math.ceil((end - first) / PREDICT_THREADS))
+        .submit();
       await gpu.download(predictions, values.subarray(first, end));
     }
   } finally {

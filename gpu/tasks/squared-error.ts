@@ -1,7 +1,10 @@
 import { ERROR_RATINGS, squaredErrorKernel } from '../kernels/loss/squared-error.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-/** See `squared-error` of KernelTasks. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order; where the columns have a half mirror, it is gathered. */
+/**
+ * See `squared-error` of KernelTasks. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in
+ * their order; where the columns have a half mirror, it is gathered.
+ */
 export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   const { from, to, mean = 0 } = scope.params;
   const { gpu } = scope;
@@ -12,8 +15,14 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   const values = { squared: 0, absolute: 0, count: last - first };
   if (first === last || scope.cancelled()) return { rows: to - from, values };
   const biased = scope.has('rowBias') && scope.has('columnBias');
-  const [rowBias, columnBias] = biased ? [scope.vector('rowBias'), scope.vector('columnBias')] : [block.values, block.values];
-  const kernel = await gpu.compile(squaredErrorKernel, { stride: rowFactors.stride, biased, half: columnFactors.half !== undefined });
+  const [rowBias, columnBias] = biased
+    ? [scope.vector('rowBias'), scope.vector('columnBias')]
+    : [block.values, block.values];
+  const kernel = await gpu.compile(squaredErrorKernel, {
+    stride: rowFactors.stride,
+    biased,
+    half: columnFactors.half !== undefined,
+  });
   const origin = first - (first % 4);
   const groups = Math.ceil((last - origin) / ERROR_RATINGS);
   // A new buffer each time would wait for the thread's next turn, while the GPU waits for the pass.
@@ -29,7 +38,10 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
     sums,
   };
   const uniforms = { from_row: from, to_row: to, first, last, origin, base: mean };
-  const { bytes } = await gpu.pass('squared-error').dispatch(kernel, bindings, uniforms, groups).submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
+  const { bytes } = await gpu
+    .pass('squared-error')
+    .dispatch(kernel, bindings, uniforms, groups)
+    .submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
   const pairs = new Float32Array(bytes);
   for (let k = 0; k < pairs.length; k += 2) {
     values.squared += pairs[k];

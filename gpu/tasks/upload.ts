@@ -18,7 +18,11 @@ export const upload: GpuTaskHandler<'upload'> = async (scope) => {
   return { rows: 0 };
 };
 
-async function prepareFor(gpu: Gpu, block: DeviceBlock, { kernel, params, biases, columns }: RowsTask): Promise<void> {
+async function prepareFor(
+  gpu: Gpu,
+  block: DeviceBlock,
+  { kernel, params, biases, columns }: RowsTask,
+): Promise<void> {
   const { rank, variant: name } = params;
   if (name === undefined) throw new Error(`task upload: the device chose no variant of ${kernel}`);
   const whole = { rank, from: 0, to: block.rows };
@@ -26,13 +30,30 @@ async function prepareFor(gpu: Gpu, block: DeviceBlock, { kernel, params, biases
     const { implicit } = params;
     const variant = summingNamed(gpu, name, { rank, biases, implicit: implicit !== undefined });
     // The task that wants a kernel tells what is wrong with it.
-    for (const compiling of [compileSummed(gpu, { variant, rank, implicit }, biases), gpu.compile(fillSlotsKernel, { rank, biases })]) compiling.catch(() => undefined);
+    for (const compiling of [
+      compileSummed(gpu, { variant, rank, implicit }, biases),
+      gpu.compile(fillSlotsKernel, { rank, biases }),
+    ])
+      compiling.catch(() => undefined);
     await prepareSummed(gpu, block, { ...whole, variant }, columns, biases);
     return;
   }
   const { cgBelow, cgSteps, nonnegative } = params;
   const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
   const implicit = kernel === 'update-implicit';
-  const variant = variantNamed(name, gpu.info, { rank, biases, implicit, cgSteps, nonnegative, solver: solver === 'cholesky' ? 'cholesky' : 'cg' });
-  await prepareRows(gpu, block, { ...(kernel === 'update' ? params : { lambda: 0 }), ...whole, variant, solver }, columns, biases);
+  const variant = variantNamed(name, gpu.info, {
+    rank,
+    biases,
+    implicit,
+    cgSteps,
+    nonnegative,
+    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+  });
+  await prepareRows(
+    gpu,
+    block,
+    { ...(kernel === 'update' ? params : { lambda: 0 }), ...whole, variant, solver },
+    columns,
+    biases,
+  );
 }

@@ -16,25 +16,46 @@ export const FULL_REGISTERS = 144;
 /** The same where factors are gathered in 8 bits. */
 const INT8_FULL_REGISTERS = 128;
 
-/** The kernel that sums and solves: A / n in float16 on tensor cores, of which `room` tiles pass through workgroup memory together; else A in float32 in registers. */
+/**
+ * The kernel that sums and solves: A / n in float16 on tensor cores, of which `room` tiles pass through
+ * workgroup memory together; else A in float32 in registers.
+ */
 export interface SolvingForm {
   readonly halfA: boolean;
   readonly room?: number;
 }
 
 /**
- * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and without biases with eight, and in float16 with nine, with biases where the ratings have no tile row of their own.
- * Measured on an H200 with Netflix's shape (docs/measured/performance.md, Workgroups by memory and registers).
+ * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and
+ * without biases with eight, and in float16 with nine, with biases where the ratings have no tile row of
+ * their own. Measured on an H200 with Netflix's shape (docs/measured/performance.md, Workgroups by memory and
+ * registers).
+ *
  */
-export function solvingForm(info: GpuInfo, { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>, precision: 'f16' | 'int8'): SolvingForm {
+export function solvingForm(
+  info: GpuInfo,
+  { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>,
+  precision: 'f16' | 'int8',
+): SolvingForm {
   const tiles = tilesOf(rank);
-  const halfA = !implicit && (precision === 'f16' ? rank > FULL_REGISTERS || (tiles === 9 && !(biases && hasRatingRow(rank))) : rank > INT8_FULL_REGISTERS || tiles === 7 || (tiles === 8 && !biases));
+  const halfA =
+    !implicit &&
+    (precision === 'f16'
+      ? rank > FULL_REGISTERS || (tiles === 9 && !(biases && hasRatingRow(rank)))
+      : rank > INT8_FULL_REGISTERS || tiles === 7 || (tiles === 8 && !biases));
   const room = halfA ? roomOf(precision, rank, biases) : undefined;
-  const admitted = room !== undefined && (precision === 'int8' ? admits(info, updateInt8Kernel, { rank, biases, halfA, room }) : admits(info, updateTensorKernel, { rank, bin: LEAST_BIN, biases, halfA, room }));
+  const admitted =
+    room !== undefined &&
+    (precision === 'int8'
+      ? admits(info, updateInt8Kernel, { rank, biases, halfA, room })
+      : admits(info, updateTensorKernel, { rank, bin: LEAST_BIN, biases, halfA, room }));
   return admitted ? { halfA, room } : { halfA };
 }
 
-/** Room by rule. Registers and 48 KiB of memory bound the workgroups of a multiprocessor of an H200; so much room leaves as many as the registers allow. */
+/**
+ * Room by rule. Registers and 48 KiB of memory bound the workgroups of a multiprocessor of an H200; so much
+ * room leaves as many as the registers allow.
+ */
 function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
   const tiles = tilesOf(rank);
   if (precision === 'f16') return tiles >= 11 ? 21 : tiles === 9 ? (biases ? 12 : 13) : undefined;
@@ -46,13 +67,22 @@ function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): numbe
 const IMPLICIT_REGISTERS = 128;
 
 /** True where the kernel that sums and solves serves: with implicit data for A in float32 registers. */
-export function admitsFused(info: GpuInfo, { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>, bin: number, { halfA, room }: SolvingForm): boolean {
+export function admitsFused(
+  info: GpuInfo,
+  { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>,
+  bin: number,
+  { halfA, room }: SolvingForm,
+): boolean {
   if (implicit) return rank <= IMPLICIT_REGISTERS && admits(info, updateImplicitTensorKernel, { rank, bin });
   return admits(info, updateTensorKernel, { rank, bin, biases, implicit, halfA, room });
 }
 
 /** The same for the kernel that sums in 8 bits. */
-export function admitsInt8(info: GpuInfo, { rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>, { halfA, room }: SolvingForm): boolean {
+export function admitsInt8(
+  info: GpuInfo,
+  { rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>,
+  { halfA, room }: SolvingForm,
+): boolean {
   return admits(info, updateInt8Kernel, { rank, biases, halfA, room });
 }
 

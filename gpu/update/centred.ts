@@ -5,7 +5,10 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { UpdateSettings, UpdateVariant } from './variant.ts';
 
-/** True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's kernels, which do not do so as they gather. */
+/**
+ * True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's
+ * kernels, which do not do so as they gather.
+ */
 export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
   return biases && !(sum.kernel === 'int8' || (sum.kernel === 'tensor' && centresRatings({ rank, biases })));
 }
@@ -15,13 +18,27 @@ export function centredBytes(ratings: number): number {
   return 16 * Math.ceil(ratings / 4);
 }
 
-/** The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass does so first. */
-export async function addCentred(gpu: Gpu, pass: Pass, { block, fixedBias }: { readonly block: DeviceBlock; readonly fixedBias?: GPUBuffer }, { from, to, rank, mean, variant }: Pick<UpdateSettings, 'from' | 'to' | 'rank' | 'mean' | 'variant'>): Promise<GPUBuffer> {
+/**
+ * The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass
+ * does so first.
+ */
+export async function addCentred(
+  gpu: Gpu,
+  pass: Pass,
+  { block, fixedBias }: { readonly block: DeviceBlock; readonly fixedBias?: GPUBuffer },
+  { from, to, rank, mean, variant }: Pick<UpdateSettings, 'from' | 'to' | 'rank' | 'mean' | 'variant'>,
+): Promise<GPUBuffer> {
   if (fixedBias === undefined || !needsCentred(variant, rank, true)) return block.values;
   const first = Math.floor(block.offsets[from] / 4);
   const fours = Math.ceil(block.offsets[to] / 4) - first;
   const centred = await gpu.scratch('centred ratings', centredBytes(block.ratings));
   const bindings = { indices: block.indices, values: block.values, fixed_bias: fixedBias, centred };
-  if (fours > 0) pass.dispatch(await gpu.compile(subtractBiasKernel, {}), bindings, { first, fours, mean }, subtractBiasWorkgroups(fours));
+  if (fours > 0)
+    pass.dispatch(
+      await gpu.compile(subtractBiasKernel, {}),
+      bindings,
+      { first, fours, mean },
+      subtractBiasWorkgroups(fours),
+    );
   return centred;
 }

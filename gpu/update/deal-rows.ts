@@ -12,7 +12,10 @@ export interface RowLimits {
   readonly fused: number;
   /** Ratings of a part, at most: the other rows are summed to slots in parts. */
   readonly part: number;
-  /** Rows of θ in a region: a row of several parts, and of at least `bordered` ratings, is also cut at the borders of regions. */
+  /**
+   * Rows of θ in a region: a row of several parts, and of at least `bordered` ratings, is also cut at the
+   * borders of regions.
+   */
   readonly regionRows: number;
   readonly bordered: number;
   /** Rows without ratings are in no list. */
@@ -40,8 +43,17 @@ export interface DealtRows {
 /** Longest rows of the lists of short rows: update-short is compiled for each. */
 export const SHORT_LENGTHS = [32, 64];
 
-/** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row; without them no row is cut by regions. A pure function. */
-export function dealRows(offsets: Int32Array, columns: Uint32Array | undefined, from: number, to: number, limits: RowLimits): DealtRows {
+/**
+ * Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a
+ * row; without them no row is cut by regions. A pure function.
+ */
+export function dealRows(
+  offsets: Int32Array,
+  columns: Uint32Array | undefined,
+  from: number,
+  to: number,
+  limits: RowLimits,
+): DealtRows {
   // Memory that is never written takes no place.
   const [fused, free] = [new EntryList(to - from), new EntryList(to - from)];
   const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList(to - from) }));
@@ -57,7 +69,14 @@ export function dealRows(offsets: Int32Array, columns: Uint32Array | undefined, 
     const start = offsets[row];
     const length = offsets[row + 1] - start;
     if (length === 0 && limits.ratedOnly) continue;
-    const whole = limits.short > 0 && length <= limits.short ? short.find(({ longest }) => length <= longest)?.list : length <= limits.free && limits.free > 0 ? free : length <= limits.fused ? fused : undefined;
+    const whole =
+      limits.short > 0 && length <= limits.short
+        ? short.find(({ longest }) => length <= longest)?.list
+        : length <= limits.free && limits.free > 0
+          ? free
+          : length <= limits.fused
+            ? fused
+            : undefined;
     if (whole !== undefined) {
       whole.add(row, start, length, 0);
       continue;
@@ -68,7 +87,12 @@ export function dealRows(offsets: Int32Array, columns: Uint32Array | undefined, 
     for (const cut of cuts) parts.push({ ...cut, row, slot: slots++ });
   }
   flush();
-  return { short: short.filter(({ list }) => list.count > 0).map(({ longest, list }) => ({ longest, ...list.list })), free: free.list, fused: fused.list, batches };
+  return {
+    short: short.filter(({ list }) => list.count > 0).map(({ longest, list }) => ({ longest, ...list.list })),
+    free: free.list,
+    fused: fused.list,
+    batches,
+  };
 }
 
 interface Cut {
@@ -83,23 +107,38 @@ interface Part extends Cut {
 }
 
 /**
- * Pieces of a row in its order: none longer than a part. A row long enough is also cut at the borders of regions of θ, unless it would need
- * more pieces than a batch has slots. A row without ratings has one piece, for the solver to read.
+ * Pieces of a row in its order: none longer than a part. A row long enough is also cut at the borders of
+ * regions of θ, unless it would need more pieces than a batch has slots. A row without ratings has one piece,
+ * for the solver to read.
+ *
  */
-function cutRow(columns: Uint32Array | undefined, start: number, length: number, { part, regionRows, bordered, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'bordered' | 'slots'>): Cut[] {
+function cutRow(
+  columns: Uint32Array | undefined,
+  start: number,
+  length: number,
+  { part, regionRows, bordered, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'bordered' | 'slots'>,
+): Cut[] {
   if (length <= part) return [{ start, length, region: 0 }];
   const cuts: Cut[] = [];
   const rows = length < bordered ? 2 ** 32 : regionRows;
   const whole = columns === undefined || rows === 2 ** 32;
   const size = Math.max(part, Math.ceil((2 * length) / slots));
-  for (let at = start; at < start + length; ) {
+  for (let at = start; at < start + length;) {
     const region = whole ? 0 : Math.floor(columns[at] / rows);
     const end = whole ? start + length : firstAtLeast(columns, at, start + length, (region + 1) * rows);
     const piece = Math.ceil((end - at) / Math.ceil((end - at) / size));
-    for (let first = at; first < end; first += piece) cuts.push({ start: first, length: Math.min(piece, end - first), region });
+    for (let first = at; first < end; first += piece)
+      cuts.push({ start: first, length: Math.min(piece, end - first), region });
     at = end;
   }
-  return cuts.length <= slots ? cuts : cutRow(columns, start, length, { part: Math.ceil(length / slots), regionRows: 2 ** 32, bordered: 0, slots: length });
+  return cuts.length <= slots
+    ? cuts
+    : cutRow(columns, start, length, {
+        part: Math.ceil(length / slots),
+        regionRows: 2 ** 32,
+        bordered: 0,
+        slots: length,
+      });
 }
 
 /** The first of the ascending columns [from, to) that is at least `column`. */
@@ -113,9 +152,14 @@ function firstAtLeast(columns: Uint32Array, from: number, to: number, column: nu
   return low;
 }
 
-/** Parts by region, the longest first, so that parts that run at the same time gather from the same region of θ. */
+/**
+ * Parts by region, the longest first, so that parts that run at the same time gather from the same region of
+ * θ.
+ */
 function partEntries(parts: Part[]): Parts {
-  parts.sort((left, right) => left.region - right.region || right.length - left.length || left.slot - right.slot);
+  parts.sort(
+    (left, right) => left.region - right.region || right.length - left.length || left.slot - right.slot,
+  );
   const list = new EntryList(parts.length);
   for (const { row, start, length, slot } of parts) list.add(row, start, length, slot);
   return list.list;

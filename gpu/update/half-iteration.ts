@@ -31,11 +31,19 @@ export interface UpdateInputs {
 const SHORT_WORKGROUPS = 4224;
 
 /**
- * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite, or -1, with `measured` the sum of their objectives, and with
- * `timed` the kernels' times.
+ * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite,
+ * or -1, with `measured` the sum of their objectives, and with `timed` the kernels' times.
+ *
  */
-export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<SolvedPass> {
-  return submitSolved(gpu, `update ${settings.variant.name}`, settings, options, (pass, status) => new UpdateKernels(gpu, inputs, settings, status).addTo(pass));
+export async function updateRows(
+  gpu: Gpu,
+  inputs: UpdateInputs,
+  settings: UpdateSettings,
+  options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
+): Promise<SolvedPass> {
+  return submitSolved(gpu, `update ${settings.variant.name}`, settings, options, (pass, status) =>
+    new UpdateKernels(gpu, inputs, settings, status).addTo(pass),
+  );
 }
 
 /** Picks, compiles and dispatches the kernels of one half-iteration. */
@@ -64,29 +72,77 @@ class UpdateKernels {
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
     const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
-    if (variant.sum.kernel === 'vectors') return addVectorSteps(this.#gpu, pass, rows, { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps }, bindings);
-    const kernels = await compileUpdate(this.#gpu, { ...this.#settings, biases: this.#biases }, { free: rows.free !== undefined, fused: rows.fused !== undefined, batches: rows.batches.length > 0, short: rows.short.map(({ longest }) => longest) });
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, steps: this.#steps, ...implicit };
-    const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
+    if (variant.sum.kernel === 'vectors')
+      return addVectorSteps(
+        this.#gpu,
+        pass,
+        rows,
+        { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps },
+        bindings,
+      );
+    const kernels = await compileUpdate(
+      this.#gpu,
+      { ...this.#settings, biases: this.#biases },
+      {
+        free: rows.free !== undefined,
+        fused: rows.fused !== undefined,
+        batches: rows.batches.length > 0,
+        short: rows.short.map(({ longest }) => longest),
+      },
+    );
+    const uniforms = {
+      zero_row: fixed.rows,
+      scale,
+      unscale: 1 / scale,
+      ...regularizationValues(this.#settings),
+      mean,
+      rounding: this.#settings.implicit === undefined ? ROUNDING : 0,
+      steps: this.#steps,
+      ...implicit,
+    };
+    const add = (
+      compiled: CompiledKernel,
+      work: Readonly<Record<string, Binding>>,
+      count: number,
+      workgroups: number,
+    ) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };
     if (rows.free !== undefined && kernels.free !== undefined) {
       this.#startFree();
-      add(kernels.free.compiled, { work: rows.free.entries }, rows.free.count, kernels.free.workgroups(rows.free.count));
+      add(
+        kernels.free.compiled,
+        { work: rows.free.entries },
+        rows.free.count,
+        kernels.free.workgroups(rows.free.count),
+      );
     }
     const mirror = variant.sum.kernel === 'int8' ? await addInt8(this.#gpu, pass, fixed) : undefined;
-    const gathered: Readonly<Record<string, Binding>> = mirror === undefined ? {} : { fixed: mirror.rounded, scales: mirror.scales };
+    const gathered: Readonly<Record<string, Binding>> =
+      mirror === undefined ? {} : { fixed: mirror.rounded, scales: mirror.scales };
     const slots = await this.#gpu.scratch('slots', rows.slotBytes);
     const { sum, solve } = kernels;
     for (const batch of rows.batches) {
       if (sum === undefined || solve === undefined) continue;
-      add(sum.compiled, { ...gathered, work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
-      if (kernels.gram !== undefined) add(kernels.gram, { work: batch.rows, slots }, batch.rowCount, batch.rowCount);
+      add(
+        sum.compiled,
+        { ...gathered, work: batch.parts, slots },
+        batch.partCount,
+        sum.workgroups(batch.partCount),
+      );
+      if (kernels.gram !== undefined)
+        add(kernels.gram, { work: batch.rows, slots }, batch.rowCount, batch.rowCount);
       add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
     }
-    for (const [i, { entries, count }] of rows.short.entries()) add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
+    for (const [i, { entries, count }] of rows.short.entries())
+      add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
     if (rows.fused !== undefined && kernels.fused !== undefined) {
-      add(kernels.fused, { ...(variant.sum.kernel === 'int8' ? gathered : {}), work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
+      add(
+        kernels.fused,
+        { ...(variant.sum.kernel === 'int8' ? gathered : {}), work: rows.fused.entries },
+        rows.fused.count,
+        Math.min(variant.fused?.workgroups ?? 1, rows.fused.count),
+      );
     }
     // The kernel without A does not write the mirror; one pass over all rows is cheap beside the rest.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
@@ -102,7 +158,9 @@ class UpdateKernels {
       previous: previous.values,
       factors: factors.values,
       // A written buffer may be bound only once, so each missing output has a buffer of its own.
-      half: this.#half ? required(factors.half, 'half mirror of the factors') : await this.#gpu.scratch('no half', 16),
+      half: this.#half
+        ? required(factors.half, 'half mirror of the factors')
+        : await this.#gpu.scratch('no half', 16),
       bias: bias ?? (await this.#gpu.scratch('no bias', 16)),
       status: this.#status,
       ...(gram && shifts ? { gram, shifts } : {}),

@@ -12,7 +12,12 @@ import type { Parts } from './work.ts';
 export const SLOT_BYTES = 512 << 20;
 
 /** Slots that the scratch buffer holds, of normal equations or of so many bytes. */
-export function slotsOf({ info: { limits } }: Gpu, rank: number, biases: boolean, bytes = slotElements(rank, biases) * 4): number {
+export function slotsOf(
+  { info: { limits } }: Gpu,
+  rank: number,
+  biases: boolean,
+  bytes = slotElements(rank, biases) * 4,
+): number {
   return Math.max(2, Math.floor(Math.min(SLOT_BYTES, limits.bindingBytes, limits.bufferBytes) / bytes));
 }
 
@@ -42,10 +47,23 @@ export interface PreparedRows {
   readonly slotBytes: number;
 }
 
-type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver'>;
+type RowSettings = Pick<
+  UpdateSettings,
+  'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver'
+>;
 
-/** Makes the lists once for a block, range, rank and variant; they are freed with the block. `ratedOnly`: without rows that have no ratings. */
-export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean, ratedOnly = false): Promise<PreparedRows> {
+/**
+ * Makes the lists once for a block, range, rank and variant; they are freed with the block. `ratedOnly`:
+ * without rows that have no ratings.
+ */
+export async function prepareRows(
+  gpu: Gpu,
+  block: DeviceBlock,
+  settings: RowSettings,
+  fixedRows: number,
+  biases: boolean,
+  ratedOnly = false,
+): Promise<PreparedRows> {
   const { variant, from, to, rank, solver } = settings;
   const vectors = variant.sum.kernel === 'vectors';
   const numbers = variant.sum.kernel === 'vectors' && variant.sum.byRow !== true;
@@ -68,44 +86,93 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
   return prepared;
 }
 
-/** The least part of n that a bias's own regularization must have for a dual system, whose condition it sets. */
+/**
+ * The least part of n that a bias's own regularization must have for a dual system, whose condition it sets.
+ */
 const LEAST_DUAL_BIAS = 1e-3;
 
 /** True when the dual systems of rows to `longest` ratings are regular. */
-function isDualRegular({ lambda, offset = 0, damping = 0, biasLambda = lambda }: RowSettings, longest: number, biases: boolean): boolean {
+function isDualRegular(
+  { lambda, offset = 0, damping = 0, biasLambda = lambda }: RowSettings,
+  longest: number,
+  biases: boolean,
+): boolean {
   return lambda + offset > 0 && (!biases || biasLambda + damping / longest >= LEAST_DUAL_BIAS);
 }
 
 /** Parameters of the matrix-free kernel for a variant's short rows. */
-export function freeParams(gpu: Gpu, { variant, rank }: Pick<UpdateSettings, 'variant' | 'rank'>, biases: boolean): UpdateMatrixFreeParams {
-  return chooseUpdateMatrixFree(rank, variant.precision === 'f32' ? 'f32' : 'f16', biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
+export function freeParams(
+  gpu: Gpu,
+  { variant, rank }: Pick<UpdateSettings, 'variant' | 'rank'>,
+  biases: boolean,
+): UpdateMatrixFreeParams {
+  return chooseUpdateMatrixFree(rank, variant.precision === 'f32' ? 'f32' : 'f16', biases, {
+    bytes: Math.min(16384, gpu.info.limits.workgroupBytes),
+  });
 }
 
 /** Parts of a block for which larger parts still leave no workgroup waiting for another at the end. */
 const PARTS = 8500;
 
-/** Parts are larger, by powers of two, in blocks that have many: fewer slots are written and read. Measured on an H200 with 279 M ratings: 26.1 ms by parts of 8,192, 24.1 by 32,768. */
+/**
+ * Parts are larger, by powers of two, in blocks that have many: fewer slots are written and read. Measured on
+ * an H200 with 279 M ratings: 26.1 ms by parts of 8,192, 24.1 by 32,768.
+ */
 function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
-  const larger = partRatings * 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, ratings) / PARTS / partRatings)));
+  const larger =
+    partRatings * 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, ratings) / PARTS / partRatings)));
   return sum.kernel === 'int8' ? Math.min(larger, INT8_PART) : larger;
 }
 
 /** Rows of θ in a region that stays in the GPU's cache, and ratings of a row that is cut by regions. */
-function regionsOf(fixedRows: number, rank: number, { precision, regionBytes, regionRatings }: UpdateVariant): Pick<RowLimits, 'regionRows' | 'bordered'> {
-  const regions = regionBytes === 0 ? 1 : Math.max(1, Math.ceil((fixedRows * paddedRank(rank) * ({ f32: 4, f16: 2, int8: 1 }[precision])) / regionBytes));
-  return regions === 1 ? { regionRows: 2 ** 32, bordered: 0 } : { regionRows: Math.ceil(fixedRows / regions), bordered: regions * regionRatings };
+function regionsOf(
+  fixedRows: number,
+  rank: number,
+  { precision, regionBytes, regionRatings }: UpdateVariant,
+): Pick<RowLimits, 'regionRows' | 'bordered'> {
+  const regions =
+    regionBytes === 0
+      ? 1
+      : Math.max(
+          1,
+          Math.ceil((fixedRows * paddedRank(rank) * { f32: 4, f16: 2, int8: 1 }[precision]) / regionBytes),
+        );
+  return regions === 1
+    ? { regionRows: 2 ** 32, bordered: 0 }
+    : { regionRows: Math.ceil(fixedRows / regions), bordered: regions * regionRatings };
 }
 
-async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits, slotBytes: number, numbers: boolean): Promise<PreparedRows> {
+async function uploadLists(
+  gpu: Gpu,
+  { offsets, columns }: DeviceBlock,
+  from: number,
+  to: number,
+  limits: RowLimits,
+  slotBytes: number,
+  numbers: boolean,
+): Promise<PreparedRows> {
   const dealt = dealRows(offsets, columns, from, to, limits);
-  const upload = async ({ entries, count }: Parts, label: string): Promise<RowList> => ({ entries: await gpu.bufferOf(entries, label), count });
+  const upload = async ({ entries, count }: Parts, label: string): Promise<RowList> => ({
+    entries: await gpu.bufferOf(entries, label),
+    count,
+  });
   const batches: Batch[] = [];
   for (const { parts, rows } of dealt.batches) {
-    const [partList, rowList] = [await upload(numbers ? numbered(parts, rows, from, to) : parts, 'parts'), await upload(rows, 'rows')];
-    batches.push({ parts: partList.entries, partCount: partList.count, rows: rowList.entries, rowCount: rowList.count });
+    const [partList, rowList] = [
+      await upload(numbers ? numbered(parts, rows, from, to) : parts, 'parts'),
+      await upload(rows, 'rows'),
+    ];
+    batches.push({
+      parts: partList.entries,
+      partCount: partList.count,
+      rows: rowList.entries,
+      rowCount: rowList.count,
+    });
   }
   return {
-    short: await Promise.all(dealt.short.map(async ({ longest, ...list }) => ({ longest, ...(await upload(list, 'short rows')) }))),
+    short: await Promise.all(
+      dealt.short.map(async ({ longest, ...list }) => ({ longest, ...(await upload(list, 'short rows')) })),
+    ),
     free: dealt.free.count === 0 ? undefined : await upload(dealt.free, 'free rows'),
     fused: dealt.fused.count === 0 ? undefined : await upload(dealt.fused, 'fused rows'),
     batches,

@@ -21,8 +21,16 @@ export interface SolvedPass {
   readonly times: KernelTimes;
 }
 
-/** Submits kernels that write the lowest row without a finite solution and the rows' objectives to `status`. */
-export async function submitSolved(gpu: Gpu, label: string, { from, to, measured = false }: SolvedRange, options: Pick<SubmitOptions, 'timed' | 'submitted'>, add: (pass: Pass, status: GPUBuffer) => Promise<void>): Promise<SolvedPass> {
+/**
+ * Submits kernels that write the lowest row without a finite solution and the rows' objectives to `status`.
+ */
+export async function submitSolved(
+  gpu: Gpu,
+  label: string,
+  { from, to, measured = false }: SolvedRange,
+  options: Pick<SubmitOptions, 'timed' | 'submitted'>,
+  add: (pass: Pass, status: GPUBuffer) => Promise<void>,
+): Promise<SolvedPass> {
   const status = await gpu.scratch('status', statusBytes(to));
   gpu.device.queue.writeBuffer(status, 0, new Uint32Array([NO_ROW]));
   const pass = gpu.pass(label);
@@ -32,9 +40,14 @@ export async function submitSolved(gpu: Gpu, label: string, { from, to, measured
     return { badRow: rowOf(new Uint32Array(bytes)[0]), times };
   }
   const groups = Math.max(1, Math.ceil((to - from) / OBJECTIVE_ROWS));
-  const [kernel, results] = await Promise.all([gpu.compile(objectiveSumsKernel, {}), gpu.scratch('objectives', 4 * (1 + groups))]);
+  const [kernel, results] = await Promise.all([
+    gpu.compile(objectiveSumsKernel, {}),
+    gpu.scratch('objectives', 4 * (1 + groups)),
+  ]);
   await add(pass, status);
-  const { times, bytes } = await pass.dispatch(kernel, { status, results }, { from_row: from, to_row: to }, groups).submit({ ...options, read: { buffer: results, bytes: 4 * (1 + groups) } });
+  const { times, bytes } = await pass
+    .dispatch(kernel, { status, results }, { from_row: from, to_row: to }, groups)
+    .submit({ ...options, read: { buffer: results, bytes: 4 * (1 + groups) } });
   const sums = new Float32Array(bytes, 4);
   let objective = 0;
   for (let k = 0; k < sums.length; k++) objective += sums[k];

@@ -5,12 +5,17 @@ import { hasRatingRow } from '../kernels/normal-equations/tensor-plan.ts';
 export const LEAST_BIN = 32;
 
 /**
- * Bins, in ratings gathered at a time, of the kernels on tensor cores, the best first: for the kernel that sums, and for the one that
- * also solves. Larger bins hide more memory latency, until their registers leave room for fewer workgroups. Measured on an H200 at
- * ranks 64 to 256 with Netflix's shape: beyond rank 64 bins of 64 take 3 to 16 % off an iteration, but without a tile row for the
- * ratings bins of 32 are better with 6 and 7 tiles (bench/RESULTS.md, Ranks).
+ * Bins, in ratings gathered at a time, of the kernels on tensor cores, the best first: for the kernel that
+ * sums, and for the one that also solves. Larger bins hide more memory latency, until their registers leave
+ * room for fewer workgroups. Measured on an H200 at ranks 64 to 256 with Netflix's shape: beyond rank 64 bins
+ * of 64 take 3 to 16 % off an iteration, but without a tile row for the ratings bins of 32 are better with 6
+ * and 7 tiles (bench/RESULTS.md, Ranks).
+ *
  */
-export function tensorBins(rank: number): { readonly sum: readonly number[]; readonly fused: readonly number[] } {
+export function tensorBins(rank: number): {
+  readonly sum: readonly number[];
+  readonly fused: readonly number[];
+} {
   const tiles = tilesOf(rank);
   const small = [LEAST_BIN];
   const large = [64, LEAST_BIN];

@@ -18,7 +18,10 @@ import type { UpdateSettings } from './variant.ts';
 import { compileVectorSteps } from './vector-steps.ts';
 
 /** The settings that kernels are compiled for. */
-export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'> & { readonly biases: boolean; readonly implicit?: unknown };
+export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'> & {
+  readonly biases: boolean;
+  readonly implicit?: unknown;
+};
 
 /** The lists that rows were dealt to, which have kernels of their own. */
 interface NeededKernels {
@@ -31,17 +34,32 @@ interface NeededKernels {
 }
 
 /**
- * The kernels that the lists need. Dawn compiles two at a time, in the order in which they are asked for: those that take the driver's compiler longest come first
- * (docs/measured/performance.md, The driver's compiled kernels).
+ * The kernels that the lists need. Dawn compiles two at a time, in the order in which they are asked for:
+ * those that take the driver's compiler longest come first (docs/measured/performance.md, The driver's
+ * compiled kernels).
+ *
  */
-export async function compileUpdate(gpu: Gpu, settings: KernelSettings, { free: hasFree, fused: hasFused, batches, short: lengths }: NeededKernels) {
+export async function compileUpdate(
+  gpu: Gpu,
+  settings: KernelSettings,
+  { free: hasFree, fused: hasFused, batches, short: lengths }: NeededKernels,
+) {
   const { variant, rank, biases } = settings;
   const implicit = settings.implicit !== undefined;
   const [fused, sum, solve, short, free, gram] = await Promise.all([
     hasFused && variant.fused ? compileFused(gpu, settings, variant.fused) : undefined,
     batches ? compileSum(gpu, settings, biases) : undefined,
     batches ? compileSolve(gpu, settings, biases) : undefined,
-    Promise.all(lengths.map((longest) => gpu.compile(updateShortKernel, { rank, longest, biases, centre: biases && !needsCentred(variant, rank, biases) }))),
+    Promise.all(
+      lengths.map((longest) =>
+        gpu.compile(updateShortKernel, {
+          rank,
+          longest,
+          biases,
+          centre: biases && !needsCentred(variant, rank, biases),
+        }),
+      ),
+    ),
     hasFree ? compileFree(gpu, settings) : undefined,
     batches && implicit ? gpu.compile(addGramKernel, { rank }) : undefined,
   ]);
@@ -53,17 +71,31 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   const { variant, rank, biases, solver } = settings;
   const { sum, short, fused, free } = variant;
   const lengths = SHORT_LENGTHS.filter((longest) => longest <= short).toReversed();
-  const rows = sum.kernel === 'vectors' ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' }) : compileUpdate(gpu, settings, { free: free && solver !== 'cholesky', fused: fused !== undefined, batches: true, short: lengths });
+  const rows =
+    sum.kernel === 'vectors'
+      ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' })
+      : compileUpdate(gpu, settings, {
+          free: free && solver !== 'cholesky',
+          fused: fused !== undefined,
+          batches: true,
+          short: lengths,
+        });
   const mirrors = [
     gpu.compile(objectiveSumsKernel, {}),
     ...(variant.precision === 'f32' ? [] : [gpu.compile(toHalfKernel, {})]),
-    ...(sum.kernel === 'int8' ? [gpu.compile(columnMaximaKernel, { rank }), gpu.compile(toInt8Kernel, { rank })] : []),
+    ...(sum.kernel === 'int8'
+      ? [gpu.compile(columnMaximaKernel, { rank }), gpu.compile(toInt8Kernel, { rank })]
+      : []),
     ...(needsCentred(variant, rank, biases) ? [gpu.compile(subtractBiasKernel, {})] : []),
   ];
   await Promise.all([rows, ...mirrors]);
 }
 
-async function compileFused(gpu: Gpu, { rank, biases, implicit, variant }: KernelSettings, { bin, halfA, room }: NonNullable<UpdateSettings['variant']['fused']>): Promise<CompiledKernel> {
+async function compileFused(
+  gpu: Gpu,
+  { rank, biases, implicit, variant }: KernelSettings,
+  { bin, halfA, room }: NonNullable<UpdateSettings['variant']['fused']>,
+): Promise<CompiledKernel> {
   if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin });
   const form = { halfA, ...(room === undefined ? {} : { room }) };
   if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, ...form });
@@ -72,5 +104,8 @@ async function compileFused(gpu: Gpu, { rank, biases, implicit, variant }: Kerne
 
 async function compileFree(gpu: Gpu, settings: KernelSettings): Promise<SizedKernel> {
   const params = freeParams(gpu, settings, settings.biases);
-  return { compiled: await gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
+  return {
+    compiled: await gpu.compile(updateMatrixFreeKernel, params),
+    workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows),
+  };
 }

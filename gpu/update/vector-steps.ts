@@ -15,18 +15,31 @@ interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
 }
 
 /**
- * Adds the kernels that solve batches of rows by conjugate gradients without A: a pass over the ratings for the residual, and one for
- * each step, whose products then take all rows of the batch a step further.
+ * Adds the kernels that solve batches of rows by conjugate gradients without A: a pass over the ratings for
+ * the residual, and one for each step, whose products then take all rows of the batch a step further.
+ *
  */
-export async function addVectorSteps(gpu: Gpu, pass: Pass, { batches, slotBytes }: PreparedRows, settings: VectorSettings, bindings: Readonly<Record<string, Binding>>): Promise<void> {
+export async function addVectorSteps(
+  gpu: Gpu,
+  pass: Pass,
+  { batches, slotBytes }: PreparedRows,
+  settings: VectorSettings,
+  bindings: Readonly<Record<string, Binding>>,
+): Promise<void> {
   const { rank, biases, steps } = settings;
   const [residuals, directions, begin, residual, step] = await compileVectorSteps(gpu, settings);
   const most = batches.reduce((rows, { rowCount }) => Math.max(rows, rowCount), 1);
-  const buffers = { ...bindings, slots: await gpu.scratch('slots', slotBytes), state: await gpu.scratch('vector state', 16 * stateQuads(rank, biases) * most) };
+  const buffers = {
+    ...bindings,
+    slots: await gpu.scratch('slots', slotBytes),
+    state: await gpu.scratch('vector state', 16 * stateQuads(rank, biases) * most),
+  };
   const uniforms = regularizationValues(settings);
   for (const { parts, partCount, rows, rowCount } of batches) {
-    const add = (compiled: typeof step, last = 0) => pass.dispatch(compiled, { ...buffers, work: rows }, { ...uniforms, count: rowCount, last }, rowCount);
-    const multiply = (compiled: typeof step) => pass.dispatch(compiled, { ...buffers, work: parts }, { count: partCount }, partCount);
+    const add = (compiled: typeof step, last = 0) =>
+      pass.dispatch(compiled, { ...buffers, work: rows }, { ...uniforms, count: rowCount, last }, rowCount);
+    const multiply = (compiled: typeof step) =>
+      pass.dispatch(compiled, { ...buffers, work: parts }, { count: partCount }, partCount);
     add(begin);
     multiply(residuals);
     add(residual);
@@ -38,11 +51,23 @@ export async function addVectorSteps(gpu: Gpu, pass: Pass, { batches, slotBytes 
 }
 
 /** The kernels of addVectorSteps: products for the residual and of a step, and the three phases of a step. */
-export function compileVectorSteps(gpu: Gpu, { rank, sum, half, biases }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases'>) {
-  const products = { rank, precision: half ? 'f16' : 'f32', biases, threads: sum.threads, lanes: sum.lanes, width: sum.width } as const;
+export function compileVectorSteps(
+  gpu: Gpu,
+  { rank, sum, half, biases }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases'>,
+) {
+  const products = {
+    rank,
+    precision: half ? 'f16' : 'f32',
+    biases,
+    threads: sum.threads,
+    lanes: sum.lanes,
+    width: sum.width,
+  } as const;
   return Promise.all([
     gpu.compile(vectorProductsKernel, { ...products, first: true }),
     gpu.compile(vectorProductsKernel, { ...products, first: false }),
-    ...(['begin', 'residual', 'step'] as const).map((phase) => gpu.compile(vectorStepKernel, { rank, biases, half, phase })),
+    ...(['begin', 'residual', 'step'] as const).map((phase) =>
+      gpu.compile(vectorStepKernel, { rank, biases, half, phase }),
+    ),
   ]);
 }

@@ -9,7 +9,9 @@ export interface Parts {
   readonly count: number;
 }
 
-/** Rows by falling number of ratings, ties by row: neighbours take equally long, and the longest begin first. */
+/**
+ * Rows by falling number of ratings, ties by row: neighbours take equally long, and the longest begin first.
+ */
 export function rowsByLength(offsets: Int32Array, from: number, to: number): Uint32Array {
   const lengthOf = (row: number) => offsets[row + 1] - offsets[row];
   let longest = 0;
@@ -27,7 +29,9 @@ export function rowsInOrder(from: number, to: number): Uint32Array {
   return Uint32Array.from({ length: to - from }, (_, i) => from + i);
 }
 
-/** A growing list of entries of four numbers. It takes memory with the first one: for so many as are expected. */
+/**
+ * A growing list of entries of four numbers. It takes memory with the first one: for so many as are expected.
+ */
 export class EntryList {
   readonly #expected: number;
   #entries = new Uint32Array(0);

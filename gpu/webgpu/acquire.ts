@@ -3,8 +3,9 @@ import type { AcquireOptions, GpuFeature, GpuInfo } from './gpu-info.ts';
 import { pacePolls } from './polls.ts';
 
 /**
- * Objects that must stay referenced while the device is in use: when the garbage collector takes the instance,
- * the adapter or the device, the process dies with a segmentation fault.
+ * Objects that must stay referenced while the device is in use: when the garbage collector takes the
+ * instance, the adapter or the device, the process dies with a segmentation fault.
+ *
  */
 export interface AcquiredGpu {
   readonly instance: GPU;
@@ -16,20 +17,40 @@ export interface AcquiredGpu {
 const alive: AcquiredGpu[] = [];
 
 /** Opens the best adapter. Throws UsageError with the reason when there is none. */
-export async function acquireGpu({ robust = false, without = [] }: AcquireOptions = {}): Promise<AcquiredGpu> {
+export async function acquireGpu({
+  robust = false,
+  without = [],
+}: AcquireOptions = {}): Promise<AcquiredGpu> {
   const { create, globals } = await loadWebGpu();
   Object.assign(globalThis, globals);
-  const toggles = ['allow_unsafe_apis', 'vulkan_enable_f16_on_nvidia', ...(robust ? [] : ['disable_robustness', 'disable_workgroup_init'])];
-  const instance = create([`enable-dawn-features=${toggles.join(',')}`, 'disable-dawn-features=timestamp_quantization']);
+  const toggles = [
+    'allow_unsafe_apis',
+    'vulkan_enable_f16_on_nvidia',
+    ...(robust ? [] : ['disable_robustness', 'disable_workgroup_init']),
+  ];
+  const instance = create([
+    `enable-dawn-features=${toggles.join(',')}`,
+    'disable-dawn-features=timestamp_quantization',
+  ]);
   const adapter = await instance.requestAdapter({ powerPreference: 'high-performance' });
   if (adapter === null) {
     throw new UsageError('no GPU: WebGPU found no adapter on this machine', {
-      advice: 'Install the driver of the graphics card with its Vulkan part (on Linux also libvulkan1), see factorflow doctor, or use device cpu',
+      advice:
+        'Install the driver of the graphics card with its Vulkan part (on Linux also libvulkan1), see factorflow doctor, or use device cpu',
     });
   }
-  const wanted: readonly GPUFeatureName[] = ['shader-f16', 'subgroups', 'timestamp-query', 'chromium-experimental-subgroup-matrix' as GPUFeatureName];
+  const wanted: readonly GPUFeatureName[] = [
+    'shader-f16',
+    'subgroups',
+    'timestamp-query',
+    'chromium-experimental-subgroup-matrix' as GPUFeatureName,
+  ];
   const requiredFeatures = wanted.filter((feature) => adapter.features.has(feature));
-  const device = await adapter.requestDevice({ label: 'factorflow', requiredFeatures, requiredLimits: requiredLimits(adapter.limits) });
+  const device = await adapter.requestDevice({
+    label: 'factorflow',
+    requiredFeatures,
+    requiredLimits: requiredLimits(adapter.limits),
+  });
   const acquired = { instance, adapter, device, info: describe(adapter, device, without) };
   alive.push(acquired);
   pacePolls(acquired.info.software);
@@ -47,14 +68,26 @@ async function loadWebGpu(): Promise<typeof import('webgpu')> {
   try {
     return await import('webgpu');
   } catch (cause) {
-    throw new UsageError(`no GPU: the package webgpu does not load here (${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)})`, {
-      advice: 'There is no build of it for this system, or a library that it needs is missing; use device cpu',
-      cause,
-    });
+    throw new UsageError(
+      `no GPU: the package webgpu does not load here (${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)})`,
+      {
+        advice:
+          'There is no build of it for this system, or a library that it needs is missing; use device cpu',
+        cause,
+      },
+    );
   }
 }
 
-const limitNames = ['maxBufferSize', 'maxStorageBufferBindingSize', 'maxComputeWorkgroupStorageSize', 'maxComputeInvocationsPerWorkgroup', 'maxComputeWorkgroupSizeX', 'maxStorageBuffersPerShaderStage', 'maxComputeWorkgroupsPerDimension'] as const;
+const limitNames = [
+  'maxBufferSize',
+  'maxStorageBufferBindingSize',
+  'maxComputeWorkgroupStorageSize',
+  'maxComputeInvocationsPerWorkgroup',
+  'maxComputeWorkgroupSizeX',
+  'maxStorageBuffersPerShaderStage',
+  'maxComputeWorkgroupsPerDimension',
+] as const;
 
 function requiredLimits(limits: GPUSupportedLimits): Record<string, number> {
   return Object.fromEntries(limitNames.map((name) => [name, limits[name]]));
@@ -66,29 +99,57 @@ export function isSoftware({ isFallbackAdapter, device, description }: GPUAdapte
 }
 
 interface ExtendedInfo extends GPUAdapterInfo {
-  readonly subgroupMatrixConfigs?: readonly { readonly componentType: string; readonly resultComponentType: string; readonly M: number; readonly N: number; readonly K: number }[];
+  readonly subgroupMatrixConfigs?: readonly {
+    readonly componentType: string;
+    readonly resultComponentType: string;
+    readonly M: number;
+    readonly N: number;
+    readonly K: number;
+  }[];
 }
 
 function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuFeature[]): GpuInfo {
   const info = adapter.info as ExtendedInfo;
   const { limits } = device;
   const subgroupSize = info.subgroupMinSize === info.subgroupMaxSize ? info.subgroupMinSize : 0;
-  const tensor = (info.subgroupMatrixConfigs ?? []).some((config) => config.componentType === 'f16' && config.resultComponentType === 'f32' && config.M === 16 && config.N === 16 && config.K === 16);
-  const whole = (info.subgroupMatrixConfigs ?? []).some((config) => config.componentType === 'i8' && config.resultComponentType === 'i32' && config.M === 16 && config.N === 16 && config.K === 32);
+  const tensor = (info.subgroupMatrixConfigs ?? []).some(
+    (config) =>
+      config.componentType === 'f16' &&
+      config.resultComponentType === 'f32' &&
+      config.M === 16 &&
+      config.N === 16 &&
+      config.K === 16,
+  );
+  const whole = (info.subgroupMatrixConfigs ?? []).some(
+    (config) =>
+      config.componentType === 'i8' &&
+      config.resultComponentType === 'i32' &&
+      config.M === 16 &&
+      config.N === 16 &&
+      config.K === 32,
+  );
   const has = (name: string) => device.features.has(name);
   const f16 = has('shader-f16');
   // Kernels with subgroups are written for 32 threads.
   const subgroups = has('subgroups') && subgroupSize === 32;
   const quads = has('subgroups') && info.subgroupMinSize >= 4;
   const matrices = f16 && subgroups && has('chromium-experimental-subgroup-matrix');
-  const found: Record<GpuFeature, boolean> = { f16, quads, subgroups, tensor: matrices && tensor, int8: matrices && whole };
+  const found: Record<GpuFeature, boolean> = {
+    f16,
+    quads,
+    subgroups,
+    tensor: matrices && tensor,
+    int8: matrices && whole,
+  };
   const name = [info.device, info.description].find((part) => part !== '');
   return {
     name: name ?? 'unnamed adapter',
     vendor: info.vendor,
     architecture: info.architecture,
     software: isSoftware(info),
-    features: (Object.keys(found) as GpuFeature[]).filter((feature) => found[feature] && !without.includes(feature)),
+    features: (Object.keys(found) as GpuFeature[]).filter(
+      (feature) => found[feature] && !without.includes(feature),
+    ),
     subgroupSize,
     timestamps: has('timestamp-query'),
     limits: {

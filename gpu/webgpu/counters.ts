@@ -27,6 +27,11 @@ export class TransferCounters {
   }
 
   get counts(): TransferCounts {
-    return { bytesUp: this.#bytesUp, bytesDown: this.#bytesDown, uploads: this.#uploads, readbacks: this.#readbacks };
+    return {
+      bytesUp: this.#bytesUp,
+      bytesDown: this.#bytesDown,
+      uploads: this.#uploads,
+      readbacks: this.#readbacks,
+    };
   }
 }

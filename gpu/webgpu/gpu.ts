@@ -54,30 +54,53 @@ export class Gpu {
     this.device.onuncapturederror = ({ error }) => console.error(`gpu: ${error.message}`);
   }
 
-  /** `memoryBytes`: freed buffers are kept for reuse within it. Throws UsageError with the reason when there is no adapter. */
-  static async open({ memoryBytes, ...options }: AcquireOptions & { readonly memoryBytes?: number | undefined } = {}): Promise<Gpu> {
+  /**
+   * `memoryBytes`: freed buffers are kept for reuse within it. Throws UsageError with the reason when there
+   * is no adapter.
+   */
+  static async open({
+    memoryBytes,
+    ...options
+  }: AcquireOptions & { readonly memoryBytes?: number | undefined } = {}): Promise<Gpu> {
     return new Gpu(await acquireGpu(options), memoryBytes);
   }
 
-  /** A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its memory is too small. `passage`: data pass through it to the host, see takeMemory. */
+  /**
+   * A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its
+   * memory is too small. `passage`: data pass through it to the host, see takeMemory.
+   */
   async buffer(bytes: number, label: string, { passage = false } = {}): Promise<GPUBuffer> {
     const size = Math.max(16, Math.ceil(bytes / 16) * 16);
     const { bufferBytes, bindingBytes } = this.info.limits;
     const limit = Math.min(bufferBytes, bindingBytes);
     if (size > limit) {
-      throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes) in one buffer, but ${this.info.name} binds at most ${formatBytes(limit)} (${limit} bytes)`, { phase: 'gpu' });
+      throw new CapacityError(
+        `${label} needs ${formatBytes(size)} (${size} bytes) in one buffer, but ${this.info.name} binds at most ${formatBytes(limit)} (${limit} bytes)`,
+        { phase: 'gpu' },
+      );
     }
     this.device.pushErrorScope('out-of-memory');
-    const buffer = this.device.createBuffer({ label, size, usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+    const buffer = this.device.createBuffer({
+      label,
+      size,
+      usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
+    });
     hurryPolls();
     const error = await this.journal.inDetail('allocations', label, this.device.popErrorScope());
     this.requireDevice(label);
-    if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
+    if (error !== null)
+      throw new CapacityError(
+        `${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`,
+        { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' },
+      );
     if (!passage) this.#meter(buffer);
     return buffer;
   }
 
-  /** A buffer of at least `bytes` for use within a submission; a label has one buffer, which is replaced when it is too small. `passage`: see buffer. */
+  /**
+   * A buffer of at least `bytes` for use within a submission; a label has one buffer, which is replaced when
+   * it is too small. `passage`: see buffer.
+   */
   async scratch(label: string, bytes: number, options?: { readonly passage: boolean }): Promise<GPUBuffer> {
     const known = this.#scratch.get(label);
     if (known !== undefined && known.size >= bytes) return known;
@@ -106,7 +129,10 @@ export class Gpu {
     return this.#memory.now + bytes <= this.#memoryBytes;
   }
 
-  /** Bytes of buffers now, and at most since the last call; those through which data pass to the host and back stay out. */
+  /**
+   * Bytes of buffers now, and at most since the last call; those through which data pass to the host and back
+   * stay out.
+   */
   takeMemory(): { readonly now: number; readonly peak: number } {
     const { now, peak } = this.#memory;
     this.#memory.restart();
@@ -127,32 +153,59 @@ export class Gpu {
   }
 
   /** See Staging.uploadFilled. */
-  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
-    const moved = this.#guard(`upload to ${target.label}`, this.#staging.uploadFilled(target, offset, bytes, fill));
+  async uploadFilled(
+    target: GPUBuffer,
+    offset: number,
+    bytes: number,
+    fill: (staged: ArrayBuffer) => void,
+  ): Promise<void> {
+    const moved = this.#guard(
+      `upload to ${target.label}`,
+      this.#staging.uploadFilled(target, offset, bytes, fill),
+    );
     await this.journal.during('uploads', target.label, moved, bytes);
   }
 
   /** See Staging.download. */
   async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
-    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
+    const moved = this.#guard(
+      `readback of ${source.label}`,
+      this.#staging.download(source, target, offset, submitted),
+    );
     await this.journal.during('readbacks', source.label, moved, target.byteLength);
   }
 
   /** See Staging.downloadPieces. */
-  async downloadPieces(source: GPUBuffer, range: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
-    const moved = this.#guard(`readback of ${source.label}`, this.#staging.downloadPieces(source, range, to, submitted));
+  async downloadPieces(
+    source: GPUBuffer,
+    range: DownloadRange,
+    to: PieceTaker,
+    submitted?: () => void,
+  ): Promise<void> {
+    const moved = this.#guard(
+      `readback of ${source.label}`,
+      this.#staging.downloadPieces(source, range, to, submitted),
+    );
     await this.journal.during('readbacks', source.label, moved, range.bytes);
   }
 
   /** Fills `target` with rows for another GPU; see Staging.download. */
-  async sendOut(buffer: GPUBuffer, { source: target, bytes }: WireRows, submitted?: () => void): Promise<void> {
-    const sent = ArrayBuffer.isView(target) ? this.#exchange.download(buffer, target, 0, submitted) : this.#exchange.downloadToFiles(buffer, target, bytes, submitted);
+  async sendOut(
+    buffer: GPUBuffer,
+    { source: target, bytes }: WireRows,
+    submitted?: () => void,
+  ): Promise<void> {
+    const sent = ArrayBuffer.isView(target)
+      ? this.#exchange.download(buffer, target, 0, submitted)
+      : this.#exchange.downloadToFiles(buffer, target, bytes, submitted);
     await this.journal.during('readbacks', buffer.label, this.#guard(`rows of ${buffer.label}`, sent), bytes);
   }
 
   /** Copies rows of another GPU to a buffer; see Staging.upload. */
   async takeIn(target: GPUBuffer, { source, bytes }: WireRows, offset = 0): Promise<void> {
-    const taken = ArrayBuffer.isView(source) ? this.#exchange.upload(target, source, offset) : this.#exchange.uploadFromFiles(target, source, bytes, offset);
+    const taken = ArrayBuffer.isView(source)
+      ? this.#exchange.upload(target, source, offset)
+      : this.#exchange.uploadFromFiles(target, source, bytes, offset);
     await this.journal.during('uploads', target.label, this.#guard(`rows for ${target.label}`, taken), bytes);
   }
 
@@ -161,12 +214,22 @@ export class Gpu {
     return admits(this.info, kernel, params);
   }
 
-  /** The kernel compiled for these parameters, once. Throws an error with the kernel's label when the text is wrong. */
-  compile<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): Promise<CompiledKernel> {
+  /**
+   * The kernel compiled for these parameters, once. Throws an error with the kernel's label when the text is
+   * wrong.
+   */
+  compile<Params extends KernelParams>(
+    kernel: KernelDescriptor<Params>,
+    params: Params,
+  ): Promise<CompiledKernel> {
     const label = `${kernel.name} ${JSON.stringify(params)}`;
     let compiled = this.#kernels.get(label);
     if (compiled === undefined) {
-      const compiling = this.journal.during('compiling', label, this.#compile(kernel as unknown as KernelDescriptor, params, label));
+      const compiling = this.journal.during(
+        'compiling',
+        label,
+        this.#compile(kernel as unknown as KernelDescriptor, params, label),
+      );
       compiled = kernel.name === spinKernel.name ? compiling : this.keepAwake(compiling);
       this.#kernels.set(label, compiled);
     }
@@ -180,8 +243,13 @@ export class Gpu {
     // Scopes are a stack: this one ends before another can begin.
     const scope = this.device.popErrorScope();
     const layout = this.#layout(kernel, label);
-    // The driver begins before this thread turns to the next kernel's text; a wrong text fails here too, and is told of below.
-    const compiling = this.device.createComputePipelineAsync({ label, layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }), compute: { module, entryPoint: 'main' } });
+    // The driver begins before this thread turns to the next kernel's text; a wrong text fails here too, and
+    // is told of below.
+    const compiling = this.device.createComputePipelineAsync({
+      label,
+      layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
+      compute: { module, entryPoint: 'main' },
+    });
     compiling.catch(() => undefined);
     hurryPolls(2);
     try {
@@ -189,7 +257,10 @@ export class Gpu {
       const error = await scope;
       this.requireDevice(label);
       const wrong = messages.find(({ type }) => type === 'error');
-      if (wrong !== undefined) throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`);
+      if (wrong !== undefined)
+        throw new Error(
+          `kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`,
+        );
       if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
     } catch (error) {
       // close waits for this promise, not for Dawn's.
@@ -200,13 +271,17 @@ export class Gpu {
       return { kernel, params, label, pipeline: await compiling, layout };
     } catch (cause) {
       this.requireDevice(label);
-      throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+      throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+        cause,
+      });
     }
   }
 
   /**
-   * Returns `work` of the host, such as compiling kernels or sending the rows of a start, and gives the GPU something to compute meanwhile. An idle card clocks down to a fifth and
-   * takes tenths of a second to come back, which would slow the first iterations. Nothing waits for that.
+   * Returns `work` of the host, such as compiling kernels or sending the rows of a start, and gives the GPU
+   * something to compute meanwhile. An idle card clocks down to a fifth and takes tenths of a second to come
+   * back, which would slow the first iterations. Nothing waits for that.
+   *
    */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
     if (this.info.software || this.mayIdle) return work;
@@ -238,8 +313,15 @@ export class Gpu {
   /** The layout that the descriptor gives: a variant may leave some of its buffers unused. */
   #layout({ bindings }: KernelDescriptor, label: string): GPUBindGroupLayout {
     const visibility = GPUShaderStage.COMPUTE;
-    const storage = bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({ binding: at + 1, visibility, buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' } }));
-    const entries: GPUBindGroupLayoutEntry[] = [{ binding: 0, visibility, buffer: { type: 'uniform' } }, ...storage];
+    const storage = bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({
+      binding: at + 1,
+      visibility,
+      buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' },
+    }));
+    const entries: GPUBindGroupLayoutEntry[] = [
+      { binding: 0, visibility, buffer: { type: 'uniform' } },
+      ...storage,
+    ];
     return this.device.createBindGroupLayout({ label, entries });
   }
 
@@ -250,10 +332,16 @@ export class Gpu {
 
   /** Throws DeviceLostError when the device is lost; `doing` names the work that failed. */
   requireDevice(doing: string): void {
-    if (this.#lost !== undefined) throw new DeviceLostError(`the GPU ${this.info.name} was lost during ${doing} (${this.#lost})`, { phase: 'gpu' });
+    if (this.#lost !== undefined)
+      throw new DeviceLostError(`the GPU ${this.info.name} was lost during ${doing} (${this.#lost})`, {
+        phase: 'gpu',
+      });
   }
 
-  /** Closes the device after pending compilations: a thread that ends before one of Dawn's promises takes the process with it. */
+  /**
+   * Closes the device after pending compilations: a thread that ends before one of Dawn's promises takes the
+   * process with it.
+   */
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.allSettled(this.#kernels.values());

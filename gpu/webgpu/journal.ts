@@ -14,7 +14,14 @@ export class Journal {
   async during<Result>(row: string, name: string, work: Promise<Result>, bytes?: number): Promise<Result> {
     const start = sharedClock();
     const result = await work;
-    if (this.#spans.length < MOST_WAITING) this.#spans.push({ row, name, start, milliseconds: sharedClock() - start, ...(bytes === undefined ? {} : { args: { bytes } }) });
+    if (this.#spans.length < MOST_WAITING)
+      this.#spans.push({
+        row,
+        name,
+        start,
+        milliseconds: sharedClock() - start,
+        ...(bytes === undefined ? {} : { args: { bytes } }),
+      });
     return result;
   }
 

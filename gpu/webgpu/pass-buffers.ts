@@ -12,7 +12,11 @@ export class PassBuffers {
   uniforms(bytes: Uint8Array<ArrayBuffer>): GPUBuffer {
     if (this.#uniforms === undefined || this.#uniforms.size < bytes.byteLength) {
       this.#uniforms?.destroy();
-      this.#uniforms = this.#device.createBuffer({ label: 'uniforms', size: Math.max(4096, bytes.byteLength), usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
+      this.#uniforms = this.#device.createBuffer({
+        label: 'uniforms',
+        size: Math.max(4096, bytes.byteLength),
+        usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
+      });
     }
     this.#device.queue.writeBuffer(this.#uniforms, 0, bytes);
     return this.#uniforms;
@@ -22,7 +26,11 @@ export class PassBuffers {
   takeResult(bytes: number): GPUBuffer {
     const at = this.#results.findIndex(({ size }) => size >= bytes);
     if (at >= 0) return this.#results.splice(at, 1)[0];
-    return this.#device.createBuffer({ label: 'result', size: Math.max(4096, bytes), usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+    return this.#device.createBuffer({
+      label: 'result',
+      size: Math.max(4096, bytes),
+      usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+    });
   }
 
   giveResult(buffer: GPUBuffer): void {

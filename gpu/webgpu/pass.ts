@@ -26,7 +26,9 @@ export interface CompiledKernel {
 }
 
 /** A buffer, or a part of one. */
-export type Binding = GPUBuffer | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
+export type Binding =
+  | GPUBuffer
+  | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
 
 /** Milliseconds on the GPU by kernel name; empty without timestamps on the adapter, or without `timed`. */
 export type KernelTimes = Readonly<Record<string, number>>;
@@ -56,8 +58,10 @@ interface Dispatch {
 const UNIFORM_STEP = 256;
 
 /**
- * A sequence of kernels that is submitted together; each kernel sees the writes of those before it. `submit` resolves when the GPU
- * has finished, and throws the validation errors of the whole sequence with the kernels' labels.
+ * A sequence of kernels that is submitted together; each kernel sees the writes of those before it. `submit`
+ * resolves when the GPU has finished, and throws the validation errors of the whole sequence with the
+ * kernels' labels.
+ *
  */
 export class Pass {
   readonly #gpu: PassGpu;
@@ -73,8 +77,14 @@ export class Pass {
    * Adds a kernel. Workgroups beyond the limit of one dimension go to the second: a workgroup's number is
    * `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and workgroups beyond the last number do nothing.
    */
-  dispatch(compiled: CompiledKernel, bindings: Readonly<Record<string, Binding>>, uniforms: Readonly<Record<string, number>>, workgroups: number): this {
-    if (workgroups > 0) this.#dispatches.push({ compiled, bindings, uniforms: uniformBytes(compiled, uniforms), workgroups });
+  dispatch(
+    compiled: CompiledKernel,
+    bindings: Readonly<Record<string, Binding>>,
+    uniforms: Readonly<Record<string, number>>,
+    workgroups: number,
+  ): this {
+    if (workgroups > 0)
+      this.#dispatches.push({ compiled, bindings, uniforms: uniformBytes(compiled, uniforms), workgroups });
     return this;
   }
 
@@ -95,13 +105,31 @@ export class Pass {
     const timeBytes = timed ? 16 * count : 0;
     const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
     const result = this.#gpu.passBuffers.takeResult(timeBytes + readBytes);
-    const resolved = timed ? device.createBuffer({ size: timeBytes, usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC }) : undefined;
+    const resolved = timed
+      ? device.createBuffer({
+          size: timeBytes,
+          usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+        })
+      : undefined;
     let shared: GPUComputePassEncoder | undefined;
     this.#dispatches.forEach((dispatch, at) => {
-      const timestampWrites = querySet && { querySet, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 };
-      const pass = timestampWrites ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites }) : (shared ??= encoder.beginComputePass({ label: this.#label }));
+      const timestampWrites = querySet && {
+        querySet,
+        beginningOfPassWriteIndex: 2 * at,
+        endOfPassWriteIndex: 2 * at + 1,
+      };
+      const pass = timestampWrites
+        ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites })
+        : (shared ??= encoder.beginComputePass({ label: this.#label }));
       pass.setPipeline(dispatch.compiled.pipeline);
-      pass.setBindGroup(0, this.#bindGroup(dispatch, { buffer: uniforms, offset: at * UNIFORM_STEP, size: Math.max(16, dispatch.uniforms.byteLength) }));
+      pass.setBindGroup(
+        0,
+        this.#bindGroup(dispatch, {
+          buffer: uniforms,
+          offset: at * UNIFORM_STEP,
+          size: Math.max(16, dispatch.uniforms.byteLength),
+        }),
+      );
       const wide = Math.min(dispatch.workgroups, info.limits.workgroupsPerDimension, 32768);
       pass.dispatchWorkgroups(wide, Math.ceil(dispatch.workgroups / wide));
       if (timestampWrites) pass.end();
@@ -111,7 +139,8 @@ export class Pass {
       encoder.resolveQuerySet(querySet, 0, 2 * count, resolved, 0);
       encoder.copyBufferToBuffer(resolved, 0, result, 0, timeBytes);
     }
-    if (read && readBytes > 0) encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
+    if (read && readBytes > 0)
+      encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
     device.queue.submit([encoder.finish()]);
     const scope = device.popErrorScope();
     if (readBytes > 0) this.#gpu.counters.down(readBytes);
@@ -138,7 +167,10 @@ export class Pass {
     const invalid = await scope;
     this.#gpu.requireDevice(this.#label);
     if (invalid !== null) throw new Error(`gpu pass ${this.#label}: ${invalid.message}`);
-    return { times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {}, bytes: content.slice(timeBytes, timeBytes + readBytes) };
+    return {
+      times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {},
+      bytes: content.slice(timeBytes, timeBytes + readBytes),
+    };
   }
 
   #uniformBytes(): Uint8Array<ArrayBuffer> {
@@ -167,7 +199,10 @@ export class Pass {
   }
 }
 
-function uniformBytes({ kernel, label }: CompiledKernel, values: Readonly<Record<string, number>>): ArrayBuffer {
+function uniformBytes(
+  { kernel, label }: CompiledKernel,
+  values: Readonly<Record<string, number>>,
+): ArrayBuffer {
   const bytes = new ArrayBuffer(Math.max(16, Math.ceil(kernel.uniforms.length / 4) * 16));
   const view = new DataView(bytes);
   kernel.uniforms.forEach(({ name, type }, at) => {

@@ -4,7 +4,9 @@ import { readPiece, writePiece } from '../exchange/copy-files.ts';
 import type { TransferCounters } from './counters.ts';
 import { hurryPolls } from './polls.ts';
 
-/** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
+/**
+ * Large enough for the full speed of the bus, small enough that filling one overlaps with copying another.
+ */
 export const STAGING_BYTES = 16 << 20;
 
 /** Bytes that are read back at once. */
@@ -22,29 +24,49 @@ export interface StagingSizes {
   readonly down: StagingSize;
 }
 
-/** For data that come and go as a whole. Readback buffers are small: making one takes the thread 4 ms for 16 MiB, and copying from it more, while answers to tasks wait. */
-export const BULK: StagingSizes = { up: { bytes: STAGING_BYTES, buffers: 4 }, down: { bytes: READBACK_BYTES, buffers: 8 } };
+/**
+ * For data that come and go as a whole. Readback buffers are small: making one takes the thread 4 ms for 16
+ * MiB, and copying from it more, while answers to tasks wait.
+ */
+export const BULK: StagingSizes = {
+  up: { bytes: STAGING_BYTES, buffers: 4 },
+  down: { bytes: READBACK_BYTES, buffers: 8 },
+};
 
 /**
- * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many, since a copy waits in the queue behind the kernels that were
- * submitted before it, and keeps its buffer as long.
+ * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many,
+ * since a copy waits in the queue behind the kernels that were submitted before it, and keeps its buffer as
+ * long.
+ *
  */
-export const EXCHANGE: StagingSizes = { up: { bytes: PIECE_BYTES, buffers: 96 }, down: { bytes: PIECE_BYTES, buffers: 96 } };
+export const EXCHANGE: StagingSizes = {
+  up: { bytes: PIECE_BYTES, buffers: 96 },
+  down: { bytes: PIECE_BYTES, buffers: 96 },
+};
 
 /** Pieces that an upload reads from files at once. */
 const READS = 16;
 
-/** Bytes of a buffer, read in pieces of the size of a readback buffer; `offset` and `bytes` are multiples of 4. */
+/**
+ * Bytes of a buffer, read in pieces of the size of a readback buffer; `offset` and `bytes` are multiples of
+ * 4.
+ */
 export interface DownloadRange {
   readonly offset: number;
   readonly bytes: number;
-  /** Submits work that writes the next piece, so many bytes from byte `at` of the range on, to the beginning of the buffer, which then has room for one piece. */
+  /**
+   * Submits work that writes the next piece, so many bytes from byte `at` of the range on, to the beginning
+   * of the buffer, which then has room for one piece.
+   */
   readonly fill?: (at: number, bytes: number) => void;
 }
 
 /** Takes the pieces of a download, one at a time. */
 export interface PieceTaker {
-  /** Resolves when the `bytes` from byte `at` of the range on can be taken. The mapped memory is asked for after that, since a device that is lost meanwhile takes it away. */
+  /**
+   * Resolves when the `bytes` from byte `at` of the range on can be taken. The mapped memory is asked for
+   * after that, since a device that is lost meanwhile takes it away.
+   */
   ready?(at: number, bytes: number): Promise<void>;
   /** Uses the bytes of a piece, which begins at byte `at` of the range. */
   take(piece: ArrayBuffer, at: number): void;
@@ -54,8 +76,9 @@ export interface PieceTaker {
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
 
 /**
- * Moves bytes between host memory and GPU buffers through a few mapped buffers that are reused: new ones would cost page
- * faults each time. Sizes and offsets are multiples of 4.
+ * Moves bytes between host memory and GPU buffers through a few mapped buffers that are reused: new ones
+ * would cost page faults each time. Sizes and offsets are multiples of 4.
+ *
  */
 export class Staging {
   readonly #device: GPUDevice;
@@ -70,20 +93,43 @@ export class Staging {
     this.#device = device;
     this.#counters = counters;
     this.#sizes = sizes;
-    this.#up = new StagingPool(device, GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC, 'upload', sizes.up);
-    this.#down = new StagingPool(device, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, 'readback', sizes.down);
+    this.#up = new StagingPool(
+      device,
+      GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC,
+      'upload',
+      sizes.up,
+    );
+    this.#down = new StagingPool(
+      device,
+      GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+      'readback',
+      sizes.down,
+    );
   }
 
-  /** Copies `source` to `target` from byte `offset` on. Work submitted later sees the bytes, though the copy may still be running. */
+  /**
+   * Copies `source` to `target` from byte `offset` on. Work submitted later sees the bytes, though the copy
+   * may still be running.
+   */
   async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
     for (let at = 0; at < source.byteLength; at += this.#sizes.up.bytes) {
       const bytes = Math.min(this.#sizes.up.bytes, source.byteLength - at);
-      await this.uploadFilled(target, offset + at, bytes, (staged) => new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)));
+      await this.uploadFilled(target, offset + at, bytes, (staged) =>
+        new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)),
+      );
     }
   }
 
-  /** Uploads at most as many bytes as a staging buffer has, that `fill` writes; the memory that it gets holds bytes of earlier uploads. */
-  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
+  /**
+   * Uploads at most as many bytes as a staging buffer has, that `fill` writes; the memory that it gets holds
+   * bytes of earlier uploads.
+   */
+  async uploadFilled(
+    target: GPUBuffer,
+    offset: number,
+    bytes: number,
+    fill: (staged: ArrayBuffer) => void,
+  ): Promise<void> {
     const staging = await this.#up.take();
     // The mapped range may be longer than the copy: buffers need whole words.
     if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes);
@@ -96,15 +142,23 @@ export class Staging {
 
   /** Fills `target` with the bytes of `source` from `offset` on; see downloadPieces. */
   download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
-    const take = (piece: ArrayBuffer, at: number) => new Uint8Array(target.buffer, target.byteOffset + at, piece.byteLength).set(new Uint8Array(piece));
+    const take = (piece: ArrayBuffer, at: number) =>
+      new Uint8Array(target.buffer, target.byteOffset + at, piece.byteLength).set(new Uint8Array(piece));
     return this.downloadPieces(source, { offset, bytes: target.byteLength }, { take }, submitted);
   }
 
   /**
-   * Hands the bytes of `source` from `offset` on to `to`, piece by piece, each with its place. A piece is gone when it has been taken. Calls `submitted` when the copies are submitted, resolves when
-   * they have ended. Throws the first failure once no piece is on its way any more.
+   * Hands the bytes of `source` from `offset` on to `to`, piece by piece, each with its place. A piece is
+   * gone when it has been taken. Calls `submitted` when the copies are submitted, resolves when they have
+   * ended. Throws the first failure once no piece is on its way any more.
+   *
    */
-  async downloadPieces(source: GPUBuffer, { offset, bytes, fill }: DownloadRange, to: PieceTaker, submitted?: () => void): Promise<void> {
+  async downloadPieces(
+    source: GPUBuffer,
+    { offset, bytes, fill }: DownloadRange,
+    to: PieceTaker,
+    submitted?: () => void,
+  ): Promise<void> {
     const parts: Promise<void>[] = [];
     const step = this.#sizes.down.bytes;
     try {
@@ -137,22 +191,37 @@ export class Staging {
     return part;
   }
 
-  /** Takes a piece in a turn of the event loop of its own, behind the pieces that came before it: tasks whose end the GPU tells with it answer first. */
+  /**
+   * Takes a piece in a turn of the event loop of its own, behind the pieces that came before it: tasks whose
+   * end the GPU tells with it answer first.
+   */
   #inTurn(take: () => Promise<void>): Promise<void> {
     const taken = this.#taken.then(nextTurn).then(take);
     this.#taken = taken.catch(() => undefined);
     return taken;
   }
 
-  /** Copies so many bytes to files in memory. Threads of the system write the pieces, so that several of them, and of several downloads, go at once. */
-  async downloadToFiles(source: GPUBuffer, target: FileMemory, bytes: number, submitted?: () => void): Promise<void> {
+  /**
+   * Copies so many bytes to files in memory. Threads of the system write the pieces, so that several of them,
+   * and of several downloads, go at once.
+   */
+  async downloadToFiles(
+    source: GPUBuffer,
+    target: FileMemory,
+    bytes: number,
+    submitted?: () => void,
+  ): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < bytes; at += target.pieceBytes) {
       const length = Math.min(target.pieceBytes, bytes - at);
       const staging = await this.#down.take();
       this.#copy(source, at, staging, 0, length);
       this.#counters.down(length);
-      parts.push(this.#mapped(staging, length, () => writePiece(target, new Uint8Array(staging.getMappedRange(0, length)), at)));
+      parts.push(
+        this.#mapped(staging, length, () =>
+          writePiece(target, new Uint8Array(staging.getMappedRange(0, length)), at),
+        ),
+      );
     }
     submitted?.();
     await allEnded(parts);
@@ -165,9 +234,14 @@ export class Staging {
       const length = Math.min(source.pieceBytes, bytes - at);
       if (parts.length >= READS) await parts[parts.length - READS];
       const staging = await this.#up.take();
-      const part = this.#fillFrom(source, staging, at, length).then(() => this.#copy(staging, 0, target, offset + at, length));
+      const part = this.#fillFrom(source, staging, at, length).then(() =>
+        this.#copy(staging, 0, target, offset + at, length),
+      );
       this.#counters.up(length);
-      this.#up.give(staging, part.then(() => staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes)));
+      this.#up.give(
+        staging,
+        part.then(() => staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes)),
+      );
       parts.push(part);
     }
     await allEnded(parts);
@@ -217,24 +291,41 @@ class StagingPool {
     this.#label = label;
   }
 
-  /** A buffer that is free; while there may be more, a new one rather than one to wait for. A new one takes a millisecond or more, so the thread turns to answers behind it. */
+  /**
+   * A buffer that is free; while there may be more, a new one rather than one to wait for. A new one takes a
+   * millisecond or more, so the thread turns to answers behind it.
+   */
   async take(): Promise<GPUBuffer> {
     const free = this.#ready.findIndex(({ done }) => done);
-    const [next] = free < 0 && this.#all.length < this.#size.buffers ? [] : this.#ready.splice(Math.max(0, free), 1);
+    const [next] =
+      free < 0 && this.#all.length < this.#size.buffers ? [] : this.#ready.splice(Math.max(0, free), 1);
     if (next !== undefined) {
       await next.when;
       return next.buffer;
     }
-    if (this.#all.length >= this.#size.buffers) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
-    const buffer = this.#device.createBuffer({ label: this.#label, size: this.#size.bytes, usage: this.#usage, mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0 });
+    if (this.#all.length >= this.#size.buffers)
+      throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
+    const buffer = this.#device.createBuffer({
+      label: this.#label,
+      size: this.#size.bytes,
+      usage: this.#usage,
+      mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0,
+    });
     this.#all.push(buffer);
     await nextTurn();
     return buffer;
   }
 
-  /** Gives a buffer back; it can be taken again once `when` has ended. A failure is that of its own transfer: the next taker maps the buffer again, which fails where the device is lost. */
+  /**
+   * Gives a buffer back; it can be taken again once `when` has ended. A failure is that of its own transfer:
+   * the next taker maps the buffer again, which fails where the device is lost.
+   */
   give(buffer: GPUBuffer, when: Promise<unknown>): void {
-    const ready = { buffer, done: false, when: Promise.allSettled([when]).then(() => void (ready.done = true)) };
+    const ready = {
+      buffer,
+      done: false,
+      when: Promise.allSettled([when]).then(() => void (ready.done = true)),
+    };
     this.#ready.push(ready);
   }
 

@@ -6,7 +6,8 @@ export class KernelClock {
   #times: Record<string, number> = {};
 
   add(times: KernelTimes): void {
-    for (const [kernel, milliseconds] of Object.entries(times)) this.#times[kernel] = (this.#times[kernel] ?? 0) + milliseconds;
+    for (const [kernel, milliseconds] of Object.entries(times))
+      this.#times[kernel] = (this.#times[kernel] ?? 0) + milliseconds;
   }
 
   /** The sums since the last call. */
@@ -17,7 +18,10 @@ export class KernelClock {
   }
 }
 
-/** A pass that adds its kernels' times to a clock. Each kernel becomes a compute pass of its own, which costs some microseconds. */
+/**
+ * A pass that adds its kernels' times to a clock. Each kernel becomes a compute pass of its own, which costs
+ * some microseconds.
+ */
 export class TimedPass extends Pass {
   readonly #clock: KernelClock;
 

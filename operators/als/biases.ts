@@ -13,14 +13,24 @@ export function biasPenalty({ biasSum, biasPlain }: SideNorms, lambda: number, d
  *
  *     [x_u, β_u + μ, 1] · [θ_v, 1, γ_v]  =  x_uᵀθ_v + β_u + μ + γ_v
  *
- * `mean`: μ, undefined without biases. `unit`: that of the factors (see ratingUnit); the model is in the ratings' own.
+ * `mean`: μ, undefined without biases. `unit`: that of the factors (see ratingUnit); the model is in the
+ * ratings' own.
+ *
  */
-export function modelRows({ users, items }: TrainedFactors, rows: Readonly<Record<'users' | 'items', number>>, rank: number, mean: number | undefined, unit: number): ModelRows {
+export function modelRows(
+  { users, items }: TrainedFactors,
+  rows: Readonly<Record<'users' | 'items', number>>,
+  rank: number,
+  mean: number | undefined,
+  unit: number,
+): ModelRows {
   const side = (name: 'users' | 'items', parts: readonly RowPart[]): RowParts => ({
     rows: rows[name],
     columns: rank + (mean === undefined ? 0 : 2),
     parts,
-    ...(mean === undefined ? {} : { tail: name === 'users' ? { oneFirst: false, add: mean } : { oneFirst: true, add: 0 } }),
+    ...(mean === undefined
+      ? {}
+      : { tail: name === 'users' ? { oneFirst: false, add: mean } : { oneFirst: true, add: 0 } }),
     ...(unit === 1 ? {} : { scale: { values: Math.sqrt(unit), own: unit } }),
   });
   return { users: side('users', users), items: side('items', items) };

@@ -13,20 +13,47 @@ import { startNorm } from './rating-unit.ts';
 
 const STAGE = 'draw-rows';
 
-/** The rows with which training begins, keys x rank in shared memory, by seed and external id: the same as those of a plan's `initialize`. `slices`: the rows of each task. */
-export async function drawRows(column: KeyColumn, { rank, seed, nonnegative, start }: AlsParams, unit: number, slices: readonly RowRange[], ctx: ExecutionContext): Promise<Float32Array> {
+/**
+ * The rows with which training begins, keys x rank in shared memory, by seed and external id: the same as
+ * those of a plan's `initialize`. `slices`: the rows of each task.
+ */
+export async function drawRows(
+  column: KeyColumn,
+  { rank, seed, nonnegative, start }: AlsParams,
+  unit: number,
+  slices: readonly RowRange[],
+  ctx: ExecutionContext,
+): Promise<Float32Array> {
   const { place } = hostDevice(ctx.executor).info;
   const absolute = nonnegative || start === 'level';
   const rows = keyCount(column);
   const name = dataSetName('drawn');
-  const [keys, drawn] = ['keys', 'factors'].map((part): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 }));
+  const [keys, drawn] = ['keys', 'factors'].map((part): PartitionRef => ({
+    name: `${name}/${part}`,
+    partition: 0,
+    version: 0,
+  }));
   const steps = new StepList(contracts);
   const norm = unit === 1 || absolute ? {} : { norm: startNorm(unit) };
-  addSliced(steps, STAGE, place, { kernel: 'initialize', inputs: { keys }, outputs: { factors: drawn }, params: { rank, seed, nonnegative: absolute, ...norm } }, slices);
+  addSliced(
+    steps,
+    STAGE,
+    place,
+    {
+      kernel: 'initialize',
+      inputs: { keys },
+      outputs: { factors: drawn },
+      params: { rank, seed, nonnegative: absolute, ...norm },
+    },
+    slices,
+  );
   steps.free(STAGE, place, [keys, drawn]);
   // They are read in host memory, where rows lie without the padding of a matrix.
   const values = sharedArray(Float32Array, rows * rank);
-  const given = [[keys, { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }, place], [drawn, { layout: 'values', rows, columns: { values } }, place]] as const;
+  const given = [
+    [keys, { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }, place],
+    [drawn, { layout: 'values', rows, columns: { values } }, place],
+  ] as const;
   await runSteps(steps.steps, ctx, { given });
   return values;
 }

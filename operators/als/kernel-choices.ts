@@ -10,7 +10,13 @@ import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';
 import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
-import { contracts, type KernelChoice, type KernelTuning, type TaskOf, type UpdateProblem } from '../tasks/tasks.ts';
+import {
+  contracts,
+  type KernelChoice,
+  type KernelTuning,
+  type TaskOf,
+  type UpdateProblem,
+} from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import { type SizedAlsParams, sizedParams } from './implicit/sized-params.ts';
 import type { AlsParams } from './params.ts';
@@ -32,70 +38,140 @@ export interface SideTunings {
 /** The largest rating where it is not known: that of stars. */
 const STARS = 5;
 
-/** The kernels that the first device takes for both half-iterations; undefined for one without a choice. Throws UsageError. */
-export async function chooseKernels(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+/**
+ * The kernels that the first device takes for both half-iterations; undefined for one without a choice.
+ * Throws UsageError.
+ */
+export async function chooseKernels(
+  profile: RatingsProfile,
+  params: AlsParams,
+  ctx: ExecutionContext,
+): Promise<AlsChoices | undefined> {
   const [{ info }] = computeDevices(ctx.executor);
   if (!info.choosesKernels) return undefined;
   const problems = updateProblems(profile, params);
-  const [users, items] = await runTasks(ctx, 'choose-kernels', info.place, [problems.users, problems.items].map((problem) => ({ kernel: 'choose-update' as const, inputs: {}, outputs: {}, params: problem })));
+  const [users, items] = await runTasks(
+    ctx,
+    'choose-kernels',
+    info.place,
+    [problems.users, problems.items].map((problem) => ({
+      kernel: 'choose-update' as const,
+      inputs: {},
+      outputs: {},
+      params: problem,
+    })),
+  );
   return { users, items };
 }
 
 /**
- * Has the kernels compiled that will probably be chosen, on every device that chooses them; of ratings that are not known yet, a guess. Nothing waits for the compiler. Gives the choice;
- * undefined where there is none, and where it fails: training chooses again.
+ * Has the kernels compiled that will probably be chosen, on every device that chooses them; of ratings that
+ * are not known yet, a guess. Nothing waits for the compiler. Gives the choice; undefined where there is
+ * none, and where it fails: training chooses again.
+ *
  */
-export async function compileAhead(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+export async function compileAhead(
+  profile: RatingsProfile,
+  params: AlsParams,
+  ctx: ExecutionContext,
+): Promise<AlsChoices | undefined> {
   return beginCompiling(profile, params, ctx).catch(() => undefined);
 }
 
-async function beginCompiling(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+async function beginCompiling(
+  profile: RatingsProfile,
+  params: AlsParams,
+  ctx: ExecutionContext,
+): Promise<AlsChoices | undefined> {
   // Not among the measures of the run.
   const own = { ...ctx, metrics: new RunMetrics() };
   const choices = await chooseKernels(profile, params, own);
   if (choices === undefined) return undefined;
   const { rank, solver, cgSteps, biases, implicit, nonnegative } = updateProblems(profile, params).users;
   const variants = [...new Set([choices.items.variant, choices.users.variant])];
-  const task: TaskOf<'compile-update'> = { kernel: 'compile-update', inputs: {}, outputs: {}, params: { rank, solver, cgSteps, biases, ...(implicit ? { implicit } : {}), ...(nonnegative ? { nonnegative } : {}), variants } };
+  const task: TaskOf<'compile-update'> = {
+    kernel: 'compile-update',
+    inputs: {},
+    outputs: {},
+    params: {
+      rank,
+      solver,
+      cgSteps,
+      biases,
+      ...(implicit ? { implicit } : {}),
+      ...(nonnegative ? { nonnegative } : {}),
+      variants,
+    },
+  };
   // A half-iteration compiles the kernels itself where this fails.
-  for (const { info } of computeDevices(ctx.executor)) runTasks(own, 'compile-update', info.place, [task]).catch(() => undefined);
+  for (const { info } of computeDevices(ctx.executor))
+    runTasks(own, 'compile-update', info.place, [task]).catch(() => undefined);
   return choices;
 }
 
 /**
- * Times the kernels on the blocks, on a device that chooses among them, so that chooseKernels takes the fastest. The blocks stay
- * on the device for training: see freeTimed. `where-it-pays`: an error becomes a note, and the rule decides.
+ * Times the kernels on the blocks, on a device that chooses among them, so that chooseKernels takes the
+ * fastest. The blocks stay on the device for training: see freeTimed. `where-it-pays`: an error becomes a
+ * note, and the rule decides.
+ *
  */
-export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>, profile: RatingsProfile, params: AlsParams, how: 'where-it-pays' | 'thorough', ctx: ExecutionContext): Promise<SideTunings> {
+export async function tuneKernels(
+  blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>,
+  profile: RatingsProfile,
+  params: AlsParams,
+  how: 'where-it-pays' | 'thorough',
+  ctx: ExecutionContext,
+): Promise<SideTunings> {
   const [{ info }] = computeDevices(ctx.executor);
   if (!info.choosesKernels) return {};
   const problems = updateProblems(profile, params);
   const tunings: { users?: KernelTuning; items?: KernelTuning } = {};
-  for (const [side, block] of [['users', blocks.byUser], ['items', blocks.byItem]] as const) {
+  for (const [side, block] of [
+    ['users', blocks.byUser],
+    ['items', blocks.byItem],
+  ] as const) {
     const start = performance.now();
     try {
       const steps = new StepList(contracts);
       steps.move('tune-kernels', block.ref, HOST, info.place);
-      steps.task('tune-kernels', info.place, { kernel: 'tune-update', inputs: { block: block.ref }, outputs: {}, params: { ...problems[side], how } });
+      steps.task('tune-kernels', info.place, {
+        kernel: 'tune-update',
+        inputs: { block: block.ref },
+        outputs: {},
+        params: { ...problems[side], how },
+      });
       const results = await runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block)]] });
       const [{ tuning }] = valuesOfStage(results, 'tune-kernels', 'tune-update');
       if (tuning === null) continue;
       tunings[side] = tuning;
       const seconds = ((performance.now() - start) / 1000).toFixed(1);
-      ctx.events({ type: 'note', text: `${tuning.times.length} kernels for ${side} timed in ${seconds} s: ${tuning.variant} is taken${tuning.note === undefined ? '' : `; ${tuning.note}`}` });
+      ctx.events({
+        type: 'note',
+        text: `${tuning.times.length} kernels for ${side} timed in ${seconds} s: ${tuning.variant} is taken${tuning.note === undefined ? '' : `; ${tuning.note}`}`,
+      });
     } catch (error) {
-      if (how === 'thorough' || error instanceof CancelledError || error instanceof DeviceLostError) throw error;
-      ctx.events({ type: 'note', text: `kernels for ${side} could not be timed, the rule decides: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}` });
+      if (how === 'thorough' || error instanceof CancelledError || error instanceof DeviceLostError)
+        throw error;
+      ctx.events({
+        type: 'note',
+        text: `kernels for ${side} could not be timed, the rule decides: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`,
+      });
     }
   }
   return tunings;
 }
 
 /** The half-iterations that a device chooses kernels for. */
-export function updateProblems(profile: RatingsProfile, given: AlsParams): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
+export function updateProblems(
+  profile: RatingsProfile,
+  given: AlsParams,
+): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
   const params = sizedParams(given, profile);
   const { users, items, longestUser, longestItem } = profile;
-  return { users: updateProblem(profile, params, users, items, longestUser), items: updateProblem(profile, params, items, users, longestItem) };
+  return {
+    users: updateProblem(profile, params, users, items, longestUser),
+    items: updateProblem(profile, params, items, users, longestItem),
+  };
 }
 
 /** The properties of sorted ratings that the choice of kernels depends on. */
@@ -107,21 +183,55 @@ export function profileOfBlocks(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>)
 }
 
 /** The same of ratings that may lie in files, the largest of which is known. */
-export function profileOfSorted({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, largestRating: number): RatingsProfile {
+export function profileOfSorted(
+  { byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>,
+  largestRating: number,
+): RatingsProfile {
   const longest = (ratings: SortedRatings) => Math.max(...rowParts(ratings).map(longestRow));
-  return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longest(byUser), longestItem: longest(byItem), largestRating };
+  return {
+    users: byUser.rows,
+    items: byItem.rows,
+    ratings: byUser.ratings,
+    longestUser: longest(byUser),
+    longestItem: longest(byItem),
+    largestRating,
+  };
 }
 
 /** `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
-function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfile, params: SizedAlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
+function updateProblem(
+  { ratings, largestRating: largest = STARS }: RatingsProfile,
+  params: SizedAlsParams,
+  rows: number,
+  columns: number,
+  longest = Math.min(ratings, columns),
+): UpdateProblem {
   const { rank, precision, kernel, biases } = params;
   const solver = chooseSolver(params, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
   const { implicitPrefs, nonnegative } = params;
   const largestRating = implicitPrefs ? largestOfRoots(params, largest) : largest;
-  return { rank, solver, cgSteps: mostSteps(params), precision, biases, ...(implicitPrefs ? { implicit: true } : {}), ...(nonnegative ? { nonnegative } : {}), rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
+  return {
+    rank,
+    solver,
+    cgSteps: mostSteps(params),
+    precision,
+    biases,
+    ...(implicitPrefs ? { implicit: true } : {}),
+    ...(nonnegative ? { nonnegative } : {}),
+    rows,
+    columns,
+    ratings,
+    iterations: params.maxIter,
+    longest,
+    largestRating,
+    ...(kernel === undefined ? {} : { kernel }),
+  };
 }
 
-/** The largest of √w and t / √w, which kernels in float16 stage. Without weights, with α = 0, there is no bound. */
+/**
+ * The largest of √w and t / √w, which kernels in float16 stage. Without weights, with α = 0, there is no
+ * bound.
+ */
 function largestOfRoots(params: SizedAlsParams, largest: number): number {
   const { alpha, base } = implicitWeights(params);
   const root = Math.sqrt(alpha * largest);

@@ -9,7 +9,10 @@ export interface AskedPartition {
   readonly q: number;
 }
 
-/** The grids that parameters ask for, by the side that is solved, and what the devices add up of vertical parts. */
+/**
+ * The grids that parameters ask for, by the side that is solved, and what the devices add up of vertical
+ * parts.
+ */
 export interface Asked {
   readonly users?: AskedPartition;
   readonly items?: AskedPartition;
@@ -20,49 +23,99 @@ export interface Asked {
 
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
-/** The grids that parameters ask for, by the side that is solved. Throws UsageError for those that no plan can have. */
-export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'partitionItems' | 'partitionSums' | 'partitionGroups'>): Asked {
+/**
+ * The grids that parameters ask for, by the side that is solved. Throws UsageError for those that no plan can
+ * have.
+ */
+export function askedPartitions(
+  params: Pick<AlsParams, 'partitionUsers' | 'partitionItems' | 'partitionSums' | 'partitionGroups'>,
+): Asked {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
-  for (const [name, one, other] of [['partitionUsers', users, items], ['partitionItems', items, users]] as const) {
+  for (const [name, one, other] of [
+    ['partitionUsers', users, items],
+    ['partitionItems', items, users],
+  ] as const) {
     if (one === undefined || other === undefined || one.p === 1 || one.p === other.q) continue;
     const solved = name === 'partitionUsers' ? 'items' : 'users';
-    throw new UsageError(`${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`, { advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved` });
+    throw new UsageError(
+      `${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`,
+      {
+        advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved`,
+      },
+    );
   }
   const { partitionSums: sums } = params;
   const groups = groupsOf(params.partitionGroups);
-  const idle = sums === 'auto' ? groups && `partitionGroups ${params.partitionGroups}` : `partitionSums ${sums}`;
-  if (idle !== undefined && users?.p === 1 && items?.p === 1) throw new UsageError(`${idle} acts where a side is solved from vertical parts, and both partitions have 1`, { advice: 'Ask for several vertical parts, or leave it out' });
-  return { ...(users ? { users } : {}), ...(items ? { items } : {}), ...(sums === 'auto' ? {} : { sums }), ...(groups ? { groups } : {}) };
+  const idle =
+    sums === 'auto' ? groups && `partitionGroups ${params.partitionGroups}` : `partitionSums ${sums}`;
+  if (idle !== undefined && users?.p === 1 && items?.p === 1)
+    throw new UsageError(
+      `${idle} acts where a side is solved from vertical parts, and both partitions have 1`,
+      { advice: 'Ask for several vertical parts, or leave it out' },
+    );
+  return {
+    ...(users ? { users } : {}),
+    ...(items ? { items } : {}),
+    ...(sums === 'auto' ? {} : { sums }),
+    ...(groups ? { groups } : {}),
+  };
 }
 
 /** Throws UsageError where groups are not those of so many devices. */
 export function requireGroupsOf({ groups }: Asked, devices: number): void {
   if (groups === undefined) return;
   const all = groups.reduce((sum, count) => sum + count, 0);
-  if (all !== devices || groups.length === 1) throw new UsageError(`partitionGroups ${groups.join(',')} has ${counted(all, 'device')} in ${counted(groups.length, 'group')}, and ${counted(devices, 'device')} ${devices === 1 ? 'computes' : 'compute'}`, { phase: 'plan', advice: devices < 3 ? 'Leave it out: groups take three devices or more' : 'Give the devices of two or more groups, in their order' });
+  if (all !== devices || groups.length === 1)
+    throw new UsageError(
+      `partitionGroups ${groups.join(',')} has ${counted(all, 'device')} in ${counted(groups.length, 'group')}, and ${counted(devices, 'device')} ${devices === 1 ? 'computes' : 'compute'}`,
+      {
+        phase: 'plan',
+        advice:
+          devices < 3
+            ? 'Leave it out: groups take three devices or more'
+            : 'Give the devices of two or more groups, in their order',
+      },
+    );
 }
 
 function groupsOf(text: string | undefined): readonly number[] | undefined {
   if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,2}(,[1-9]\d{0,2})*$/.test(text)) throw new UsageError(`partitionGroups must be whole numbers from 1 on, got ${JSON.stringify(text)}`, { advice: 'Give the number of devices in each group, such as 2,2' });
+  if (!/^[1-9]\d{0,2}(,[1-9]\d{0,2})*$/.test(text))
+    throw new UsageError(`partitionGroups must be whole numbers from 1 on, got ${JSON.stringify(text)}`, {
+      advice: 'Give the number of devices in each group, such as 2,2',
+    });
   return text.split(',').map(Number);
 }
 
 /** Throws UsageError for more parts than a side has rows. */
 export function requireRowsForParts(asked: Asked, rows: Readonly<Record<'users' | 'items', number>>): void {
-  for (const [side, fixed] of [['users', 'items'], ['items', 'users']] as const) {
+  for (const [side, fixed] of [
+    ['users', 'items'],
+    ['items', 'users'],
+  ] as const) {
     const one = asked[side];
     if (one === undefined) continue;
     const text = `${names[side]} ${one.p},${one.q}`;
     const advice = 'Ask for fewer parts, or leave them to the planner';
-    if (one.q > rows[side]) throw new UsageError(`${text} has ${counted(one.q, 'part')} of ${counted(rows[side], side.slice(0, -1))}`, { phase: 'plan', advice });
-    if (one.p > rows[fixed]) throw new UsageError(`${text} has ${counted(one.p, 'vertical part')} of ${counted(rows[fixed], fixed.slice(0, -1))}`, { phase: 'plan', advice });
+    if (one.q > rows[side])
+      throw new UsageError(
+        `${text} has ${counted(one.q, 'part')} of ${counted(rows[side], side.slice(0, -1))}`,
+        { phase: 'plan', advice },
+      );
+    if (one.p > rows[fixed])
+      throw new UsageError(
+        `${text} has ${counted(one.p, 'vertical part')} of ${counted(rows[fixed], fixed.slice(0, -1))}`,
+        { phase: 'plan', advice },
+      );
   }
 }
 
 function parse(name: string, text: string | undefined): AskedPartition | undefined {
   if (text === undefined) return undefined;
   const [p, q] = /^\d{1,7},\d{1,7}$/.test(text) ? text.split(',').map(Number) : [0, 0];
-  if (p < 1 || q < 1) throw new UsageError(`${name} must be two whole numbers from 1 on, p,q, got ${JSON.stringify(text)}`, { advice: 'Give vertical parts of the fixed side and horizontal parts of the solved one, such as 1,4' });
+  if (p < 1 || q < 1)
+    throw new UsageError(`${name} must be two whole numbers from 1 on, p,q, got ${JSON.stringify(text)}`, {
+      advice: 'Give vertical parts of the fixed side and horizontal parts of the solved one, such as 1,4',
+    });
   return { p, q };
 }

@@ -16,15 +16,24 @@ export interface RatingLevel {
 
 /** The level of ratings in a unit. */
 export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: number): RatingLevel {
-  return { mean: mean / unit, deviation: deviation / unit, columns: unit === 1 ? columns : columns.map((value) => value / unit) };
+  return {
+    mean: mean / unit,
+    deviation: deviation / unit,
+    columns: unit === 1 ? columns : columns.map((value) => value / unit),
+  };
 }
 
 /**
- * The unit in which ratings are trained, a power of four near their size (their deviation with biases, else their root mean square), so
- * that factors and sums stay within float32 and float16 for ratings of any size. 1 for usual ratings. Training in the unit u with λ / u
- * gives factors over √u and biases over u; both are powers of two, so nothing is rounded.
+ * The unit in which ratings are trained, a power of four near their size (their deviation with biases, else
+ * their root mean square), so that factors and sums stay within float32 and float16 for ratings of any size.
+ * 1 for usual ratings. Training in the unit u with λ / u gives factors over √u and biases over u; both are
+ * powers of two, so nothing is rounded.
+ *
  */
-export function ratingUnit({ mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>, biases: boolean): number {
+export function ratingUnit(
+  { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>,
+  biases: boolean,
+): number {
   return unitOfSize(biases ? deviation : Math.hypot(mean, deviation));
 }
 
@@ -34,7 +43,10 @@ export function unitOfSize(size: number): number {
   return 4 ** Math.round(Math.log2(size) / 2);
 }
 
-/** Rows of norm 1 are of another norm in the unit of the ratings, up to this, beyond which squares would leave float32. */
+/**
+ * Rows of norm 1 are of another norm in the unit of the ratings, up to this, beyond which squares would leave
+ * float32.
+ */
 const FARTHEST = 1024;
 
 /** The norm of the rows with which training in a unit begins. */
@@ -43,7 +55,11 @@ export function startNorm(unit: number): number {
 }
 
 /** The same of ratings that may lie in files, which are written anew. */
-export async function sortedInUnit(ratings: SortedRatings, unit: number, ctx: ExecutionContext): Promise<SortedRatings> {
+export async function sortedInUnit(
+  ratings: SortedRatings,
+  unit: number,
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
   if (!isInParts(ratings)) return inUnit(ratings, unit);
   return unit === 1 ? ratings : replaceParts(ratings, ({ block }) => inUnit(block, unit), ctx);
 }

@@ -6,21 +6,28 @@ import type { SideNorms, TrainingErrors } from '../training/loss.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
 /**
- * Largest Σ r² over Σ e² at which e comes out of the solve: their difference is one of sums in float32, or in float16 with those of A and b. Beyond, where ratings are
- * all but reproduced, a pass over the ratings finds it.
+ * Largest Σ r² over Σ e² at which e comes out of the solve: their difference is one of sums in float32, or in
+ * float16 with those of A and b. Beyond, where ratings are all but reproduced, a pass over the ratings finds
+ * it.
+ *
  */
 export const MOST_CANCELLED = 100;
 
-/** The objective of all rows of the users: Σ over them of xᵀA x - 2 bᵀx, with A's penalty. NaN where a task did not tell it. */
+/**
+ * The objective of all rows of the users: Σ over them of xᵀA x - 2 bᵀx, with A's penalty. NaN where a task
+ * did not tell it.
+ */
 export function solvedObjective(round: StepResults): number {
-  // Groups of long rows apart: each part has its own in front of its other rows, and the order shall not depend on the parts.
+  // Groups of long rows apart: each part has its own in front of its other rows, and the order shall not
+  // depend on the parts.
   let [inGroups, others, tasks] = [0, 0, 0];
   for (const kernel of ['update', 'update-implicit', 'solve-equations']) {
-    for (const values of round.byPart('update-users', kernel, 'factors')) for (const { objective = NaN, objectives } of values) {
-      if (objectives === undefined) others += objective as number;
-      else for (const one of objectives as readonly number[]) inGroups += one;
-      tasks++;
-    }
+    for (const values of round.byPart('update-users', kernel, 'factors'))
+      for (const { objective = NaN, objectives } of values) {
+        if (objectives === undefined) others += objective as number;
+        else for (const one of objectives as readonly number[]) inGroups += one;
+        tasks++;
+      }
   }
   return tasks === 0 ? NaN : inGroups + others;
 }
@@ -29,30 +36,52 @@ export function solvedObjective(round: StepResults): number {
 export function itemTotals(byItem: SortedRatings, { columns }: Pick<RatingLevel, 'columns'>): Float32Array {
   const totals = sharedArray(Float32Array, byItem.rows);
   for (const { from, rows, offsets } of rowParts(byItem)) {
-    for (let row = 0; row < rows; row++) totals[from + row] = columns[from + row] * (offsets[row + 1] - offsets[row] + DAMPING.items);
+    for (let row = 0; row < rows; row++)
+      totals[from + row] = columns[from + row] * (offsets[row + 1] - offsets[row] + DAMPING.items);
   }
   return totals;
 }
 
 /**
- * Σ (r - μ - γ_v)² over all ratings, the squares that the objective of the users belongs to: Σ (r - μ)² is known once, and the items' biases enter by sums over the items,
+ * Σ (r - μ - γ_v)² over all ratings, the squares that the objective of the users belongs to: Σ (r - μ)² is
+ * known once, and the items' biases enter by sums over the items,
  *
  *     Σ (r - μ)² + Σ n_v γ_v² - 2 Σ T_v γ_v
  *
- * Without biases Σ r². `mean`: μ, or 0 without biases. `items`: sums over the items' biases; undefined without biases.
+ * Without biases Σ r². `mean`: μ, or 0 without biases. `items`: sums over the items' biases; undefined
+ * without biases.
+ *
  */
-export function squaresBeside(ratings: number, { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>, items: Pick<SideNorms, 'biasSum' | 'biasAlong'> | undefined): number {
+export function squaresBeside(
+  ratings: number,
+  { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>,
+  items: Pick<SideNorms, 'biasSum' | 'biasAlong'> | undefined,
+): number {
   const apart = ratings * deviation ** 2;
   return items === undefined ? apart + ratings * mean ** 2 : apart + items.biasSum - 2 * items.biasAlong;
 }
 
 /**
- * Loss and training RMSE, beside the errors of `tests`, from the objective of the users, the squares beside it, and the penalties of both sides, which the users' part of the loss has (users) and has not
- * (items). Undefined where cancellation leaves too few digits.
+ * Loss and training RMSE, beside the errors of `tests`, from the objective of the users, the squares beside
+ * it, and the penalties of both sides, which the users' part of the loss has (users) and has not (items).
+ * Undefined where cancellation leaves too few digits.
+ *
  */
-export function solvedErrors(objective: number, squares: number, penalty: Readonly<Record<'users' | 'items', number>>, ratings: number, unit: number, tests: Pick<TrainingErrors, 'testRmse' | 'testMae'>): TrainingErrors | undefined {
+export function solvedErrors(
+  objective: number,
+  squares: number,
+  penalty: Readonly<Record<'users' | 'items', number>>,
+  ratings: number,
+  unit: number,
+  tests: Pick<TrainingErrors, 'testRmse' | 'testMae'>,
+): TrainingErrors | undefined {
   const squared = squares + objective - penalty.users;
   // NaN is no number of digits.
   if (!(squared * MOST_CANCELLED > squares)) return undefined;
-  return { loss: unit ** 2 * (squares + objective + penalty.items), trainRmse: unit * Math.sqrt(squared / ratings), ...tests, fromSolve: true };
+  return {
+    loss: unit ** 2 * (squares + objective + penalty.items),
+    trainRmse: unit * Math.sqrt(squared / ratings),
+    ...tests,
+    fromSolve: true,
+  };
 }

@@ -6,11 +6,16 @@ import type { SolverChoice } from '../tasks/tasks.ts';
 export const ALL_ROWS = 2 ** 31 - 1;
 
 /**
- * Rates of the CPU kernels in GFLOP/s on one core, from measurement (bench/kernels.ts): only their ratios matter here.
+ * Rates of the CPU kernels in GFLOP/s on one core, from measurement (bench/kernels.ts): only their ratios
+ * matter here.
+ *
  */
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 
-/** Steps of cgSteps `auto`: the first iterations start far from where they end, later ones from the factors before. */
+/**
+ * Steps of cgSteps `auto`: the first iterations start far from where they end, later ones from the factors
+ * before.
+ */
 const AUTO = { first: 6, iterations: 3, later: 4 } as const;
 
 type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>;
@@ -18,10 +23,15 @@ type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>
 /** Numbers of a set of ratings. */
 type Counts = Pick<RatingsProfile, 'users' | 'items' | 'ratings'>;
 
-/** o in standard deviations from which every row is held near the mean, so that few steps end at its solution. */
+/**
+ * o in standard deviations from which every row is held near the mean, so that few steps end at its solution.
+ */
 const HELD = 1;
 
-/** Ratings of a row for each feature, on average of the side with more rows, from which few steps end at its solution as well. */
+/**
+ * Ratings of a row for each feature, on average of the side with more rows, from which few steps end at its
+ * solution as well.
+ */
 const RATED = 2;
 
 /** Steps of CG in any iteration, at most. */
@@ -30,11 +40,20 @@ export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
 }
 
 /**
- * True where later iterations take fewer steps: where rows are held by `regOffset`, or have twice as many ratings on average as features. On sparser data with less
- * regularization fewer steps changed the test RMSE after ten iterations by up to 0.003 (docs/measured/performance.md, Steps of conjugate gradients).
+ * True where later iterations take fewer steps: where rows are held by `regOffset`, or have twice as many
+ * ratings on average as features. On sparser data with less regularization fewer steps changed the test RMSE
+ * after ten iterations by up to 0.003 (docs/measured/performance.md, Steps of conjugate gradients).
+ *
  */
-export function takesFewer({ rank, cgSteps, implicitPrefs, regOffset }: Steps, { users, items, ratings }: Counts): boolean {
-  return cgSteps === 'auto' && !implicitPrefs && (regOffset >= HELD || ratings >= RATED * rank * Math.max(users, items));
+export function takesFewer(
+  { rank, cgSteps, implicitPrefs, regOffset }: Steps,
+  { users, items, ratings }: Counts,
+): boolean {
+  return (
+    cgSteps === 'auto' &&
+    !implicitPrefs &&
+    (regOffset >= HELD || ratings >= RATED * rank * Math.max(users, items))
+  );
 }
 
 /** Steps of CG in an iteration, counted from 1. */
@@ -43,12 +62,19 @@ export function stepsOf(params: Steps, counts: Counts, iteration: number): numbe
 }
 
 /**
- * The solver of each row. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
- * normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps and the first
- * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 40 on, for
- * any row; a GPU has other rates, and solves all rows one way. Non-negative factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same model. `fewer`: later iterations take fewer steps.
+ * The solver of each row. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations
+ * for the normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps
+ * and the first residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and,
+ * from f of about 40 on, for any row; a GPU has other rates, and solves all rows one way. Non-negative
+ * factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same
+ * model. `fewer`: later iterations take fewer steps.
+ *
  */
-export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>, kind: 'cpu' | 'gpu' = 'cpu', fewer = false): SolverChoice & { readonly kernel: string; readonly reason: string } {
+export function chooseSolver(
+  params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>,
+  kind: 'cpu' | 'gpu' = 'cpu',
+  fewer = false,
+): SolverChoice & { readonly kernel: string; readonly reason: string } {
   const { rank: f, solver, nonnegative } = params;
   const cgSteps = mostSteps(params);
   const named = fewer ? `${cgSteps}, then ${AUTO.later}` : String(cgSteps);
@@ -56,8 +82,15 @@ export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgStep
     const reason = `nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting ${kind === 'gpu' ? 'on swept matrices in float32' : 'in float64'} on its formed A; CG cannot keep x >= 0`;
     return { cgBelow: 0, cgSteps, kernel: 'nnls', reason };
   }
-  if (solver === 'cholesky') return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };
-  if (solver === 'cg') return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${named})`, reason: `solver cg, ${named} steps, as asked` };
+  if (solver === 'cholesky')
+    return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };
+  if (solver === 'cg')
+    return {
+      cgBelow: ALL_ROWS,
+      cgSteps,
+      kernel: `cg(${named})`,
+      reason: `solver cg, ${named} steps, as asked`,
+    };
   if (kind === 'gpu') return gpuSolver(f, cgSteps, named);
   const padded = Math.ceil(f / 8) * 8;
   const exactPerRating = (padded * (padded + 1) + 2 * padded) / rates.normalEquations;
@@ -65,7 +98,12 @@ export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgStep
   const cgPerRating = (padded * (2 + 4 * (cgSteps + 1))) / rates.conjugateGradient;
   const costs = `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns exactly and ${cgPerRating.toFixed(0)} ns by ${cgSteps} CG steps, a row ${(exactPerRow / 1000).toFixed(1)} µs more exactly`;
   if (cgPerRating <= exactPerRating) {
-    return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${named})`, reason: `solver auto: CG for all rows; ${costs}` };
+    return {
+      cgBelow: ALL_ROWS,
+      cgSteps,
+      kernel: `cg(${named})`,
+      reason: `solver auto: CG for all rows; ${costs}`,
+    };
   }
   const cgBelow = Math.ceil(exactPerRow / (cgPerRating - exactPerRating));
   return {
@@ -79,7 +117,22 @@ export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgStep
 /** The largest f at which a row's Cholesky costs a GPU no more than its CG steps. */
 const EXACT_ON_GPU = 32;
 
-function gpuSolver(f: number, cgSteps: number, named: string): SolverChoice & { readonly kernel: string; readonly reason: string } {
-  if (f > EXACT_ON_GPU) return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${named})`, reason: `solver auto on a GPU: ${named} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and Cholesky costs f³/3 a row` };
-  return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: `solver auto on a GPU: Cholesky for all rows, since f = ${f} <= ${EXACT_ON_GPU}` };
+function gpuSolver(
+  f: number,
+  cgSteps: number,
+  named: string,
+): SolverChoice & { readonly kernel: string; readonly reason: string } {
+  if (f > EXACT_ON_GPU)
+    return {
+      cgBelow: ALL_ROWS,
+      cgSteps,
+      kernel: `cg(${named})`,
+      reason: `solver auto on a GPU: ${named} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and Cholesky costs f³/3 a row`,
+    };
+  return {
+    cgBelow: 0,
+    cgSteps,
+    kernel: 'cholesky',
+    reason: `solver auto on a GPU: Cholesky for all rows, since f = ${f} <= ${EXACT_ON_GPU}`,
+  };
 }

@@ -10,20 +10,28 @@ import { ALL_ROWS } from './solver-choice.ts';
 /** Bytes of a tile: half of a second-level cache of 512 KiB. The other half is for the rows' own vectors. */
 const TILE_BYTES = 256 << 10;
 
-/** Ratings that a row has in each tile, on average: the least for which the reading of its vectors costs less than panels do. */
+/**
+ * Ratings that a row has in each tile, on average: the least for which the reading of its vectors costs less
+ * than panels do.
+ */
 const RATINGS_IN_TILE = 4;
 
 /** Ratings of a row, and tiles, whose lists fit the scratch memory of a task. */
 const MOST_RATINGS = 2.2e6;
 const MOST_TILES = 2 ** 17;
 
-/** Ratings of a group of rows, for each row of the fixed side, which comes from memory once for all of them. */
+/**
+ * Ratings of a group of rows, for each row of the fixed side, which comes from memory once for all of them.
+ */
 const MOST_OF_GROUP = 16;
 
 /** The same of a group where larger ones would leave threads without work. */
 const LEAST_OF_GROUP = 4;
 
-/** A tiling, and what the groups of its rows depend on: the rows of the fixed side, and the tasks that run at the same time. */
+/**
+ * A tiling, and what the groups of its rows depend on: the rows of the fixed side, and the tasks that run at
+ * the same time.
+ */
 export interface Tiled {
   readonly tiling: Tiling | undefined;
   readonly fixedRows: number;
@@ -31,22 +39,45 @@ export interface Tiled {
 }
 
 /**
- * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long ones, by conjugate gradients, from a fixed side that no cache holds: of a smaller one panels are faster than a second gathering. It depends on parameters and
- * sizes alone, so a row's bits do not depend on the number of threads or parts. Undefined where no row is solved so: with few features, forming A costs less than the steps.
+ * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long ones, by conjugate
+ * gradients, from a fixed side that no cache holds: of a smaller one panels are faster than a second
+ * gathering. It depends on parameters and sizes alone, so a row's bits do not depend on the number of threads
+ * or parts. Undefined where no row is solved so: with few features, forming A costs less than the steps.
+ *
  */
-export function tilingOf({ rank, implicitPrefs, nonnegative }: Pick<AlsParams, 'rank' | 'implicitPrefs' | 'nonnegative'>, { cgBelow, cgSteps }: SolverChoice, fixedRows: number, { kind, strideStep }: Pick<DeviceInfo, 'kind' | 'strideStep'>): Tiling | undefined {
+export function tilingOf(
+  { rank, implicitPrefs, nonnegative }: Pick<AlsParams, 'rank' | 'implicitPrefs' | 'nonnegative'>,
+  { cgBelow, cgSteps }: SolverChoice,
+  fixedRows: number,
+  { kind, strideStep }: Pick<DeviceInfo, 'kind' | 'strideStep'>,
+): Tiling | undefined {
   const stride = factorStride(rank, strideStep);
-  if (kind !== 'cpu' || implicitPrefs || nonnegative || cgBelow < ALL_ROWS || stride <= 5 * (cgSteps + 1) || fixedRows * stride * 4 < CACHED_BYTES) return undefined;
+  if (
+    kind !== 'cpu' ||
+    implicitPrefs ||
+    nonnegative ||
+    cgBelow < ALL_ROWS ||
+    stride <= 5 * (cgSteps + 1) ||
+    fixedRows * stride * 4 < CACHED_BYTES
+  )
+    return undefined;
   const tileRows = Math.max(1, Math.min(2 ** 16, Math.floor(TILE_BYTES / (4 * stride))));
   const tiles = Math.ceil(fixedRows / tileRows);
   return tiles > MOST_TILES ? undefined : { from: RATINGS_IN_TILE * tiles, to: MOST_RATINGS, tileRows };
 }
 
 /**
- * The slices of an update: those that solve the rows of the tiling in groups, first, since they take longest, and then `slices` for all other rows. Groups are as large as pays, and as
- * many for each of `parallelism` threads. They consist of runs of rows, which depend on the ratings alone, as do the sums over a run's rows: no bit depends on the groups.
+ * The slices of an update: those that solve the rows of the tiling in groups, first, since they take longest,
+ * and then `slices` for all other rows. Groups are as large as pays, and as many for each of `parallelism`
+ * threads. They consist of runs of rows, which depend on the ratings alone, as do the sums over a run's rows:
+ * no bit depends on the groups.
+ *
  */
-export function tiledSlices(offsets: Int32Array | Float64Array, slices: readonly RowRange[], { tiling, fixedRows, parallelism }: Tiled): Slice[] {
+export function tiledSlices(
+  offsets: Int32Array | Float64Array,
+  slices: readonly RowRange[],
+  { tiling, fixedRows, parallelism }: Tiled,
+): Slice[] {
   if (tiling === undefined) return [...slices];
   const lengths = new Int32Array(offsets.length - 1);
   for (let row = 0; row < lengths.length; row++) {
@@ -57,21 +88,38 @@ export function tiledSlices(offsets: Int32Array | Float64Array, slices: readonly
   const ratings = tiled[lengths.length];
   if (ratings === 0) return [...slices];
   const groupsOf = (size: number) => Math.ceil(ratings / (size * fixedRows));
-  const [fewest, most] = [Math.max(groupsOf(MOST_OF_GROUP), Math.ceil(ratings / MOST_RATINGS)), groupsOf(LEAST_OF_GROUP)];
+  const [fewest, most] = [
+    Math.max(groupsOf(MOST_OF_GROUP), Math.ceil(ratings / MOST_RATINGS)),
+    groupsOf(LEAST_OF_GROUP),
+  ];
   const runs = slices.flatMap((slice) => runsOf(tiled, slice, fixedRows));
-  const groups = balancedRanges(Float64Array.from([0, ...runs.map(({ to }) => tiled[to])]), Math.max(fewest, Math.min(most, parallelism * Math.ceil(fewest / parallelism))), 0);
+  const groups = balancedRanges(
+    Float64Array.from([0, ...runs.map(({ to }) => tiled[to])]),
+    Math.max(fewest, Math.min(most, parallelism * Math.ceil(fewest / parallelism))),
+    0,
+  );
   return [
-    ...groups.map(({ from, to }) => ({ from: runs[from].from, to: runs[to - 1].to, params: { only: 'tiled', runs: runs.slice(from + 1, to).map((run) => run.from) } })),
+    ...groups.map(({ from, to }) => ({
+      from: runs[from].from,
+      to: runs[to - 1].to,
+      params: { only: 'tiled', runs: runs.slice(from + 1, to).map((run) => run.from) },
+    })),
     ...slices.map((range) => ({ ...range, params: { only: 'others' } })),
   ];
 }
 
-/** The runs of a slice, with a rating for each row of the fixed side. They depend on its rows alone: parts of ratings in files begin where slices do, and so have the runs of one block. */
+/**
+ * The runs of a slice, with a rating for each row of the fixed side. They depend on its rows alone: parts of
+ * ratings in files begin where slices do, and so have the runs of one block.
+ */
 function runsOf(tiled: Float64Array, { from, to }: RowRange, fixedRows: number): RowRange[] {
   const ratings = tiled[to] - tiled[from];
   if (ratings === 0) return [];
   const own = tiled.subarray(from, to + 1).map((offset) => offset - tiled[from]);
-  return balancedRanges(own, Math.ceil(ratings / fixedRows), 0).map((run) => ({ from: from + run.from, to: from + run.to }));
+  return balancedRanges(own, Math.ceil(ratings / fixedRows), 0).map((run) => ({
+    from: from + run.from,
+    to: from + run.to,
+  }));
 }
 
 /** True for a row of `n` ratings that is solved tile by tile. */

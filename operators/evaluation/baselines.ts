@@ -7,7 +7,10 @@ export type PairErrors = {
   readonly mae: number;
 };
 
-/** The errors of simple predictors over the pairs that a model is measured on. A model that is no better has learned nothing. */
+/**
+ * The errors of simple predictors over the pairs that a model is measured on. A model that is no better has
+ * learned nothing.
+ */
 export type Baselines = {
   /** The mean of the training ratings, for every pair. */
   readonly mean: PairErrors;
@@ -59,13 +62,20 @@ export class BaselineSums {
 /** Pairs between two turns of the event loop. */
 const PIECE = 1 << 16;
 
-/** The baselines over a block of other ratings of the same rows and columns; undefined where it is empty. Lets others have their turn: a training may go on beside it. */
-export async function baselinesOf({ rows, ratings, offsets, indices, values }: RatingBlock, means: BlockMeans): Promise<Baselines | undefined> {
+/**
+ * The baselines over a block of other ratings of the same rows and columns; undefined where it is empty. Lets
+ * others have their turn: a training may go on beside it.
+ */
+export async function baselinesOf(
+  { rows, ratings, offsets, indices, values }: RatingBlock,
+  means: BlockMeans,
+): Promise<Baselines | undefined> {
   if (ratings === 0) return undefined;
   const sums = new BaselineSums();
   let turn = PIECE;
   for (let row = 0; row < rows; row++) {
-    for (let k = offsets[row]; k < offsets[row + 1]; k++) sums.add(values[k], means.mean, means.rows[row], means.columns[indices[k]]);
+    for (let k = offsets[row]; k < offsets[row + 1]; k++)
+      sums.add(values[k], means.mean, means.rows[row], means.columns[indices[k]]);
     if (offsets[row + 1] < turn) continue;
     turn += PIECE;
     await new Promise((resolve) => setTimeout(resolve));

@@ -17,13 +17,16 @@ export function coldWarnings({ pairs, coldPairs, set = 'the test set' }: TestCou
   if (pairs === 0) return [{ code: 'cold-test', text: `${set} has no ratings; there is no test error` }];
   if (coldPairs === pairs) {
     const text = `the model knows none of ${set}'s ${formatCount(coldPairs)} pairs: their users or items have no training rating`;
-    return [{ code: 'cold-test', text: `${text}. Check that the ids are of one kind; there is no test error` }];
+    return [
+      { code: 'cold-test', text: `${text}. Check that the ids are of one kind; there is no test error` },
+    ];
   }
   if (coldPairs < MOSTLY_COLD * pairs) return [];
   const percent = Math.floor((100 * coldPairs) / pairs);
   const cold = `${formatCount(coldPairs)} of ${set}'s ${formatCount(pairs)} pairs (${percent} %) are cold: their user or item has no training rating`;
   const rest = `The result is of the other ${formatCount(pairs - coldPairs)} pairs alone`;
-  const advice = 'After a split by time most of the later users are new: hold out the latest ratings of each user instead (leave-out by time), '
-    + 'or evaluate only users and items that are known. For another test set check the ids';
+  const advice =
+    'After a split by time most of the later users are new: hold out the latest ratings of each user instead (leave-out by time), ' +
+    'or evaluate only users and items that are known. For another test set check the ids';
   return [{ code: 'mostly-cold', text: `${cold}. ${rest}. ${advice}` }];
 }

@@ -3,7 +3,10 @@ import type { SgdParams } from '../sgd/params.ts';
 import type { Baselines } from './baselines.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
-/** The larger damping of the defaults: a larger one binds biases more than the means that the model is compared with need. */
+/**
+ * The larger damping of the defaults: a larger one binds biases more than the means that the model is
+ * compared with need.
+ */
 const MOST_DAMPING = Math.max(...[commonParams.biasDamping.fallback].flat());
 
 /** The errors of a model and of means over the same pairs. */
@@ -19,41 +22,71 @@ export interface JudgedErrors extends Errors {
 
 /** A model that was just trained. */
 export interface JudgedModel extends Errors {
-  readonly params: Pick<CommonParams, 'rank' | 'regParam' | 'biases' | 'maxIter' | 'earlyStop' | 'regOffset' | 'biasDamping'> & Pick<SgdParams, 'regParamUsers' | 'regParamItems'>;
+  readonly params: Pick<
+    CommonParams,
+    'rank' | 'regParam' | 'biases' | 'maxIter' | 'earlyStop' | 'regOffset' | 'biasDamping'
+  > &
+    Pick<SgdParams, 'regParamUsers' | 'regParamItems'>;
   readonly trainRmse: number;
 }
 
-/** A warning where a model's RMSE is not below that of damped means, with parameters to try where the training is known. */
+/**
+ * A warning where a model's RMSE is not below that of damped means, with parameters to try where the training
+ * is known.
+ */
 export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarning | undefined {
   const { testRmse, baselines } = judged;
   const { mean, dampedMeans } = baselines;
   // Perfect means come from equal ratings, which another warning tells.
   if (testRmse < dampedMeans.rmse || dampedMeans.rmse === 0) return undefined;
-  const [worse, by] = testRmse < mean.rmse ? ['no better than damped means of items and users', dampedMeans.rmse] : ['no better than the mean rating', mean.rmse];
+  const [worse, by] =
+    testRmse < mean.rmse
+      ? ['no better than damped means of items and users', dampedMeans.rmse]
+      : ['no better than the mean rating', mean.rmse];
   const text = `the model's test RMSE, ${testRmse.toFixed(4)}, is ${worse}, ${by.toFixed(4)}`;
-  return { code: 'no-better-than-means', text: 'params' in judged ? `${text}: ${reasonAndAdvice(judged)}` : `${text}. Train it with other parameters: ${either([...(judged.biases ? [] : ['biases']), 'more regularization', 'a smaller rank'])}` };
+  return {
+    code: 'no-better-than-means',
+    text:
+      'params' in judged
+        ? `${text}: ${reasonAndAdvice(judged)}`
+        : `${text}. Train it with other parameters: ${either([...(judged.biases ? [] : ['biases']), 'more regularization', 'a smaller rank'])}`,
+  };
 }
 
 /** The reason by the training error. */
 function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: JudgedModel): string {
-  const { rank, regParam, biases, maxIter, earlyStop, regOffset, biasDamping, regParamUsers, regParamItems } = params;
+  const { rank, regParam, biases, maxIter, earlyStop, regOffset, biasDamping, regParamUsers, regParamItems } =
+    params;
   const overfits = trainRmse < dampedMeans.rmse;
-  const set = (name: string, value: number, when: boolean) => (when ? [`${name}: ${Number(value.toPrecision(3))}`] : []);
+  const set = (name: string, value: number, when: boolean) =>
+    when ? [`${name}: ${Number(value.toPrecision(3))}`] : [];
   // Beside a λ of each side, regParam is refused.
-  const lambdas = Object.entries(regParamUsers !== undefined && regParamItems !== undefined ? { regParamUsers, regParamItems } : { regParam });
+  const lambdas = Object.entries(
+    regParamUsers !== undefined && regParamItems !== undefined
+      ? { regParamUsers, regParamItems }
+      : { regParam },
+  );
   const damping = Math.max(...[biasDamping].flat());
   const advice = [
     ...(biases ? set('biasDamping', MOST_DAMPING, damping > MOST_DAMPING) : ['biases: true']),
     ...(overfits
       ? [
-          ...(biases ? set('regOffset', 2 * regOffset || commonParams.regOffset.fallback, true) : set('regOffset', 2 * regOffset, regOffset > 0)),
+          ...(biases
+            ? set('regOffset', 2 * regOffset || commonParams.regOffset.fallback, true)
+            : set('regOffset', 2 * regOffset, regOffset > 0)),
           ...lambdas.flatMap(([name, lambda]) => set(name, 2 * lambda || 0.1, true)),
           ...set('rank', Math.ceil(rank / 2), rank > 2),
           ...set('earlyStop', 2, earlyStop === undefined),
         ]
-      : [...set('regOffset', regOffset / 2, regOffset > 0), ...lambdas.flatMap(([name, lambda]) => set(name, lambda / 2, lambda > 0)), ...set('maxIter', 2 * maxIter, earlyStop === undefined)]),
+      : [
+          ...set('regOffset', regOffset / 2, regOffset > 0),
+          ...lambdas.flatMap(([name, lambda]) => set(name, lambda / 2, lambda > 0)),
+          ...set('maxIter', 2 * maxIter, earlyStop === undefined),
+        ]),
   ];
-  const reason = overfits ? `it fits the training ratings (RMSE ${trainRmse.toFixed(4)}) and not others` : `it has not yet fitted the training ratings (RMSE ${trainRmse.toFixed(4)})`;
+  const reason = overfits
+    ? `it fits the training ratings (RMSE ${trainRmse.toFixed(4)}) and not others`
+    : `it has not yet fitted the training ratings (RMSE ${trainRmse.toFixed(4)})`;
   return `${reason}. Try ${either(advice)}`;
 }
 

@@ -32,7 +32,9 @@ export type CalibrationBin = {
 export type ErrorBreakdown = {
   /** By the rating, or by ranges of ratings where they have more than 20 values. */
   readonly byRating: readonly ErrorBin[];
-  /** By the training ratings of the pair's user, and of its item; absent where the model does not know them. */
+  /**
+   * By the training ratings of the pair's user, and of its item; absent where the model does not know them.
+   */
   readonly byUserRatings?: readonly ErrorBin[];
   readonly byItemRatings?: readonly ErrorBin[];
   /** Ten groups of as many pairs each, by prediction. */
@@ -53,11 +55,17 @@ export function degreeBins(counts: ArrayLike<number>): DegreeBin[] {
     const count = counts[row];
     if (count === 0) continue;
     const at = binOf(count);
-    while (bins.length <= at) bins.push({ least: 2 ** bins.length, most: 2 ** (bins.length + 1) - 1, rows: 0, ratings: 0 });
+    while (bins.length <= at)
+      bins.push({ least: 2 ** bins.length, most: 2 ** (bins.length + 1) - 1, rows: 0, ratings: 0 });
     bins[at].rows++;
     bins[at].ratings += count;
   }
-  return bins.slice(Math.max(0, bins.findIndex(({ rows }) => rows > 0)));
+  return bins.slice(
+    Math.max(
+      0,
+      bins.findIndex(({ rows }) => rows > 0),
+    ),
+  );
 }
 
 function binOf(count: number): number {
@@ -84,7 +92,14 @@ class Sums {
 
   bin(): ErrorBin {
     const [pairs, rmse] = [this.#pairs, (sum: number) => Math.sqrt(sum / this.#pairs)];
-    return { least: this.least, most: this.most, pairs, rmse: rmse(this.#squared), meanError: this.#error / pairs, ...(Number.isNaN(this.#damped) ? {} : { dampedMeansRmse: rmse(this.#damped) }) };
+    return {
+      least: this.least,
+      most: this.most,
+      pairs,
+      rmse: rmse(this.#squared),
+      meanError: this.#error / pairs,
+      ...(Number.isNaN(this.#damped) ? {} : { dampedMeansRmse: rmse(this.#damped) }),
+    };
   }
 }
 
@@ -100,7 +115,10 @@ export class ErrorCollector {
   #every = 1;
   #seen = 0;
 
-  constructor(counts: { readonly users?: ArrayLike<number> | undefined; readonly items?: ArrayLike<number> | undefined }) {
+  constructor(counts: {
+    readonly users?: ArrayLike<number> | undefined;
+    readonly items?: ArrayLike<number> | undefined;
+  }) {
     this.#counts = { users: counts.users, items: counts.items };
   }
 
@@ -142,7 +160,13 @@ export class ErrorCollector {
       twice.set(column);
       return twice;
     };
-    [this.#ratings, this.#predictions, this.#damped, this.#ofUser, this.#ofItem] = [longer(this.#ratings), longer(this.#predictions), longer(this.#damped), longer(this.#ofUser), longer(this.#ofItem)];
+    [this.#ratings, this.#predictions, this.#damped, this.#ofUser, this.#ofItem] = [
+      longer(this.#ratings),
+      longer(this.#predictions),
+      longer(this.#damped),
+      longer(this.#ofUser),
+      longer(this.#ofItem),
+    ];
   }
 
   /** The bin of a rating: its own, or one of 20 ranges. */
@@ -155,7 +179,9 @@ export class ErrorCollector {
       least = Math.min(least, rating);
       most = Math.max(most, rating);
     }
-    if (values.size > MOST_VALUES) return (rating) => Math.min(MOST_VALUES - 1, Math.floor((MOST_VALUES * (rating - least)) / (most - least)));
+    if (values.size > MOST_VALUES)
+      return (rating) =>
+        Math.min(MOST_VALUES - 1, Math.floor((MOST_VALUES * (rating - least)) / (most - least)));
     const order = new Map([...values].sort((a, b) => a - b).map((value, at) => [value, at]));
     return (rating) => order.get(rating) ?? 0;
   }
@@ -172,10 +198,15 @@ export class ErrorCollector {
   }
 
   #calibration(): CalibrationBin[] {
-    const order = Uint32Array.from({ length: this.#kept }, (_, k) => k).sort((a, b) => this.#predictions[a] - this.#predictions[b] || a - b);
+    const order = Uint32Array.from({ length: this.#kept }, (_, k) => k).sort(
+      (a, b) => this.#predictions[a] - this.#predictions[b] || a - b,
+    );
     const bins: CalibrationBin[] = [];
     for (let bin = 0; bin < CALIBRATION_BINS; bin++) {
-      const own = order.subarray(Math.floor((bin * order.length) / CALIBRATION_BINS), Math.floor(((bin + 1) * order.length) / CALIBRATION_BINS));
+      const own = order.subarray(
+        Math.floor((bin * order.length) / CALIBRATION_BINS),
+        Math.floor(((bin + 1) * order.length) / CALIBRATION_BINS),
+      );
       if (own.length === 0) continue;
       const mean = (column: Float64Array) => own.reduce((sum, k) => sum + column[k], 0) / own.length;
       bins.push({ pairs: own.length, predicted: mean(this.#predictions), rated: mean(this.#ratings) });

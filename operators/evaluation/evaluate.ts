@@ -24,7 +24,10 @@ export interface Evaluation extends PairErrors {
   readonly coldPairs: number;
   /** Rows with null, NaN or infinite values that were left out. */
   readonly badRows: number;
-  /** Errors of the training ratings' means over the same pairs; absent where the model has no such means, or knows no pair. */
+  /**
+   * Errors of the training ratings' means over the same pairs; absent where the model has no such means, or
+   * knows no pair.
+   */
   readonly baselines?: Baselines;
   /** Warnings about the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
@@ -36,11 +39,19 @@ export interface EvaluateOptions {
   readonly means?: DampedMeans | undefined;
   /** True where the model has biases, for advice. */
   readonly biases?: boolean;
-  /** Asks for a breakdown of the errors. Training ratings of each user and item, by position, where they are known. */
-  readonly breakdown?: { readonly users?: ArrayLike<number> | undefined; readonly items?: ArrayLike<number> | undefined } | undefined;
+  /**
+   * Asks for a breakdown of the errors. Training ratings of each user and item, by position, where they are
+   * known.
+   */
+  readonly breakdown?:
+    | { readonly users?: ArrayLike<number> | undefined; readonly items?: ArrayLike<number> | undefined }
+    | undefined;
 }
 
-/** Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as SelectRatings gives them. */
+/**
+ * Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as SelectRatings gives
+ * them.
+ */
 export class Evaluate implements Sink<Evaluation> {
   readonly name = 'evaluate';
   readonly #model: FactorModel;
@@ -81,7 +92,13 @@ export class Evaluate implements Sink<Evaluation> {
           const prediction = predictions[warm[k]];
           own.add(rating - prediction);
           if (means) simple.add(rating, means.mean, means.users[users[k]], means.items[items[k]]);
-          collector?.add(rating, prediction, means ? means.mean + means.users[users[k]] + means.items[items[k]] : Number.NaN, users[k], items[k]);
+          collector?.add(
+            rating,
+            prediction,
+            means ? means.mean + means.users[users[k]] + means.items[items[k]] : Number.NaN,
+            users[k],
+            items[k],
+          );
         }
         phase.progress(pairs);
       }
@@ -90,11 +107,22 @@ export class Evaluate implements Sink<Evaluation> {
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
     const errors = own.errors();
     const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
-    const verdict = baselines && Number.isFinite(errors.rmse) ? compareToMeans({ testRmse: errors.rmse, baselines, biases }) : undefined;
+    const verdict =
+      baselines && Number.isFinite(errors.rmse)
+        ? compareToMeans({ testRmse: errors.rmse, baselines, biases })
+        : undefined;
     if (verdict) ctx.events({ type: 'warning', ...verdict });
     const cold = coldWarnings({ pairs, coldPairs });
     for (const { code, text } of cold) ctx.events({ type: 'warning', code, text });
     const breakdown = collector?.breakdown();
-    return { ...errors, pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(baselines ? { baselines } : {}), warnings: [...cold, ...(verdict ? [verdict] : [])], ...(breakdown ? { breakdown } : {}) };
+    return {
+      ...errors,
+      pairs,
+      coldPairs,
+      badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
+      ...(baselines ? { baselines } : {}),
+      warnings: [...cold, ...(verdict ? [verdict] : [])],
+      ...(breakdown ? { breakdown } : {}),
+    };
   }
 }

@@ -2,12 +2,15 @@ import type { TrainingIteration } from '../training/iteration.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * A model is noticeably worse than the best iteration by at least `part`, and by `chance` / √n for n test pairs: by less,
- * runs that do not overfit differ too (docs/measured/quality.md).
+ * A model is noticeably worse than the best iteration by at least `part`, and by `chance` / √n for n test
+ * pairs: by less, runs that do not overfit differ too (docs/measured/quality.md).
+ *
  */
 const LEAST = { error: { part: 0.005, chance: 0.5 }, ranking: { part: 0.02, chance: 6 } } as const;
 
-/** The least difference of errors, relative to the mean's error: float32 alone moves an error that is near 0. */
+/**
+ * The least difference of errors, relative to the mean's error: float32 alone moves an error that is near 0.
+ */
 const LEAST_OF_MEAN = 0.001;
 
 /** Iterations without a better value that a run waits for at least: one that is worse may be chance. */
@@ -32,42 +35,73 @@ interface Course {
 }
 
 /**
- * A warning for each measure on the validation set that was noticeably better after an earlier iteration than the iteration of the
- * model's factors: the run fits the training ratings more and others less. Early stop keeps the best.
+ * A warning for each measure on the validation set that was noticeably better after an earlier iteration than
+ * the iteration of the model's factors: the run fits the training ratings more and others less. Early stop
+ * keeps the best.
+ *
  */
 export function pastBestWarnings(run: MeasuredRun): TrainingWarning[] {
   const kept = run.iterations.findIndex(({ iteration }) => iteration === run.bestIteration);
-  return coursesOf(run).map((course) => pastBest(course, run, kept)).filter((warning) => warning !== undefined);
+  return coursesOf(run)
+    .map((course) => pastBest(course, run, kept))
+    .filter((warning) => warning !== undefined);
 }
 
 /** The measures that all iterations have. */
 function coursesOf({ iterations }: MeasuredRun): Course[] {
   const errors = valuesOf(iterations, ({ testRmse }) => testRmse);
   const names = Object.keys(iterations.at(-1)?.testMetrics ?? {});
-  const rankings = names.map((name) => ({ name, values: valuesOf(iterations, ({ testMetrics }) => testMetrics?.[name]), kind: 'ranking' as const }));
-  return [{ name: 'RMSE', values: errors, kind: 'error' as const }, ...rankings].filter(({ values }) => values.length > 1);
+  const rankings = names.map((name) => ({
+    name,
+    values: valuesOf(iterations, ({ testMetrics }) => testMetrics?.[name]),
+    kind: 'ranking' as const,
+  }));
+  return [{ name: 'RMSE', values: errors, kind: 'error' as const }, ...rankings].filter(
+    ({ values }) => values.length > 1,
+  );
 }
 
 /** Empty where an iteration has no value. */
-function valuesOf(iterations: readonly TrainingIteration[], of: (one: TrainingIteration) => number | undefined): number[] {
+function valuesOf(
+  iterations: readonly TrainingIteration[],
+  of: (one: TrainingIteration) => number | undefined,
+): number[] {
   const values = iterations.map(of).filter((value) => value !== undefined);
   return values.length === iterations.length ? values : [];
 }
 
-function pastBest({ name, values, kind }: Course, { iterations, called, pairs, meanRmse = 0 }: MeasuredRun, kept: number): TrainingWarning | undefined {
-  const losses = values.map((value) => (Number.isNaN(value) ? Number.POSITIVE_INFINITY : kind === 'error' ? value : -value));
+function pastBest(
+  { name, values, kind }: Course,
+  { iterations, called, pairs, meanRmse = 0 }: MeasuredRun,
+  kept: number,
+): TrainingWarning | undefined {
+  const losses = values.map((value) =>
+    Number.isNaN(value) ? Number.POSITIVE_INFINITY : kind === 'error' ? value : -value,
+  );
   const at = losses.indexOf(Math.min(...losses));
   const [best, last] = [values[at], values[kept]];
   const [worse, { part: least, chance }] = [losses[kept] - losses[at], LEAST[kind]];
   const part = worse / best;
-  if (!(part > Math.max(least, chance / Math.sqrt(pairs))) || (kind === 'error' && worse < LEAST_OF_MEAN * meanRmse)) return undefined;
-  const by = Number.isFinite(part) ? `${(100 * part).toFixed(1)} % ${kind === 'error' ? 'above' : 'below'} it` : 'no finite number beside it';
+  if (
+    !(part > Math.max(least, chance / Math.sqrt(pairs))) ||
+    (kind === 'error' && worse < LEAST_OF_MEAN * meanRmse)
+  )
+    return undefined;
+  const by = Number.isFinite(part)
+    ? `${(100 * part).toFixed(1)} % ${kind === 'error' ? 'above' : 'below'} it`
+    : 'no finite number beside it';
   const text = `the best test ${name}, ${best.toFixed(4)}, was after ${called} ${iterations[at].iteration}, and the model's, ${last.toFixed(4)}, is ${by}: later ${called}s fit the training ratings more and others less`;
   const metric = kind === 'error' ? '' : ` and earlyStopMetric: '${name}'`;
-  return { code: 'past-best', text: `${text}. Use earlyStop: ${patienceFor(losses, at)}${metric}, which keeps the best` };
+  return {
+    code: 'past-best',
+    text: `${text}. Use earlyStop: ${patienceFor(losses, at)}${metric}, which keeps the best`,
+  };
 }
 
-/** The least early stop that does not end before `best`: the most iterations between two that were each the best so far. */
+/**
+ * The least early stop that does not end before `best`: the most iterations between two that were each the
+ * best so far.
+ */
 function patienceFor(losses: readonly number[], best: number): number {
   let [least, since, patience] = [Number.POSITIVE_INFINITY, 0, LEAST_PATIENCE];
   for (const loss of losses.slice(0, best + 1)) {

@@ -1,4 +1,7 @@
-/** Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move its mean little. */
+/**
+ * Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move
+ * its mean little.
+ */
 export const DAMPING = { items: 25, users: 10 } as const;
 
 /** Rows or columns of a block. */
@@ -23,7 +26,10 @@ export interface RatingShape {
   readonly items: SideFacts;
 }
 
-/** The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in the block's order. */
+/**
+ * The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in
+ * the block's order.
+ */
 export interface RatingFacts extends RatingShape {
   readonly means: BlockMeans;
   /** Ratings of each column. */

@@ -4,8 +4,21 @@ import type { RatingShape, SideFacts } from './rating-facts.ts';
 
 /** The kind of a warning; the names stay the same between releases. */
 export type WarningCode =
-  | 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test'
-  | 'no-better-than-means' | 'no-better-than-popularity' | 'past-best' | 'not-positive' | 'unknown-exclusions' | 'mostly-cold' | 'nothing-excluded';
+  | 'one-rating'
+  | 'one-row'
+  | 'equal-ratings'
+  | 'times'
+  | 'counts'
+  | 'single-ratings'
+  | 'repeated-pairs'
+  | 'cold-test'
+  | 'no-better-than-means'
+  | 'no-better-than-popularity'
+  | 'past-best'
+  | 'not-positive'
+  | 'unknown-exclusions'
+  | 'mostly-cold'
+  | 'nothing-excluded';
 
 /** Something about the ratings or the model that a user should know, with advice in the library's options. */
 export type TrainingWarning = {
@@ -17,7 +30,10 @@ export type TrainingWarning = {
 const LEAST_TIME = 1e8;
 /** Nanoseconds since 1970 in 2286. */
 const LAST_TIME = 1e19;
-/** A scale of ratings has at most so many times its deviation above its mean; 0 to 100 with most ratings at 0 has about 10. */
+/**
+ * A scale of ratings has at most so many times its deviation above its mean; 0 to 100 with most ratings at 0
+ * has about 10.
+ */
 const HEAVY_TAIL = 12;
 /** The largest value of scales of stars and points. */
 const LARGEST_SCALE = 20;
@@ -25,22 +41,49 @@ const LARGEST_SCALE = 20;
 /** The part of users or items that may have one rating each; catalogues have many rare items. */
 const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
 
-/** Warnings about ratings that are unlike ratings on a scale. `duplicates` repeat an earlier pair, where that is known. */
-export function ratingWarnings(facts: RatingShape, duplicates = 0, policy: DuplicatePolicy = 'keep'): TrainingWarning[] {
-  if (facts.ratings === 1) return [{ code: 'one-rating', text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows' }];
+/**
+ * Warnings about ratings that are unlike ratings on a scale. `duplicates` repeat an earlier pair, where that
+ * is known.
+ */
+export function ratingWarnings(
+  facts: RatingShape,
+  duplicates = 0,
+  policy: DuplicatePolicy = 'keep',
+): TrainingWarning[] {
+  if (facts.ratings === 1)
+    return [
+      {
+        code: 'one-rating',
+        text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows',
+      },
+    ];
   const warnings = [valueWarning(facts), ...sideWarnings(facts)];
   if (policy === 'keep' && duplicates > facts.ratings / 2) {
-    warnings.push({ code: 'repeated-pairs', text: `${formatCount(duplicates)} of ${formatCount(facts.ratings)} ratings repeat an earlier (user, item) pair, as events do. Each counts as a rating of its own, unless onDuplicates (sum, mean or last) makes one of them` });
+    warnings.push({
+      code: 'repeated-pairs',
+      text: `${formatCount(duplicates)} of ${formatCount(facts.ratings)} ratings repeat an earlier (user, item) pair, as events do. Each counts as a rating of its own, unless onDuplicates (sum, mean or last) makes one of them`,
+    });
   }
   return warnings.filter((warning) => warning !== undefined);
 }
 
-function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingShape): TrainingWarning | undefined {
+function valueWarning({
+  ratings,
+  mean,
+  deviation,
+  least,
+  most,
+  whole,
+}: RatingShape): TrainingWarning | undefined {
   if (least === most) {
     const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen and not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
     return { code: 'equal-ratings', text: `${text}; check ratingCol if there should be other values` };
   }
-  if (whole && least >= LEAST_TIME && most <= LAST_TIME) return { code: 'times', text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol` };
+  if (whole && least >= LEAST_TIME && most <= LAST_TIME)
+    return {
+      code: 'times',
+      text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol`,
+    };
   if (least < 0 || most <= LARGEST_SCALE || most - mean <= HEAVY_TAIL * deviation) return undefined;
   const kind = whole ? 'counts' : 'amounts';
   return {
@@ -52,13 +95,19 @@ function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingSh
 /** With one user every item has one rating, which needs no warning of its own. */
 function sideWarnings({ users, items }: RatingShape): (TrainingWarning | undefined)[] {
   const alone = users.rated === 1 ? 'user' : items.rated === 1 ? 'item' : undefined;
-  if (alone !== undefined) return [{ code: 'one-row', text: `there is one ${alone}: factors have nothing to compare. Check ${alone}Col` }];
+  if (alone !== undefined)
+    return [
+      { code: 'one-row', text: `there is one ${alone}: factors have nothing to compare. Check ${alone}Col` },
+    ];
   return [singleWarning(users, 'user'), singleWarning(items, 'item')];
 }
 
 function singleWarning({ rated, single }: SideFacts, side: 'user' | 'item'): TrainingWarning | undefined {
   if (single <= MOST_SINGLE[side] * rated) return undefined;
-  const share = single === rated ? `all ${formatCount(rated)} ${side}s` : `${formatCount(single)} of ${formatCount(rated)} ${side}s`;
+  const share =
+    single === rated
+      ? `all ${formatCount(rated)} ${side}s`
+      : `${formatCount(single)} of ${formatCount(rated)} ${side}s`;
   return {
     code: 'single-ratings',
     text: `${share} have one rating each, from which little can be learned about them. Check that ${side}Col names ${side}s, not ${side === 'user' ? 'sessions or orders' : 'copies or events'}`,

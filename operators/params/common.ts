@@ -6,7 +6,10 @@ export const MAXIMUM_RANK = 512;
 /** Iterations or epochs at most. */
 export const MOST_ITERATIONS = 1_000_000;
 
-/** λ, o and d of models with biases and of those without, chosen over all explicit sets: docs/measured/quality.md. */
+/**
+ * λ, o and d of models with biases and of those without, chosen over all explicit sets:
+ * docs/measured/quality.md.
+ */
 const withBiases = { regParam: 0.02, regOffset: 10, biasDamping: [3, 5] } as const;
 const withoutBiases = { regParam: 0.1, regOffset: 0, biasDamping: 0 } as const;
 
@@ -20,58 +23,157 @@ export function dependentDefaults(biases: boolean): Partial<CommonParams> {
   return biases ? {} : { biases, ...withoutBiases };
 }
 
-/** A measure on the validation set that decides which iteration is the best: the RMSE, or a metric of full rankings. */
+/**
+ * A measure on the validation set that decides which iteration is the best: the RMSE, or a metric of full
+ * rankings.
+ */
 export type EarlyStopMetric = 'rmse' | RankingMetricName;
 
 /** Parameters of both algorithms; names are Spark ML's where it has them. */
 export interface CommonParams {
   /** f, k in papers on SGD: factors per user and item, 1 to 512. Default 10. */
   readonly rank: number;
-  /** Iterations of ALS, 1 or more, default 10; epochs of SGD, each of which visits every rating once, default 20. */
+  /**
+   * Iterations of ALS, 1 or more, default 10; epochs of SGD, each of which visits every rating once, default
+   * 20.
+   */
   readonly maxIter: number;
   /**
-   * λ, 0 or more: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. Default 0.02, and 0.1
-   * without biases.
+   * λ, 0 or more: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD.
+   * Default 0.02, and 0.1 without biases.
+   *
    */
   readonly regParam: number;
-  /** o of λ n^ν + o, 0 or more, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. Default 10, and 0 without biases. */
+  /**
+   * o of λ n^ν + o, 0 or more, in standard deviations of the ratings: it binds rows of a few ratings, which λ
+   * n hardly does. Default 10, and 0 without biases.
+   */
   readonly regOffset: number;
-  /** Seed of the start, a whole number from 0 to 2^32 - 1: the same data, seed and plan give the same model (SGD by `hogwild` and `tile` excepted). Default 0. */
+  /**
+   * Seed of the start, a whole number from 0 to 2^32 - 1: the same data, seed and plan give the same model
+   * (SGD by `hogwild` and `tile` excepted). Default 0.
+   */
   readonly seed: number;
-  /** True learns the mean μ and biases of users and items as well as the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. Default true, and false for implicit data. */
+  /**
+   * True learns the mean μ and biases of users and items as well as the factors: r_uv ≈ μ + β_u + γ_v +
+   * x_uᵀθ_v. Default true, and false for implicit data.
+   */
   readonly biases: boolean;
   /**
-   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings of the mean that are added to a row, as it were: one number,
-   * or [users, items], 0 or more. Only with biases. Default [3, 5], and 0 without biases.
+   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings of the mean that are added to
+   * a row, as it were: one number, or [users, items], 0 or more. Only with biases. Default [3, 5], and 0
+   * without biases.
+   *
    */
   readonly biasDamping: OneOrTwo;
   /**
-   * Factors as a GPU gathers them: float32, float16, 8 bits with a scale for each factor (ALS on explicit ratings with tensor cores that multiply whole numbers), or what
-   * is best for the problem (`auto`: 8 bits where they serve, see docs/gpu.md). Factors themselves and sums are float32. A CPU computes in float32 and refuses the others. Default 'auto'.
+   * Factors as a GPU gathers them: float32, float16, 8 bits with a scale for each factor (ALS on explicit
+   * ratings with tensor cores that multiply whole numbers), or what is best for the problem (`auto`: 8 bits
+   * where they serve, see docs/gpu.md). Factors themselves and sums are float32. A CPU computes in float32
+   * and refuses the others. Default 'auto'.
+   *
    */
   readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
-  /** Ends after this number of iterations without a better value of `earlyStopMetric` on the validation set, and keeps the best; needs `validation`. Default: no early stop, the last iteration is kept. */
+  /**
+   * Ends after this number of iterations without a better value of `earlyStopMetric` on the validation set,
+   * and keeps the best; needs `validation`. Default: no early stop, the last iteration is kept.
+   */
   readonly earlyStop?: number;
-  /** The metric of `earlyStop`: the RMSE, or a ranking metric such as 'ndcg@20', over full rankings of what users have not rated in the training set. Default 'rmse'. */
+  /**
+   * The metric of `earlyStop`: the RMSE, or a ranking metric such as 'ndcg@20', over full rankings of what
+   * users have not rated in the training set. Default 'rmse'.
+   */
   readonly earlyStopMetric?: EarlyStopMetric;
-  /** Ends once the validation RMSE, in the ratings' unit, is at most this; needs `validation`. Default: no target. */
+  /**
+   * Ends once the validation RMSE, in the ratings' unit, is at most this; needs `validation`. Default: no
+   * target.
+   */
   readonly targetRmse?: number;
 }
 
-export const noDamping: Rule<Pick<CommonParams, 'biases' | 'biasDamping'>> = { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' };
+export const noDamping: Rule<Pick<CommonParams, 'biases' | 'biasDamping'>> = {
+  refused: 'biasDamping',
+  when: ({ biases }) => !biases,
+  message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`,
+  advice: 'Leave biasDamping out, or learn biases',
+};
 
 export const commonParams: ParamsOf<CommonParams> = {
-  rank: { kind: 'whole number', help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`, least: 1, most: MAXIMUM_RANK, fallback: 10 },
-  maxIter: { kind: 'whole number', help: 'iterations; each solves all items, then all users (sgd: visits each rating once)', least: 1, most: MOST_ITERATIONS, fallback: 10 },
-  regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: withBiases.regParam, defaultText: `${withBiases.regParam}; without biases ${withoutBiases.regParam}` },
-  regOffset: { kind: 'number', help: 'added to λ n, in standard deviations of the ratings; binds users and items of a few ratings', least: 0, fallback: withBiases.regOffset, defaultText: `${withBiases.regOffset}; without biases ${withoutBiases.regOffset}` },
-  seed: { kind: 'whole number', help: 'seed of the start and of ratings held out at random; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
-  biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', off: 'learn factors alone, not the mean and a bias of each user and item beside them', fallback: true },
-  biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: withBiases.biasDamping, defaultText: withBiases.biasDamping.join(',') },
-  precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16', 'int8'], fallback: 'auto' },
-  earlyStop: { kind: 'whole number', help: 'end after this many iterations without a better test error or metric; the best is kept', group: 'Held-out ratings:', least: 1, most: MOST_ITERATIONS },
-  earlyStopMetric: { kind: 'text', help: 'metric of --early-stop: rmse, or one of rankings such as ndcg@20', group: 'Held-out ratings:', meaning: 'rmse or a ranking metric such as ndcg@20', defaultText: 'rmse' },
-  targetRmse: { kind: 'number', help: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 },
+  rank: {
+    kind: 'whole number',
+    help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`,
+    least: 1,
+    most: MAXIMUM_RANK,
+    fallback: 10,
+  },
+  maxIter: {
+    kind: 'whole number',
+    help: 'iterations; each solves all items, then all users (sgd: visits each rating once)',
+    least: 1,
+    most: MOST_ITERATIONS,
+    fallback: 10,
+  },
+  regParam: {
+    kind: 'number',
+    help: 'λ, multiplied by the number of ratings of the user or item',
+    called: 'regParam (λ)',
+    least: 0,
+    fallback: withBiases.regParam,
+    defaultText: `${withBiases.regParam}; without biases ${withoutBiases.regParam}`,
+  },
+  regOffset: {
+    kind: 'number',
+    help: 'added to λ n, in standard deviations of the ratings; binds users and items of a few ratings',
+    least: 0,
+    fallback: withBiases.regOffset,
+    defaultText: `${withBiases.regOffset}; without biases ${withoutBiases.regOffset}`,
+  },
+  seed: {
+    kind: 'whole number',
+    help: 'seed of the start and of ratings held out at random; the same seed gives the same model',
+    least: 0,
+    most: 2 ** 32 - 1,
+    fallback: 0,
+  },
+  biases: {
+    kind: 'toggle',
+    help: 'learn the mean and a bias of each user and item beside the factors',
+    off: 'learn factors alone, not the mean and a bias of each user and item beside them',
+    fallback: true,
+  },
+  biasDamping: {
+    kind: 'one or two numbers',
+    help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items',
+    least: 0,
+    fallback: withBiases.biasDamping,
+    defaultText: withBiases.biasDamping.join(','),
+  },
+  precision: {
+    kind: 'choice',
+    help: 'precision of the factors that a GPU gathers; sums are float32',
+    choices: ['auto', 'f32', 'f16', 'int8'],
+    fallback: 'auto',
+  },
+  earlyStop: {
+    kind: 'whole number',
+    help: 'end after this many iterations without a better test error or metric; the best is kept',
+    group: 'Held-out ratings:',
+    least: 1,
+    most: MOST_ITERATIONS,
+  },
+  earlyStopMetric: {
+    kind: 'text',
+    help: 'metric of --early-stop: rmse, or one of rankings such as ndcg@20',
+    group: 'Held-out ratings:',
+    meaning: 'rmse or a ranking metric such as ndcg@20',
+    defaultText: 'rmse',
+  },
+  targetRmse: {
+    kind: 'number',
+    help: 'end once the test RMSE is at most this',
+    group: 'Held-out ratings:',
+    above: 0,
+  },
 };
 
 type EarlyStop = Pick<CommonParams, 'earlyStop' | 'earlyStopMetric'>;
@@ -98,5 +200,9 @@ export function checkMetric(params: EarlyStop): void {
 /** The reason of plans whose validation ranks. */
 export function rankingReasons(params: EarlyStop, called: 'iteration' | 'epoch'): string[] {
   const metric = rankingMetricOf(params);
-  return metric === undefined ? [] : [`validation by ${metric}: after each ${called} the factors are copied to the host, and all items are ranked for the users of the validation set`];
+  return metric === undefined
+    ? []
+    : [
+        `validation by ${metric}: after each ${called} the factors are copied to the host, and all items are ranked for the users of the validation set`,
+      ];
 }

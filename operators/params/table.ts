@@ -63,21 +63,54 @@ export interface TextParam extends Described<string> {
   readonly meaning: string;
 }
 
-export type Param = NumberParam | CountParam | NumberOrAutoParam | PairParam | ChoiceParam | ToggleParam | TextParam;
+export type Param =
+  | NumberParam
+  | CountParam
+  | NumberOrAutoParam
+  | PairParam
+  | ChoiceParam
+  | ToggleParam
+  | TextParam;
 
-/** True for strings of a pattern, such as `ndcg@${number}`, among T: a property of such a name is never required. */
-type HasPattern<T extends string> = true extends (T extends string ? (Record<never, never> extends Record<T, true> ? true : false) : never) ? true : false;
+/**
+ * True for strings of a pattern, such as `ndcg@${number}`, among T: a property of such a name is never
+ * required.
+ */
+type HasPattern<T extends string> = true extends (
+  T extends string ? (Record<never, never> extends Record<T, true> ? true : false) : never
+)
+  ? true
+  : false;
 
-type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [number | 'auto'] ? ([T] extends [string] ? ChoiceParam<T> : CountParam | NumberOrAutoParam) : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (HasPattern<T> extends true ? TextParam : ChoiceParam<T>) : never;
+type KindOf<T> = [T] extends [boolean]
+  ? ToggleParam
+  : [T] extends [number]
+    ? NumberParam
+    : [T] extends [number | 'auto']
+      ? [T] extends [string]
+        ? ChoiceParam<T>
+        : CountParam | NumberOrAutoParam
+      : [T] extends [OneOrTwo]
+        ? PairParam
+        : [T] extends [string]
+          ? HasPattern<T> extends true
+            ? TextParam
+            : ChoiceParam<T>
+          : never;
 
 /** A description of each parameter of P: those that P requires have a fallback, and no others. */
-export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };
+export type ParamsOf<P> = {
+  readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> &
+    (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] });
+};
 
 /** A parameter that has no effect beside others: it is refused where it is given and `when` holds. */
 export interface Rule<P> {
   readonly refused: keyof P & string;
   readonly when: (params: P) => boolean;
-  /** `named` gives the name of a parameter in the API or on the command line: "solver cg" or "--solver cg". */
+  /**
+   * `named` gives the name of a parameter in the API or on the command line: "solver cg" or "--solver cg".
+   */
   readonly message: (named: (name: keyof P & string, value?: unknown) => string, params: P) => string;
   readonly advice: string;
   /** True where only the command line refuses the parameter, which has no effect. */
@@ -93,18 +126,33 @@ export interface ParamTable<P> {
   readonly dependent?: (given: Partial<P>) => Partial<P>;
 }
 
-export function namesOf<N extends string>({ params }: { readonly params: Readonly<Record<N, Param>> }): readonly N[] {
+export function namesOf<N extends string>({
+  params,
+}: {
+  readonly params: Readonly<Record<N, Param>>;
+}): readonly N[] {
   return Object.keys(params) as N[];
 }
 
 /** The defaults beside what is given. */
 export function defaultsOf<P>({ params, dependent }: ParamTable<P>, given: Partial<P> = {}): P {
-  const fallbacks = Object.fromEntries(entriesOf(params).filter(([, { fallback }]) => fallback !== undefined).map(([name, { fallback }]) => [name, fallback]));
+  const fallbacks = Object.fromEntries(
+    entriesOf(params)
+      .filter(([, { fallback }]) => fallback !== undefined)
+      .map(([name, { fallback }]) => [name, fallback]),
+  );
   return { ...fallbacks, ...dependent?.(given) } as P;
 }
 
-/** The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are further names that the caller accepts. */
-export function checkParams<P extends object>(table: ParamTable<P>, given: Partial<P>, others: readonly string[] = []): P {
+/**
+ * The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are further
+ * names that the caller accepts.
+ */
+export function checkParams<P extends object>(
+  table: ParamTable<P>,
+  given: Partial<P>,
+  others: readonly string[] = [],
+): P {
   const names = Object.keys(table.params);
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined) {
@@ -114,15 +162,24 @@ export function checkParams<P extends object>(table: ParamTable<P>, given: Parti
   }
   const set = defined(given);
   const params: P = { ...defaultsOf(table, set), ...set };
-  for (const [name, param] of entriesOf(table.params)) if (params[name as keyof P] !== undefined) checkParam(name, param, params[name as keyof P]);
+  for (const [name, param] of entriesOf(table.params))
+    if (params[name as keyof P] !== undefined) checkParam(name, param, params[name as keyof P]);
   checkRules(table, set, (name, value) => (value === undefined ? name : `${name} ${String(value)}`));
   return params;
 }
 
 /** Throws UsageError for a given parameter that has no effect beside the others. */
-export function checkRules<P extends object>(table: ParamTable<P>, given: Partial<P>, named: Parameters<Rule<P>['message']>[0], ofFlags = false): void {
+export function checkRules<P extends object>(
+  table: ParamTable<P>,
+  given: Partial<P>,
+  named: Parameters<Rule<P>['message']>[0],
+  ofFlags = false,
+): void {
   const params: P = { ...defaultsOf(table, given), ...given };
-  const broken = table.rules.find(({ refused, when, onlyFlags = false }) => given[refused] !== undefined && (ofFlags || !onlyFlags) && when(params));
+  const broken = table.rules.find(
+    ({ refused, when, onlyFlags = false }) =>
+      given[refused] !== undefined && (ofFlags || !onlyFlags) && when(params),
+  );
   if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
 }
 
@@ -134,13 +191,22 @@ export function idleParams<P extends object>({ rules }: ParamTable<P>, params: P
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
   // Each beside the others: what it depends on is given too.
-  const isDefault = (name: string, value: unknown) => isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
-  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => !isDefault(name, value))) as Partial<P>;
+  const isDefault = (name: string, value: unknown) =>
+    isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
+  return Object.fromEntries(
+    Object.entries(defined(params)).filter(([name, value]) => !isDefault(name, value)),
+  ) as Partial<P>;
 }
 
 /** True for the same value, and for the same two numbers. */
 function isSame(left: unknown, right: unknown): boolean {
-  return left === right || (Array.isArray(left) && Array.isArray(right) && left.length === right.length && left.every((value, i) => value === right[i]));
+  return (
+    left === right ||
+    (Array.isArray(left) &&
+      Array.isArray(right) &&
+      left.length === right.length &&
+      left.every((value, i) => value === right[i]))
+  );
 }
 
 /** "auto, cholesky or cg" */
@@ -175,14 +241,24 @@ export function forSides(value: OneOrTwo): { readonly users: number; readonly it
 function isOf(param: Param, value: unknown): boolean {
   if (param.kind === 'one or two numbers') {
     const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
-    return values.every((one) => Number.isFinite(one) && (one as number) >= (param.least ?? Number.NEGATIVE_INFINITY));
+    return values.every(
+      (one) => Number.isFinite(one) && (one as number) >= (param.least ?? Number.NEGATIVE_INFINITY),
+    );
   }
-  if ((param.kind === 'whole number or auto' || param.kind === 'number or auto') && value === 'auto') return true;
+  if ((param.kind === 'whole number or auto' || param.kind === 'number or auto') && value === 'auto')
+    return true;
   if (param.kind === 'choice') return param.choices.includes(value as string);
   if (param.kind === 'toggle') return typeof value === 'boolean';
   if (param.kind === 'text') return typeof value === 'string' && value !== '';
-  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY, above = Number.NEGATIVE_INFINITY }: Bounds = param;
-  const isNumber = param.kind === 'number' || param.kind === 'number or auto' ? Number.isFinite(value) : Number.isInteger(value);
+  const {
+    least = Number.NEGATIVE_INFINITY,
+    most = Number.POSITIVE_INFINITY,
+    above = Number.NEGATIVE_INFINITY,
+  }: Bounds = param;
+  const isNumber =
+    param.kind === 'number' || param.kind === 'number or auto'
+      ? Number.isFinite(value)
+      : Number.isInteger(value);
   return isNumber && (value as number) >= least && (value as number) <= most && (value as number) > above;
 }
 
@@ -190,10 +266,13 @@ function meaningOf(param: Param): string {
   if (param.kind === 'choice') return listed(param.choices);
   if (param.kind === 'toggle') return 'true or false';
   if (param.kind === 'text') return param.meaning;
-  if (param.kind === 'one or two numbers') return `a number${param.least === undefined ? '' : ` >= ${param.least}`}, or two for users and items`;
-  if (param.kind === 'whole number or auto') return `auto or a whole number from ${param.least} to ${param.most.toLocaleString('en')}`;
+  if (param.kind === 'one or two numbers')
+    return `a number${param.least === undefined ? '' : ` >= ${param.least}`}, or two for users and items`;
+  if (param.kind === 'whole number or auto')
+    return `auto or a whole number from ${param.least} to ${param.most.toLocaleString('en')}`;
   if (param.kind === 'number or auto') return `auto or a number >= ${param.least}`;
   const { least, most, above } = param;
-  if (least !== undefined && most !== undefined) return `a ${param.kind} from ${least} to ${most.toLocaleString('en')}`;
+  if (least !== undefined && most !== undefined)
+    return `a ${param.kind} from ${least} to ${most.toLocaleString('en')}`;
   return `a ${param.kind}${least === undefined ? '' : ` >= ${least}`}${above === undefined ? '' : ` > ${above}`}`;
 }

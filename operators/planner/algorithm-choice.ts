@@ -22,8 +22,9 @@ export interface AlgorithmChoice {
 }
 
 /**
- * Epochs of SGD that lower the error as much as one iteration of ALS, with a margin: 1.3 to 1.5 were measured at MovieLens-20M's
- * shape on a CPU; on a GPU ten epochs did as much as nine iterations at Netflix's.
+ * Epochs of SGD that lower the error as much as one iteration of ALS, with a margin: 1.3 to 1.5 were measured
+ * at MovieLens-20M's shape on a CPU; on a GPU ten epochs did as much as nine iterations at Netflix's.
+ *
  */
 const EPOCHS_PER_ITERATION = { cpu: 2, gpu: 1.5 } as const;
 
@@ -33,7 +34,10 @@ const WORTH_IT = 1.5;
 /** On a GPU, where both are fast: seconds that SGD must save over ten iterations. */
 const WORTH_SECONDS = 1;
 
-/** Below so many ratings a row of the longer side, SGD takes many epochs to move a row that ALS solves at once. */
+/**
+ * Below so many ratings a row of the longer side, SGD takes many epochs to move a row that ALS solves at
+ * once.
+ */
 const FEW_RATINGS = 20;
 
 /**
@@ -44,25 +48,51 @@ const FEW_RATINGS = 20;
  *     on a GPU: 1.5 epochs cost less                       sgd; without a target RMSE only when ten times the difference is a second
  *     else                                                 als
  *
- * Costs on a CPU are those measured on one core, in ns: of a rating and a row in ALS as in solver-choice.ts, of a rating in SGD
- * 4 + 0.4 k; threads divide both alike. On a GPU those of one H200 at Netflix's shape, in ns a rating: an iteration of ALS
- * 0.04 + 2.2e-5 f² (CG, ranks 64 to 200), an epoch 0.02 + 4.7e-4 k by tiles (k = 32 to 128), 4.2e-3 k by Hogwild!.
+ * Costs on a CPU are those measured on one core, in ns: of a rating and a row in ALS as in solver-choice.ts,
+ * of a rating in SGD 4 + 0.4 k; threads divide both alike. On a GPU those of one H200 at Netflix's shape, in
+ * ns a rating: an iteration of ALS 0.04 + 2.2e-5 f² (CG, ranks 64 to 200), an epoch 0.02 + 4.7e-4 k by tiles
+ * (k = 32 to 128), 4.2e-3 k by Hogwild!.
+ *
+ *
  */
 export function chooseAlgorithm(problem: AlgorithmProblem, device: DeviceInfo): AlgorithmChoice {
   const { users, items, ratings, targetRmse } = problem;
   const perRow = ratings / Math.max(users, items);
   if (perRow < FEW_RATINGS) {
-    return { algorithm: 'als', reason: `algorithm auto: als, since the longer side has ${perRow.toFixed(1)} ratings a row: below ${FEW_RATINGS} SGD takes many epochs to move a row that ALS solves at once` };
+    return {
+      algorithm: 'als',
+      reason: `algorithm auto: als, since the longer side has ${perRow.toFixed(1)} ratings a row: below ${FEW_RATINGS} SGD takes many epochs to move a row that ALS solves at once`,
+    };
   }
   const { kind } = device;
   const epochs = EPOCHS_PER_ITERATION[kind];
-  const { iteration, epoch } = kind === 'gpu' ? gpuSeconds(problem, device) : { iteration: alsSeconds(problem) / device.parallelism, epoch: sgdSeconds(problem) / device.parallelism };
+  const { iteration, epoch } =
+    kind === 'gpu'
+      ? gpuSeconds(problem, device)
+      : {
+          iteration: alsSeconds(problem) / device.parallelism,
+          epoch: sgdSeconds(problem) / device.parallelism,
+        };
   const cost = epochs * epoch;
-  const enough = targetRmse !== undefined ? cost < iteration : kind === 'gpu' ? 10 * (iteration - cost) >= WORTH_SECONDS : WORTH_IT * cost < iteration;
+  const enough =
+    targetRmse !== undefined
+      ? cost < iteration
+      : kind === 'gpu'
+        ? 10 * (iteration - cost) >= WORTH_SECONDS
+        : WORTH_IT * cost < iteration;
   const algorithm = enough ? 'sgd' : 'als';
-  const least = kind === 'gpu' ? `sgd must save ${WORTH_SECONDS} s in ten iterations` : `sgd must be ${WORTH_IT} times cheaper`;
-  const rule = targetRmse === undefined ? `${least}, since ALS has no learning rate to choose` : `the cheaper one, since training ends at the target RMSE ${targetRmse}`;
-  return { algorithm, reason: `algorithm auto: ${algorithm}; an iteration of ALS takes about ${seconds(iteration)}, ${epochs} epochs of SGD, which do as much, ${seconds(cost)}; ${rule}` };
+  const least =
+    kind === 'gpu'
+      ? `sgd must save ${WORTH_SECONDS} s in ten iterations`
+      : `sgd must be ${WORTH_IT} times cheaper`;
+  const rule =
+    targetRmse === undefined
+      ? `${least}, since ALS has no learning rate to choose`
+      : `the cheaper one, since training ends at the target RMSE ${targetRmse}`;
+  return {
+    algorithm,
+    reason: `algorithm auto: ${algorithm}; an iteration of ALS takes about ${seconds(iteration)}, ${epochs} epochs of SGD, which do as much, ${seconds(cost)}; ${rule}`,
+  };
 }
 
 /** On one core. */
@@ -70,11 +100,17 @@ function sgdSeconds({ ratings, rank }: AlgorithmProblem): number {
   return ratings * (4 + 0.4 * factorStride(rank)) * 1e-9;
 }
 
-function gpuSeconds(problem: AlgorithmProblem, device: DeviceInfo): { readonly iteration: number; readonly epoch: number } {
+function gpuSeconds(
+  problem: AlgorithmProblem,
+  device: DeviceInfo,
+): { readonly iteration: number; readonly epoch: number } {
   const { ratings, rank } = problem;
   const f = factorStride(rank, device.strideStep);
   const tiles = schedulesFor(problem, checkSgdParams({ rank }), [device]).next().value?.kind === 'tile';
-  return { iteration: ratings * (0.04 + 2.2e-5 * f ** 2) * 1e-9, epoch: ratings * (tiles ? 0.02 + 4.7e-4 * f : 4.2e-3 * f) * 1e-9 };
+  return {
+    iteration: ratings * (0.04 + 2.2e-5 * f ** 2) * 1e-9,
+    epoch: ratings * (tiles ? 0.02 + 4.7e-4 * f : 4.2e-3 * f) * 1e-9,
+  };
 }
 
 /** One iteration on one core: each side by the cheaper of forming A and matrix-free CG. */

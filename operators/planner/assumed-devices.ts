@@ -6,12 +6,41 @@ import { ratesOf } from './device-rates.ts';
 /** Bytes that WebGPU binds in one buffer on the cards that were measured. */
 const BINDING_BYTES = 2 ** 31 - 4;
 
-/** GPUs that are not there, for plans without data: alike but for their memory, with a CPU device beside them that loads. `groups`: the number of each one's socket. */
+/**
+ * GPUs that are not there, for plans without data: alike but for their memory, with a CPU device beside them
+ * that loads. `groups`: the number of each one's socket.
+ */
 export function assumedDevices(bytes: readonly number[], groups?: readonly number[]): PlanDevices {
   const gpu = (capacityBytes: number, n: number): DeviceInfo => {
-    const info: DeviceInfo = { place: `gpu:${n}`, kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes, bindingBytes: BINDING_BYTES, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32, float16: true }, ...(groups ? { group: groups[n] } : {}), description: '' };
-    return { ...info, description: `assumed, with ${formatBytes(capacityBytes)} and the rates of a ${ratesOf(info, 0).name}` };
+    const info: DeviceInfo = {
+      place: `gpu:${n}`,
+      kind: 'gpu',
+      parallelism: 1,
+      inOrder: true,
+      wholePasses: true,
+      ownMemory: true,
+      capacityBytes,
+      bindingBytes: BINDING_BYTES,
+      strideStep: 16,
+      limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32, float16: true },
+      ...(groups ? { group: groups[n] } : {}),
+      description: '',
+    };
+    return {
+      ...info,
+      description: `assumed, with ${formatBytes(capacityBytes)} and the rates of a ${ratesOf(info, 0).name}`,
+    };
   };
-  const host: DeviceInfo = { place: 'cpu', kind: 'cpu', parallelism: 16, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: 2 ** 32, strideStep: 8, description: 'assumed, 16 threads' };
+  const host: DeviceInfo = {
+    place: 'cpu',
+    kind: 'cpu',
+    parallelism: 16,
+    inOrder: false,
+    wholePasses: false,
+    ownMemory: false,
+    capacityBytes: 2 ** 32,
+    strideStep: 8,
+    description: 'assumed, 16 threads',
+  };
   return { compute: bytes.map(gpu), host };
 }

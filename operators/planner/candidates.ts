@@ -1,6 +1,15 @@
 import { counted } from '../../engine/format.ts';
 import type { Asked } from '../als/partitions.ts';
-import { type AlsGrid, otherSide, type Side, type SideGrid, sides, suits, sumsOf, verticalParts } from '../als/plan/grid.ts';
+import {
+  type AlsGrid,
+  otherSide,
+  type Side,
+  type SideGrid,
+  sides,
+  suits,
+  sumsOf,
+  verticalParts,
+} from '../als/plan/grid.ts';
 import { ALL_ROWS } from '../als/solver-choice.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
 import { bindingShare, deviceBytes, hostBytes } from './device-bytes.ts';
@@ -22,22 +31,38 @@ export interface GridLimits {
 }
 
 /** Ways to lay a side out. */
-const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [{ fixed: 'whole', factors: 'device' }, { fixed: 'parts', factors: 'device' }, { fixed: 'parts', factors: 'host' }];
+const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
+  { fixed: 'whole', factors: 'device' },
+  { fixed: 'parts', factors: 'device' },
+  { fixed: 'parts', factors: 'host' },
+];
 
 /**
- * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed
- * side fits, then the smallest q). `fits` is false for those that no cut makes small enough.
+ * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the
+ * fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed side fits,
+ * then the smallest q). `fits` is false for those that no cut makes small enough.
+ *
  */
-export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings, hostBytes: host }: GridLimits): { readonly grid: AlsGrid; readonly fits: boolean }[] {
+export function candidateGrids(
+  problem: AlsProblem,
+  { asked, whole = [], ratings, hostBytes: host }: GridLimits,
+): { readonly grid: AlsGrid; readonly fits: boolean }[] {
   const found: { grid: AlsGrid; fits: boolean }[] = [];
   for (const home of ratings) {
     for (const users of layouts) {
       for (const items of layouts) {
         if (whole.some((side) => ({ users, items })[side].fixed === 'parts')) continue;
-        for (const layout of waysToAdd(problem, { users: { ...users, ratings: home }, items: { ...items, ratings: home } })) {
+        for (const layout of waysToAdd(problem, {
+          users: { ...users, ratings: home },
+          items: { ...items, ratings: home },
+        })) {
           const cut = smallestCut(problem, layout, asked);
           // One part that is read by parts is a whole.
-          if (cut !== undefined && sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)) found.push({ ...cut, fits: cut.fits && hostBytes({ ...problem, grid: cut.grid }) <= host });
+          if (
+            cut !== undefined &&
+            sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)
+          )
+            found.push({ ...cut, fits: cut.fits && hostBytes({ ...problem, grid: cut.grid }) <= host });
         }
       }
     }
@@ -47,28 +72,53 @@ export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings
 
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
 
-/** A layout whose sides that are solved from vertical parts add up equations, and where all rows are solved by conjugate gradients on devices that hold all factors, vectors. */
+/**
+ * A layout whose sides that are solved from vertical parts add up equations, and where all rows are solved by
+ * conjugate gradients on devices that hold all factors, vectors.
+ */
 function waysToAdd({ solver: { cgBelow } }: AlsProblem, layout: Layout): Layout[] {
   const parted = sides.filter((side) => layout[otherSide[side]].fixed === 'parts');
   if (cgBelow < ALL_ROWS || sides.some((side) => layout[side].factors === 'host')) return [layout];
-  return parted.reduce((ways, side) => ways.flatMap((way) => [way, { ...way, [side]: { ...way[side], sums: 'vectors' as const } }]), [layout]);
+  return parted.reduce(
+    (ways, side) =>
+      ways.flatMap((way) => [way, { ...way, [side]: { ...way[side], sums: 'vectors' as const } }]),
+    [layout],
+  );
 }
 
-function smallestCut(problem: AlsProblem, layout: Layout, asked: GridLimits['asked']): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
-  const fixedCut = (side: Side) => asked[side]?.q ?? (asked[otherSide[side]] && (asked[otherSide[side]]?.p ?? 1) > 1 ? asked[otherSide[side]]?.p : undefined);
+function smallestCut(
+  problem: AlsProblem,
+  layout: Layout,
+  asked: GridLimits['asked'],
+): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
+  const fixedCut = (side: Side) =>
+    asked[side]?.q ??
+    (asked[otherSide[side]] && (asked[otherSide[side]]?.p ?? 1) > 1 ? asked[otherSide[side]]?.p : undefined);
   const begin = (side: Side) => fixedCut(side) ?? Math.min(problem.compute.length, problem.rows[side]);
-  let grid: AlsGrid = { users: { ...layout.users, q: begin('users') }, items: { ...layout.items, q: begin('items') } };
+  let grid: AlsGrid = {
+    users: { ...layout.users, q: begin('users') },
+    items: { ...layout.items, q: begin('items') },
+  };
   // Vertical parts of one are a whole side.
   if (!suits(grid, asked)) return undefined;
   for (;;) {
     const need = needOf(problem, grid);
     if (need <= 1) return { grid, fits: true };
-    const finer = (side: Side): SideGrid => ({ ...grid[side], q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q) });
+    const finer = (side: Side): SideGrid => ({
+      ...grid[side],
+      q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q),
+    });
     // Of cuts that do the same the first is taken, which cuts one side.
-    const next = [{ ...grid, users: finer('users') }, { ...grid, items: finer('items') }, { users: finer('users'), items: finer('items') }].flatMap((cut: AlsGrid) => {
-      const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > MOST_BLOCKS);
-      return beyond ? [] : [{ cut, need: needOf(problem, cut) }];
-    }).sort((left, right) => left.need - right.need)[0];
+    const next = [
+      { ...grid, users: finer('users') },
+      { ...grid, items: finer('items') },
+      { users: finer('users'), items: finer('items') },
+    ]
+      .flatMap((cut: AlsGrid) => {
+        const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > MOST_BLOCKS);
+        return beyond ? [] : [{ cut, need: needOf(problem, cut) }];
+      })
+      .sort((left, right) => left.need - right.need)[0];
     if (next === undefined || next.need >= need * 0.999) return { grid, fits: false };
     grid = next.cut;
   }
@@ -77,13 +127,21 @@ function smallestCut(problem: AlsProblem, layout: Layout, asked: GridLimits['ask
 /** The need of a grid beside the least of the devices, in units of it. */
 function needOf(problem: AlsProblem, grid: AlsGrid): number {
   const capacity = Math.min(...problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity));
-  return Math.max(deviceBytes({ ...problem, grid }) / (HEADROOM * capacity), bindingShare({ ...problem, grid }));
+  return Math.max(
+    deviceBytes({ ...problem, grid }) / (HEADROOM * capacity),
+    bindingShare({ ...problem, grid }),
+  );
 }
 
 /** "X in 10 parts at the host; Θ whole, solved in 1 part; ratings staged from the host" */
 export function describeGrid({ users, items }: AlsGrid): string {
   const byVectors = sides.filter((side) => sumsOf({ users, items }, side) === 'vectors');
-  const side = (name: string, { q, fixed, factors, common }: SideGrid) => `${name} ${fixed === 'whole' ? `whole, solved in ${counted(q, 'part')}` : `in ${counted(q, 'part')}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
-  const ratings = { device: 'ratings resident', host: 'ratings staged from the host', spill: 'ratings staged from files' }[users.ratings];
+  const side = (name: string, { q, fixed, factors, common }: SideGrid) =>
+    `${name} ${fixed === 'whole' ? `whole, solved in ${counted(q, 'part')}` : `in ${counted(q, 'part')}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
+  const ratings = {
+    device: 'ratings resident',
+    host: 'ratings staged from the host',
+    spill: 'ratings staged from files',
+  }[users.ratings];
   return `${side('X', users)}; ${side('Θ', items)}; ${ratings}${byVectors.length === 0 ? '' : `; ${byVectors.join(' and ')} by matrix-free CG that exchanges vectors`}`;
 }

@@ -1,38 +1,63 @@
 import { equationColumns } from '../tasks/equation-tasks.ts';
 import { gradientColumns } from '../tasks/vector-tasks.ts';
-import { type AlsGrid, hasGramOfParts, isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
+import {
+  type AlsGrid,
+  hasGramOfParts,
+  isInBlocks,
+  otherSide,
+  type Side,
+  sides,
+  sumsOf,
+  verticalParts,
+} from '../als/plan/grid.ts';
 import { type AlsProblem, isHalfOnly } from '../als/plan/problem.ts';
 import { reduceWay, spreadSeconds } from './groups.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from './device-rates.ts';
 import { blockBytes, factorBytes, factorStride } from './sizes.ts';
 
-/** Seconds of an iteration by their causes. Copies that come while a device computes cost time only beyond the computation. */
+/**
+ * Seconds of an iteration by their causes. Copies that come while a device computes cost time only beyond the
+ * computation.
+ */
 export interface IterationCost {
   readonly seconds: number;
   readonly computing: number;
   /** Ratings and factors that come to devices and go back, part by part. */
   readonly staging: number;
-  /** Parts that are gathered, partial equations that are reduced, and Gram matrices of parts: what does not hide behind computation. */
+  /**
+   * Parts that are gathered, partial equations that are reduced, and Gram matrices of parts: what does not
+   * hide behind computation.
+   */
   readonly exchange: number;
 }
 
 /**
- * Seconds of a part that is reduced, or of one whose directions go out and whose products come back, in those of a part that goes or comes. Fitted to iterations by 2, 4 and 8 parts on two H200s
+ * Seconds of a part that is reduced, or of one whose directions go out and whose products come back, in those
+ * of a part that goes or comes. Fitted to iterations by 2, 4 and 8 parts on two H200s
  * (docs/measured/performance.md, Vertical parts on two cards: sums of equations and of vectors).
+ *
  */
 const REDUCED = 6;
 const STEPPED = 4;
 
-/** Kernels of implicit ALS on a GPU beside those of explicit: weights of ratings, and a Gram matrix in each row's system. Measured at rank 128 on one H200. */
+/**
+ * Kernels of implicit ALS on a GPU beside those of explicit: weights of ratings, and a Gram matrix in each
+ * row's system. Measured at rank 128 on one H200.
+ */
 const IMPLICIT = 1.13;
 
 /**
- * Seconds of a part's Gram matrix, in those of a part that goes or comes: it is fetched, put at the other devices and added there after the part is solved, and the other side's kernels wait for the sum of
- * all. Fitted to the time of an iteration with three parts of users on two H200s.
+ * Seconds of a part's Gram matrix, in those of a part that goes or comes: it is fetched, put at the other
+ * devices and added there after the part is solved, and the other side's kernels wait for the sum of all.
+ * Fitted to the time of an iteration with three parts of users on two H200s.
+ *
  */
 const GRAM = 2.3;
 
-type Costed = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'> & { readonly grid: AlsGrid };
+type Costed = Pick<
+  AlsProblem,
+  'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'
+> & { readonly grid: AlsGrid };
 
 /** The half-iteration of a side whose parts are solved and exchanged at the same time. */
 export interface Pipelined {
@@ -47,7 +72,10 @@ export interface Pipelined {
   readonly devices: number;
 }
 
-/** The share of the kernels' time by which each further part prolongs it: a kernel ends with rows for which it has too few threads at work. */
+/**
+ * The share of the kernels' time by which each further part prolongs it: a kernel ends with rows for which it
+ * has too few threads at work.
+ */
 const PART_TAIL = 0.035;
 
 /** The seconds in which kernels solve the parts of a device, and the common rows. */
@@ -55,84 +83,163 @@ function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): 
   return kernels * (1 - common + devices * common + PART_TAIL * (parts - (common > 0 ? 0 : 1)));
 }
 
-/** The seconds of such a half-iteration where every device solves a share of the rows for itself. All copies but those of the first part's rows may hide behind kernels, and those of the last part's behind the common rows. */
+/**
+ * The seconds of such a half-iteration where every device solves a share of the rows for itself. All copies
+ * but those of the first part's rows may hide behind kernels, and those of the last part's behind the common
+ * rows.
+ */
 export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
   const { kernels, copies, parts, perPart, devices } = pipelined;
   const own = 1 - common;
   const sending = copies * own + perPart * parts * devices;
   const first = (kernels * own) / parts + sending;
-  return Math.max(kernelSeconds(pipelined, common), first, kernelSeconds({ ...pipelined, devices: 0 }, common) + sending / parts);
+  return Math.max(
+    kernelSeconds(pipelined, common),
+    first,
+    kernelSeconds({ ...pipelined, devices: 0 }, common) + sending / parts,
+  );
 }
 
 /** The estimated time of an iteration with a grid. */
 export function costOf(problem: Costed): IterationCost {
   const halves = sides.map((side) => costOfHalf(problem, side));
   const sum = (of: (half: IterationCost) => number) => halves.reduce((total, half) => total + of(half), 0);
-  return { seconds: sum((half) => half.seconds), computing: sum((half) => half.computing), staging: sum((half) => half.staging), exchange: sum((half) => half.exchange) };
+  return {
+    seconds: sum((half) => half.seconds),
+    computing: sum((half) => half.computing),
+    staging: sum((half) => half.staging),
+    exchange: sum((half) => half.exchange),
+  };
 }
 
 /** The seconds in which each device would solve a side alone. */
-export function secondsAlone({ profile: { ratings: nz }, params: { rank, implicitPrefs }, compute, rows, solver }: Costed, side: Side): number[] {
+export function secondsAlone(
+  { profile: { ratings: nz }, params: { rank, implicitPrefs }, compute, rows, solver }: Costed,
+  side: Side,
+): number[] {
   return compute.map((device) => {
     const more = implicitPrefs && device.kind === 'gpu' ? IMPLICIT : 1;
     const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
     const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
-    return more * (nz * (rates.perRating + rates.perSquare * stride ** 2) + rows[side] * (rates.perRow + rates.perRowSquare * stride ** 2));
+    return (
+      more *
+      (nz * (rates.perRating + rates.perSquare * stride ** 2) +
+        rows[side] * (rates.perRow + rates.perRowSquare * stride ** 2))
+    );
   });
 }
 
-/** The exchange of a side that all devices with memory of their own need whole; undefined where there is none. */
+/**
+ * The exchange of a side that all devices with memory of their own need whole; undefined where there is none.
+ */
 export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipelined | undefined {
-  const { params: { rank }, compute: { length: devices }, device, rows, solver, grid, choices } = problem;
+  const {
+    params: { rank },
+    compute: { length: devices },
+    device,
+    rows,
+    solver,
+    grid,
+    choices,
+  } = problem;
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
   const { exchange, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
   // A GPU whose kernels are not chosen yet will gather users in float16.
   const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
   const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
-  return { kernels, copies: bytes / exchange, perPart, parts: Math.max(1, Math.floor((common === undefined ? q : q - 1) / devices)), devices };
+  return {
+    kernels,
+    copies: bytes / exchange,
+    perPart,
+    parts: Math.max(1, Math.floor((common === undefined ? q : q - 1) / devices)),
+    devices,
+  };
 }
 
-/** The seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts, beside all other work. */
-export function gramSeconds({ params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed, side: Side, q: number): number {
-  return implicitPrefs && devices > 1 && device.ownMemory && hasGramOfParts(grid, side, devices) ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q : 0;
+/**
+ * The seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts, beside
+ * all other work.
+ */
+export function gramSeconds(
+  { params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed,
+  side: Side,
+  q: number,
+): number {
+  return implicitPrefs && devices > 1 && device.ownMemory && hasGramOfParts(grid, side, devices)
+    ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q
+    : 0;
 }
 
-/** Passes over a row's vectors in a step: of the products that come together, and of x, r, p and their sums. */
+/**
+ * Passes over a row's vectors in a step: of the products that come together, and of x, r, p and their sums.
+ */
 const STEP_PASSES = 8;
 
 /**
- * The seconds in which a side is solved by conjugate gradients that exchange vectors: a pass over the ratings and their θ for the residual and for each step, and at the rows' places passes over
- * vectors. Behind each pass sums go to the places of the rows, and directions come back: each waits for the one before it, so that parts hide one another's alone.
+ * The seconds in which a side is solved by conjugate gradients that exchange vectors: a pass over the ratings
+ * and their θ for the residual and for each step, and at the rows' places passes over vectors. Behind each
+ * pass sums go to the places of the rows, and directions come back: each waits for the one before it, so that
+ * parts hide one another's alone.
+ *
  */
-function vectorSeconds(problem: Costed, side: Side, used: number): { readonly computing: number; readonly exchange: number } {
-  const { profile: { ratings: nz }, params: { rank, biases, implicitPrefs }, compute: { length: d }, device, rows, solver: { cgSteps }, grid } = problem;
+function vectorSeconds(
+  problem: Costed,
+  side: Side,
+  used: number,
+): { readonly computing: number; readonly exchange: number } {
+  const {
+    profile: { ratings: nz },
+    params: { rank, biases, implicitPrefs },
+    compute: { length: d },
+    device,
+    rows,
+    solver: { cgSteps },
+    grid,
+  } = problem;
   const rates = ratesOf(device, cgSteps);
   const passes = cgSteps + 1;
   const vector = factorBytes(rows[side], rank, device.strideStep);
   const gathered = passes * nz * (4 * factorStride(rank, device.strideStep) + 8);
   const gram = implicitPrefs ? (passes * 2 * rows[side] * rank ** 2) / rates.solves / d : 0;
-  const computing = gathered / rates.gathers / used + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
+  const computing =
+    gathered / rates.gathers / used + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
   if (d === 1) return { computing, exchange: 0 };
   // Sums of all devices go to their owners, and directions come back to all devices.
   const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
-  const exchanged = reduceWay(problem, residuals).seconds + cgSteps * reduceWay(problem, vector).seconds + passes * spreadSeconds(problem, vector);
+  const exchanged =
+    reduceWay(problem, residuals).seconds +
+    cgSteps * reduceWay(problem, vector).seconds +
+    passes * spreadSeconds(problem, vector);
   const parts = Math.max(1, grid[side].q / d);
   const exchange = exchanged / parts + STEPPED * passes * grid[side].q * rates.perPart;
   return { computing, exchange };
 }
 
 function costOfHalf(problem: Costed, side: Side): IterationCost {
-  const { profile: { ratings: nz }, params, compute, device, rows, solver, grid } = problem;
+  const {
+    profile: { ratings: nz },
+    params,
+    compute,
+    device,
+    rows,
+    solver,
+    grid,
+  } = problem;
   const { rank, biases } = params;
   const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
   const d = compute.length;
   const { q, factors, ratings, common = 0, speeds } = grid[side];
   const fixed = grid[otherSide[side]];
   const p = verticalParts(grid, side);
-  const [own, other] = [factorBytes(rows[side], rank, device.strideStep), factorBytes(rows[otherSide[side]], rank, device.strideStep)];
+  const [own, other] = [
+    factorBytes(rows[side], rank, device.strideStep),
+    factorBytes(rows[otherSide[side]], rank, device.strideStep),
+  ];
   const used = Math.min(d, q * p);
-  const kernels = Math.max(...secondsAlone(problem, side).map((seconds, at) => seconds * (speeds?.[at] ?? 1 / used)));
+  const kernels = Math.max(
+    ...secondsAlone(problem, side).map((seconds, at) => seconds * (speeds?.[at] ?? 1 / used)),
+  );
   const pipelined = pipelinedOf(problem, side, kernels);
   let computing = kernels * (1 - common + d * common);
   let [staged, spilled] = [0, 0];
@@ -145,7 +252,8 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   } else if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
     // Equations are read and written with each part of the fixed side, and once more to be solved.
-    computing += ((2 * p + 1) * equations) / rates.memory / used + (rows[side] * rank ** 3) / 3 / rates.solves / d;
+    computing +=
+      ((2 * p + 1) * equations) / rates.memory / used + (rows[side] * rank ** 3) / 3 / rates.solves / d;
     if (d > 1) waiting = reduceWay(problem, equations).seconds + REDUCED * q * rates.perPart;
     if (fixed.factors === 'host') staged += (q * other) / d;
   }
@@ -153,7 +261,14 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   if (factors === 'host') staged += (2 * own) / d;
   if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
   if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);
-  const staging = device.ownMemory ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND) : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
-  const unhidden = waiting + gramSeconds(problem, side, q) + (pipelined === undefined ? 0 : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
+  const staging = device.ownMemory
+    ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND)
+    : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
+  const unhidden =
+    waiting +
+    gramSeconds(problem, side, q) +
+    (pipelined === undefined
+      ? 0
+      : Math.max(0, pipelineSeconds(pipelined, common) - kernels * (1 - common + d * common)));
   return { computing, staging, exchange: unhidden, seconds: Math.max(computing, staging) + unhidden };
 }

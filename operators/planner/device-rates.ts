@@ -18,9 +18,15 @@ export interface DeviceRates {
   readonly solves: number;
   /** Bytes a second between host memory and the device, by the one thread that copies out and in. */
   readonly link: number;
-  /** Bytes a second that the device sends and receives, in sum, of rows that devices exchange: threads of the system copy them. */
+  /**
+   * Bytes a second that the device sends and receives, in sum, of rows that devices exchange: threads of the
+   * system copy them.
+   */
   readonly exchange: number;
-  /** Seconds that the device's thread takes to send a part's tasks and to wait for its rows, beside their copies. */
+  /**
+   * Seconds that the device's thread takes to send a part's tasks and to wait for its rows, beside their
+   * copies.
+   */
   readonly perPart: number;
 }
 
@@ -29,7 +35,8 @@ export const SPILL_BYTES_A_SECOND = 2e9;
 
 const h200: DeviceRates = {
   name: 'H200',
-  source: 'measured on one H200: ALS by 6 CG steps at ranks 32 to 200, parts of Hugewiki and Netflix; copies between host and device by one thread, between devices by several',
+  source:
+    'measured on one H200: ALS by 6 CG steps at ranks 32 to 200, parts of Hugewiki and Netflix; copies between host and device by one thread, between devices by several',
   perRating: 0.022e-9,
   perSquare: 5.5e-15,
   perRow: 2.5e-9,
@@ -46,23 +53,95 @@ const h200: DeviceRates = {
 const classes: readonly { readonly most: number; readonly rates: DeviceRates }[] = [
   {
     most: 26e9,
-    rates: { name: 'GK210', source: 'one of the two GPUs of a K80 (2.8 TFLOPS, 240 GB/s; cuMF, section 5.5) at a third of its peak, which is assumed; two share a PCIe 3 link', perRating: 0.15e-9, perSquare: 1e-12, perRow: 20e-9, perRowSquare: 0, memory: 1.5e11, gathers: 1.4e11, solves: 2.5e11, link: 5e9, exchange: 5e9, perPart: 1e-3 },
+    rates: {
+      name: 'GK210',
+      source:
+        'one of the two GPUs of a K80 (2.8 TFLOPS, 240 GB/s; cuMF, section 5.5) at a third of its peak, which is assumed; two share a PCIe 3 link',
+      perRating: 0.15e-9,
+      perSquare: 1e-12,
+      perRow: 20e-9,
+      perRowSquare: 0,
+      memory: 1.5e11,
+      gathers: 1.4e11,
+      solves: 2.5e11,
+      link: 5e9,
+      exchange: 5e9,
+      perPart: 1e-3,
+    },
   },
   {
     most: 110e9,
-    rates: { ...h200, name: 'card of 80 GB', source: "the H200's rates by the ratio of memory bandwidths, 2.0 to 4.8 TB/s", perRating: h200.perRating * 2.4, perSquare: h200.perSquare * 2.4, perRow: h200.perRow * 2.4, perRowSquare: h200.perRowSquare * 2.4, memory: h200.memory / 2.4, gathers: h200.gathers / 2.4, solves: h200.solves / 2.4 },
+    rates: {
+      ...h200,
+      name: 'card of 80 GB',
+      source: "the H200's rates by the ratio of memory bandwidths, 2.0 to 4.8 TB/s",
+      perRating: h200.perRating * 2.4,
+      perSquare: h200.perSquare * 2.4,
+      perRow: h200.perRow * 2.4,
+      perRowSquare: h200.perRowSquare * 2.4,
+      memory: h200.memory / 2.4,
+      gathers: h200.gathers / 2.4,
+      solves: h200.solves / 2.4,
+    },
   },
 ];
 
 /** WebGPU computed on the processor, as SwiftShader does it. */
-const software: DeviceRates = { name: 'a processor that computes WebGPU', source: 'assumed', perRating: 5e-8, perSquare: 1e-10, perRow: 1e-7, perRowSquare: 0, memory: 5e9, gathers: 2.5e9, solves: 1e9, link: 4e9, exchange: 4e9, perPart: 0 };
+const software: DeviceRates = {
+  name: 'a processor that computes WebGPU',
+  source: 'assumed',
+  perRating: 5e-8,
+  perSquare: 1e-10,
+  perRow: 1e-7,
+  perRowSquare: 0,
+  memory: 5e9,
+  gathers: 2.5e9,
+  solves: 1e9,
+  link: 4e9,
+  exchange: 4e9,
+  perPart: 0,
+};
 
-/** The rates of a GPU by its memory, where it is known; those of a CPU device by its threads. `cgSteps`: f_s, 0 for exact solves. */
-export function ratesOf({ kind, capacityBytes, parallelism, description }: DeviceInfo, cgSteps: number): DeviceRates {
+/**
+ * The rates of a GPU by its memory, where it is known; those of a CPU device by its threads. `cgSteps`: f_s,
+ * 0 for exact solves.
+ */
+export function ratesOf(
+  { kind, capacityBytes, parallelism, description }: DeviceInfo,
+  cgSteps: number,
+): DeviceRates {
   if (kind === 'gpu' && description.endsWith(SOFTWARE_MARK)) return software;
-  if (kind === 'gpu') return (description.includes('H200') || capacityBytes === null ? undefined : classes.find(({ most }) => capacityBytes <= most)?.rates) ?? h200;
-  const core = { name: `${parallelism} CPU threads`, source: 'measured on one core (solver-choice.ts), divided by the threads', memory: 2e10, gathers: 3.3e10 * parallelism, solves: 2.5e10 * parallelism, link: 4e9, exchange: 4e9, perPart: 0 };
-  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating; a linear term is taken at f = 64, where the choice between the solvers lies.
-  if (cgSteps > 0) return { ...core, perRating: 0, perSquare: (2 + 4 * (cgSteps + 1)) / 33e9 / 64 / parallelism, perRow: 100e-9 / parallelism, perRowSquare: 0 };
-  return { ...core, perRating: 0, perSquare: 1 / 40e9 / parallelism, perRow: 4e-6 / parallelism, perRowSquare: 0 };
+  if (kind === 'gpu')
+    return (
+      (description.includes('H200') || capacityBytes === null
+        ? undefined
+        : classes.find(({ most }) => capacityBytes <= most)?.rates) ?? h200
+    );
+  const core = {
+    name: `${parallelism} CPU threads`,
+    source: 'measured on one core (solver-choice.ts), divided by the threads',
+    memory: 2e10,
+    gathers: 3.3e10 * parallelism,
+    solves: 2.5e10 * parallelism,
+    link: 4e9,
+    exchange: 4e9,
+    perPart: 0,
+  };
+  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating; a linear term is taken at f = 64, where the
+  // choice between the solvers lies.
+  if (cgSteps > 0)
+    return {
+      ...core,
+      perRating: 0,
+      perSquare: (2 + 4 * (cgSteps + 1)) / 33e9 / 64 / parallelism,
+      perRow: 100e-9 / parallelism,
+      perRowSquare: 0,
+    };
+  return {
+    ...core,
+    perRating: 0,
+    perSquare: 1 / 40e9 / parallelism,
+    perRow: 4e-6 / parallelism,
+    perRowSquare: 0,
+  };
 }

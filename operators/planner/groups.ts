@@ -7,7 +7,10 @@ import { ratesOf } from './device-rates.ts';
 
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
 
-/** The rate between devices of different groups, beside that inside one: assumed of the link between two sockets. */
+/**
+ * The rate between devices of different groups, beside that inside one: assumed of the link between two
+ * sockets.
+ */
 const ACROSS = 0.5;
 
 /** The way in which partial sums are reduced: in two phases where there are groups. */
@@ -18,7 +21,10 @@ export interface ReduceWay {
   readonly onePhase: number;
 }
 
-/** The devices that are near each other: those of the parameter, or of the machine's sockets. Undefined where none are nearer than others. */
+/**
+ * The devices that are near each other: those of the parameter, or of the machine's sockets. Undefined where
+ * none are nearer than others.
+ */
 export function groupsOf({ compute, params, places }: Grouped): readonly (readonly Place[])[] | undefined {
   const { groups } = askedPartitions(params);
   if (groups !== undefined) {
@@ -26,30 +32,46 @@ export function groupsOf({ compute, params, places }: Grouped): readonly (readon
     return groups.map((count) => places.slice(first, (first += count)));
   }
   const numbers = [...new Set(compute.map(({ group }) => group))];
-  if (numbers.length < 2 || numbers.length === compute.length || numbers.includes(undefined)) return undefined;
+  if (numbers.length < 2 || numbers.length === compute.length || numbers.includes(undefined))
+    return undefined;
   return numbers.map((number) => compute.filter(({ group }) => group === number).map(({ place }) => place));
 }
 
 /** The links of the devices: all alike but for those between groups. */
 function linksOf(problem: Grouped): Links {
-  const { compute: [device], places, solver } = problem;
+  const {
+    compute: [device],
+    places,
+    solver,
+  } = problem;
   const { exchange } = ratesOf(device, solver.cgSteps);
   const groups = groupsOf(problem);
-  const near = (from: Place, to: Place) => groups === undefined || groups.some((group) => group.includes(from) && group.includes(to));
+  const near = (from: Place, to: Place) =>
+    groups === undefined || groups.some((group) => group.includes(from) && group.includes(to));
   // Rates are of what a device sends and receives in sum.
-  return { places, duplex: false, bytesPerSecond: places.map((from) => places.map((to) => (near(from, to) ? exchange : ACROSS * exchange))) };
+  return {
+    places,
+    duplex: false,
+    bytesPerSecond: places.map((from) => places.map((to) => (near(from, to) ? exchange : ACROSS * exchange))),
+  };
 }
 
-/** The cheaper way to add up sums of so many bytes of which each device has a part: in one phase, or in two by groups; by the groups that are asked for in any case. */
+/**
+ * The cheaper way to add up sums of so many bytes of which each device has a part: in one phase, or in two by
+ * groups; by the groups that are asked for in any case.
+ */
 export function reduceWay(problem: Grouped, bytes: number): ReduceWay {
   const { places, params } = problem;
   const links = linksOf(problem);
-  const cost = (groups?: readonly (readonly Place[])[]) => exchangeCost({ how: 'reduce-scatter', bytes, places, ...(groups ? { groups } : {}) }, links).seconds;
+  const cost = (groups?: readonly (readonly Place[])[]) =>
+    exchangeCost({ how: 'reduce-scatter', bytes, places, ...(groups ? { groups } : {}) }, links).seconds;
   const onePhase = cost();
   const groups = groupsOf(problem);
   if (groups === undefined) return { seconds: onePhase, onePhase };
   const seconds = cost(groups);
-  return params.partitionGroups !== undefined || seconds < onePhase ? { groups, seconds, onePhase } : { seconds: onePhase, onePhase };
+  return params.partitionGroups !== undefined || seconds < onePhase
+    ? { groups, seconds, onePhase }
+    : { seconds: onePhase, onePhase };
 }
 
 /** The seconds in which rows of so many bytes, which devices share, come to all of them. */

@@ -1,4 +1,7 @@
-/** The facts about the data that a plan is made from. Without the data, the longest rows and the ratings are not known. */
+/**
+ * The facts about the data that a plan is made from. Without the data, the longest rows and the ratings are
+ * not known.
+ */
 export interface RatingsProfile {
   /** m */
   readonly users: number;

@@ -5,7 +5,9 @@ import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
-/** Row stride of a factor matrix in elements: f padded to the elements that the device computes with at once. */
+/**
+ * Row stride of a factor matrix in elements: f padded to the elements that the device computes with at once.
+ */
 export function factorStride(rank: number, step = 8): number {
   return Math.ceil(rank / step) * step;
 }
@@ -14,7 +16,10 @@ export function factorBytes(rows: number, rank: number, step = 8): number {
   return rows * factorStride(rank, step) * 4;
 }
 
-/** Ratings of one block, at most: its row pointers are int32, and no GPU binds a buffer of more. Tests lower it. */
+/**
+ * Ratings of one block, at most: its row pointers are int32, and no GPU binds a buffer of more. Tests lower
+ * it.
+ */
 export const blockLimit = { ratings: 2 ** 30 - 1 };
 
 /** Host bytes of a block R(ij): row pointers, column indices, values. */
@@ -23,8 +28,10 @@ export function blockBytes(rows: number, ratings: number): number {
 }
 
 /**
- * Peak host bytes while ratings are loaded and sorted in memory: coded chunks (12 a rating) beside the first block (8); the chunks are freed meanwhile, and the
- * second block is made. `timed`: of timestamps (8) as well, and of ratings and timestamps by row number (12).
+ * Peak host bytes while ratings are loaded and sorted in memory: coded chunks (12 a rating) beside the first
+ * block (8); the chunks are freed meanwhile, and the second block is made. `timed`: of timestamps (8) as
+ * well, and of ratings and timestamps by row number (12).
+ *
  */
 export function loadingBytes(ratings: number, timed = false): number {
   return (timed ? 40 : 20) * ratings;
@@ -35,54 +42,95 @@ export function spilledLoadingBytes(ratings: number): number {
   return 16 * ratings;
 }
 
-/** The same where blocks go to files too, in parts of so many ratings: a part, and the chunks that it is sorted from. Freed memory is collected late. */
+/**
+ * The same where blocks go to files too, in parts of so many ratings: a part, and the chunks that it is
+ * sorted from. Freed memory is collected late.
+ */
 export function partLoadingBytes(ratings: number): number {
   return 32 * ratings;
 }
 
-/** Peak bytes in files of so many ratings: coded chunks (12 a rating), those cut by parts (12), which replace them, and the parts by user (8). */
+/**
+ * Peak bytes in files of so many ratings: coded chunks (12 a rating), those cut by parts (12), which replace
+ * them, and the parts by user (8).
+ */
 export function spilledBytes(ratings: number): number {
   return 32 * ratings;
 }
 
-/** Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices with memory of their own. */
-export function requireDeviceFit({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>, advice: string): void {
+/**
+ * Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices
+ * with memory of their own.
+ */
+export function requireDeviceFit(
+  { memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>,
+  advice: string,
+): void {
   for (const { place, capacityBytes, ownMemory } of devices) {
     const bytes = memory[place] ?? 0;
     if (capacityBytes === null || bytes <= capacityBytes) continue;
     throw new CapacityError(
       `the factors${ownMemory ? ' and ratings' : ''} need ${formatBytes(bytes)} (${bytes} bytes) but device ${place} has ${formatBytes(capacityBytes)} (${capacityBytes} bytes)`,
-      { phase: 'plan', advice: ownMemory ? `Give it more memory, use device cpu, a smaller rank, or ${advice}` : 'Use a smaller rank, or fewer users and items' },
+      {
+        phase: 'plan',
+        advice: ownMemory
+          ? `Give it more memory, use device cpu, a smaller rank, or ${advice}`
+          : 'Use a smaller rank, or fewer users and items',
+      },
     );
   }
 }
 
 /** True where the plan fits all its devices. */
 export function fits({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>): boolean {
-  return devices.every(({ place, capacityBytes }) => capacityBytes === null || (memory[place] ?? 0) <= capacityBytes);
+  return devices.every(
+    ({ place, capacityBytes }) => capacityBytes === null || (memory[place] ?? 0) <= capacityBytes,
+  );
 }
 
 /** The buffers of a device that are larger than it binds, with a description of their contents. */
-export function buffersBeyondBinding(plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>, more: Readonly<Record<string, number>> = {}): { readonly device: DeviceInfo; readonly what: string; readonly bytes: number }[] {
+export function buffersBeyondBinding(
+  plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>,
+  more: Readonly<Record<string, number>> = {},
+): { readonly device: DeviceInfo; readonly what: string; readonly bytes: number }[] {
   return plan.devices.flatMap((device) => {
     const { bindingBytes, place } = device;
     if (bindingBytes === undefined) return [];
     const matrices = plan.datasets.flatMap((set) =>
       set.columns === undefined || set.layout !== 'factors'
         ? []
-        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the ${/-(equations|partials)$/.test(set.name) ? 'normal equations' : /-gradients/.test(set.name) ? 'gradients' : 'factors'} of ${counted(rows, 'row')}`, partBytes(plan, { ...set, half: set.half === 'only' ? 'only' : false }, partition, place)] as const] : [])),
+        : set.parts.flatMap(({ at, rows }, partition) =>
+            at.includes(place)
+              ? [
+                  [
+                    `the ${/-(equations|partials)$/.test(set.name) ? 'normal equations' : /-gradients/.test(set.name) ? 'gradients' : 'factors'} of ${counted(rows, 'row')}`,
+                    partBytes(plan, { ...set, half: set.half === 'only' ? 'only' : false }, partition, place),
+                  ] as const,
+                ]
+              : [],
+          ),
     );
-    return [...matrices, ...Object.entries(more)].flatMap(([what, bytes]) => (bytes > bindingBytes ? [{ device, what, bytes }] : []));
+    return [...matrices, ...Object.entries(more)].flatMap(([what, bytes]) =>
+      bytes > bindingBytes ? [{ device, what, bytes }] : [],
+    );
   });
 }
 
 /** Throws CapacityError with both figures when one buffer is larger than its device binds. */
-export function requireBindings(plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>, more: Readonly<Record<string, number>>): void {
+export function requireBindings(
+  plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>,
+  more: Readonly<Record<string, number>>,
+): void {
   const [first] = buffersBeyondBinding(plan, more);
   if (first === undefined) return;
   const { device, what, bytes } = first;
-  throw new CapacityError(`${what} need ${formatBytes(bytes)} (${bytes} bytes) in one buffer but device ${device.place} binds at most ${formatBytes(device.bindingBytes ?? 0)} (${device.bindingBytes} bytes)`, {
-    phase: 'plan',
-    advice: /^the (normal equations|gradients)/.test(what) ? 'Cut that side into more parts, use device cpu, or a smaller rank' : 'Use device cpu, a smaller rank, or a part of the ratings',
-  });
+  throw new CapacityError(
+    `${what} need ${formatBytes(bytes)} (${bytes} bytes) in one buffer but device ${device.place} binds at most ${formatBytes(device.bindingBytes ?? 0)} (${device.bindingBytes} bytes)`,
+    {
+      phase: 'plan',
+      advice: /^the (normal equations|gradients)/.test(what)
+        ? 'Cut that side into more parts, use device cpu, or a smaller rank'
+        : 'Use device cpu, a smaller rank, or a part of the ratings',
+    },
+  );
 }

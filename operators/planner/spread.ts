@@ -15,8 +15,11 @@ const COSTS = 0.03;
 const EVEN = 0.02;
 
 /**
- * The usual grid on several devices with memory of their own, by cost: parts by the speed of devices, and of each side their number and the share of rows that every device solves for itself, where that takes less
- * time than to exchange them. An exchange goes through host memory at a few GB/s, while kernels solve rows faster than that where ranks are small.
+ * The usual grid on several devices with memory of their own, by cost: parts by the speed of devices, and of
+ * each side their number and the share of rows that every device solves for itself, where that takes less
+ * time than to exchange them. An exchange goes through host memory at a few GB/s, while kernels solve rows
+ * faster than that where ranks are small.
+ *
  */
 export function spreadGrid(problem: AlsProblem): AlsGrid {
   const { compute, device, grid, profile } = problem;
@@ -26,14 +29,30 @@ export function spreadGrid(problem: AlsProblem): AlsGrid {
     const alone = secondsAlone(problem, side);
     const total = alone.reduce((sum, seconds) => sum + 1 / seconds, 0);
     const speeds = alone.map((seconds) => 1 / seconds / total);
-    const even: SideGrid = { ...grid[side], ...(Math.max(...speeds) > (1 + EVEN) * Math.min(...speeds) ? { speeds } : {}) };
-    const cuts = Array.from({ length: MOST_PARTS }, (_, at): SideGrid => ({ ...even, q: (at + 1) * compute.length }));
+    const even: SideGrid = {
+      ...grid[side],
+      ...(Math.max(...speeds) > (1 + EVEN) * Math.min(...speeds) ? { speeds } : {}),
+    };
+    const cuts = Array.from({ length: MOST_PARTS }, (_, at): SideGrid => ({
+      ...even,
+      q: (at + 1) * compute.length,
+    }));
     const ways = cuts.flatMap((cut) => {
       const pipelined = pipelinedOf({ ...problem, grid: { ...grid, [side]: cut } }, side, 1 / total);
       if (pipelined === undefined || cut.q >= problem.rows[side]) return [];
-      return Array.from({ length: 1 + MOST / STEP }, (_, at) => ({ cut, common: (at * STEP) / 100, seconds: pipelineSeconds(pipelined, (at * STEP) / 100) * (at === 0 ? 1 : 1 + COSTS) + gramSeconds(problem, side, cut.q + (at === 0 ? 0 : 1)) }));
+      return Array.from({ length: 1 + MOST / STEP }, (_, at) => ({
+        cut,
+        common: (at * STEP) / 100,
+        seconds:
+          pipelineSeconds(pipelined, (at * STEP) / 100) * (at === 0 ? 1 : 1 + COSTS) +
+          gramSeconds(problem, side, cut.q + (at === 0 ? 0 : 1)),
+      }));
     });
-    const best = ways.reduce((least, way) => (way.seconds < least.seconds ? way : least), { cut: even, common: 0, seconds: Infinity });
+    const best = ways.reduce((least, way) => (way.seconds < least.seconds ? way : least), {
+      cut: even,
+      common: 0,
+      seconds: Infinity,
+    });
     return best.common === 0 ? best.cut : { ...best.cut, q: best.cut.q + 1, common: best.common };
   };
   const [users, items] = sides.map(spread);

@@ -24,7 +24,13 @@ export interface RatingsSummary {
   readonly userDegrees: DegreeProfile;
   readonly itemDegrees: DegreeProfile;
   /** Of the ratings, in float64; absent where the input has none. */
-  readonly rating?: { readonly least: number; readonly mean: number; readonly deviation: number; readonly most: number; /** True where all are whole numbers. */ readonly whole: boolean };
+  readonly rating?: {
+    readonly least: number;
+    readonly mean: number;
+    readonly deviation: number;
+    readonly most: number;
+    /** True where all are whole numbers. */ readonly whole: boolean;
+  };
 }
 
 /** Counts users, items and ratings without keeping rows, for the planner and `inspect`. */
@@ -41,13 +47,17 @@ export class ProfileRatings implements Sink<RatingsSummary> {
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<RatingsSummary> {
     const at = (name: string) => input.schema.fields.findIndex((field) => field.name === name);
-    const sides = ['user', 'item'].map((name) => new SideCounter(makeKeyTable(keyTypeOf(input.schema.fields[at(name)].type, name)), at(name)));
+    const sides = ['user', 'item'].map(
+      (name) => new SideCounter(makeKeyTable(keyTypeOf(input.schema.fields[at(name)].type, name)), at(name)),
+    );
     let [ratings, sum, squares, least, most] = [0, 0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
     let whole = true;
     const phase = startPhase(ctx.events, 'profile', 'ratings');
     for await (const batch of input) {
-      for (const side of sides) side.count(keysFromData(batch.data.children[side.column], side.table.type), batch.numRows);
-      const values = at('rating') < 0 ? undefined : (batch.data.children[at('rating')].values as Float32Array);
+      for (const side of sides)
+        side.count(keysFromData(batch.data.children[side.column], side.table.type), batch.numRows);
+      const values =
+        at('rating') < 0 ? undefined : (batch.data.children[at('rating')].values as Float32Array);
       for (const value of values?.subarray(0, batch.numRows) ?? []) {
         sum += value;
         squares += value * value;
@@ -97,6 +107,12 @@ class SideCounter {
   degrees(ratings: number): DegreeProfile {
     const sorted = this.#counts.slice(0, this.table.size).sort();
     if (sorted.length === 0) return { least: 0, median: 0, mean: 0, most: 0, single: 0 };
-    return { least: sorted[0], median: sorted[sorted.length >> 1], mean: ratings / sorted.length, most: sorted[sorted.length - 1], single: sorted.lastIndexOf(1) + 1 };
+    return {
+      least: sorted[0],
+      median: sorted[sorted.length >> 1],
+      mean: ratings / sorted.length,
+      most: sorted[sorted.length - 1],
+      single: sorted.lastIndexOf(1) + 1,
+    };
   }
 }

@@ -1,7 +1,21 @@
-import { Field, Float32, List, makeData, makeVector, RecordBatch, Schema, Struct, type TypeMap, Uint32 } from 'apache-arrow';
+import {
+  Field,
+  Float32,
+  List,
+  makeData,
+  makeVector,
+  RecordBatch,
+  Schema,
+  Struct,
+  type TypeMap,
+  Uint32,
+} from 'apache-arrow';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 
-/** One block R(ij) of ratings in compressed rows, and its name on the devices (layout rating-block of operators/tasks/tasks.ts). */
+/**
+ * One block R(ij) of ratings in compressed rows, and its name on the devices (layout rating-block of
+ * operators/tasks/tasks.ts).
+ */
 export interface RatingBlock {
   readonly ref: PartitionRef;
   readonly rows: number;
@@ -13,19 +27,44 @@ export interface RatingBlock {
   readonly values: Float32Array;
 }
 
-/** The typed arrays of a block that is to be filled; offsets follow from the rows' lengths. `room`: memory for as many ratings or more. */
-export function emptyBlock(lengths: Int32Array, valueType: 'float32' | 'uint32' = 'float32', room?: { readonly indices: Uint32Array; readonly values: Float32Array }): Partition {
+/**
+ * The typed arrays of a block that is to be filled; offsets follow from the rows' lengths. `room`: memory for
+ * as many ratings or more.
+ */
+export function emptyBlock(
+  lengths: Int32Array,
+  valueType: 'float32' | 'uint32' = 'float32',
+  room?: { readonly indices: Uint32Array; readonly values: Float32Array },
+): Partition {
   const rows = lengths.length;
   const offsets = sharedArray(Int32Array, rows + 1);
   for (let row = 0; row < rows; row++) offsets[row + 1] = offsets[row] + lengths[row];
   const ratings = offsets[rows];
-  if (room) return { layout: 'rating-block', rows, columns: { offsets, indices: room.indices.subarray(0, ratings), values: room.values.subarray(0, ratings) } };
-  const values = valueType === 'float32' ? sharedArray(Float32Array, ratings) : sharedArray(Uint32Array, ratings);
-  return { layout: 'rating-block', rows, columns: { offsets, indices: sharedArray(Uint32Array, ratings), values } };
+  if (room)
+    return {
+      layout: 'rating-block',
+      rows,
+      columns: {
+        offsets,
+        indices: room.indices.subarray(0, ratings),
+        values: room.values.subarray(0, ratings),
+      },
+    };
+  const values =
+    valueType === 'float32' ? sharedArray(Float32Array, ratings) : sharedArray(Uint32Array, ratings);
+  return {
+    layout: 'rating-block',
+    rows,
+    columns: { offsets, indices: sharedArray(Uint32Array, ratings), values },
+  };
 }
 
 export function blockOf(ref: PartitionRef, partition: Partition): RatingBlock {
-  const { offsets, indices, values } = partition.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  const { offsets, indices, values } = partition.columns as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+    values: Float32Array;
+  };
   return { ref, rows: partition.rows, ratings: indices.length, offsets, indices, values };
 }
 
@@ -35,11 +74,23 @@ export function hostForm({ rows, offsets, indices, values }: RatingBlock): Parti
 }
 
 /** The rows [from, to) of a block as one of their own, over the same indices and values. */
-export function rowsOfBlock({ offsets, indices, values }: RatingBlock, from: number, to: number, ref: PartitionRef): RatingBlock {
+export function rowsOfBlock(
+  { offsets, indices, values }: RatingBlock,
+  from: number,
+  to: number,
+  ref: PartitionRef,
+): RatingBlock {
   const [first, last] = [offsets[from], offsets[to]];
   const own = sharedArray(Int32Array, to - from + 1);
   for (let row = 0; row < own.length; row++) own[row] = offsets[from + row] - first;
-  return { ref, rows: to - from, ratings: last - first, offsets: own, indices: indices.subarray(first, last), values: values.subarray(first, last) };
+  return {
+    ref,
+    rows: to - from,
+    ratings: last - first,
+    offsets: own,
+    indices: indices.subarray(first, last),
+    values: values.subarray(first, last),
+  };
 }
 
 /** The pointers of rows that may together have more ratings than a block. */
@@ -48,14 +99,24 @@ export interface RowPointers {
   readonly offsets: Int32Array | Float64Array;
 }
 
-/** The lengths of the rows alone, as a block whose indices and values no task reads. Pointers beyond 2^32 begin at 0 again, so their differences are right in 32 bits. */
+/**
+ * The lengths of the rows alone, as a block whose indices and values no task reads. Pointers beyond 2^32
+ * begin at 0 again, so their differences are right in 32 bits.
+ */
 export function lengthsOfBlock({ rows, offsets }: RowPointers, ref: PartitionRef): RatingBlock {
   let pointers = offsets;
   if (pointers instanceof Float64Array) {
     pointers = sharedArray(Int32Array, rows + 1);
     pointers.set(offsets);
   }
-  return { ref, rows, ratings: 0, offsets: pointers, indices: sharedArray(Uint32Array, 0), values: sharedArray(Float32Array, 0) };
+  return {
+    ref,
+    rows,
+    ratings: 0,
+    offsets: pointers,
+    indices: sharedArray(Uint32Array, 0),
+    values: sharedArray(Float32Array, 0),
+  };
 }
 
 /** The block as a partition for tasks that do not read its values. */
@@ -66,14 +127,17 @@ export function withoutValues(block: RatingBlock): Partition {
 /** Length of the longest row. */
 export function longestRow(block: RowPointers): number {
   let longest = 0;
-  for (let row = 0; row < block.rows; row++) longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
+  for (let row = 0; row < block.rows; row++)
+    longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
   return longest;
 }
 
 /**
- * The block as Arrow: one column `ratings` of List<Struct<item: uint32, rating: float32>>, over the same three buffers.
+ * The block as Arrow: one column `ratings` of List<Struct<item: uint32, rating: float32>>, over the same
+ * three buffers.
  *
  *   offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
+ *
  */
 export function blockToArrow(block: RatingBlock): RecordBatch {
   const fields = [new Field('item', new Uint32(), false), new Field('rating', new Float32(), false)];
@@ -88,7 +152,21 @@ export function blockToArrow(block: RatingBlock): RecordBatch {
     ],
   });
   const type = new List(new Field('entry', entry, false));
-  const list = makeData({ type, length: block.rows, nullCount: 0, valueOffsets: block.offsets, child: entries });
+  const list = makeData({
+    type,
+    length: block.rows,
+    nullCount: 0,
+    valueOffsets: block.offsets,
+    child: entries,
+  });
   const schema = new Schema([new Field('ratings', type, false)]);
-  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: block.rows, nullCount: 0, children: [makeVector(list).data[0]] }));
+  return new RecordBatch(
+    schema,
+    makeData({
+      type: new Struct<TypeMap>(schema.fields),
+      length: block.rows,
+      nullCount: 0,
+      children: [makeVector(list).data[0]],
+    }),
+  );
 }

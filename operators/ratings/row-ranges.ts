@@ -1,11 +1,18 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
 
 /**
- * Cuts the rows of a block into at most `parts` ranges of about equal cost, where a row costs its ratings plus
- * `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers (rows + 1). `exactly`: no fewer
- * ranges than parts, which are no more than rows. `shares` of the whole cost, which sum to 1: default equal ones.
+ * Cuts the rows of a block into at most `parts` ranges of about equal cost, where a row costs its ratings
+ * plus `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers
+ * (rows + 1). `exactly`: no fewer ranges than parts, which are no more than rows. `shares` of the whole cost,
+ * which sum to 1: default equal ones.
+ *
  */
-export function balancedRanges(offsets: Int32Array | Float64Array, parts: number, rowCost = 16, { exactly = false, shares }: { readonly exactly?: boolean; readonly shares?: readonly number[] } = {}): RowRange[] {
+export function balancedRanges(
+  offsets: Int32Array | Float64Array,
+  parts: number,
+  rowCost = 16,
+  { exactly = false, shares }: { readonly exactly?: boolean; readonly shares?: readonly number[] } = {},
+): RowRange[] {
   const rows = offsets.length - 1;
   if (parts === 1) return rows === 0 ? [] : [{ from: 0, to: rows }];
   const total = offsets[rows] + rows * rowCost;
@@ -36,7 +43,10 @@ export function offsetsOf(counts: Int32Array): Float64Array {
   return offsets;
 }
 
-/** Number of tasks that a pass over a block is cut into: enough for many threads, and few enough that their overhead is negligible. */
+/**
+ * Number of tasks that a pass over a block is cut into: enough for many threads, and few enough that their
+ * overhead is negligible.
+ */
 export function taskCount(ratings: number): number {
   return Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
 }
@@ -44,7 +54,10 @@ export function taskCount(ratings: number): number {
 /** 0 .. count cut into at most `parts` ranges of about the same length. */
 export function evenRanges(count: number, parts: number): RowRange[] {
   const used = Math.min(parts, count);
-  return Array.from({ length: used }, (_, part) => ({ from: Math.floor((count * part) / used), to: Math.floor((count * (part + 1)) / used) }));
+  return Array.from({ length: used }, (_, part) => ({
+    from: Math.floor((count * part) / used),
+    to: Math.floor((count * (part + 1)) / used),
+  }));
 }
 
 /** 0 .. count cut into ranges by shares, which sum to 1. */

@@ -28,7 +28,10 @@ export interface ColumnBlock {
 /** The rows [from, from + rows) of one side, numbered from 0. */
 export interface SortedPart extends RatedRows {
   readonly from: number;
-  /** The ratings in memory, side by side by their columns. Absent: they lie at the place `spill`, under the part's name. */
+  /**
+   * The ratings in memory, side by side by their columns. Absent: they lie at the place `spill`, under the
+   * part's name.
+   */
   readonly blocks?: readonly ColumnBlock[];
   /** The slices of a pass over all ratings that are in this part, where parts are those of a pass. */
   readonly slices?: readonly RowRange[];
@@ -49,15 +52,35 @@ export function isInParts(ratings: SortedRatings): ratings is RatingsInParts {
 }
 
 export function ofParts(parts: readonly SortedPart[]): RatingsInParts {
-  return { rows: parts.reduce((sum, { rows }) => sum + rows, 0), ratings: parts.reduce((sum, { ratings }) => sum + ratings, 0), parts };
+  return {
+    rows: parts.reduce((sum, { rows }) => sum + rows, 0),
+    ratings: parts.reduce((sum, { ratings }) => sum + ratings, 0),
+    parts,
+  };
 }
 
 /** The rows of blocks that stand side by side. */
-export function partOfBlocks(from: number, blocks: readonly ColumnBlock[], more: Pick<SortedPart, 'slices'> = {}): SortedPart {
+export function partOfBlocks(
+  from: number,
+  blocks: readonly ColumnBlock[],
+  more: Pick<SortedPart, 'slices'> = {},
+): SortedPart {
   const [{ block }] = blocks;
-  if (blocks.length === 1) return { ...more, from, blocks, ref: block.ref, rows: block.rows, ratings: block.ratings, offsets: block.offsets };
+  if (blocks.length === 1)
+    return {
+      ...more,
+      from,
+      blocks,
+      ref: block.ref,
+      rows: block.rows,
+      ratings: block.ratings,
+      offsets: block.offsets,
+    };
   const offsets = new Float64Array(block.rows + 1);
-  for (const { block: { offsets: own } } of blocks) for (let row = 0; row <= block.rows; row++) offsets[row] += own[row];
+  for (const {
+    block: { offsets: own },
+  } of blocks)
+    for (let row = 0; row <= block.rows; row++) offsets[row] += own[row];
   return { ...more, from, blocks, ref: block.ref, rows: block.rows, ratings: offsets[block.rows], offsets };
 }
 
@@ -76,17 +99,29 @@ export function lengthOfRow(ratings: SortedRatings, row: number): number {
 const LEAVE_BYTES = 2 ** 32;
 
 /**
- * Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row pointers. `refs`: their names there. The system takes
- * seconds to take gigabytes back, so they go by and by, in few collections of garbage.
+ * Leaves ratings in parts in memory to a device alone for the rest of a run: host memory keeps their row
+ * pointers. `refs`: their names there. The system takes seconds to take gigabytes back, so they go by and by,
+ * in few collections of garbage.
+ *
  */
-export async function leaveRatings({ parts }: RatingsInParts, refs: readonly PartitionRef[], at: Place, ctx: ExecutionContext): Promise<void> {
+export async function leaveRatings(
+  { parts }: RatingsInParts,
+  refs: readonly PartitionRef[],
+  at: Place,
+  ctx: ExecutionContext,
+): Promise<void> {
   await deviceAt(ctx.executor, at).leaveHost?.(refs);
   const host = hostDevice(ctx.executor);
   const blocks = parts.flatMap(({ blocks: own = [] }) => own);
   while (blocks.length > 0) {
     const steps = new StepList({});
     const leaving: ReturnType<typeof leftBy> = [];
-    for (let bytes = 0; bytes < LEAVE_BYTES && blocks.length > 0; bytes += partitionBytes(leaving[leaving.length - 1][1])) leaving.push(...leftBy(blocks.splice(0, 1)[0], host.info.place));
+    for (
+      let bytes = 0;
+      bytes < LEAVE_BYTES && blocks.length > 0;
+      bytes += partitionBytes(leaving[leaving.length - 1][1])
+    )
+      leaving.push(...leftBy(blocks.splice(0, 1)[0], host.info.place));
     for (const [ref, , place] of leaving) steps.free(LEAVE, place, [ref]);
     await runSteps(steps.steps, ctx, { given: leaving.splice(0) });
     await host.trim();
@@ -96,11 +131,17 @@ export async function leaveRatings({ parts }: RatingsInParts, refs: readonly Par
   await runSteps(steps.steps, ctx);
 }
 
-/** Takes the ratings from a block: as they are known in host memory, and to the threads of the CPU at `place`, which have seen them and collect them together. */
+/**
+ * Takes the ratings from a block: as they are known in host memory, and to the threads of the CPU at `place`,
+ * which have seen them and collect them together.
+ */
 function leftBy(held: ColumnBlock, place: Place): [ref: PartitionRef, partition: Partition, at: Place][] {
   const { block } = held;
   held.block = { ...block, indices: new Uint32Array(0), values: new Float32Array(0) };
-  return [[block.ref, { ...hostForm(block), reused: true }, HOST], [block.ref, hostForm(block), place]];
+  return [
+    [block.ref, { ...hostForm(block), reused: true }, HOST],
+    [block.ref, hostForm(block), place],
+  ];
 }
 
 /** Rows and columns of ratings that are in memory. */
@@ -110,10 +151,14 @@ export interface HeldBlock extends ColumnBlock {
 }
 
 /**
- * The ratings in memory, part by part in the order of rows, of a part block by block in the order of columns: of those in files only the part at hand, whose
- * arrays the next part overwrites.
+ * The ratings in memory, part by part in the order of rows, of a part block by block in the order of columns:
+ * of those in files only the part at hand, whose arrays the next part overwrites.
+ *
  */
-export async function* blocksOf(ratings: SortedRatings, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
+export async function* blocksOf(
+  ratings: SortedRatings,
+  ctx: ExecutionContext,
+): AsyncGenerator<HeldBlock, void> {
   if (!isInParts(ratings)) {
     yield { from: 0, firstColumn: 0, block: ratings };
     return;
@@ -133,7 +178,10 @@ export function heldBlocks(ratings: SortedRatings): readonly HeldBlock[] {
   });
 }
 
-async function* blockInFile({ from, ref }: SortedPart, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
+async function* blockInFile(
+  { from, ref }: SortedPart,
+  ctx: ExecutionContext,
+): AsyncGenerator<HeldBlock, void> {
   const { place } = hostDevice(ctx.executor).info;
   const reading = new StepList({});
   reading.move(STAGE, ref, SPILL, place);
@@ -151,12 +199,27 @@ async function* blockInFile({ from, ref }: SortedPart, ctx: ExecutionContext): A
 /** All ratings as one block. Throws CapacityError where a block does not have so many. */
 export async function inMemory(ratings: SortedRatings, ctx: ExecutionContext): Promise<RatingBlock> {
   if (!isInParts(ratings)) return ratings;
-  if (ratings.ratings > blockLimit.ratings) throw new CapacityError(`${formatCount(ratings.ratings)} ratings are more than the ${formatCount(blockLimit.ratings)} that rankings of a validation set leave out`, { phase: 'train', advice: 'Leave rankings out while training, and use a part of the data to choose parameters' });
+  if (ratings.ratings > blockLimit.ratings)
+    throw new CapacityError(
+      `${formatCount(ratings.ratings)} ratings are more than the ${formatCount(blockLimit.ratings)} that rankings of a validation set leave out`,
+      {
+        phase: 'train',
+        advice: 'Leave rankings out while training, and use a part of the data to choose parameters',
+      },
+    );
   return joinParts(blocksOf(ratings, ctx), ratings.rows, ratings.ratings, ctx);
 }
 
-/** Writes parts to files as they come, and frees them at the CPU. `slices`: of all rows, in order; a part ends where a slice ends. */
-export async function spillParts(parts: AsyncIterable<RatingPart>, slices: readonly RowRange[], name: string, ctx: ExecutionContext): Promise<RatingsInParts> {
+/**
+ * Writes parts to files as they come, and frees them at the CPU. `slices`: of all rows, in order; a part ends
+ * where a slice ends.
+ */
+export async function spillParts(
+  parts: AsyncIterable<RatingPart>,
+  slices: readonly RowRange[],
+  name: string,
+  ctx: ExecutionContext,
+): Promise<RatingsInParts> {
   const { place } = hostDevice(ctx.executor).info;
   const spilled: SortedPart[] = [];
   for await (const { from, block } of parts) {
@@ -165,24 +228,50 @@ export async function spillParts(parts: AsyncIterable<RatingPart>, slices: reado
     steps.move(STAGE, block.ref, place, SPILL, { as: ref });
     steps.free(STAGE, place, [block.ref]);
     await runSteps(steps.steps, ctx);
-    const own = slices.filter((slice) => slice.from >= from && slice.to <= from + block.rows).map((slice) => ({ from: slice.from - from, to: slice.to - from }));
-    spilled.push({ ref, from, rows: block.rows, ratings: block.ratings, offsets: block.offsets, slices: own });
+    const own = slices
+      .filter((slice) => slice.from >= from && slice.to <= from + block.rows)
+      .map((slice) => ({ from: slice.from - from, to: slice.to - from }));
+    spilled.push({
+      ref,
+      from,
+      rows: block.rows,
+      ratings: block.ratings,
+      offsets: block.offsets,
+      slices: own,
+    });
   }
   return ofParts(spilled);
 }
 
 /** The same parts with other ratings of their rows; those of before are removed from files. */
-export async function replaceParts(ratings: RatingsInParts, change: (block: HeldBlock) => RatingBlock, ctx: ExecutionContext): Promise<RatingsInParts> {
+export async function replaceParts(
+  ratings: RatingsInParts,
+  change: (block: HeldBlock) => RatingBlock,
+  ctx: ExecutionContext,
+): Promise<RatingsInParts> {
   const parts: SortedPart[] = [];
   for (const part of ratings.parts) {
     const { from, blocks } = part;
-    if (blocks === undefined) for await (const held of blockInFile(part, ctx)) parts.push(await replacedInFile(part, held.block, change(held), ctx));
-    else parts.push(partOfBlocks(from, blocks.map((one) => ({ firstColumn: one.firstColumn, block: change({ from, ...one }) }))));
+    if (blocks === undefined)
+      for await (const held of blockInFile(part, ctx))
+        parts.push(await replacedInFile(part, held.block, change(held), ctx));
+    else
+      parts.push(
+        partOfBlocks(
+          from,
+          blocks.map((one) => ({ firstColumn: one.firstColumn, block: change({ from, ...one }) })),
+        ),
+      );
   }
   return ofParts(parts);
 }
 
-async function replacedInFile(old: SortedPart, read: RatingBlock, block: RatingBlock, ctx: ExecutionContext): Promise<SortedPart> {
+async function replacedInFile(
+  old: SortedPart,
+  read: RatingBlock,
+  block: RatingBlock,
+  ctx: ExecutionContext,
+): Promise<SortedPart> {
   const { place } = hostDevice(ctx.executor).info;
   const ref: PartitionRef = { ...old.ref, version: old.ref.version + 1 };
   const steps = new StepList({});

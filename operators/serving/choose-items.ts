@@ -21,7 +21,11 @@ export function chooseItems(items: KeyColumn, { deny, allow }: ItemLists): Chose
   const none: FoundIds = { positions: new Uint32Array(0), unknown: 0 };
   const denied = deny === undefined ? none : findIds(items, deny);
   const allowed = allow === undefined ? undefined : findIds(items, allow);
-  return { denied: denied.positions, allowed: allowed?.positions, unknown: denied.unknown + (allowed?.unknown ?? 0) };
+  return {
+    denied: denied.positions,
+    allowed: allowed?.positions,
+    unknown: denied.unknown + (allowed?.unknown ?? 0),
+  };
 }
 
 /** The model with those items alone that may be recommended; the model itself where that is all of them. */
@@ -31,9 +35,13 @@ export function withChosenItems(model: FactorModel, { denied, allowed }: ChosenI
   const left = new Uint8Array(keyCount(items)).fill(allowed === undefined ? 1 : 0);
   for (const item of allowed ?? []) left[item] = 1;
   for (const item of denied) left[item] = 0;
-  const positions = Uint32Array.from({ length: left.length }, (_, item) => item).filter((item) => left[item] === 1);
+  const positions = Uint32Array.from({ length: left.length }, (_, item) => item).filter(
+    (item) => left[item] === 1,
+  );
   const factors = sharedArray(Float32Array, positions.length * rank);
-  positions.forEach((item, at) => factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), at * rank));
+  positions.forEach((item, at) =>
+    factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), at * rank),
+  );
   return { ...model, items: takeKeys(items, positions), itemFactors: factors };
 }
 

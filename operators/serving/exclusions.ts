@@ -8,8 +8,9 @@ import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.t
 import { type FactorModel, lookupOf } from './factor-model.ts';
 
 /**
- * Pairs that are not recommended, in memory, by the positions of the users and items that they were made for: read once, and used
- * for any number of requests.
+ * Pairs that are not recommended, in memory, by the positions of the users and items that they were made for:
+ * read once, and used for any number of requests.
+ *
  */
 export class Exclusions {
   readonly users: KeyColumn;
@@ -21,7 +22,11 @@ export class Exclusions {
   readonly #items: Uint32Array;
 
   /** `offsets` and `indices`: the items of each user, ascending, in compressed rows. */
-  constructor({ users, items }: FactorModel, { offsets, indices }: { readonly offsets: Int32Array; readonly indices: Uint32Array }, unknownPairs: number) {
+  constructor(
+    { users, items }: FactorModel,
+    { offsets, indices }: { readonly offsets: Int32Array; readonly indices: Uint32Array },
+    unknownPairs: number,
+  ) {
     this.users = users;
     this.items = items;
     this.pairs = indices.length;
@@ -41,10 +46,23 @@ export class Exclusions {
   }
 }
 
-/** A block over the users and items of a model; one of other users or items than the exclusions were made for has its ids among theirs, items in their order. */
-export async function blockOfExclusions(exclusions: Exclusions, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+/**
+ * A block over the users and items of a model; one of other users or items than the exclusions were made for
+ * has its ids among theirs, items in their order.
+ */
+export async function blockOfExclusions(
+  exclusions: Exclusions,
+  model: FactorModel,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
   const same = exclusions.users === model.users && exclusions.items === model.items;
-  const partition: Partition = same ? { layout: 'rating-block', rows: keyCount(model.users), columns: { ...exclusions.rows(), values: sharedArray(Float32Array, 0) } } : chosenPairs(exclusions, model);
+  const partition: Partition = same
+    ? {
+        layout: 'rating-block',
+        rows: keyCount(model.users),
+        columns: { ...exclusions.rows(), values: sharedArray(Float32Array, 0) },
+      }
+    : chosenPairs(exclusions, model);
   const block = blockOf({ name: dataSetName('exclusions'), partition: 0, version: 0 }, partition);
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, partition]]);
   return block;
@@ -54,8 +72,15 @@ export async function blockOfExclusions(exclusions: Exclusions, model: FactorMod
 function chosenPairs(exclusions: Exclusions, model: FactorModel): Partition {
   const users = lookupOf(exclusions.users).positionsOf(model.users);
   const columnOf = new Uint32Array(keyCount(exclusions.items)).fill(UNKNOWN_KEY);
-  lookupOf(exclusions.items).positionsOf(model.items).forEach((item, column) => (columnOf[item] = column));
-  const columns = Array.from(users, (user) => exclusions.of(user).map((item) => columnOf[item]).filter((column) => column !== UNKNOWN_KEY));
+  lookupOf(exclusions.items)
+    .positionsOf(model.items)
+    .forEach((item, column) => (columnOf[item] = column));
+  const columns = Array.from(users, (user) =>
+    exclusions
+      .of(user)
+      .map((item) => columnOf[item])
+      .filter((column) => column !== UNKNOWN_KEY),
+  );
   const partition = emptyBlock(Int32Array.from(columns, ({ length }) => length));
   const { offsets, indices } = partition.columns as { offsets: Int32Array; indices: Uint32Array };
   columns.forEach((own, row) => indices.set(own, offsets[row]));

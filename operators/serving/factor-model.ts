@@ -42,7 +42,10 @@ export interface PairFactors extends PlacedFactors {
   readonly at: Place;
 }
 
-/** The same for single pairs, on the device that computes; where its memory does not hold them, the threads of the CPU take the rows of pairs from host memory. */
+/**
+ * The same for single pairs, on the device that computes; where its memory does not hold them, the threads of
+ * the CPU take the rows of pairs from host memory.
+ */
 export async function placeForPairs(model: FactorModel, ctx: ExecutionContext): Promise<PairFactors> {
   const at = computeDevice(ctx.executor).info.place;
   try {
@@ -54,12 +57,28 @@ export async function placeForPairs(model: FactorModel, ctx: ExecutionContext): 
   }
 }
 
-/** Copies both sides, or one, to the memory of a device, for as long as the holdings of `ctx` are open. Throws CapacityError when they don't fit. */
-export async function placeFactors(model: FactorModel, at: Place, ctx: ExecutionContext, sides: readonly ('users' | 'items')[] = ['users', 'items'], layout: 'factors' | 'factor-rows' = 'factors'): Promise<PlacedFactors> {
+/**
+ * Copies both sides, or one, to the memory of a device, for as long as the holdings of `ctx` are open. Throws
+ * CapacityError when they don't fit.
+ */
+export async function placeFactors(
+  model: FactorModel,
+  at: Place,
+  ctx: ExecutionContext,
+  sides: readonly ('users' | 'items')[] = ['users', 'items'],
+  layout: 'factors' | 'factor-rows' = 'factors',
+): Promise<PlacedFactors> {
   const name = dataSetName('model');
   const ref = (side: string): PartitionRef => ({ name: `${name}/${side}`, partition: 0, version: 0 });
   const refs = { users: ref('users'), items: ref('items') };
   const values = { users: model.userFactors, items: model.itemFactors };
-  await giveTo(ctx, at, sides.map((side) => [refs[side], { layout, rows: keyCount(model[side]), columns: { values: values[side] } }]));
+  await giveTo(
+    ctx,
+    at,
+    sides.map((side) => [
+      refs[side],
+      { layout, rows: keyCount(model[side]), columns: { values: values[side] } },
+    ]),
+  );
   return refs;
 }

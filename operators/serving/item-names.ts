@@ -11,7 +11,11 @@ export interface NameMatch {
 }
 
 /** An item with its name and, where they are known, its genres: "Drama|War" and "Drama, War" are two. */
-export type ItemNameEntry = readonly [id: Id, name: string | null | undefined, genres?: string | null | undefined];
+export type ItemNameEntry = readonly [
+  id: Id,
+  name: string | null | undefined,
+  genres?: string | null | undefined,
+];
 
 /** Names of items by id, for people to read. Of several names or genres of an item, the first counts. */
 export class ItemNames {
@@ -85,6 +89,9 @@ export class ItemNames {
 const noGenres = '(no genres listed)';
 
 function firstGenre(genres: string | null | undefined): string | undefined {
-  const first = genres?.split(/[|,]/).map((genre) => genre.trim()).find((genre) => genre !== '');
+  const first = genres
+    ?.split(/[|,]/)
+    .map((genre) => genre.trim())
+    .find((genre) => genre !== '');
   return first === noGenres ? undefined : first;
 }

@@ -7,10 +7,16 @@ import type { FactorModel } from './factor-model.ts';
 const ROUNDING = 1 + 1e-4;
 
 /**
- * The model with its items by falling ‖θ_v‖, ties by position: since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for the best items can
- * leave out the rest once that bound is below the predictions that it has. `order` has the position of each in the model.
+ * The model with its items by falling ‖θ_v‖, ties by position: since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for the
+ * best items can leave out the rest once that bound is below the predictions that it has. `order` has the
+ * position of each in the model.
+ *
  */
-export function itemsByNorm(model: FactorModel): { readonly model: FactorModel; readonly bounds: Partition; readonly order: Partition } {
+export function itemsByNorm(model: FactorModel): {
+  readonly model: FactorModel;
+  readonly bounds: Partition;
+  readonly order: Partition;
+} {
   const { rank, items, itemFactors } = model;
   const count = keyCount(items);
   const norms = new Float32Array(count);
@@ -21,7 +27,9 @@ export function itemsByNorm(model: FactorModel): { readonly model: FactorModel; 
   }
   const order = fallingOrder(norms);
   const factors = sharedArray(Float32Array, count * rank);
-  order.forEach((item, place) => factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), place * rank));
+  order.forEach((item, place) =>
+    factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), place * rank),
+  );
   const values = sharedArray(Float32Array, Math.ceil(count / 8));
   for (let i = 0; i < values.length; i++) values[i] = norms[order[8 * i]] * ROUNDING;
   return {

@@ -22,7 +22,10 @@ const STAGE = 'predict-pairs';
 
 export type ColdStart = 'nan' | 'drop';
 
-/** The columns of users and items: as the data set names them, else the preferred ones, else by their names; and the new column. */
+/**
+ * The columns of users and items: as the data set names them, else the preferred ones, else by their names;
+ * and the new column.
+ */
 export interface PredictColumns extends Pick<WantedColumns, 'named' | 'preferred'> {
   readonly prediction: string;
 }
@@ -33,8 +36,9 @@ interface PairNames {
 }
 
 /**
- * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; the other columns pass as they are. Rows whose
- * user or item the model doesn't know get NaN, or are left out, as Spark's coldStartStrategy says.
+ * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; the other columns pass as they are.
+ * Rows whose user or item the model doesn't know get NaN, or are left out, as Spark's coldStartStrategy says.
+ *
  */
 export class Predict implements Operator {
   readonly name = 'predict';
@@ -57,7 +61,9 @@ export class Predict implements Operator {
     const { prediction } = this.#columns;
     for (const column of Object.values(this.#pair(input))) keyTypeOfColumn(input, column);
     if (input.fields.some((field) => field.name === prediction)) {
-      throw new UsageError(`the input has a column "${prediction}" already`, { advice: 'Rename it, or choose another name for predictions' });
+      throw new UsageError(`the input has a column "${prediction}" already`, {
+        advice: 'Rename it, or choose another name for predictions',
+      });
     }
     return new Schema([...input.fields, new Field(prediction, new Float32(), false)]);
   }
@@ -87,9 +93,17 @@ export class Predict implements Operator {
     try {
       const { parallelism } = computeDevice(ctx.executor).info;
       const factors = await placeForPairs(this.#model, holdings.ctx);
-      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, async (batch) => ({ batch, ...(await scorePairs(batch, pair, this.#model, factors, holdings.ctx)) }))) {
+      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, async (batch) => ({
+        batch,
+        ...(await scorePairs(batch, pair, this.#model, factors, holdings.ctx)),
+      }))) {
         const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
-        const data = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children: [...batch.data.children, column] });
+        const data = makeData({
+          type: new Struct<TypeMap>(schema.fields),
+          length: batch.numRows,
+          nullCount: 0,
+          children: [...batch.data.children, column],
+        });
         const whole = new RecordBatch(schema, data);
         if (warm.length === batch.numRows || this.#coldStart === 'nan') yield whole;
         else if (warm.length > 0) yield takeRows(whole, warm);
@@ -122,7 +136,8 @@ export async function scorePairs(
   const items = lookupOf(model.items).positions(batch, columns.item);
   const known = new Uint32Array(batch.numRows);
   let count = 0;
-  for (let i = 0; i < batch.numRows; i++) if (users[i] !== UNKNOWN_KEY && items[i] !== UNKNOWN_KEY) known[count++] = i;
+  for (let i = 0; i < batch.numRows; i++)
+    if (users[i] !== UNKNOWN_KEY && items[i] !== UNKNOWN_KEY) known[count++] = i;
   const warm = known.subarray(0, count);
   const predictions = new Float32Array(batch.numRows).fill(Number.NaN);
   const [rows, cols] = [sharedArray(Uint32Array, count), sharedArray(Uint32Array, count)];
@@ -137,15 +152,29 @@ export async function scorePairs(
 }
 
 /** x_uᵀθ_v of pairs of positions, in shared memory. */
-export async function scorePositions(rows: Uint32Array, columns: Uint32Array, { rank, factors }: { readonly rank: number; readonly factors: PairFactors }, ctx: ExecutionContext): Promise<Float32Array> {
+export async function scorePositions(
+  rows: Uint32Array,
+  columns: Uint32Array,
+  { rank, factors }: { readonly rank: number; readonly factors: PairFactors },
+  ctx: ExecutionContext,
+): Promise<Float32Array> {
   const { at: place } = factors;
   const name = dataSetName('predict');
   const pairs: PartitionRef = { name: `${name}/pairs`, partition: 0, version: 0 };
   const output: PartitionRef = { name: `${name}/predictions`, partition: 0, version: 0 };
-  const task: TaskOf<'predict'> = { kernel: 'predict', inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items }, outputs: { predictions: output }, params: { rank } };
+  const task: TaskOf<'predict'> = {
+    kernel: 'predict',
+    inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
+    outputs: { predictions: output },
+    params: { rank },
+  };
   const steps = new StepList(contracts);
   steps.handOut(STAGE, output, place, steps.task(STAGE, place, task));
   steps.free(STAGE, place, [pairs, output]);
-  const [partition] = (await runSteps(steps.steps, ctx, { given: [[pairs, { layout: 'pairs', rows: rows.length, columns: { rows, columns } }, place]] })).handed;
+  const [partition] = (
+    await runSteps(steps.steps, ctx, {
+      given: [[pairs, { layout: 'pairs', rows: rows.length, columns: { rows, columns } }, place]],
+    })
+  ).handed;
   return partition.columns.values as Float32Array;
 }

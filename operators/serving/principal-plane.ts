@@ -20,8 +20,10 @@ const MOST_STEPS = 300;
 const SETTLED = 1e-10;
 
 /**
- * Projects rows on the plane of largest variance (PCA): subspace iteration over their features x features covariance,
- * in float64. Deterministic; the largest coordinate of each axis is positive. A direction without variance gives zeros.
+ * Projects rows on the plane of largest variance (PCA): subspace iteration over their features x features
+ * covariance, in float64. Deterministic; the largest coordinate of each axis is positive. A direction without
+ * variance gives zeros.
+ *
  */
 export function principalPlane(input: PlaneInput): PrincipalPlane {
   const { features, rows } = input;
@@ -42,7 +44,8 @@ function centredRows({ values, stride, features, rows }: PlaneInput): Float64Arr
   for (let k = 0; k < features; k++) {
     let sum = 0;
     for (let r = 0; r < rows.length; r++) sum += values[stride * rows[r] + k];
-    for (let r = 0; r < rows.length; r++) centred[r * features + k] = values[stride * rows[r] + k] - sum / rows.length;
+    for (let r = 0; r < rows.length; r++)
+      centred[r * features + k] = values[stride * rows[r] + k] - sum / rows.length;
   }
   return centred;
 }
@@ -55,7 +58,8 @@ function covarianceOf(centred: Float64Array, features: number): Float64Array {
       for (let j = 0; j <= i; j++) covariance[i * features + j] += value * centred[start + j];
     }
   }
-  for (let i = 0; i < features; i++) for (let j = 0; j < i; j++) covariance[j * features + i] = covariance[i * features + j];
+  for (let i = 0; i < features; i++)
+    for (let j = 0; j < i; j++) covariance[j * features + i] = covariance[i * features + j];
   return covariance;
 }
 
@@ -96,7 +100,9 @@ function project(centred: Float64Array, axis: Float64Array, points: Float64Array
 
 function product(matrix: Float64Array, vector: Float64Array): Float64Array {
   const size = vector.length;
-  return Float64Array.from({ length: size }, (_, i) => dot(matrix.subarray(i * size, (i + 1) * size), vector));
+  return Float64Array.from({ length: size }, (_, i) =>
+    dot(matrix.subarray(i * size, (i + 1) * size), vector),
+  );
 }
 
 function dot(a: Float64Array, b: Float64Array): number {

@@ -39,7 +39,9 @@ export class RecommendFew implements Source {
   async schema(): Promise<Schema> {
     const { columns, fallbackFrom } = this.#options;
     const schema = listSchema(this.#sides, columns);
-    return fallbackFrom === undefined ? schema : new Schema([...schema.fields, new Field('fallback', new Bool(), false)]);
+    return fallbackFrom === undefined
+      ? schema
+      : new Schema([...schema.fields, new Field('fallback', new Bool(), false)]);
   }
 
   async execute(ctx: ExecutionContext): Promise<BatchStream> {
@@ -52,7 +54,10 @@ export class RecommendFew implements Source {
     const rows = keyCount(this.#sides.users);
     const plain = listSchema(this.#sides, columns);
     let short = 0;
-    for await (const { row, positions, scores } of mapOrdered(upTo(rows), AT_ONCE, async (row) => ({ row, ...(await find(row, ctx)) }))) {
+    for await (const { row, positions, scores } of mapOrdered(upTo(rows), AT_ONCE, async (row) => ({
+      row,
+      ...(await find(row, ctx)),
+    }))) {
       if (positions.length < n) short++;
       if (positions.length === 0) continue;
       const items = new Uint32Array(n).fill(NO_ITEM);
@@ -73,5 +78,13 @@ async function* upTo(rows: number): AsyncGenerator<number> {
 function flagged({ data, numRows }: RecordBatch, schema: Schema, fallback: boolean): RecordBatch {
   const bits = new Uint8Array(Math.ceil(numRows / 8)).fill(fallback ? 255 : 0);
   const column = makeData({ type: new Bool(), length: numRows, nullCount: 0, data: bits });
-  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: numRows, nullCount: 0, children: [...data.children, column] }));
+  return new RecordBatch(
+    schema,
+    makeData({
+      type: new Struct<TypeMap>(schema.fields),
+      length: numRows,
+      nullCount: 0,
+      children: [...data.children, column],
+    }),
+  );
 }

@@ -23,7 +23,10 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'top-n';
 
-/** Users of one task, hence rows of one batch divided by n. A device that shares rows out itself needs many to be busy; the memory of their lists is bounded. */
+/**
+ * Users of one task, hence rows of one batch divided by n. A device that shares rows out itself needs many to
+ * be busy; the memory of their lists is bounded.
+ */
 export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
   return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
 }
@@ -33,7 +36,10 @@ export const NO_ITEM = 0xffff_ffff;
 
 export interface RecommendOptions {
   readonly n: number;
-  /** Pairs that must not be recommended: a block over the users and items of the model, made when the stream starts. */
+  /**
+   * Pairs that must not be recommended: a block over the users and items of the model, made when the stream
+   * starts.
+   */
   readonly exclude?: (ctx: ExecutionContext, model: FactorModel) => Promise<RatingBlock>;
   /** Names of the result's columns. */
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
@@ -44,8 +50,10 @@ export interface RecommendOptions {
 }
 
 /**
- * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by lower item id: rows
- * {user, rank: int32 from 1, item, prediction: float32}, in the order of the model's users. A user with fewer candidates has fewer rows.
+ * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by lower item id: rows {user,
+ * rank: int32 from 1, item, prediction: float32}, in the order of the model's users. A user with fewer
+ * candidates has fewer rows.
+ *
  */
 export class Recommend implements Source {
   readonly name = 'recommend';
@@ -83,7 +91,11 @@ export class Recommend implements Source {
       const users = keyCount(model.users);
       const phase = startPhase(ctx.events, 'recommend', unit, users);
       let short = 0;
-      for await (const { from, to, items, scores } of mapOrdered(ranges(users, usersPerTask(info, n)), inFlight(info), top)) {
+      for await (const { from, to, items, scores } of mapOrdered(
+        ranges(users, usersPerTask(info, n)),
+        inFlight(info),
+        top,
+      )) {
         phase.progress(to);
         for (let last = n - 1; last < items.length; last += n) if (items[last] === NO_ITEM) short++;
         const batch = topBatch(schema, this.#model, from, n, items, scores);
@@ -98,7 +110,10 @@ export class Recommend implements Source {
 }
 
 /** The columns of lists. */
-export function listSchema({ users, items }: Sides, { user, item, prediction }: RecommendOptions['columns']): Schema {
+export function listSchema(
+  { users, items }: Sides,
+  { user, item, prediction }: RecommendOptions['columns'],
+): Schema {
   return new Schema([
     new Field(user, arrowTypeOf(users.type), false),
     new Field('rank', new Int32(), false),
@@ -118,28 +133,68 @@ export async function* ranges(users: number, step: number): AsyncGenerator<Range
   for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
 }
 
-/** Ranges under way at once. On a device that works in order one computes while the users of another go up and the lists of a third come down. */
+/**
+ * Ranges under way at once. On a device that works in order one computes while the users of another go up and
+ * the lists of a third come down.
+ */
 export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
 }
 
 /**
- * The search for a range of users. A device with memory of its own is given each range's users and exclusions when it is their turn, so that some go
- * up while it searches for others; threads of the host are given all at once. `bounds` and `order` of items that come by falling norm.
+ * The search for a range of users. A device with memory of its own is given each range's users and exclusions
+ * when it is their turn, so that some go up while it searches for others; threads of the host are given all
+ * at once. `bounds` and `order` of items that come by falling norm.
+ *
  */
-export async function topOf(model: FactorModel, n: number, { bounds, order }: { readonly bounds?: Partition; readonly order?: Partition }, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
+export async function topOf(
+  model: FactorModel,
+  n: number,
+  { bounds, order }: { readonly bounds?: Partition; readonly order?: Partition },
+  exclude: RatingBlock | undefined,
+  { place, ownMemory }: DeviceInfo,
+  ctx: ExecutionContext,
+) {
   const { rank, userFactors } = model;
   const name = dataSetName('top');
-  const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
+  const ref = (part: string, partition = 0): PartitionRef => ({
+    name: `${name}/${part}`,
+    partition,
+    version: 0,
+  });
   const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
-  await giveTo(ctx, place, [...(bounds ? [[ref('bounds'), bounds] as const] : []), ...(order ? [[ref('order'), order] as const] : [])]);
-  const common = { columnFactors: items, ...(bounds ? { bounds: ref('bounds') } : {}), ...(order ? { order: ref('order') } : {}) };
+  await giveTo(ctx, place, [
+    ...(bounds ? [[ref('bounds'), bounds] as const] : []),
+    ...(order ? [[ref('order'), order] as const] : []),
+  ]);
+  const common = {
+    columnFactors: items,
+    ...(bounds ? { bounds: ref('bounds') } : {}),
+    ...(order ? { order: ref('order') } : {}),
+  };
   return async ({ from, to }: Range) => {
     const [top, own, left] = [ref('lists', from), ref('users', from), ref('exclude', from)];
-    const given: Given[] = ownMemory ? [[own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];
+    const given: Given[] = ownMemory
+      ? [
+          [
+            own,
+            {
+              layout: 'factors',
+              rows: to - from,
+              columns: { values: userFactors.subarray(from * rank, to * rank) },
+            },
+            place,
+          ],
+        ]
+      : [];
     if (ownMemory && exclude) given.push([left, withoutValues(rowsOfBlock(exclude, from, to, left)), place]);
     const excluded = exclude ? { exclude: ownMemory ? left : exclude.ref } : {};
-    const task: TaskOf<'top-n'> = { kernel: 'top-n', inputs: { ...common, ...excluded, rowFactors: ownMemory ? own : users }, outputs: { top }, params: { ...(ownMemory ? { from: 0, to: to - from } : { from, to }), rank, n } };
+    const task: TaskOf<'top-n'> = {
+      kernel: 'top-n',
+      inputs: { ...common, ...excluded, rowFactors: ownMemory ? own : users },
+      outputs: { top },
+      params: { ...(ownMemory ? { from: 0, to: to - from } : { from, to }), rank, n },
+    };
     const steps = new StepList(contracts);
     steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, [top, ...(ownMemory ? [own, ...(exclude ? [left] : [])] : [])]);
@@ -150,7 +205,14 @@ export async function topOf(model: FactorModel, n: number, { bounds, order }: { 
 }
 
 /** A batch of lists of n items and scores, of the users from `firstUser` on. */
-export function topBatch(schema: Schema, model: Sides, firstUser: number, n: number, items: Uint32Array, scores: Float32Array): RecordBatch {
+export function topBatch(
+  schema: Schema,
+  model: Sides,
+  firstUser: number,
+  n: number,
+  items: Uint32Array,
+  scores: Float32Array,
+): RecordBatch {
   const users = new Uint32Array(items.length);
   const found = new Uint32Array(items.length);
   const ranks = new Int32Array(items.length);
@@ -171,7 +233,10 @@ export function topBatch(schema: Schema, model: Sides, firstUser: number, n: num
     idData(model.items, found.subarray(0, rows)),
     makeData({ type: new Float32(), length: rows, data: predictions.subarray(0, rows) }),
   ];
-  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: rows, nullCount: 0, children }));
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct<TypeMap>(schema.fields), length: rows, nullCount: 0, children }),
+  );
 }
 
 function idData(ids: KeyColumn, positions: Uint32Array) {

@@ -50,23 +50,47 @@ export function indexShapes(columns: number, rank: number) {
 
 /** Bytes of the memory of a device that an index takes. */
 export function indexBytes(columns: number, rank: number): number {
-  return Object.values(indexShapes(columns, rank)).reduce((sum, { rows, stride }) => sum + 4 * rows * stride, 0);
+  return Object.values(indexShapes(columns, rank)).reduce(
+    (sum, { rows, stride }) => sum + 4 * rows * stride,
+    0,
+  );
 }
 
-/** Makes vectors searchable, in a thread of the CPU device of `ctx`, whose memory holds the index until `dropIndex`. Throws CapacityError. */
-export async function makeIndex({ vectors, width, rank, normalized }: SearchSpace, ctx: ExecutionContext): Promise<SearchIndex> {
+/**
+ * Makes vectors searchable, in a thread of the CPU device of `ctx`, whose memory holds the index until
+ * `dropIndex`. Throws CapacityError.
+ */
+export async function makeIndex(
+  { vectors, width, rank, normalized }: SearchSpace,
+  ctx: ExecutionContext,
+): Promise<SearchIndex> {
   const { place } = computeDevice(ctx.executor).info;
   const columns = vectors.length / width;
   const name = dataSetName('search');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const index: SearchIndex = { exact: ref('exact'), coarse: ref('coarse'), guide: ref('guide'), center: ref('center') };
+  const index: SearchIndex = {
+    exact: ref('exact'),
+    coarse: ref('coarse'),
+    guide: ref('guide'),
+    center: ref('center'),
+  };
   const steps = new StepList(contracts);
-  for (const [part, shape] of Object.entries(indexShapes(columns, rank))) steps.allocate(STAGE, place, index[part as keyof SearchIndex], { ...shape, contents: 'any' });
-  const task: TaskOf<'prepare-search'> = { kernel: 'prepare-search', inputs: { vectors: ref('vectors') }, outputs: index, params: { width, rank, normalized } };
+  for (const [part, shape] of Object.entries(indexShapes(columns, rank)))
+    steps.allocate(STAGE, place, index[part as keyof SearchIndex], { ...shape, contents: 'any' });
+  const task: TaskOf<'prepare-search'> = {
+    kernel: 'prepare-search',
+    inputs: { vectors: ref('vectors') },
+    outputs: index,
+    params: { width, rank, normalized },
+  };
   steps.task(STAGE, place, task);
   steps.free(STAGE, place, [task.inputs.vectors]);
   try {
-    await runSteps(steps.steps, ctx, { given: [[task.inputs.vectors, { layout: 'vectors', rows: columns, columns: { values: vectors } }, place]] });
+    await runSteps(steps.steps, ctx, {
+      given: [
+        [task.inputs.vectors, { layout: 'vectors', rows: columns, columns: { values: vectors } }, place],
+      ],
+    });
   } catch (error) {
     await dropIndex(Object.values(index), ctx);
     throw error;
@@ -75,20 +99,45 @@ export async function makeIndex({ vectors, width, rank, normalized }: SearchSpac
 }
 
 /** G = weight ΘᵀΘ of the vectors of an index, for `solveRow`. */
-export async function makeGram({ exact }: SearchIndex, rank: number, weight: number, ctx: ExecutionContext): Promise<PartitionRef> {
+export async function makeGram(
+  { exact }: SearchIndex,
+  rank: number,
+  weight: number,
+  ctx: ExecutionContext,
+): Promise<PartitionRef> {
   const { place } = computeDevice(ctx.executor).info;
   const gram: PartitionRef = { name: `${dataSetName('search')}/gram`, partition: 0, version: 0 };
   const steps = new StepList(contracts);
-  steps.allocate(STAGE, place, gram, { rows: 16 * Math.ceil(rank / 16), columns: rank, stride: factorStride(rank, STRIDE_STEP) });
-  addSliced(steps, STAGE, place, { kernel: 'gram', inputs: { factors: exact }, outputs: { gram }, params: { rank, weight } }, gramSlices(rank, false));
+  steps.allocate(STAGE, place, gram, {
+    rows: 16 * Math.ceil(rank / 16),
+    columns: rank,
+    stride: factorStride(rank, STRIDE_STEP),
+  });
+  addSliced(
+    steps,
+    STAGE,
+    place,
+    { kernel: 'gram', inputs: { factors: exact }, outputs: { gram }, params: { rank, weight } },
+    gramSlices(rank, false),
+  );
   await runSteps(steps.steps, ctx);
   return gram;
 }
 
 /** Solves one row from the vectors of an index; see the task solve-row. */
-export async function solveRow({ exact, guide }: SearchIndex, params: ParamsOf<'solve-row'>, gram: PartitionRef | undefined, ctx: ExecutionContext): Promise<ValuesOf<'solve-row'>> {
+export async function solveRow(
+  { exact, guide }: SearchIndex,
+  params: ParamsOf<'solve-row'>,
+  gram: PartitionRef | undefined,
+  ctx: ExecutionContext,
+): Promise<ValuesOf<'solve-row'>> {
   const { place } = computeDevice(ctx.executor).info;
-  const task: TaskOf<'solve-row'> = { kernel: 'solve-row', inputs: { exact, guide, ...(gram ? { gram } : {}) }, outputs: {}, params };
+  const task: TaskOf<'solve-row'> = {
+    kernel: 'solve-row',
+    inputs: { exact, guide, ...(gram ? { gram } : {}) },
+    outputs: {},
+    params,
+  };
   return (await runTasks(ctx, STAGE, place, [task]))[0];
 }
 
@@ -101,13 +150,22 @@ export async function dropIndex(partitions: readonly PartitionRef[], ctx: Execut
 }
 
 /** The n best vectors for a query, in a thread of the device that has the index. */
-export async function searchIndex(index: SearchIndex, { query, n, left = [], allowed }: SearchRequest, ctx: ExecutionContext): Promise<Found> {
+export async function searchIndex(
+  index: SearchIndex,
+  { query, n, left = [], allowed }: SearchRequest,
+  ctx: ExecutionContext,
+): Promise<Found> {
   const { place } = computeDevice(ctx.executor).info;
   const task: TaskOf<'search'> = {
     kernel: 'search',
     inputs: index,
     outputs: {},
-    params: { query: Array.from(query), n, left: Array.from(left), ...(allowed === undefined ? {} : { allowed: Array.from(allowed) }) },
+    params: {
+      query: Array.from(query),
+      n,
+      left: Array.from(left),
+      ...(allowed === undefined ? {} : { allowed: Array.from(allowed) }),
+    },
   };
   const [{ items, scores }] = await runTasks(ctx, STAGE, place, [task]);
   return { positions: items, scores };

@@ -24,22 +24,44 @@ export interface SimilarQuery {
 }
 
 /**
- * The search for neighbours as a recommendation: the asked-for rows are the users of a model whose items are all rows of
- * their side. The cosines of a row of zeros are 0.
+ * The search for neighbours as a recommendation: the asked-for rows are the users of a model whose items are
+ * all rows of their side. The cosines of a row of zeros are 0.
+ *
  */
-export function similarityModel({ ids, factors, rank, features, positions, similarity }: SimilarQuery): FactorModel {
+export function similarityModel({
+  ids,
+  factors,
+  rank,
+  features,
+  positions,
+  similarity,
+}: SimilarQuery): FactorModel {
   const all = sharedArray(Float32Array, keyCount(ids) * features);
   for (let row = 0; row < keyCount(ids); row++) {
     if (similarity === 'cosine') unitVector(factors, row * rank, features, all, row * features);
     else all.set(factors.subarray(row * rank, row * rank + features), row * features);
   }
   const asked = sharedArray(Float32Array, positions.length * features);
-  positions.forEach((position, i) => asked.set(all.subarray(position * features, (position + 1) * features), i * features));
-  return { rank: features, users: takeKeys(ids, positions), userFactors: asked, items: ids, itemFactors: all };
+  positions.forEach((position, i) =>
+    asked.set(all.subarray(position * features, (position + 1) * features), i * features),
+  );
+  return {
+    rank: features,
+    users: takeKeys(ids, positions),
+    userFactors: asked,
+    items: ids,
+    itemFactors: all,
+  };
 }
 
-/** Leaves each row out of its own neighbours: a block whose row i holds the position of user i among the items. */
-export async function withoutThemselves(ctx: ExecutionContext, { users, items }: FactorModel): Promise<RatingBlock> {
+/**
+ * Leaves each row out of its own neighbours: a block whose row i holds the position of user i among the
+ * items.
+ */
+export async function withoutThemselves(
+  ctx: ExecutionContext,
+  { users, items }: FactorModel,
+): Promise<RatingBlock> {
   const positions = lookupOf(items).positionsOf(users);
   const partition = emptyBlock(new Int32Array(positions.length).fill(1));
   (partition.columns.indices as Uint32Array).set(positions);

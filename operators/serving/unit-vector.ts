@@ -1,8 +1,15 @@
 /**
- * The first `rank` numbers at `from`, divided by their length; zeros stay. The same bits as in the task `prepare-search`, which
- * divides those that are searched.
+ * The first `rank` numbers at `from`, divided by their length; zeros stay. The same bits as in the task
+ * `prepare-search`, which divides those that are searched.
+ *
  */
-export function unitVector(values: Float32Array, from: number, rank: number, target = new Float32Array(rank), at = 0): Float32Array {
+export function unitVector(
+  values: Float32Array,
+  from: number,
+  rank: number,
+  target = new Float32Array(rank),
+  at = 0,
+): Float32Array {
   let squares = 0;
   for (let k = from; k < from + rank; k++) squares += values[k] ** 2;
   const length = Math.sqrt(squares);

@@ -15,21 +15,67 @@ export interface SgdLayout {
 }
 
 /** The layout of a schedule's `nz` ratings of so many rows. */
-export function layoutOf({ kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule, nz: number, rows: number): SgdLayout {
+export function layoutOf(
+  { kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule,
+  nz: number,
+  rows: number,
+): SgdLayout {
   const step = `sgd-block ${kind}`;
-  const cut = { name: 'cut-blocks', kernel: 'cut-block', where: 'host', tasks: rowBands, bytes: 8 * nz + 4 * rows * columnBands } as const;
+  const cut = {
+    name: 'cut-blocks',
+    kernel: 'cut-block',
+    where: 'host',
+    tasks: rowBands,
+    bytes: 8 * nz + 4 * rows * columnBands,
+  } as const;
   // Blocks of all columns are the ratings of some rows as they lie there.
   const blocks = columnBands === 1 ? ({ ...cut, where: 'device' } as const) : cut;
-  if (deviceBlocks?.steps === 'tile') return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };
-  if (deviceBlocks) return { ...cut, kernel: 'cut-block, shuffle-ratings', bytes: cut.bytes + 12 * nz, bufferBytes: (4 * nz) / (rowBands * columnBands), step };
-  if (kind === 'tile') return { name: 'deal-ratings', kernel: 'sgd-tile-count, sgd-tile-scatter', where: 'device', bytes: 8 * nz, bufferBytes: 8 * nz, step: 'sgd-tiles' };
-  if (kind === 'hogwild') return { name: 'shuffle-ratings', kernel: 'deal-ratings, shuffle-ratings', where: 'host', bytes: 12 * nz, bufferBytes: 4 * nz, step };
-  if (precision !== undefined) return { name: 'sort-waves', kernel: 'sgd-wave-count, sgd-wave-scatter', where: 'device', bytes: 12 * nz, bufferBytes: 12 * nz, step: 'sgd-waves' };
+  if (deviceBlocks?.steps === 'tile')
+    return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };
+  if (deviceBlocks)
+    return {
+      ...cut,
+      kernel: 'cut-block, shuffle-ratings',
+      bytes: cut.bytes + 12 * nz,
+      bufferBytes: (4 * nz) / (rowBands * columnBands),
+      step,
+    };
+  if (kind === 'tile')
+    return {
+      name: 'deal-ratings',
+      kernel: 'sgd-tile-count, sgd-tile-scatter',
+      where: 'device',
+      bytes: 8 * nz,
+      bufferBytes: 8 * nz,
+      step: 'sgd-tiles',
+    };
+  if (kind === 'hogwild')
+    return {
+      name: 'shuffle-ratings',
+      kernel: 'deal-ratings, shuffle-ratings',
+      where: 'host',
+      bytes: 12 * nz,
+      bufferBytes: 4 * nz,
+      step,
+    };
+  if (precision !== undefined)
+    return {
+      name: 'sort-waves',
+      kernel: 'sgd-wave-count, sgd-wave-scatter',
+      where: 'device',
+      bytes: 12 * nz,
+      bufferBytes: 12 * nz,
+      step: 'sgd-waves',
+    };
   return { ...cut, bufferBytes: 0, step };
 }
 
 /** Bytes of a block of ratings in host memory and, with the lists that tiles step, on a GPU. */
-export function steppedBytes(rows: number, ratings: number, steps: 'tile' | 'hogwild' | undefined): { readonly bytes: number; readonly deviceBytes: number } {
+export function steppedBytes(
+  rows: number,
+  ratings: number,
+  steps: 'tile' | 'hogwild' | undefined,
+): { readonly bytes: number; readonly deviceBytes: number } {
   const bytes = blockBytes(rows, ratings);
   return { bytes, deviceBytes: bytes + (steps === 'tile' ? 8 * ratings : 0) };
 }

@@ -10,12 +10,18 @@ export interface ModelFactors {
   readonly itemFactors: Float32Array;
 }
 
-/** Columns of a side's matrix that precede the factors with biases: the side's own bias, and a 1 (layout features of sgd-tasks.ts). */
+/**
+ * Columns of a side's matrix that precede the factors with biases: the side's own bias, and a 1 (layout
+ * features of sgd-tasks.ts).
+ */
 export function biasColumns(isRow: boolean): { readonly own: 0 | 1; readonly one: 0 | 1 } {
   return isRow ? { own: 0, one: 1 } : { own: 1, one: 0 };
 }
 
-/** Factors as they are trained, by label, without padding, in parts of adjacent rows; with AdaGrad the sums of squared gradients too. */
+/**
+ * Factors as they are trained, by label, without padding, in parts of adjacent rows; with AdaGrad the sums of
+ * squared gradients too.
+ */
 export interface TrainedFactors {
   readonly rows: RowParts;
   readonly columns: RowParts;
@@ -24,26 +30,58 @@ export interface TrainedFactors {
 }
 
 /**
- * One side of a model over its trained matrix (labels x features, on the scale of SgdData), which is read when the model is: factors times √σ on
- * both sides make products times σ, biases are multiplied by σ, μ goes to the users' bias, and labels become positions.
+ * One side of a model over its trained matrix (labels x features, on the scale of SgdData), which is read
+ * when the model is: factors times √σ on both sides make products times σ, biases are multiplied by σ, μ goes
+ * to the users' bias, and labels become positions.
  *
  *     user [x, β + μ, 1] · item [θ, 1, γ]  =  xᵀθ + β + μ + γ
+ *
  */
-function toModelSide({ rows, columns, parts }: RowParts, side: SgdSide, isRow: boolean, data: SgdData, biases: boolean): RowParts {
+function toModelSide(
+  { rows, columns, parts }: RowParts,
+  side: SgdSide,
+  isRow: boolean,
+  data: SgdData,
+  biases: boolean,
+): RowParts {
   const { deviation, mean } = data.scale;
   const ofUsers = side.name === 'users';
-  const placed = { rows, columns, parts, order: side.labels.label, scale: { values: Math.sqrt(deviation), own: deviation } };
-  return biases ? { ...placed, lead: biasColumns(isRow).own, tail: { oneFirst: !ofUsers, add: ofUsers ? mean : 0 } } : placed;
+  const placed = {
+    rows,
+    columns,
+    parts,
+    order: side.labels.label,
+    scale: { values: Math.sqrt(deviation), own: deviation },
+  };
+  return biases
+    ? { ...placed, lead: biasColumns(isRow).own, tail: { oneFirst: !ofUsers, add: ofUsers ? mean : 0 } }
+    : placed;
 }
 
 /** Both sides of a model, over the trained matrices. */
-export function modelSides({ rows, columns }: Pick<TrainedFactors, 'rows' | 'columns'>, data: SgdData, { biases }: Pick<SgdParams, 'biases'>): ModelRows {
-  const [rowSide, columnSide] = [toModelSide(rows, data.rows, true, data, biases), toModelSide(columns, data.columns, false, data, biases)];
-  return data.rows.name === 'users' ? { users: rowSide, items: columnSide } : { users: columnSide, items: rowSide };
+export function modelSides(
+  { rows, columns }: Pick<TrainedFactors, 'rows' | 'columns'>,
+  data: SgdData,
+  { biases }: Pick<SgdParams, 'biases'>,
+): ModelRows {
+  const [rowSide, columnSide] = [
+    toModelSide(rows, data.rows, true, data, biases),
+    toModelSide(columns, data.columns, false, data, biases),
+  ];
+  return data.rows.name === 'users'
+    ? { users: rowSide, items: columnSide }
+    : { users: columnSide, items: rowSide };
 }
 
 /** The inverse of toModelSide, for training that goes on from a model. */
-export function fromModelSide(factors: Float32Array, side: SgdSide, isRow: boolean, data: SgdData, rank: number, biases: boolean): RowParts {
+export function fromModelSide(
+  factors: Float32Array,
+  side: SgdSide,
+  isRow: boolean,
+  data: SgdData,
+  rank: number,
+  biases: boolean,
+): RowParts {
   const { deviation, mean } = data.scale;
   // Reads in order and writes at random: half the time of the other way round.
   const { label } = side.labels;

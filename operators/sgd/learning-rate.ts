@@ -1,6 +1,9 @@
 import type { SgdParams } from './params.ts';
 
-/** The bold driver's answers to a loss that fell and to one that rose (Gemulla et al.: DSGD, KDD 2011, section 5). */
+/**
+ * The bold driver's answers to a loss that fell and to one that rose (Gemulla et al.: DSGD, KDD 2011, section
+ * 5).
+ */
 const BOLD_GROWTH = 1.05;
 const BOLD_CUT = 0.5;
 

@@ -1,7 +1,17 @@
-import { commonParams, type CommonParams, checkMetric, dependentDefaults, metricNeedsEarlyStop, noDamping } from '../params/common.ts';
+import {
+  commonParams,
+  type CommonParams,
+  checkMetric,
+  dependentDefaults,
+  metricNeedsEarlyStop,
+  noDamping,
+} from '../params/common.ts';
 import { checkParams, forSides, type ParamTable } from '../params/table.ts';
 
-/** Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of ratings. */
+/**
+ * Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of
+ * ratings.
+ */
 export interface SgdParams extends CommonParams {
   /** λ of users, 0 or more, in place of `regParam`. Default: `regParam`. */
   readonly regParamUsers?: number;
@@ -11,9 +21,15 @@ export interface SgdParams extends CommonParams {
   readonly learningRate: number;
   /** β of the rate `paper`, 0 or more: the rate of epoch t, from 0, is α / (1 + β t^1.5). Default 0.3. */
   readonly decay: number;
-  /** Course of the rate: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a rate for each row). Default 'paper'. */
+  /**
+   * Course of the rate: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a rate for
+   * each row). Default 'paper'.
+   */
   readonly rate: 'paper' | 'constant' | 'bold' | 'adagrad';
-  /** Order in which workers visit the ratings (docs/sgd.md): `auto` takes blocks on a CPU and on several GPUs, tile or hogwild on one GPU. Default 'auto'. */
+  /**
+   * Order in which workers visit the ratings (docs/sgd.md): `auto` takes blocks on a CPU and on several GPUs,
+   * tile or hogwild on one GPU. Default 'auto'.
+   */
   readonly schedule: 'auto' | 'hogwild' | 'wavefront' | 'tile' | 'blocks';
 }
 
@@ -22,40 +38,89 @@ export const sgdTable: ParamTable<SgdParams> = {
   params: {
     ...commonParams,
     maxIter: { ...commonParams.maxIter, fallback: 20 },
-    learningRate: { kind: 'number', help: 'sgd: rate α of the first epoch, for ratings of deviation 1', called: 'learningRate (α)', above: 0, fallback: 0.08 },
+    learningRate: {
+      kind: 'number',
+      help: 'sgd: rate α of the first epoch, for ratings of deviation 1',
+      called: 'learningRate (α)',
+      above: 0,
+      fallback: 0.08,
+    },
     decay: { kind: 'number', help: 'sgd: β of the rate paper, α / (1 + β t^1.5)', least: 0, fallback: 0.3 },
-    rate: { kind: 'choice', help: "sgd: course of the rate over the epochs; by the loss (bold), by each row's gradients (adagrad)", choices: ['paper', 'constant', 'bold', 'adagrad'], fallback: 'paper' },
-    schedule: { kind: 'choice', help: 'sgd: order in which workers visit the ratings; tile is for GPUs', choices: ['auto', 'hogwild', 'wavefront', 'tile', 'blocks'], fallback: 'auto' },
+    rate: {
+      kind: 'choice',
+      help: "sgd: course of the rate over the epochs; by the loss (bold), by each row's gradients (adagrad)",
+      choices: ['paper', 'constant', 'bold', 'adagrad'],
+      fallback: 'paper',
+    },
+    schedule: {
+      kind: 'choice',
+      help: 'sgd: order in which workers visit the ratings; tile is for GPUs',
+      choices: ['auto', 'hogwild', 'wavefront', 'tile', 'blocks'],
+      fallback: 'auto',
+    },
     regParamUsers: { kind: 'number', help: 'sgd: λ of users', least: 0, defaultText: '--reg-param' },
     regParamItems: { kind: 'number', help: 'sgd: λ of items', least: 0, defaultText: '--reg-param' },
   },
   rules: [
     noDamping,
     metricNeedsEarlyStop,
-    { refused: 'precision', when: ({ precision }) => precision === 'int8', message: (named) => `${named('precision', 'int8')} cannot act on SGD, whose steps are smaller than 8 bits tell apart`, advice: 'Leave the precision at auto' },
-    { refused: 'decay', when: ({ rate }) => rate !== 'paper', message: (named, { rate }) => `${named('decay')} (β) acts only with ${named('rate', 'paper')}, not with ${rate}`, advice: 'Leave one of them out' },
-    { refused: 'regParam', when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined, message: (named) => `${named('regParam')} does nothing beside ${named('regParamUsers')} and ${named('regParamItems')}`, advice: 'Leave one of them out' },
+    {
+      refused: 'precision',
+      when: ({ precision }) => precision === 'int8',
+      message: (named) =>
+        `${named('precision', 'int8')} cannot act on SGD, whose steps are smaller than 8 bits tell apart`,
+      advice: 'Leave the precision at auto',
+    },
+    {
+      refused: 'decay',
+      when: ({ rate }) => rate !== 'paper',
+      message: (named, { rate }) =>
+        `${named('decay')} (β) acts only with ${named('rate', 'paper')}, not with ${rate}`,
+      advice: 'Leave one of them out',
+    },
+    {
+      refused: 'regParam',
+      when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined,
+      message: (named) =>
+        `${named('regParam')} does nothing beside ${named('regParamUsers')} and ${named('regParamItems')}`,
+      advice: 'Leave one of them out',
+    },
   ],
   dependent: ({ biases = true }) => dependentDefaults(biases),
 };
 
 /** λ of users and of items. */
-export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = regParam }: SgdParams): { readonly users: number; readonly items: number } {
+export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = regParam }: SgdParams): {
+  readonly users: number;
+  readonly items: number;
+} {
   return { users: regParamUsers, items: regParamItems };
 }
 
 /**
- * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 4α: a λ above it, beside which the ratings are
- * next to nothing, makes all factors 0 as well, and a step would take a large part of a factor.
+ * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 4α: a λ
+ * above it, beside which the ratings are next to nothing, makes all factors 0 as well, and a step would take
+ * a large part of a factor.
+ *
  */
-export function steppedLambdas(params: SgdParams, deviation: number): { readonly users: number; readonly items: number } {
+export function steppedLambdas(
+  params: SgdParams,
+  deviation: number,
+): { readonly users: number; readonly items: number } {
   const { users, items } = lambdasOf(params);
   const most = 1 / (4 * params.learningRate);
   return { users: Math.min(users / deviation, most), items: Math.min(items / deviation, most) };
 }
 
-/** Amounts taken from the factors and from the biases of each side beside λ: o on the scale of the ratings' deviation, and d. */
-export function shrinkOf({ regOffset: offset, biases, biasDamping }: SgdParams): Readonly<Record<'users' | 'items', { readonly offset: number; readonly damping: number }>> {
+/**
+ * Amounts taken from the factors and from the biases of each side beside λ: o on the scale of the ratings'
+ * deviation, and d.
+ */
+export function shrinkOf({
+  regOffset: offset,
+  biases,
+  biasDamping,
+}: SgdParams): Readonly<Record<'users' | 'items', { readonly offset: number; readonly damping: number }>> {
   const { users, items } = forSides(biases ? biasDamping : 0);
   return { users: { offset, damping: users }, items: { offset, damping: items } };
 }

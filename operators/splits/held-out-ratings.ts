@@ -9,7 +9,10 @@ import { fieldOf } from '../ratings/rows/columns.ts';
 import { TimeSizes } from './time-sizes.ts';
 import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pair-order.ts';
 
-/** The last k ratings of every user in an order, by the number that the table gives the user; repetitions of a pair at one place count once. */
+/**
+ * The last k ratings of every user in an order, by the number that the table gives the user; repetitions of a
+ * pair at one place count once.
+ */
 export interface HeldOutRatings {
   readonly users: KeyTable;
   readonly k: number;
@@ -49,7 +52,12 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
     requireOrder(input.schema, this.#order);
     const k = this.#k;
     const users = makeKeyTable(keyTypeOf(fieldOf(input.schema, this.#order.user).type, this.#order.user));
-    let [times, hashes, kept, more] = [new Float64Array(1024 * k), new Uint32Array(1024 * k), new Uint32Array(1024), new Uint8Array(1024)];
+    let [times, hashes, kept, more] = [
+      new Float64Array(1024 * k),
+      new Uint32Array(1024 * k),
+      new Uint32Array(1024),
+      new Uint8Array(1024),
+    ];
     const sizes = this.#order.by === 'time' ? new TimeSizes(input.schema, this.#order.timestamp) : undefined;
     let rows = 0;
     for await (const batch of input) {
@@ -59,14 +67,23 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
       users.add(pairs.users, codes);
       if (users.size > kept.length) {
         const size = 2 * users.size;
-        [times, hashes, kept, more] = [grown(times, size * k), grown(hashes, size * k), grown(kept, size), grown(more, size)];
+        [times, hashes, kept, more] = [
+          grown(times, size * k),
+          grown(hashes, size * k),
+          grown(kept, size),
+          grown(more, size),
+        ];
       }
       for (let i = 0; i < codes.length; i++) {
         const user = codes[i];
         const [time, hash] = [pairs.times[i], pairs.hashes[i]];
         const first = user * k;
         let place = first + kept[user];
-        while (place > first && (times[place - 1] < time || (times[place - 1] === time && hashes[place - 1] < hash))) place--;
+        while (
+          place > first &&
+          (times[place - 1] < time || (times[place - 1] === time && hashes[place - 1] < hash))
+        )
+          place--;
         if (place > first && times[place - 1] === time && hashes[place - 1] === hash) continue;
         if (kept[user] === k) more[user] = 1;
         else kept[user]++;

@@ -49,7 +49,11 @@ export class LeaveOut implements Operator {
       for (let i = 0; i < codes.length; i++) {
         const user = codes[i];
         const least = user * k + k - 1;
-        const heldOut = user !== UNKNOWN_KEY && more[user] === 1 && (pairs.times[i] > times[least] || (pairs.times[i] === times[least] && pairs.hashes[i] >= hashes[least]));
+        const heldOut =
+          user !== UNKNOWN_KEY &&
+          more[user] === 1 &&
+          (pairs.times[i] > times[least] ||
+            (pairs.times[i] === times[least] && pairs.hashes[i] >= hashes[least]));
         if (heldOut === (this.#keep === 'held-out')) positions[kept++] = i;
       }
       if (kept === batch.numRows) yield batch;

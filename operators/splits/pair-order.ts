@@ -7,7 +7,10 @@ import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { requireTimes, timesOf } from './times.ts';
 
 /** The order of each user's ratings: by time, or by a hash of user, item and seed. */
-export type PairOrder = { readonly user: string; readonly item: string } & ({ readonly by: 'time'; readonly timestamp: string } | { readonly by: 'random'; readonly seed: number });
+export type PairOrder = { readonly user: string; readonly item: string } & (
+  | { readonly by: 'time'; readonly timestamp: string }
+  | { readonly by: 'random'; readonly seed: number }
+);
 
 /** A batch's keys in an order: first `times`, then `hashes`, by which repetitions of a pair are equal. */
 export interface OrderedPairs {
@@ -29,16 +32,26 @@ export function requireOrder(schema: Schema, order: PairOrder): void {
 
 export function orderedPairs(batch: RecordBatch, order: PairOrder): OrderedPairs {
   const users = keysOf(batch, order.user);
-  if (order.by === 'random') return { users, times: new Float64Array(batch.numRows), hashes: pairHashes(batch, order.user, order.item, order.seed) };
+  if (order.by === 'random')
+    return {
+      users,
+      times: new Float64Array(batch.numRows),
+      hashes: pairHashes(batch, order.user, order.item, order.seed),
+    };
   const items = keyHashes(keysOf(batch, order.item));
-  return { users, times: timesOf(batch, order.timestamp), hashes: items.low.map((low, i) => mix32(low, items.high[i])) };
+  return {
+    users,
+    times: timesOf(batch, order.timestamp),
+    hashes: items.low.map((low, i) => mix32(low, items.high[i])),
+  };
 }
 
 /** A hash of (user, item, seed) for each row. */
 export function pairHashes(batch: RecordBatch, user: string, item: string, seed: number): Uint32Array {
   const [users, items] = [user, item].map((name) => keyHashes(keysOf(batch, name)));
   const hashes = new Uint32Array(batch.numRows);
-  for (let i = 0; i < hashes.length; i++) hashes[i] = mix32(mix32(mix32(mix32(seed, users.low[i]), users.high[i]), items.low[i]), items.high[i]);
+  for (let i = 0; i < hashes.length; i++)
+    hashes[i] = mix32(mix32(mix32(mix32(seed, users.low[i]), users.high[i]), items.low[i]), items.high[i]);
   return hashes;
 }
 

@@ -12,9 +12,10 @@ export interface SplitOptions extends PairOptions {
 }
 
 /**
- * Keeps the rows whose hash of (user, item, seed), as a fraction of 1, lies in [from, to). The parts of one split are
- * disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay together. `outside` keeps
- * the other rows instead.
+ * Keeps the rows whose hash of (user, item, seed), as a fraction of 1, lies in [from, to). The parts of one
+ * split are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay
+ * together. `outside` keeps the other rows instead.
+ *
  */
 export class RandomSplit implements Operator {
   readonly name = 'random-split';
@@ -32,11 +33,22 @@ export class RandomSplit implements Operator {
   }
 
   describe(): JsonObject {
-    return { from: this.#from, to: this.#to, ...(this.#keep === 'outside' ? { keep: this.#keep } : {}), ...this.#options };
+    return {
+      from: this.#from,
+      to: this.#to,
+      ...(this.#keep === 'outside' ? { keep: this.#keep } : {}),
+      ...this.#options,
+    };
   }
 
   portable() {
-    return { operator: 'random-split', from: this.#from, to: this.#to, options: { ...this.#options }, keep: this.#keep } as const;
+    return {
+      operator: 'random-split',
+      from: this.#from,
+      to: this.#to,
+      options: { ...this.#options },
+      keep: this.#keep,
+    } as const;
   }
 
   outputSchema(input: Schema): Schema {
@@ -63,7 +75,8 @@ export class RandomSplit implements Operator {
       const hashes = pairHashes(batch, user, item, this.#options.seed);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
-      for (let i = 0; i < hashes.length; i++) if ((hashes[i] >= low && hashes[i] < high) === inside) positions[kept++] = i;
+      for (let i = 0; i < hashes.length; i++)
+        if ((hashes[i] >= low && hashes[i] < high) === inside) positions[kept++] = i;
       if (kept === batch.numRows) yield batch;
       else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
     }
@@ -72,7 +85,10 @@ export class RandomSplit implements Operator {
 
 /** The bounds [from, to) of each part of a split by weights, as fractions of 1. */
 export function splitBounds(weights: readonly number[]): readonly (readonly [number, number])[] {
-  if (!Array.isArray(weights)) throw new UsageError(`split weights must be an array of numbers such as [0.9, 0.1], got ${String(weights)}`);
+  if (!Array.isArray(weights))
+    throw new UsageError(
+      `split weights must be an array of numbers such as [0.9, 0.1], got ${String(weights)}`,
+    );
   const sum = weights.reduce((total, weight) => total + weight, 0);
   if (weights.length === 0 || !weights.every((weight) => weight > 0 && Number.isFinite(weight))) {
     throw new UsageError(`split weights must be positive numbers, got [${weights.join(', ')}]`);

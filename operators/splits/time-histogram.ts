@@ -10,13 +10,18 @@ export interface TimeCounts {
   readonly rows: number;
   /** Number of times with each digit, for each prefix that was asked for. */
   readonly counts: readonly Float64Array[];
-  /** True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a pass earlier. */
+  /**
+   * True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a
+   * pass earlier.
+   */
   readonly lastDigitUsed: boolean;
   /** The units of the times by their size; in the first pass. */
   readonly sizes: TimeSizes;
 }
 
-/** One pass of the selection: of the times that begin with one of the prefixes, counts the digit that follows. */
+/**
+ * One pass of the selection: of the times that begin with one of the prefixes, counts the digit that follows.
+ */
 export class TimeHistogram implements Sink<TimeCounts> {
   readonly name = 'time-histogram';
   readonly #column: string;

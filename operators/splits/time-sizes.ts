@@ -14,7 +14,10 @@ const units = ['of no known unit', 'seconds', 'milliseconds', 'microseconds', 'n
 /** Units of a column of plain numbers in a millisecond, by the size of its times. */
 const perMillisecond = [undefined, 1e-3, 1, 1e3, 1e6] as const;
 
-/** Counts times by the unit that their size says; see sizeOf. Columns that are not plain numbers have a unit of their own. */
+/**
+ * Counts times by the unit that their size says; see sizeOf. Columns that are not plain numbers have a unit
+ * of their own.
+ */
 export class TimeSizes {
   readonly #column: string;
   readonly #isPlain: boolean;
@@ -44,10 +47,14 @@ export class TimeSizes {
   /** A note of the unit, or a warning of two, by which the order of the times is wrong. */
   report({ events }: Pick<ExecutionContext, 'events'>): void {
     const used = this.#used;
-    if (used.length === 1) events({ type: 'note', text: `the times of ${this.#column} are ${units[used[0]]}, by their size` });
+    if (used.length === 1)
+      events({ type: 'note', text: `the times of ${this.#column} are ${units[used[0]]}, by their size` });
     if (used.length < 2) return;
     const counts = used.map((size) => `${formatCount(this.#counts[size])} ${units[size]}`);
-    events({ type: 'warning', text: `the times of ${this.#column} have different units by their size: ${counts.slice(0, -1).join(', ')} and ${counts.at(-1)}. They are ordered as plain numbers; bring them to one unit` });
+    events({
+      type: 'warning',
+      text: `the times of ${this.#column} have different units by their size: ${counts.slice(0, -1).join(', ')} and ${counts.at(-1)}. They are ordered as plain numbers; bring them to one unit`,
+    });
   }
 }
 
@@ -75,7 +82,10 @@ export class CountTimeSizes implements Sink<TimeSizes> {
   async consume(input: BatchStream): Promise<TimeSizes> {
     requireTimes(input.schema, this.#column);
     const sizes = new TimeSizes(input.schema, this.#column);
-    for await (const batch of input) sizes.add(known(batch.data.children[batch.schema.fields.findIndex(({ name }) => name === this.#column)]));
+    for await (const batch of input)
+      sizes.add(
+        known(batch.data.children[batch.schema.fields.findIndex(({ name }) => name === this.#column)]),
+      );
     return sizes;
   }
 }

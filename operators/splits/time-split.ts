@@ -21,8 +21,11 @@ export class TimeSplit implements Operator {
 
   constructor(column: string, range: TimeRange) {
     const { from, to } = range;
-    for (const end of [from, to]) if (end !== undefined && Number.isNaN(end)) throw new UsageError('the ends of a range of times must be numbers, got NaN');
-    if (from !== undefined && to !== undefined && from >= to) throw new UsageError(`a range of times must end after it begins, got ${from} to ${to}`);
+    for (const end of [from, to])
+      if (end !== undefined && Number.isNaN(end))
+        throw new UsageError('the ends of a range of times must be numbers, got NaN');
+    if (from !== undefined && to !== undefined && from >= to)
+      throw new UsageError(`a range of times must end after it begins, got ${from} to ${to}`);
     this.#column = column;
     this.#range = range;
   }
@@ -55,7 +58,8 @@ export class TimeSplit implements Operator {
       const times = timesOf(batch, this.#column);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
-      for (let i = 0; i < times.length; i++) if (times[i] >= from && (to === undefined || times[i] < to)) positions[kept++] = i;
+      for (let i = 0; i < times.length; i++)
+        if (times[i] >= from && (to === undefined || times[i] < to)) positions[kept++] = i;
       if (kept === batch.numRows) yield batch;
       else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
     }

@@ -1,4 +1,12 @@
-import { type Data, type DataType, DataType as Types, DateUnit, type RecordBatch, type Schema, TimeUnit } from 'apache-arrow';
+import {
+  type Data,
+  type DataType,
+  DataType as Types,
+  DateUnit,
+  type RecordBatch,
+  type Schema,
+  TimeUnit,
+} from 'apache-arrow';
 import { DataError, type ErrorDetails, UsageError } from '../../engine/errors.ts';
 import { placeOf } from '../../engine/stream/stream.ts';
 import { hasNulls, isNullAt } from '../../engine/keys/arrow-keys.ts';
@@ -9,19 +17,26 @@ import { isText, type OnRefusedText, timesOfTexts } from '../ratings/rows/text-v
 export function requireTimes(schema: Schema, column: string): void {
   if (!schema.fields.some((field) => field.name === column)) {
     const names = schema.fields.map((field) => field.name).join(', ');
-    throw new DataError(`there is no column "${column}"; there are: ${names}`, { phase: 'time-split', advice: 'Name the column of times: { timestampCol }' });
+    throw new DataError(`there is no column "${column}"; there are: ${names}`, {
+      phase: 'time-split',
+      advice: 'Name the column of times: { timestampCol }',
+    });
   }
   requireTimeValues(schema, column);
 }
 
-/** The times of a column as float64: text in milliseconds, days of dates, others in the column's own unit. Undefined at nulls. */
+/**
+ * The times of a column as float64: text in milliseconds, days of dates, others in the column's own unit.
+ * Undefined at nulls.
+ */
 export function timeNumbers(data: Data, onRefused?: OnRefusedText): Float64Array {
   return isText(data.type) ? timesOfTexts(data, onRefused) : numbersOf(data, Float64Array);
 }
 
 /**
- * The times of a batch as float64; see timeNumbers. A view where they are float64 already. 64-bit integers above
- * 2^53 are rounded, which keeps their order. Throws DataError naming the first row without a time.
+ * The times of a batch as float64; see timeNumbers. A view where they are float64 already. 64-bit integers
+ * above 2^53 are rounded, which keeps their order. Throws DataError naming the first row without a time.
+ *
  */
 export function timesOf(batch: RecordBatch, column: string): Float64Array {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
@@ -30,12 +45,15 @@ export function timesOf(batch: RecordBatch, column: string): Float64Array {
   for (let i = 0; i < times.length; i++) {
     const missing = hasNulls(data) && isNullAt(data, i);
     if (!missing && !Number.isNaN(times[i])) continue;
-    throw new DataError(`a row has no time: ${column} ${missing ? 'is null' : (refused.get(i) ?? 'is NaN')}`, {
-      phase: 'time-split',
-      ...placeInError(batch, i),
-      column,
-      advice: 'Leave such rows out before the split',
-    });
+    throw new DataError(
+      `a row has no time: ${column} ${missing ? 'is null' : (refused.get(i) ?? 'is NaN')}`,
+      {
+        phase: 'time-split',
+        ...placeInError(batch, i),
+        column,
+        advice: 'Leave such rows out before the split',
+      },
+    );
   }
   return times;
 }
@@ -47,7 +65,12 @@ function placeInError(batch: RecordBatch, position: number): ErrorDetails {
 }
 
 /** Number of units of an Arrow timestamp in a millisecond. */
-const perMillisecond = { [TimeUnit.SECOND]: 1e-3, [TimeUnit.MILLISECOND]: 1, [TimeUnit.MICROSECOND]: 1e3, [TimeUnit.NANOSECOND]: 1e6 };
+const perMillisecond = {
+  [TimeUnit.SECOND]: 1e-3,
+  [TimeUnit.MILLISECOND]: 1,
+  [TimeUnit.MICROSECOND]: 1e3,
+  [TimeUnit.NANOSECOND]: 1e6,
+};
 
 /** Units of a column in a millisecond; undefined for plain numbers, whose size may say it. */
 export function unitsPerMillisecond(type: DataType): number | undefined {
@@ -57,12 +80,20 @@ export function unitsPerMillisecond(type: DataType): number | undefined {
 }
 
 /** A moment as a number in the column's unit; `units`: those in a millisecond, for a Date. */
-export function timeInUnit(time: number | Date, schema: Schema, column: string, units: number | undefined): number {
+export function timeInUnit(
+  time: number | Date,
+  schema: Schema,
+  column: string,
+  units: number | undefined,
+): number {
   const type: DataType = fieldOf(schema, column).type;
   const value = time instanceof Date && units !== undefined ? time.getTime() * units : time;
   if (value instanceof Date) {
-    throw new UsageError(`the column "${column}" holds ${type}, whose unit is unknown`, { advice: 'Give the time as a number in the unit of the column' });
+    throw new UsageError(`the column "${column}" holds ${type}, whose unit is unknown`, {
+      advice: 'Give the time as a number in the unit of the column',
+    });
   }
-  if (!Number.isFinite(value)) throw new UsageError(`a time to split at must be a finite number or a Date, got ${String(time)}`);
+  if (!Number.isFinite(value))
+    throw new UsageError(`a time to split at must be a finite number or a Date, got ${String(time)}`);
   return value;
 }

@@ -1,4 +1,7 @@
-/** The tasks that choose among a device's kernels, time them and begin to compile them, beside those of tasks.ts: part of the same contract between the operators and the devices. */
+/**
+ * The tasks that choose among a device's kernels, time them and begin to compile them, beside those of
+ * tasks.ts: part of the same contract between the operators and the devices.
+ */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { None } from './tasks.ts';
@@ -28,16 +31,25 @@ export type UpdateProblem = {
   readonly kernel?: string;
 };
 
-/** The variant of a kernel that a device takes for a problem, and the reason. Part of the plan: a run that is repeated takes it again. */
+/**
+ * The variant of a kernel that a device takes for a problem, and the reason. Part of the plan: a run that is
+ * repeated takes it again.
+ */
 export type KernelChoice = {
   readonly variant: string;
   readonly precision: 'f32' | 'f16' | 'int8';
   /** Power of two by which ratings are multiplied before they are rounded to float16. */
   readonly ratingScale: number;
   readonly reason: string;
-  /** Bytes of the device's memory that the variant keeps beside its inputs and outputs: work lists, copies of half the width. */
+  /**
+   * Bytes of the device's memory that the variant keeps beside its inputs and outputs: work lists, copies of
+   * half the width.
+   */
   readonly deviceBytes: number;
-  /** Buffers by name that all kernels of a device share, each as large as the largest of them needs: partial sums, ratings without biases. */
+  /**
+   * Buffers by name that all kernels of a device share, each as large as the largest of them needs: partial
+   * sums, ratings without biases.
+   */
   readonly scratchBytes?: Readonly<Record<string, number>>;
   /** True for kernels that give `objective` where it is asked for. */
   readonly tellsLoss?: boolean;
@@ -49,7 +61,12 @@ export type KernelTuning = {
   /** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
   readonly reason: string;
   /** In the order in which they were timed; `milliseconds` is null, with the problem, for one that failed. */
-  readonly times: readonly { readonly variant: string; readonly milliseconds: number | null; readonly runs: number; readonly problem?: string }[];
+  readonly times: readonly {
+    readonly variant: string;
+    readonly milliseconds: number | null;
+    readonly runs: number;
+    readonly problem?: string;
+  }[];
   /** Of the sample. */
   readonly rows: number;
   readonly ratings: number;
@@ -60,21 +77,48 @@ export type KernelTuning = {
 };
 
 export interface ChoosingTasks {
-  /** Chooses among the variants of `update`, on devices that have several. Throws UsageError for one that cannot run. */
+  /**
+   * Chooses among the variants of `update`, on devices that have several. Throws UsageError for one that
+   * cannot run.
+   */
   'choose-update': { inputs: None; outputs: None; params: UpdateProblem; values: KernelChoice };
 
   /**
-   * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for problems like this one.
-   * `where-it-pays`: `tuning` is null where it is not worth the time, or was done before; `thorough`: every variant that may be
-   * the fastest is measured, for as long as that takes.
+   * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for problems
+   * like this one. `where-it-pays`: `tuning` is null where it is not worth the time, or was done before;
+   * `thorough`: every variant that may be the fastest is measured, for as long as that takes.
+   *
    */
-  'tune-update': { inputs: { block: PartitionRef }; outputs: None; params: UpdateProblem & { readonly how: 'where-it-pays' | 'thorough' }; values: { tuning: KernelTuning | null } };
+  'tune-update': {
+    inputs: { block: PartitionRef };
+    outputs: None;
+    params: UpdateProblem & { readonly how: 'where-it-pays' | 'thorough' };
+    values: { tuning: KernelTuning | null };
+  };
 
-  /** Starts compiling for tasks `top-n`, those with bounds, or `rank-listed`, with exclusions or without, while their inputs are on the way to the GPU. */
-  'compile-search': { inputs: None; outputs: None; params: { readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean }; values: None };
+  /**
+   * Starts compiling for tasks `top-n`, those with bounds, or `rank-listed`, with exclusions or without,
+   * while their inputs are on the way to the GPU.
+   */
+  'compile-search': {
+    inputs: None;
+    outputs: None;
+    params: { readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean };
+    values: None;
+  };
 
-  /** Starts compiling the kernels of `update`, or with `implicit` of update-implicit, by these variants, and those of its measures, while ratings are read. */
-  'compile-update': { inputs: None; outputs: None; params: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'> & { readonly variants: readonly string[] }; values: None };
+  /**
+   * Starts compiling the kernels of `update`, or with `implicit` of update-implicit, by these variants, and
+   * those of its measures, while ratings are read.
+   */
+  'compile-update': {
+    inputs: None;
+    outputs: None;
+    params: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'> & {
+      readonly variants: readonly string[];
+    };
+    values: None;
+  };
 }
 
 /** The use of every input and output of these tasks. */

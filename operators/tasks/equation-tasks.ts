@@ -1,16 +1,19 @@
 /**
- * Tasks of data-parallel ALS: the normal equations of rows whose fixed side is in p > 1 parts (cuMF, section 4.3 and Algorithm 3). Each
- * part adds its ratings to partial equations, partial equations add up as matrices do, and a row is solved from its sum.
+ * Tasks of data-parallel ALS: the normal equations of rows whose fixed side is in p > 1 parts (cuMF, section
+ * 4.3 and Algorithm 3). Each part adds its ratings to partial equations, partial equations add up as matrices
+ * do, and a row is solved from its sum.
  *
- * Layout of equations: a matrix (layout factors, allocated as zeros) with a row for each solved row u, and `equationColumns` columns:
+ * Layout of equations: a matrix (layout factors, allocated as zeros) with a row for each solved row u, and
+ * `equationColumns` columns:
  *
  *     triangle   the lower triangle of A = Σ θ_v θ_vᵀ row by row: element (i, j <= i) at i (i + 1) / 2 + j
  *     b          Σ r_uv θ_v, f numbers
  *     n          n_u, the ratings of u
  *     s, t       with biases: Σ θ_v, f numbers, and Σ r_uv, with μ and γ_v taken off r_uv
  *
- * λ enters once, at the solve. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t θ_v (see implicit-tasks.ts); G and the
- * shifts enter at the solve.
+ * λ enters once, at the solve. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t θ_v (see
+ * implicit-tasks.ts); G and the shifts enter at the solve.
+ *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -37,7 +40,10 @@ export function equationColumns(rank: number, biases: boolean): number {
   return biases ? t + 1 : s;
 }
 
-/** The device's choice among its kernels for `update` of the same side (see `choose-update`); absent on a CPU, which has one. */
+/**
+ * The device's choice among its kernels for `update` of the same side (see `choose-update`); absent on a CPU,
+ * which has one.
+ */
 type VariantChoice = {
   readonly variant?: string;
   readonly precision?: 'f32' | 'f16';
@@ -46,38 +52,76 @@ type VariantChoice = {
 
 export interface EquationTasks {
   /**
-   * Adds the ratings of the rows [from, to) of a block to their equations; column indices of the block are rows of `fixed`. Row 0 of `equations` is row
-   * `rowStart` (default 0) of the block. Biases and `mean` as in `update`: the equations have s and t where `fixedBias` is given.
+   * Adds the ratings of the rows [from, to) of a block to their equations; column indices of the block are
+   * rows of `fixed`. Row 0 of `equations` is row `rowStart` (default 0) of the block. Biases and `mean` as in
+   * `update`: the equations have s and t where `fixedBias` is given.
+   *
    */
   'normal-equations': {
     inputs: { block: PartitionRef; fixed: PartitionRef; fixedBias?: PartitionRef };
     outputs: { equations: PartitionRef };
-    params: Rows & VariantChoice & { readonly rank: number; readonly rowStart?: number; readonly mean?: number; readonly implicit?: ImplicitWeights };
+    params: Rows &
+      VariantChoice & {
+        readonly rank: number;
+        readonly rowStart?: number;
+        readonly mean?: number;
+        readonly implicit?: ImplicitWeights;
+      };
     values: None;
   };
 
   /**
-   * Solves the rows [from, to) of `factors` from their equations, as `update` does (Cholesky, CG on A, or x >= 0, with biases where `bias` is
-   * given), or as `update-implicit` does where `gram` and `shifts` are given; λ is not used there. Row 0 of `equations` is row
-   * `rowStart` (default 0) of the others. Rows with n_u = 0 become zero. Values as of `update`.
+   * Solves the rows [from, to) of `factors` from their equations, as `update` does (Cholesky, CG on A, or x
+   * >= 0, with biases where `bias` is given), or as `update-implicit` does where `gram` and `shifts` are
+   * given; λ is not used there. Row 0 of `equations` is row `rowStart` (default 0) of the others. Rows with
+   * n_u = 0 become zero. Values as of `update`.
+   *
    */
   'solve-equations': {
     inputs: { equations: PartitionRef; previous: PartitionRef; gram?: PartitionRef; shifts?: PartitionRef };
     outputs: { factors: PartitionRef; bias?: PartitionRef };
-    params: Rows & SolverChoice & RowRegularization & VariantChoice & { readonly rank: number; readonly rowStart?: number; readonly nonnegative?: boolean; readonly measured?: boolean };
+    params: Rows &
+      SolverChoice &
+      RowRegularization &
+      VariantChoice & {
+        readonly rank: number;
+        readonly rowStart?: number;
+        readonly nonnegative?: boolean;
+        readonly measured?: boolean;
+      };
     values: SolvedValues;
   };
 
   /** sum += addend in the rows [from, to) of two matrices of one shape. */
-  'add-rows': { inputs: { addend: PartitionRef }; outputs: { sum: PartitionRef }; params: Rows; values: None };
+  'add-rows': {
+    inputs: { addend: PartitionRef };
+    outputs: { sum: PartitionRef };
+    params: Rows;
+    values: None;
+  };
 
-  /** Copies all rows of a part into a larger matrix of as many columns, or a part's biases into those of all parts: row 0 becomes row `rowFrom`. */
-  'place-rows': { inputs: { rows: PartitionRef }; outputs: { whole: PartitionRef }; params: { readonly rowFrom: number }; values: None };
+  /**
+   * Copies all rows of a part into a larger matrix of as many columns, or a part's biases into those of all
+   * parts: row 0 becomes row `rowFrom`.
+   */
+  'place-rows': {
+    inputs: { rows: PartitionRef };
+    outputs: { whole: PartitionRef };
+    params: { readonly rowFrom: number };
+    values: None;
+  };
 }
 
 export const equationContracts = {
   'normal-equations': { block: 'read', fixed: 'read', fixedBias: 'read', equations: 'alone' },
-  'solve-equations': { equations: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write', bias: 'write' },
+  'solve-equations': {
+    equations: 'read',
+    previous: 'read',
+    gram: 'read',
+    shifts: 'read',
+    factors: 'write',
+    bias: 'write',
+  },
   'add-rows': { addend: 'read', sum: 'alone' },
   'place-rows': { rows: 'read', whole: 'alone' },
 } as const satisfies { readonly [K in keyof EquationTasks]: Readonly<Record<string, How>> };

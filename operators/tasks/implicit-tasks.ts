@@ -1,11 +1,12 @@
 /**
- * Tasks of implicit ALS: a rating is evidence of preference, and every pair without one counts as a weak zero (Hu, Koren and Volinsky
- * 2008; cuMF_ALS, section V-F).
+ * Tasks of implicit ALS: a rating is evidence of preference, and every pair without one counts as a weak zero
+ * (Hu, Koren and Volinsky 2008; cuMF_ALS, section V-F).
  *
  *     A_u x_u = b_u      A_u = G + Σ w θ_v θ_vᵀ + shift_u I,  b_u = Σ t θ_v      over the ratings of u
  *     G = weight ΘᵀΘ over all v        w = α |r|        t = base + α r where r > 0, else 0
  *
  * Layout row-shifts: `values` Float32[rows], the number added to the diagonal of each row.
+ *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { None, Rows, SolvedValues, SolverChoice } from './tasks.ts';
@@ -13,20 +14,38 @@ import type { None, Rows, SolvedValues, SolverChoice } from './tasks.ts';
 /** The weights of ratings. */
 export type ImplicitWeights = {
   readonly alpha: number;
-  /** The part of a positive rating's target that does not come from α: 1 for Spark's weights, 0 for those of iALS. */
+  /**
+   * The part of a positive rating's target that does not come from α: 1 for Spark's weights, 0 for those of
+   * iALS.
+   */
   readonly base: number;
 };
 
 export interface ImplicitTasks {
-  /** Rows [from, to) of G and, by symmetry, those columns. Both are multiples of 8, or the last. Output: `gram`, at least as many rows as its stride. */
-  gram: { inputs: { factors: PartitionRef }; outputs: { gram: PartitionRef }; params: Rows & { readonly rank: number; readonly weight: number }; values: None };
+  /**
+   * Rows [from, to) of G and, by symmetry, those columns. Both are multiples of 8, or the last. Output:
+   * `gram`, at least as many rows as its stride.
+   */
+  gram: {
+    inputs: { factors: PartitionRef };
+    outputs: { gram: PartitionRef };
+    params: Rows & { readonly rank: number; readonly weight: number };
+    values: None;
+  };
 
   /**
-   * Solves the rows [from, to) as `update` does, with the same solvers, outputs and values. Further inputs: `gram`, `shifts`
-   * (row-shifts). Rows without ratings become zero.
+   * Solves the rows [from, to) as `update` does, with the same solvers, outputs and values. Further inputs:
+   * `gram`, `shifts` (row-shifts). Rows without ratings become zero.
+   *
    */
   'update-implicit': {
-    inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; gram: PartitionRef; shifts: PartitionRef };
+    inputs: {
+      block: PartitionRef;
+      fixed: PartitionRef;
+      previous: PartitionRef;
+      gram: PartitionRef;
+      shifts: PartitionRef;
+    };
     outputs: { factors: PartitionRef };
     params: SolverChoice &
       Rows &
@@ -36,8 +55,10 @@ export interface ImplicitTasks {
         /** See `update`. */
         readonly measured?: boolean;
         /**
-         * Adds (G + shift_u I) x for the x of `previous` to b, and leaves rows without ratings as they are: new ratings move a row away from
-         * x as far as what G and the shift tell about it allows. A GPU does not have it.
+         * Adds (G + shift_u I) x for the x of `previous` to b, and leaves rows without ratings as they are:
+         * new ratings move a row away from x as far as what G and the shift tell about it allows. A GPU does
+         * not have it.
+         *
          */
         readonly anchored?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
@@ -48,9 +69,22 @@ export interface ImplicitTasks {
     values: SolvedValues;
   };
 
-  /** Σ w (p - s)² + base p (1 - 2 s) over the ratings of the rows [from, to), s = x_uᵀθ_v, p = 1 where r > 0. Values: `sum`, in float64 in row order. */
-  'implicit-error': { inputs: { block: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: None; params: Rows & ImplicitWeights & { readonly rank: number }; values: { sum: number } };
+  /**
+   * Σ w (p - s)² + base p (1 - 2 s) over the ratings of the rows [from, to), s = x_uᵀθ_v, p = 1 where r > 0.
+   * Values: `sum`, in float64 in row order.
+   */
+  'implicit-error': {
+    inputs: { block: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef };
+    outputs: None;
+    params: Rows & ImplicitWeights & { readonly rank: number };
+    values: { sum: number };
+  };
 
   /** Σ shift_u ‖x_u‖² over the rows [from, to), in float64. Values: `sum`. */
-  'shifted-norm': { inputs: { shifts: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number }; values: { sum: number } };
+  'shifted-norm': {
+    inputs: { shifts: PartitionRef; factors: PartitionRef };
+    outputs: None;
+    params: Rows & { readonly rank: number };
+    values: { sum: number };
+  };
 }

@@ -7,7 +7,11 @@ import type { PortableOperator } from '../portable.ts';
 import type { None, Numbered, Rows } from './tasks.ts';
 
 /** The ids of a chunk of rows. */
-export type ChunkSummary = { readonly rows: number; readonly users: KeysSummary; readonly items: KeysSummary };
+export type ChunkSummary = {
+  readonly rows: number;
+  readonly users: KeysSummary;
+  readonly items: KeysSummary;
+};
 
 export type ReadParams = {
   /** Read one after the other. */
@@ -45,36 +49,67 @@ export type ReadRowsValues = {
   /** False where there are more bytes than may be: then none are given. */
   readonly complete: boolean;
   /** Of each batch. */
-  readonly origins: readonly { readonly file?: string; readonly rowGroup?: number; readonly firstRow: number }[];
+  readonly origins: readonly {
+    readonly file?: string;
+    readonly rowGroup?: number;
+    readonly firstRow: number;
+  }[];
 };
 
 /** The distance of codes from ids, where they are near. `wide`: the ids are among int64 ones. */
 export type NearSide = { readonly least: number; readonly wide: boolean };
 
 /**
- * Ids become positions in three steps. Chunks of rows are numbered by themselves, while others are read (see NumberedKeys). Their ids are then counted
- * together: near ones in a table of their whole range, others in hash tables, each of which has a share of the ids. At last all chunks get
- * maps from their codes to positions.
+ * Ids become positions in three steps. Chunks of rows are numbered by themselves, while others are read (see
+ * NumberedKeys). Their ids are then counted together: near ones in a table of their whole range, others in
+ * hash tables, each of which has a share of the ids. At last all chunks get maps from their codes to
+ * positions.
+ *
  */
 export interface ReadingTasks {
   /**
-   * Reads splits of a source to chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`: the columns of the splits, as an Arrow stream
-   * without rows). Outputs of chunk i: `codes.i`, `users.i`, `items.i` as number-keys gives them,
-   * `values.i` (`values` Float32[rows] and, where they were selected, `timestamps` Float64[rows]); those of chunks that do not come about are left out.
-   * With an output `room`, which is there already (see PairRoom), codes and values are views of the task's part of it.
+   * Reads splits of a source to chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`: the
+   * columns of the splits, as an Arrow stream without rows). Outputs of chunk i: `codes.i`, `users.i`,
+   * `items.i` as number-keys gives them, `values.i` (`values` Float32[rows] and, where they were selected,
+   * `timestamps` Float64[rows]); those of chunks that do not come about are left out. With an output `room`,
+   * which is there already (see PairRoom), codes and values are views of the task's part of it.
+   *
    */
-  'read-ratings': { inputs: { schema: PartitionRef }; outputs: Numbered<'codes' | 'values' | 'users' | 'items'> & { readonly room?: PartitionRef }; params: ReadParams; values: ReadValues };
-
-  /** Reads splits of a source as they are. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the batches as an Arrow stream). */
-  'read-rows': { inputs: { schema: PartitionRef }; outputs: { rows: PartitionRef }; params: ReadRowsParams; values: ReadRowsValues };
+  'read-ratings': {
+    inputs: { schema: PartitionRef };
+    outputs: Numbered<'codes' | 'values' | 'users' | 'items'> & { readonly room?: PartitionRef };
+    params: ReadParams;
+    values: ReadValues;
+  };
 
   /**
-   * Turns external ids into codes of one chunk of rows (see NumberedKeys). Input: `ids` (layout key-pairs: the key arrays of users, prefix "user",
-   * and of items, prefix "item"). Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the keys).
+   * Reads splits of a source as they are. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the
+   * batches as an Arrow stream).
    */
-  'number-keys': { inputs: { ids: PartitionRef }; outputs: { codes: PartitionRef; users: PartitionRef; items: PartitionRef }; params: { readonly rows: number }; values: ChunkSummary };
+  'read-rows': {
+    inputs: { schema: PartitionRef };
+    outputs: { rows: PartitionRef };
+    params: ReadRowsParams;
+    values: ReadRowsValues;
+  };
 
-  /** Turns near codes of a side, or of both, into those of distinct ids. Output: `recoded`, and the keys of such a side. */
+  /**
+   * Turns external ids into codes of one chunk of rows (see NumberedKeys). Input: `ids` (layout key-pairs:
+   * the key arrays of users, prefix "user", and of items, prefix "item"). Outputs: `codes` (`users`
+   * Uint32[rows], `items` Uint32[rows]), `users` and `items` (the keys).
+   *
+   */
+  'number-keys': {
+    inputs: { ids: PartitionRef };
+    outputs: { codes: PartitionRef; users: PartitionRef; items: PartitionRef };
+    params: { readonly rows: number };
+    values: ChunkSummary;
+  };
+
+  /**
+   * Turns near codes of a side, or of both, into those of distinct ids. Output: `recoded`, and the keys of
+   * such a side.
+   */
   'recode-ids': {
     inputs: { codes: PartitionRef };
     outputs: { recoded: PartitionRef; users?: PartitionRef; items?: PartitionRef };
@@ -83,8 +118,10 @@ export interface ReadingTasks {
   };
 
   /**
-   * Counts near ids over all chunks. Inputs: `keys.i`, or `codes.i` where the keys of a chunk have no counts. Output: `counts`
-   * (`counts` Int32), there already, of which this task fills [from, to). `starts`: the code 0 of each chunk in `counts`.
+   * Counts near ids over all chunks. Inputs: `keys.i`, or `codes.i` where the keys of a chunk have no counts.
+   * Output: `counts` (`counts` Int32), there already, of which this task fills [from, to). `starts`: the code
+   * 0 of each chunk in `counts`.
+   *
    */
   'count-ids': {
     inputs: Numbered<'keys' | 'codes'>;
@@ -93,13 +130,23 @@ export interface ReadingTasks {
     values: None;
   };
 
-  /** Gives the ids that occur positions by their order. Outputs: `map` (`map` Uint32: the position by id - least), `keys` (prefix "key", and `counts`). */
-  'rank-ids': { inputs: { counts: PartitionRef }; outputs: { map: PartitionRef; keys: PartitionRef }; params: NearSide; values: { readonly size: number } };
+  /**
+   * Gives the ids that occur positions by their order. Outputs: `map` (`map` Uint32: the position by id -
+   * least), `keys` (prefix "key", and `counts`).
+   */
+  'rank-ids': {
+    inputs: { counts: PartitionRef };
+    outputs: { map: PartitionRef; keys: PartitionRef };
+    params: NearSide;
+    values: { readonly size: number };
+  };
 
   /**
-   * Collects the distinct ids of all chunks whose hash is of one `share` among `shares`. Inputs: `keys.i`. Outputs: `share` (the ids, ascending, prefix
-   * "key", and `counts`); `map.i` (`map` Uint32: by code of chunk i), there already, in which this task sets the codes of such ids to
-   * place in the share * shares + share.
+   * Collects the distinct ids of all chunks whose hash is of one `share` among `shares`. Inputs: `keys.i`.
+   * Outputs: `share` (the ids, ascending, prefix "key", and `counts`); `map.i` (`map` Uint32: by code of
+   * chunk i), there already, in which this task sets the codes of such ids to place in the share * shares +
+   * share.
+   *
    */
   'unite-ids': {
     inputs: Numbered<'keys'>;
@@ -109,14 +156,23 @@ export interface ReadingTasks {
   };
 
   /**
-   * Merges shares. Inputs: `share.i`. Outputs, there already: `keys` (prefix "key", and `counts`), `places` (`map` Uint32: the position by the number that
-   * unite-ids gives). This task does one of `parts` ranges of ids.
+   * Merges shares. Inputs: `share.i`. Outputs, there already: `keys` (prefix "key", and `counts`), `places`
+   * (`map` Uint32: the position by the number that unite-ids gives). This task does one of `parts` ranges of
+   * ids.
+   *
    */
-  'merge-ids': { inputs: Numbered<'share'>; outputs: { keys: PartitionRef; places: PartitionRef }; params: { readonly shares: number; readonly part: number; readonly parts: number }; values: None };
+  'merge-ids': {
+    inputs: Numbered<'share'>;
+    outputs: { keys: PartitionRef; places: PartitionRef };
+    params: { readonly shares: number; readonly part: number; readonly parts: number };
+    values: None;
+  };
 
   /**
-   * Leaves out the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values` Float32), `userMap` and `itemMap` (`map` Uint32: the position
-   * of each code, UNKNOWN_KEY for none). Outputs: `known` (positions for codes), `ratings`.
+   * Leaves out the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values`
+   * Float32), `userMap` and `itemMap` (`map` Uint32: the position of each code, UNKNOWN_KEY for none).
+   * Outputs: `known` (positions for codes), `ratings`.
+   *
    */
   'keep-known': {
     inputs: { codes: PartitionRef; values: PartitionRef; userMap: PartitionRef; itemMap: PartitionRef };
@@ -125,13 +181,28 @@ export interface ReadingTasks {
     values: { readonly rows: number };
   };
 
-  /** The map of a chunk from codes to positions by way of another. Inputs: `first`, `second` (`map` Uint32). Output: `map`. */
-  'compose-maps': { inputs: { first: PartitionRef; second: PartitionRef }; outputs: { map: PartitionRef }; params: None; values: None };
+  /**
+   * The map of a chunk from codes to positions by way of another. Inputs: `first`, `second` (`map` Uint32).
+   * Output: `map`.
+   */
+  'compose-maps': {
+    inputs: { first: PartitionRef; second: PartitionRef };
+    outputs: { map: PartitionRef };
+    params: None;
+    values: None;
+  };
 }
 
 /** See `contracts`. */
 export const readingContracts = {
-  'read-ratings': { schema: 'read', room: 'write', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
+  'read-ratings': {
+    schema: 'read',
+    room: 'write',
+    'codes.*': 'write',
+    'values.*': 'write',
+    'users.*': 'write',
+    'items.*': 'write',
+  },
   'read-rows': { schema: 'read', rows: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },
@@ -139,6 +210,13 @@ export const readingContracts = {
   'rank-ids': { counts: 'read', map: 'write', keys: 'write' },
   'unite-ids': { 'keys.*': 'read', share: 'write', 'map.*': 'alone' },
   'merge-ids': { 'share.*': 'read', keys: 'alone', places: 'alone' },
-  'keep-known': { codes: 'read', values: 'read', userMap: 'read', itemMap: 'read', known: 'write', ratings: 'write' },
+  'keep-known': {
+    codes: 'read',
+    values: 'read',
+    userMap: 'read',
+    itemMap: 'read',
+    known: 'write',
+    ratings: 'write',
+  },
   'compose-maps': { first: 'read', second: 'read', map: 'write' },
 } as const;

@@ -8,21 +8,47 @@ import type { Task } from '../../engine/task.ts';
 import type { KernelName, KernelTasks, Rows, TaskOf, ValuesOf } from './tasks.ts';
 
 /**
- * Runs tasks that are independent of each other, and gives their values in task order. `onDone` is called with the number of
- * tasks that have ended.
+ * Runs tasks that are independent of each other, and gives their values in task order. `onDone` is called
+ * with the number of tasks that have ended.
+ *
  */
-export async function runTasks<K extends KernelName>(ctx: ExecutionContext, stage: string, at: Place, tasks: readonly TaskOf<K>[], onDone?: (finished: number) => void): Promise<ValuesOf<K>[]> {
-  const steps = tasks.map((task, id): Step => ({ id, stage, at, after: [], ended: [], do: { kind: 'task', task, slices: [{}] } }));
+export async function runTasks<K extends KernelName>(
+  ctx: ExecutionContext,
+  stage: string,
+  at: Place,
+  tasks: readonly TaskOf<K>[],
+  onDone?: (finished: number) => void,
+): Promise<ValuesOf<K>[]> {
+  const steps = tasks.map((task, id): Step => ({
+    id,
+    stage,
+    at,
+    after: [],
+    ended: [],
+    do: { kind: 'task', task, slices: [{}] },
+  }));
   const results = await runSteps(steps, ctx, { onProgress: onDone });
   return results.of(stage) as ValuesOf<K>[];
 }
 
-export type RangeKernel = { [K in KernelName]: KernelTasks[K]['params'] extends Rows ? K : never }[KernelName];
+export type RangeKernel = {
+  [K in KernelName]: KernelTasks[K]['params'] extends Rows ? K : never;
+}[KernelName];
 
 /** A task without the range of rows, which its slices have. */
-export type WholeTask<K extends RangeKernel> = Omit<TaskOf<K>, 'params'> & { readonly params: Omit<TaskOf<K>['params'], 'from' | 'to'> };
+export type WholeTask<K extends RangeKernel> = Omit<TaskOf<K>, 'params'> & {
+  readonly params: Omit<TaskOf<K>['params'], 'from' | 'to'>;
+};
 
 /** Adds a task that runs once for each slice of rows, all at the same time. */
-export function addSliced<K extends RangeKernel>(steps: StepList, stage: string, at: Place, task: WholeTask<K>, slices: readonly Slice[]): number {
-  return steps.task(stage, at, task as Task, { slices: slices.map(({ from, to, params }) => ({ from, to, ...params })) });
+export function addSliced<K extends RangeKernel>(
+  steps: StepList,
+  stage: string,
+  at: Place,
+  task: WholeTask<K>,
+  slices: readonly Slice[],
+): number {
+  return steps.task(stage, at, task as Task, {
+    slices: slices.map(({ from, to, params }) => ({ from, to, ...params })),
+  });
 }

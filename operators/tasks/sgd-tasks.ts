@@ -1,8 +1,9 @@
 /**
  * The tasks of SGD beside those of tasks.ts: part of the same contract between the operators and the devices.
  *
- * One side of R is called the rows and the other the columns; the plan chooses which of them is the users. Ids are
- * relabelled at random before anything is sorted, so that bands of adjacent rows and columns are like any others.
+ * One side of R is called the rows and the other the columns; the plan chooses which of them is the users.
+ * Ids are relabelled at random before anything is sorted, so that bands of adjacent rows and columns are like
+ * any others.
  *
  * Further partition layouts
  *
@@ -10,6 +11,8 @@
  *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list, each of so many ratings but the last.
  *   wave-order     `order` Uint32[waves * workers]: the band of columns that each worker steps in each wave; 0xffffffff: none.
  *   features       with biases a row of factors is [β, 1, x..] and a column [1, γ, θ..]: their product is β + γ + xᵀθ.
+ *
+ *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { None, Numbered, Rows } from './tasks.ts';
@@ -25,8 +28,18 @@ export type SgdStep = {
   readonly adaptive: boolean;
 };
 
-type Stepped = { rows: PartitionRef; columns: PartitionRef; rowSums?: PartitionRef; columnSums?: PartitionRef };
-type Sources = { sourceRows: PartitionRef; sourceColumns: PartitionRef; sourceRowSums?: PartitionRef; sourceColumnSums?: PartitionRef };
+type Stepped = {
+  rows: PartitionRef;
+  columns: PartitionRef;
+  rowSums?: PartitionRef;
+  columnSums?: PartitionRef;
+};
+type Sources = {
+  sourceRows: PartitionRef;
+  sourceColumns: PartitionRef;
+  sourceRowSums?: PartitionRef;
+  sourceColumnSums?: PartitionRef;
+};
 type Shuffling = Rows & { readonly buckets: number; readonly seed: number };
 
 export interface SgdTasks {
@@ -35,15 +48,17 @@ export interface SgdTasks {
    *
    *     e = r - pᵀq;   p <- p + γ (e q - λ_p p);   q <- q + γ (e p - λ_q q)
    *
-   * `block` of layout rating-block: its rows are the factor rows `rowStart`.., its indices are factor columns, and ratings are
-   * visited row by row. Of layout rating-list: the batches order[from] .. order[to - 1] (input `order`) of `batch`
-   * ratings are visited, each in its own order. Outputs `rows`, `columns`, matrices that are there already and are stepped in place: an epoch as a whole
-   * makes one version of them from a copy of the one before, which is what makes running it again safe. Tasks that run at
-   * once share no row and no column, or do so knowingly (Hogwild!).
+   * `block` of layout rating-block: its rows are the factor rows `rowStart`.., its indices are factor
+   * columns, and ratings are visited row by row. Of layout rating-list: the batches order[from] .. order[to -
+   * 1] (input `order`) of `batch` ratings are visited, each in its own order. Outputs `rows`, `columns`,
+   * matrices that are there already and are stepped in place: an epoch as a whole makes one version of them
+   * from a copy of the one before, which is what makes running it again safe. Tasks that run at once share no
+   * row and no column, or do so knowingly (Hogwild!).
    *
-   * `biases`: see the layout features; the 1s stay, and λ holds for β and γ too. `adaptive`: AdaGrad as in libmf, with outputs
-   * `rowSums`, `columnSums` (matrices of one column, there already): γ_p = γ / √(1 + G_p), then G_p grows by the mean square of
-   * the step's gradient over the features.
+   * `biases`: see the layout features; the 1s stay, and λ holds for β and γ too. `adaptive`: AdaGrad as in
+   * libmf, with outputs `rowSums`, `columnSums` (matrices of one column, there already): γ_p = γ / √(1 +
+   * G_p), then G_p grows by the mean square of the step's gradient over the features.
+   *
    */
   'sgd-block': {
     inputs: { block: PartitionRef; order?: PartitionRef };
@@ -53,7 +68,10 @@ export interface SgdTasks {
       readonly from?: number;
       readonly to?: number;
       readonly batch?: number;
-      /** On a GPU: threads that step one rating together, teams of them at work at once, and the storage of factors while they are stepped. */
+      /**
+       * On a GPU: threads that step one rating together, teams of them at work at once, and the storage of
+       * factors while they are stepped.
+       */
       readonly lanes?: number;
       readonly workers?: number;
       readonly precision?: 'f32' | 'f16';
@@ -62,13 +80,17 @@ export interface SgdTasks {
   };
 
   /**
-   * One epoch of such steps over all ratings of `block`, for devices whose many small memories each hold the factors of some
-   * columns: columns are dealt to `tiles`, ratings after them, sorted by row; teams of `lanes` threads step a tile's ratings,
-   * `threads` of them a tile. Every rating is stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock
-   * (Hogwild!), so a step may overwrite another's. Inputs
-   * `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version that is stepped; outputs
-   * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Sources that are the outputs are stepped in place, as by sgd-block. Features may be kept in float16 meanwhile (`precision`), and
-   * stepped in it (`arithmetic`), with products that are summed in float32 from sums of four. A rating is stored as its difference to `level`, in float16, which rounds ratings near their mean by a few 10,000ths of their deviation.
+   * One epoch of such steps over all ratings of `block`, for devices whose many small memories each hold the
+   * factors of some columns: columns are dealt to `tiles`, ratings after them, sorted by row; teams of
+   * `lanes` threads step a tile's ratings, `threads` of them a tile. Every rating is stepped once, in batches
+   * whose order is drawn for (seed, epoch). Teams do not lock (Hogwild!), so a step may overwrite another's.
+   * Inputs `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version
+   * that is stepped; outputs `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Sources that are
+   * the outputs are stepped in place, as by sgd-block. Features may be kept in float16 meanwhile
+   * (`precision`), and stepped in it (`arithmetic`), with products that are summed in float32 from sums of
+   * four. A rating is stored as its difference to `level`, in float16, which rounds ratings near their mean
+   * by a few 10,000ths of their deviation.
+   *
    */
   'sgd-tiles': {
     inputs: { block: PartitionRef } & Sources;
@@ -87,66 +109,121 @@ export interface SgdTasks {
   };
 
   /**
-   * One epoch of wavefront-update (cuMF_SGD, section 3.2.3) without locks. Worker t owns the rows rowStarts[t] .. rowStarts[t + 1] - 1;
-   * columns are cut at `columnStarts`. Input `order` (layout wave-order): the band of columns that each worker steps in each
-   * wave, another for each. A wave begins when the one before it has ended, and a worker
-   * steps its block row by row, so the outcome depends on nothing but the inputs. Other inputs and outputs as of sgd-tiles.
+   * One epoch of wavefront-update (cuMF_SGD, section 3.2.3) without locks. Worker t owns the rows
+   * rowStarts[t] .. rowStarts[t + 1] - 1; columns are cut at `columnStarts`. Input `order` (layout
+   * wave-order): the band of columns that each worker steps in each wave, another for each. A wave begins
+   * when the one before it has ended, and a worker steps its block row by row, so the outcome depends on
+   * nothing but the inputs. Other inputs and outputs as of sgd-tiles.
+   *
    */
   'sgd-waves': {
     inputs: { block: PartitionRef; order: PartitionRef } & Sources;
     outputs: Stepped;
-    params: SgdStep & { readonly lanes: number; readonly precision: 'f32' | 'f16'; readonly rowStarts: readonly number[]; readonly columnStarts: readonly number[] };
+    params: SgdStep & {
+      readonly lanes: number;
+      readonly precision: 'f32' | 'f16';
+      readonly rowStarts: readonly number[];
+      readonly columnStarts: readonly number[];
+    };
     values: None;
   };
 
   /**
-   * Draws the order in which an epoch visits the batches of a rating-list, from (`seed`, `stream`) and the epoch, and from the
-   * `block` where each block has an order of its own. Output: `order` (layout batch-order).
+   * Draws the order in which an epoch visits the batches of a rating-list, from (`seed`, `stream`) and the
+   * epoch, and from the `block` where each block has an order of its own. Output: `order` (layout
+   * batch-order).
+   *
    */
   'batch-order': {
     inputs: None;
     outputs: { order: PartitionRef };
-    params: { readonly seed: number; readonly stream: number; readonly epoch: number; readonly batches: number; readonly block?: number };
+    params: {
+      readonly seed: number;
+      readonly stream: number;
+      readonly epoch: number;
+      readonly batches: number;
+      readonly block?: number;
+    };
     values: None;
   };
 
-  /** Draws the waves of an epoch of sgd-waves: those of a grid of `workers` x `columnBands` blocks. Output: `order` (layout wave-order). */
+  /**
+   * Draws the waves of an epoch of sgd-waves: those of a grid of `workers` x `columnBands` blocks. Output:
+   * `order` (layout wave-order).
+   */
   'wave-order': {
     inputs: None;
     outputs: { order: PartitionRef };
-    params: { readonly seed: number; readonly epoch: number; readonly workers: number; readonly columnBands: number };
+    params: {
+      readonly seed: number;
+      readonly epoch: number;
+      readonly workers: number;
+      readonly columnBands: number;
+    };
     values: None;
   };
 
   /**
-   * Cuts the rows [from, to) of `block` (indices ascending inside a row) by columns: part c has the ratings whose column is in
-   * [columnStarts[c], columnStarts[c + 1]), columns unchanged or, `local`, counted from columnStarts[c]. Outputs `part.0`, `part.1`, ...:
-   * rating-blocks of to - from rows.
+   * Cuts the rows [from, to) of `block` (indices ascending inside a row) by columns: part c has the ratings
+   * whose column is in [columnStarts[c], columnStarts[c + 1]), columns unchanged or, `local`, counted from
+   * columnStarts[c]. Outputs `part.0`, `part.1`, ...: rating-blocks of to - from rows.
+   *
    */
-  'cut-block': { inputs: { block: PartitionRef }; outputs: Numbered<'part'>; params: Rows & { readonly columnStarts: readonly number[]; readonly local?: boolean }; values: None };
+  'cut-block': {
+    inputs: { block: PartitionRef };
+    outputs: Numbered<'part'>;
+    params: Rows & { readonly columnStarts: readonly number[]; readonly local?: boolean };
+    values: None;
+  };
 
   /**
-   * Shuffling ratings in two steps that stay within the caches. Ratings are dealt in groups of as many as there are buckets,
-   * one to each bucket, by a permutation of the group's own; then each bucket is shuffled by itself. With Nz = G buckets + r
-   * ratings bucket b begins at b G + min(b, r); the last r ratings go to the buckets 0 .. r - 1.
+   * Shuffling ratings in two steps that stay within the caches. Ratings are dealt in groups of as many as
+   * there are buckets, one to each bucket, by a permutation of the group's own; then each bucket is shuffled
+   * by itself. With Nz = G buckets + r ratings bucket b begins at b G + min(b, r); the last r ratings go to
+   * the buckets 0 .. r - 1.
    *
    * `deal-ratings`: the groups [from, to). Input `block`; output `list`, there already.
    * `shuffle-ratings`: the buckets [from, to). Output `list`, in place.
+   *
    */
-  'deal-ratings': { inputs: { block: PartitionRef }; outputs: { list: PartitionRef }; params: Shuffling; values: None };
+  'deal-ratings': {
+    inputs: { block: PartitionRef };
+    outputs: { list: PartitionRef };
+    params: Shuffling;
+    values: None;
+  };
   'shuffle-ratings': { inputs: None; outputs: { list: PartitionRef }; params: Shuffling; values: None };
 
   /**
-   * Takes from the rows [from, to) of a matrix, in place, what the part of the regularization that does not grow with a row's ratings takes
-   * in an epoch of rate γ: the minimum of o ‖x‖² + d β² and of the squared distance to the row over 2 γ.
+   * Takes from the rows [from, to) of a matrix, in place, what the part of the regularization that does not
+   * grow with a row's ratings takes in an epoch of rate γ: the minimum of o ‖x‖² + d β² and of the squared
+   * distance to the row over 2 γ.
    *
    *     x <- x / (1 + γ o);   β <- β / (1 + γ d)
    *
-   * Output `factors`. With biases `own` is the column of β and `one` that of the 1, which stays (layout features). With AdaGrad
-   * the input `sums` makes γ that of each row, `rate` / √(1 + G).
+   * Output `factors`. With biases `own` is the column of β and `one` that of the 1, which stays (layout
+   * features). With AdaGrad the input `sums` makes γ that of each row, `rate` / √(1 + G).
+   *
    */
-  'shrink-rows': { inputs: { sums?: PartitionRef }; outputs: { factors: PartitionRef }; params: Rows & { readonly rate: number; readonly offset: number; readonly damping: number; readonly own?: number; readonly one?: number; readonly adaptive: boolean }; values: None };
+  'shrink-rows': {
+    inputs: { sums?: PartitionRef };
+    outputs: { factors: PartitionRef };
+    params: Rows & {
+      readonly rate: number;
+      readonly offset: number;
+      readonly damping: number;
+      readonly own?: number;
+      readonly one?: number;
+      readonly adaptive: boolean;
+    };
+    values: None;
+  };
 
   /** Copies the rows [from, to) of a matrix. Input `source`, output `target` of the same shape. */
-  'copy-rows': { inputs: { source: PartitionRef }; outputs: { target: PartitionRef }; params: Rows; values: None };
+  'copy-rows': {
+    inputs: { source: PartitionRef };
+    outputs: { target: PartitionRef };
+    params: Rows;
+    values: None;
+  };
 }

@@ -17,6 +17,8 @@
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
  *                  ends in 0xffffffff / NaN.
  *   places         `values` Uint32[k]: places from 0.
+ *
+ *
  */
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
@@ -36,7 +38,9 @@ export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 
-/** A kernel's inputs and outputs by the task's names for them, its parameters, and the values that it gives. */
+/**
+ * A kernel's inputs and outputs by the task's names for them, its parameters, and the values that it gives.
+ */
 export interface KernelTask {
   readonly inputs: Readonly<Record<string, PartitionRef>>;
   readonly outputs: Readonly<Record<string, PartitionRef>>;
@@ -69,33 +73,69 @@ export type RowRegularization = {
   readonly biasLambda?: number;
 };
 
-/** Rows with `from` to `to` ratings, which are solved by conjugate gradients tile by tile, `tileRows` rows of the fixed side at a time. */
+/**
+ * Rows with `from` to `to` ratings, which are solved by conjugate gradients tile by tile, `tileRows` rows of
+ * the fixed side at a time.
+ */
 export type Tiling = { readonly from: number; readonly to: number; readonly tileRows: number };
 
 export type SolverChoice = {
-  /** Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky always. */
+  /**
+   * Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky
+   * always.
+   */
   readonly cgBelow: number;
   /** f_s of cuMF_ALS's Algorithm 1. */
   readonly cgSteps: number;
-  /** True solves a row exactly where CG's steps leave a residual above 1e-5 of b, the bound of exact solves; on the CPU, from previous factors of 0. */
+  /**
+   * True solves a row exactly where CG's steps leave a residual above 1e-5 of b, the bound of exact solves;
+   * on the CPU, from previous factors of 0.
+   */
   readonly settles?: boolean;
 };
 
 /** The values of a task that solves rows: see `update`. */
-export type SolvedValues = { readonly badRow: number; readonly objective?: number; readonly objectives?: readonly number[] };
+export type SolvedValues = {
+  readonly badRow: number;
+  readonly objective?: number;
+  readonly objectives?: readonly number[];
+};
 
 /** The tasks that take a block row by row. */
 type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
 
 /** Such a task on all rows of a block, without its inputs; `columns`: rows of θ. */
-export type RowsTask = { [K in RowsKernel]: { readonly kernel: K; readonly params: Omit<KernelTasks[K]['params'], 'from' | 'to'>; readonly biases: boolean; readonly columns: number } }[RowsKernel];
+export type RowsTask = {
+  [K in RowsKernel]: {
+    readonly kernel: K;
+    readonly params: Omit<KernelTasks[K]['params'], 'from' | 'to'>;
+    readonly biases: boolean;
+    readonly columns: number;
+  };
+}[RowsKernel];
 
-/** Every kernel. Those that choose and compile kernels are in choosing-tasks.ts, those that prepare data in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts and vector-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
-export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks, VectorTasks {
+/**
+ * Every kernel. Those that choose and compile kernels are in choosing-tasks.ts, those that prepare data in
+ * data-tasks.ts, those of data-parallel ALS in equation-tasks.ts and vector-tasks.ts, those of implicit ALS
+ * in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read
+ * in reading-tasks.ts.
+ */
+export interface KernelTasks
+  extends
+    ChoosingTasks,
+    DataTasks,
+    EquationTasks,
+    ImplicitTasks,
+    ReadingTasks,
+    SearchTasks,
+    SgdTasks,
+    VectorTasks {
   /**
-   * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. `rows`: of a block, has its rows dealt
-   * to the kernels of a later task as well, which finds that done, and of normal-equations begins to compile them. `transposeOf`: a block whose transpose the data are; a device that has it
-   * takes the values from there.
+   * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which
+   * computes in host memory, has no such task. `rows`: of a block, has its rows dealt to the kernels of a
+   * later task as well, which finds that done, and of normal-equations begins to compile them. `transposeOf`:
+   * a block whose transpose the data are; a device that has it takes the values from there.
+   *
    */
   upload: {
     inputs: { data: PartitionRef; transposeOf?: PartitionRef };
@@ -107,17 +147,22 @@ export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, Im
   /**
    * One fused half-iteration over the rows [from, to) of a block: for each row u the normal equations
    * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II; ν and o: Rendle et al.
-   * 2021, On the difficulty of evaluating baselines, and RowRegularization)
-   * are formed and solved, and x_u is written to the output. Rows with n_u = 0 become zero.
-   * Inputs: `block` rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start).
-   * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1; `objective` = Σ_u xᵀA_u x - 2 b_uᵀx, summed in float64 in
-   * row order, from numbers that the solver has: with Σ r² it is the rows' part of the loss, their penalty included. A GPU gives it where `measured` asks for it.
+   * 2021, On the difficulty of evaluating baselines, and RowRegularization) are formed and solved, and x_u is
+   * written to the output. Rows with n_u = 0 become zero. Inputs: `block` rating-block, `fixed` factors (θ),
+   * `previous` factors (x of the last iteration: CG's warm start). Output: `factors`. Values: `badRow` =
+   * first row of the range whose solution is not finite, or -1; `objective` = Σ_u xᵀA_u x - 2 b_uᵀx, summed
+   * in float64 in row order, from numbers that the solver has: with Σ r² it is the rows' part of the loss,
+   * their penalty included. A GPU gives it where `measured` asks for it.
    *
-   * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved with x_u: it minimizes what x_u minimizes, with (λ n + d) β_u².
-   * Further input `fixedBias` (γ), further output `bias` (layout bias, there already); rows are solved for r_uv - `mean` - γ_v, to whose squares `objective` belongs.
+   * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved with x_u: it minimizes what x_u minimizes,
+   * with (λ n + d) β_u². Further input `fixedBias` (γ), further output `bias` (layout bias, there already);
+   * rows are solved for r_uv - `mean` - γ_v, to whose squares `objective` belongs.
    *
-   * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice, and
-   * `previous` tells which features the search starts from. A row that has none is bad. Biases are not bounded.
+   * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice,
+   * and `previous` tells which features the search starts from. A row that has none is bad. Biases are not
+   * bounded.
+   *
+   *
    */
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
@@ -133,7 +178,9 @@ export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, Im
         readonly tiled?: Tiling;
         /** Solves only those rows, or only the others. */
         readonly only?: 'tiled' | 'others';
-        /** The first rows of further runs of rows. The value `objectives` then has the objective of each run. */
+        /**
+         * The first rows of further runs of rows. The value `objectives` then has the objective of each run.
+         */
         readonly runs?: readonly number[];
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
         readonly variant?: string;
@@ -144,66 +191,108 @@ export interface KernelTasks extends ChoosingTasks, DataTasks, EquationTasks, Im
   };
 
   /**
-   * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ |..|,
-   * `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with biases `rowBias`,
-   * `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v).
+   * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ
+   * |..|, `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with
+   * biases `rowBias`, `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v).
+   *
    */
   'squared-error': {
-    inputs: { block: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef; rowBias?: PartitionRef; columnBias?: PartitionRef };
+    inputs: {
+      block: PartitionRef;
+      rowFactors: PartitionRef;
+      columnFactors: PartitionRef;
+      rowBias?: PartitionRef;
+      columnBias?: PartitionRef;
+    };
     outputs: None;
     params: Rows & { readonly rank: number; readonly mean?: number };
     values: { squared: number; absolute: number; count: number };
   };
 
   /**
-   * `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over those of the rows [from, to) that have ratings, in float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν,
-   * default 1. `plainWeights`: `plain` is Σ w_k x_uk², with w of the first feature, of the second and of all others. With the input `bias` (β) also `biasSum` = Σ n_u β_u² and
-   * `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout row-totals) `biasAlong` = Σ T_u β_u.
+   * `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over those of the rows [from, to) that have ratings, in
+   * float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. `plainWeights`: `plain` is Σ w_k
+   * x_uk², with w of the first feature, of the second and of all others. With the input `bias` (β) also
+   * `biasSum` = Σ n_u β_u² and `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout
+   * row-totals) `biasAlong` = Σ T_u β_u.
+   *
    */
   'weighted-norm': {
     inputs: { block: PartitionRef; factors: PartitionRef; bias?: PartitionRef; totals?: PartitionRef };
     outputs: None;
-    params: Rows & { readonly rank: number; readonly exponent?: number; readonly plainWeights?: readonly [number, number, number] };
+    params: Rows & {
+      readonly rank: number;
+      readonly exponent?: number;
+      readonly plainWeights?: readonly [number, number, number];
+    };
     values: { sum: number; plain: number } & Partial<BiasSums>;
   };
 
-  /** x_uᵀθ_v for each pair. Inputs: `pairs`, and `rowFactors`, `columnFactors`: matrices, or on a CPU both as host memory (layout factor-rows, `values` Float32[rows x rank]). Output: `predictions`. */
-  predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
+  /**
+   * x_uᵀθ_v for each pair. Inputs: `pairs`, and `rowFactors`, `columnFactors`: matrices, or on a CPU both as
+   * host memory (layout factor-rows, `values` Float32[rows x rank]). Output: `predictions`.
+   */
+  predict: {
+    inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef };
+    outputs: { predictions: PartitionRef };
+    params: { readonly rank: number };
+    values: None;
+  };
 
   /**
-   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the input `order` (layout
-   * column-order: `values` Uint32[columns], distinct) its number there, which `top` then has. Inputs: `rowFactors`, `columnFactors`,
-   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns, ascending and by the same numbers as those of `top`, are left out; `bounds` (layout column-bounds:
-   * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
-   * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
-   * `exclude`. Output: `top` (rows to - from).
+   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the
+   * input `order` (layout column-order: `values` Uint32[columns], distinct) its number there, which `top`
+   * then has. Inputs: `rowFactors`, `columnFactors`, and optionally `order`, `exclude`: a rating-block over
+   * the same rows whose columns, ascending and by the same numbers as those of `top`, are left out; `bounds`
+   * (layout column-bounds: `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than
+   * values[i], with room for rounding), which lets a kernel leave out columns that cannot be among the best.
+   * Row 0 of `rowFactors` is row `rowStart` (default 0) of `exclude`. Output: `top` (rows to - from).
+   *
    */
   'top-n': {
-    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef; order?: PartitionRef };
+    inputs: {
+      rowFactors: PartitionRef;
+      columnFactors: PartitionRef;
+      exclude?: PartitionRef;
+      bounds?: PartitionRef;
+      order?: PartitionRef;
+    };
     outputs: { top: PartitionRef };
     params: Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number };
     values: None;
   };
 
   /**
-   * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
-   * or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are
-   * not read: `listed`, with distinct columns in a row, and optionally `exclude`, whose columns are not counted; none is listed.
-   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows; where it
-   * has been allocated, a vector of all entries, whose part for those rows is written, as Uint32. In place of one from `depth` on (default: none) any number of at least `depth`, which lets a kernel stop counting.
+   * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of
+   * columns with a higher score, or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`,
+   * and rating-blocks over the same rows, whose values are not read: `listed`, with distinct columns in a
+   * row, and optionally `exclude`, whose columns are not counted; none is listed. A column whose score is not
+   * a number is before none and behind all others. Output: `places`, of the entries of `listed` in those
+   * rows; where it has been allocated, a vector of all entries, whose part for those rows is written, as
+   * Uint32. In place of one from `depth` on (default: none) any number of at least `depth`, which lets a
+   * kernel stop counting.
+   *
    */
   'rank-listed': {
-    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; listed: PartitionRef; exclude?: PartitionRef };
+    inputs: {
+      rowFactors: PartitionRef;
+      columnFactors: PartitionRef;
+      listed: PartitionRef;
+      exclude?: PartitionRef;
+    };
     outputs: { places: PartitionRef };
     params: Rows & { readonly rank: number; readonly depth?: number };
     values: None;
   };
 
   /**
-   * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
-   * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
-   * Output: `factors`, a matrix or a vector of rows x rank. `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
-   * (default 0), and `oneAt` one before it that becomes 1.
+   * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed,
+   * keyHashes[row]), so that a row's start depends on its external id alone. Input: `keys` (layout
+   * key-hashes: `low`, `high` Uint32[rows]). Output: `factors`, a matrix or a vector of rows x rank.
+   * `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to
+   * each factor; `first` is the column of the first factor (default 0), and `oneAt` one before it that
+   * becomes 1.
+   *
    */
   initialize: {
     inputs: { keys: PartitionRef };
@@ -233,7 +322,10 @@ export interface TaskOf<K extends KernelName> {
   readonly params: ParamsOf<K>;
 }
 
-/** The outcome that a handler gives of such a task; its partitions are those outputs that were not there already. */
+/**
+ * The outcome that a handler gives of such a task; its partitions are those outputs that were not there
+ * already.
+ */
 export type OutcomeOf<T extends KernelTask> = Omit<TaskOutcome, 'values' | 'partitions'> & {
   readonly partitions?: { readonly [name in keyof T['outputs']]: Partition };
 } & (keyof T['values'] extends never ? { readonly values?: undefined } : { readonly values: T['values'] });
@@ -241,31 +333,85 @@ export type OutcomeOf<T extends KernelTask> = Omit<TaskOutcome, 'values' | 'part
 type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & string;
 
 /** The use of every input and output of every kernel. */
-export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How } } = {
+export const contracts: {
+  readonly [K in KernelName]: {
+    readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How;
+  };
+} = {
   upload: { data: 'read', transposeOf: 'read' },
-  update: { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', factors: 'write', bias: 'write' },
-  'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
+  update: {
+    block: 'read',
+    fixed: 'read',
+    previous: 'read',
+    fixedBias: 'read',
+    factors: 'write',
+    bias: 'write',
+  },
+  'squared-error': {
+    block: 'read',
+    rowFactors: 'read',
+    columnFactors: 'read',
+    rowBias: 'read',
+    columnBias: 'read',
+  },
   'weighted-norm': { block: 'read', factors: 'read', bias: 'read', totals: 'read' },
   gram: { factors: 'read', gram: 'write' },
-  'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
+  'update-implicit': {
+    block: 'read',
+    fixed: 'read',
+    previous: 'read',
+    gram: 'read',
+    shifts: 'read',
+    factors: 'write',
+  },
   ...equationContracts,
   ...vectorContracts,
   'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
   'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
-  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
+  'top-n': {
+    rowFactors: 'read',
+    columnFactors: 'read',
+    exclude: 'read',
+    bounds: 'read',
+    order: 'read',
+    top: 'write',
+  },
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
   'solve-row': { exact: 'read', guide: 'read', gram: 'read' },
-  'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
+  'rank-listed': {
+    rowFactors: 'read',
+    columnFactors: 'read',
+    listed: 'read',
+    exclude: 'read',
+    places: 'write',
+  },
   initialize: { keys: 'read', factors: 'write' },
   ...choosingContracts,
   ...readingContracts,
   'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
-  'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rowData: 'alone' },
+  'scatter-pairs': {
+    bands: 'read',
+    'codes.*': 'read',
+    'rowMap.*': 'read',
+    'columnMap.*': 'read',
+    'values.*': 'read',
+    cursors: 'read',
+    block: 'alone',
+    rowData: 'alone',
+  },
   'count-columns': { bands: 'read', block: 'read', counts: 'write' },
   'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
-  'split-pairs': { parts: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'split-pairs': {
+    parts: 'read',
+    'codes.*': 'read',
+    'rowMap.*': 'read',
+    'columnMap.*': 'read',
+    'values.*': 'read',
+    'partCodes.*': 'write',
+    'partValues.*': 'write',
+  },
   'split-block': { parts: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
   'sort-bands': { bands: 'read', block: 'alone' },
   'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
@@ -276,9 +422,37 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'sum-values': { block: 'read' },
   standardize: { block: 'alone' },
   'place-columns': { block: 'read', 'part.*': 'alone' },
-  'sgd-block': { block: 'read', order: 'read', rows: 'alone', columns: 'alone', rowSums: 'alone', columnSums: 'alone' },
-  'sgd-tiles': { block: 'read', sourceRows: 'read', sourceColumns: 'read', sourceRowSums: 'read', sourceColumnSums: 'read', rows: 'write', columns: 'write', rowSums: 'write', columnSums: 'write' },
-  'sgd-waves': { block: 'read', order: 'read', sourceRows: 'read', sourceColumns: 'read', sourceRowSums: 'read', sourceColumnSums: 'read', rows: 'write', columns: 'write', rowSums: 'write', columnSums: 'write' },
+  'sgd-block': {
+    block: 'read',
+    order: 'read',
+    rows: 'alone',
+    columns: 'alone',
+    rowSums: 'alone',
+    columnSums: 'alone',
+  },
+  'sgd-tiles': {
+    block: 'read',
+    sourceRows: 'read',
+    sourceColumns: 'read',
+    sourceRowSums: 'read',
+    sourceColumnSums: 'read',
+    rows: 'write',
+    columns: 'write',
+    rowSums: 'write',
+    columnSums: 'write',
+  },
+  'sgd-waves': {
+    block: 'read',
+    order: 'read',
+    sourceRows: 'read',
+    sourceColumns: 'read',
+    sourceRowSums: 'read',
+    sourceColumnSums: 'read',
+    rows: 'write',
+    columns: 'write',
+    rowSums: 'write',
+    columnSums: 'write',
+  },
   'batch-order': { order: 'write' },
   'wave-order': { order: 'write' },
   'cut-block': { block: 'read', 'part.*': 'write' },

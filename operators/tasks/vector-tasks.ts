@@ -1,8 +1,10 @@
 /**
- * Tasks of data-parallel ALS by conjugate gradients without A (cuMF, section 4.3 and Algorithm 3, with cuMF_ALS, Algorithm 1): the devices that have vertical parts of θ compute
- * products with A of the ratings that they have, which are added up, and the place of the rows takes each step.
+ * Tasks of data-parallel ALS by conjugate gradients without A (cuMF, section 4.3 and Algorithm 3, with
+ * cuMF_ALS, Algorithm 1): the devices that have vertical parts of θ compute products with A of the ratings
+ * that they have, which are added up, and the place of the rows takes each step.
  *
- * Layout of gradients: a matrix (layout factors) with a row for each solved row u, and `gradientColumns` columns. F is f in whole 16s:
+ * Layout of gradients: a matrix (layout factors) with a row for each solved row u, and `gradientColumns`
+ * columns. F is f in whole 16s:
  *
  *     r          F numbers, of which f are used: Σ (r_uv - θ_vᵀx) θ_v of the ratings, then the residual b - A x
  *     n, t       n_u, and with biases Σ r_uv with μ and γ_v taken off
@@ -10,7 +12,10 @@
  *     ρ, ε       |r|², 0 once the steps have ended, and the ρ at which they end; 11 more numbers are not used
  *     s          with biases: Σ θ_v, F numbers
  *
- * With the weights of implicit data r is Σ (t - w θ_vᵀx) θ_v (see implicit-tasks.ts); G and the shifts enter where the steps are taken.
+ * With the weights of implicit data r is Σ (t - w θ_vᵀx) θ_v (see implicit-tasks.ts); G and the shifts enter
+ * where the steps are taken.
+ *
+ *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -47,7 +52,10 @@ type StepParams = Rows & RowRegularization & { readonly rank: number };
 type Shifted = { readonly gram?: PartitionRef; readonly shifts?: PartitionRef };
 
 export interface VectorTasks {
-  /** Adds r, n, t, along and s of the ratings of the rows [from, to) of a block to gradients of the same rows, for the x of `previous`. Biases and `mean` as in `update`. */
+  /**
+   * Adds r, n, t, along and s of the ratings of the rows [from, to) of a block to gradients of the same rows,
+   * for the x of `previous`. Biases and `mean` as in `update`.
+   */
   'add-residuals': {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
     outputs: { gradients: PartitionRef };
@@ -55,7 +63,10 @@ export interface VectorTasks {
     values: None;
   };
 
-  /** products_u += Σ (θ_vᵀd_u) θ_v over the ratings of the rows [from, to) of a block, each times its w with the weights of implicit data. */
+  /**
+   * products_u += Σ (θ_vᵀd_u) θ_v over the ratings of the rows [from, to) of a block, each times its w with
+   * the weights of implicit data.
+   */
   'add-products': {
     inputs: { block: PartitionRef; fixed: PartitionRef; direction: PartitionRef };
     outputs: { products: PartitionRef };
@@ -63,7 +74,10 @@ export interface VectorTasks {
     values: None;
   };
 
-  /** Begins from the x of `previous` with sums over all ratings: they become residuals, which are the first directions. A row's bias is eliminated as in `update`. */
+  /**
+   * Begins from the x of `previous` with sums over all ratings: they become residuals, which are the first
+   * directions. A row's bias is eliminated as in `update`.
+   */
   'begin-gradients': {
     inputs: { previous: PartitionRef } & Shifted;
     outputs: { gradients: PartitionRef; factors: PartitionRef; direction: PartitionRef };
@@ -71,7 +85,10 @@ export interface VectorTasks {
     values: None;
   };
 
-  /** One step along the directions, whose products over all ratings are given. A row that has ended has the direction 0. */
+  /**
+   * One step along the directions, whose products over all ratings are given. A row that has ended has the
+   * direction 0.
+   */
   'step-gradients': {
     inputs: { products: PartitionRef } & Shifted;
     outputs: { gradients: PartitionRef; factors: PartitionRef; direction: PartitionRef };
@@ -79,7 +96,10 @@ export interface VectorTasks {
     values: None;
   };
 
-  /** Ends the steps: rows with n_u = 0 become zero, and biases follow from x. The directions are used up. Values: `badRow` as of `update`. */
+  /**
+   * Ends the steps: rows with n_u = 0 become zero, and biases follow from x. The directions are used up.
+   * Values: `badRow` as of `update`.
+   */
   'end-gradients': {
     inputs: { gradients: PartitionRef; direction: PartitionRef };
     outputs: { factors: PartitionRef; bias?: PartitionRef };
@@ -91,7 +111,21 @@ export interface VectorTasks {
 export const vectorContracts = {
   'add-residuals': { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', gradients: 'alone' },
   'add-products': { block: 'read', fixed: 'read', direction: 'read', products: 'alone' },
-  'begin-gradients': { previous: 'read', gram: 'read', shifts: 'read', gradients: 'alone', factors: 'write', direction: 'write' },
-  'step-gradients': { products: 'read', gram: 'read', shifts: 'read', gradients: 'alone', factors: 'alone', direction: 'alone' },
+  'begin-gradients': {
+    previous: 'read',
+    gram: 'read',
+    shifts: 'read',
+    gradients: 'alone',
+    factors: 'write',
+    direction: 'write',
+  },
+  'step-gradients': {
+    products: 'read',
+    gram: 'read',
+    shifts: 'read',
+    gradients: 'alone',
+    factors: 'alone',
+    direction: 'alone',
+  },
   'end-gradients': { gradients: 'read', direction: 'read', factors: 'alone', bias: 'write' },
 } as const satisfies { readonly [K in keyof VectorTasks]: Readonly<Record<string, How>> };

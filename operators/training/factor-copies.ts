@@ -22,7 +22,10 @@ export interface Trained {
   readonly versions: Versions;
 }
 
-/** The factors after a round: versions on devices, or a copy in host memory where a run goes on from an earlier one. */
+/**
+ * The factors after a round: versions on devices, or a copy in host memory where a run goes on from an
+ * earlier one.
+ */
 export type State<Factors> = Trained | { readonly number: number; readonly factors: Factors };
 
 /** The training of an attempt, and its way to bring versions to the host. */
@@ -31,7 +34,10 @@ interface Source<Factors> {
   toHost(state: Trained): Promise<StepResults>;
 }
 
-/** Copies of a run's factors in host memory: the last one is that from which the run goes on when a device is lost. */
+/**
+ * Copies of a run's factors in host memory: the last one is that from which the run goes on when a device is
+ * lost.
+ */
 export class FactorCopies<Factors> {
   last: HostCopy<Factors> | undefined;
   readonly #options: Pick<LoopOptions<Factors>, 'copySeconds' | 'checkpoints'>;
@@ -47,7 +53,11 @@ export class FactorCopies<Factors> {
 
   /** Estimates the time of the first copy, and with it the wait, where factors may be lost. */
   expect({ bound }: Training<Factors>): void {
-    if (isLosable(bound) && this.#options.copySeconds === undefined) this.#wait = Math.max(this.#wait, handedBytes(bound.phases.end, bound.datasets) / COPY_RATE / COPY_SHARE);
+    if (isLosable(bound) && this.#options.copySeconds === undefined)
+      this.#wait = Math.max(
+        this.#wait,
+        handedBytes(bound.phases.end, bound.datasets) / COPY_RATE / COPY_SHARE,
+      );
   }
 
   /** True when the loss of a device could cost much work; longer copies are made less often. */
@@ -56,29 +66,57 @@ export class FactorCopies<Factors> {
   }
 
   /** Copies the factors to the host. */
-  async renew(source: Source<Factors>, good: State<Factors>, best: State<Factors>, iterations: readonly TrainingIteration[]): Promise<void> {
+  async renew(
+    source: Source<Factors>,
+    good: State<Factors>,
+    best: State<Factors>,
+    iterations: readonly TrainingIteration[],
+  ): Promise<void> {
     const start = performance.now();
     this.last = await this.make(source, good, best, iterations);
-    this.#wait = Math.max(this.#options.copySeconds ?? COPY_SECONDS, (this.#taken - start) / 1000 / COPY_SHARE);
+    this.#wait = Math.max(
+      this.#options.copySeconds ?? COPY_SECONDS,
+      (this.#taken - start) / 1000 / COPY_SHARE,
+    );
   }
 
-  async make(source: Source<Factors>, good: State<Factors>, best: State<Factors>, iterations: readonly TrainingIteration[]): Promise<HostCopy<Factors>> {
-    const kept = best.number === good.number ? undefined : { iteration: best.number, factors: await this.factorsOf(source, best) };
+  async make(
+    source: Source<Factors>,
+    good: State<Factors>,
+    best: State<Factors>,
+    iterations: readonly TrainingIteration[],
+  ): Promise<HostCopy<Factors>> {
+    const kept =
+      best.number === good.number
+        ? undefined
+        : { iteration: best.number, factors: await this.factorsOf(source, best) };
     const factors = await this.factorsOf(source, good);
     this.#taken = performance.now();
-    return { iteration: good.number, factors, ...(kept && { best: kept }), iterations: [...iterations], ...(source.training.course && { course: source.training.course() }) };
+    return {
+      iteration: good.number,
+      factors,
+      ...(kept && { best: kept }),
+      iterations: [...iterations],
+      ...(source.training.course && { course: source.training.course() }),
+    };
   }
 
-  /** The factors of a state; those that are in host memory are not fetched again. `last`: no round follows. */
+  /**
+   * The factors of a state; those that are in host memory are not fetched again. `last`: no round follows.
+   */
   async factorsOf(source: Source<Factors>, state: State<Factors>, last = false): Promise<Factors> {
     const copied = [this.last, this.last?.best].find((copy) => copy?.iteration === state.number);
-    return copied?.factors ?? ('versions' in state ? this.taken(source.training, source.toHost(state), last) : state.factors);
+    return (
+      copied?.factors ??
+      ('versions' in state ? this.taken(source.training, source.toHost(state), last) : state.factors)
+    );
   }
 
   /** Factors that are on their way to the host, which count there when others may come to lie beside them. */
   async taken(training: Training<Factors>, fetched: Promise<StepResults>, last = false): Promise<Factors> {
     const results = await fetched;
-    if (isLosable(training.bound) || (this.#options.checkpoints !== undefined && !last)) this.#count(results.handed);
+    if (isLosable(training.bound) || (this.#options.checkpoints !== undefined && !last))
+      this.#count(results.handed);
     return training.factors(results, last);
   }
 

@@ -1,7 +1,10 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { TrainingIteration } from './iteration.ts';
 
-/** Factors in host memory, and the state of the run after the iteration that they come from: all that a run needs to go on. */
+/**
+ * Factors in host memory, and the state of the run after the iteration that they come from: all that a run
+ * needs to go on.
+ */
 export interface HostCopy<Factors> {
   readonly iteration: number;
   readonly factors: Factors;
@@ -34,15 +37,31 @@ export function partsOfMatrix(matrix: Matrices[string]): readonly Float32Array[]
 }
 
 /** Checkpoints of matrices as those of an algorithm's factors. */
-export function checkpointsOf<Factors>(checkpoints: Checkpoints<Matrices> | undefined, toMatrices: (factors: Factors) => Matrices, fromMatrices: (matrices: Matrices) => Factors): Checkpoints<Factors> | undefined {
+export function checkpointsOf<Factors>(
+  checkpoints: Checkpoints<Matrices> | undefined,
+  toMatrices: (factors: Factors) => Matrices,
+  fromMatrices: (matrices: Matrices) => Factors,
+): Checkpoints<Factors> | undefined {
   if (checkpoints === undefined) return undefined;
   const resume = () => {
     const copy = checkpoints.resume();
     return copy && withFactors(copy, fromMatrices);
   };
-  return { interval: checkpoints.interval, resume, ready: () => checkpoints.ready(), write: (copy) => checkpoints.write(withFactors(copy, toMatrices)) };
+  return {
+    interval: checkpoints.interval,
+    resume,
+    ready: () => checkpoints.ready(),
+    write: (copy) => checkpoints.write(withFactors(copy, toMatrices)),
+  };
 }
 
-function withFactors<From, To>({ factors, best, ...state }: HostCopy<From>, change: (factors: From) => To): HostCopy<To> {
-  return { ...state, factors: change(factors), ...(best && { best: { iteration: best.iteration, factors: change(best.factors) } }) };
+function withFactors<From, To>(
+  { factors, best, ...state }: HostCopy<From>,
+  change: (factors: From) => To,
+): HostCopy<To> {
+  return {
+    ...state,
+    factors: change(factors),
+    ...(best && { best: { iteration: best.iteration, factors: change(best.factors) } }),
+  };
 }

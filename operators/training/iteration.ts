@@ -3,7 +3,9 @@ export interface TrainingIteration {
   /** From 1. */
   readonly iteration: number;
   /**
-   * Time without evaluation, from the moment at which its steps are sent to their end. An iteration that is sent early begins at the end of the one before and of its evaluation, so that no moment counts twice.
+   * Time without evaluation, from the moment at which its steps are sent to their end. An iteration that is
+   * sent early begins at the end of the one before and of its evaluation, so that no moment counts twice.
+   *
    */
   readonly seconds: number;
   /** J, see TrainingErrors. */
@@ -11,11 +13,16 @@ export interface TrainingIteration {
   /** Absent for implicit data. */
   readonly trainRmse?: number;
   /**
-   * `loss` and `trainRmse` come out of the solve of the users: those of the factors as its kernels read them, within 0.0003 of the ratings' deviation, in float32 to about six digits. Absent where a
-   * pass over the ratings found them, as behind the last iteration, and of the one whose factors are kept.
+   * `loss` and `trainRmse` come out of the solve of the users: those of the factors as its kernels read them,
+   * within 0.0003 of the ratings' deviation, in float32 to about six digits. Absent where a pass over the
+   * ratings found them, as behind the last iteration, and of the one whose factors are kept.
+   *
    */
   readonly fromSolve?: true;
-  /** Of the last iteration: the errors that the solve told, which those of a pass over the ratings have replaced. A run that goes on behind it has them again. */
+  /**
+   * Of the last iteration: the errors that the solve told, which those of a pass over the ratings have
+   * replaced. A run that goes on behind it has them again.
+   */
   readonly solved?: { readonly loss: number; readonly trainRmse?: number };
   readonly testRmse?: number;
   /** Mean absolute error on the validation set. */

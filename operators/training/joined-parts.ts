@@ -9,7 +9,10 @@ export function partsOf(results: StepResults, name: string): Float32Array[] {
 /** Arrays as one, in shared memory; a single one is given as it is. */
 export function joined(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
-  const values = sharedArray(Float32Array, parts.reduce((sum, part) => sum + part.length, 0));
+  const values = sharedArray(
+    Float32Array,
+    parts.reduce((sum, part) => sum + part.length, 0),
+  );
   let filled = 0;
   for (const part of parts) {
     values.set(part, filled);

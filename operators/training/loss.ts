@@ -3,7 +3,12 @@ import { valuesOfStage } from '../tasks/task-values.ts';
 import type { BiasSums } from '../tasks/tasks.ts';
 
 /** The names of the stages that measure a version. */
-export const measureStages = { train: 'train-error', test: 'test-error', users: 'penalty-users', items: 'penalty-items' } as const;
+export const measureStages = {
+  train: 'train-error',
+  test: 'test-error',
+  users: 'penalty-users',
+  items: 'penalty-items',
+} as const;
 
 export interface ErrorSums {
   /** Σ (r - xᵀθ)² and Σ |r - xᵀθ|, in float64, added in task order. */
@@ -14,8 +19,9 @@ export interface ErrorSums {
 
 export interface TrainingErrors {
   /**
-   * J = Σ (r - xᵀθ)² + λ_users Σ n_u ‖x_u‖² + λ_items Σ n_v ‖θ_v‖² in float64, in the ratings' own unit (cuMF, eq. 1); with biases
-   * r - (μ + β + γ + xᵀθ), and ‖x_u‖² + β_u² for ‖x_u‖².
+   * J = Σ (r - xᵀθ)² + λ_users Σ n_u ‖x_u‖² + λ_items Σ n_v ‖θ_v‖² in float64, in the ratings' own unit
+   * (cuMF, eq. 1); with biases r - (μ + β + γ + xᵀθ), and ‖x_u‖² + β_u² for ‖x_u‖².
+   *
    */
   readonly loss: number;
   /** Absent for implicit data, whose loss counts all pairs. */
@@ -29,7 +35,10 @@ export interface TrainingErrors {
   readonly testMetrics?: Readonly<Record<string, number>>;
 }
 
-/** Σ n^ν ‖x‖² and Σ ‖x‖² of a side over the features as they are trained, in float64; the sums over biases are 0 where those are features, or there are none. */
+/**
+ * Σ n^ν ‖x‖² and Σ ‖x‖² of a side over the features as they are trained, in float64; the sums over biases are
+ * 0 where those are features, or there are none.
+ */
 export interface SideNorms extends BiasSums {
   readonly weighted: number;
   readonly plain: number;
@@ -42,10 +51,15 @@ export interface Norms {
 }
 
 /**
- * The errors that the tasks of the measuring stages found. `penalty`: the terms of J beside the errors. `deviation`: σ of the
- * ratings, where factors and ratings are on a scale of σ.
+ * The errors that the tasks of the measuring stages found. `penalty`: the terms of J beside the errors.
+ * `deviation`: σ of the ratings, where factors and ratings are on a scale of σ.
+ *
  */
-export function trainingErrors(measured: StepResults, penalty: (norms: Norms) => number, deviation = 1): TrainingErrors {
+export function trainingErrors(
+  measured: StepResults,
+  penalty: (norms: Norms) => number,
+  deviation = 1,
+): TrainingErrors {
   const train = errorSums(measured, measureStages.train);
   return {
     loss: deviation ** 2 * (train.squared + penalty(normsOfSides(measured))),
@@ -60,9 +74,17 @@ export function normsOfSides(measured: StepResults): Norms {
 }
 
 /** The errors on the validation set, where there is one. */
-export function testErrors(measured: StepResults, deviation = 1): Pick<TrainingErrors, 'testRmse' | 'testMae'> {
+export function testErrors(
+  measured: StepResults,
+  deviation = 1,
+): Pick<TrainingErrors, 'testRmse' | 'testMae'> {
   const test = errorSums(measured, measureStages.test);
-  return test.count === 0 ? {} : { testRmse: deviation * Math.sqrt(test.squared / test.count), testMae: (deviation * test.absolute) / test.count };
+  return test.count === 0
+    ? {}
+    : {
+        testRmse: deviation * Math.sqrt(test.squared / test.count),
+        testMae: (deviation * test.absolute) / test.count,
+      };
 }
 
 function errorSums(measured: StepResults, stage: string): ErrorSums {
@@ -77,6 +99,13 @@ function errorSums(measured: StepResults, stage: string): ErrorSums {
 
 function normsOf(measured: StepResults, stage: string): SideNorms {
   const values = valuesOfStage(measured, stage, 'weighted-norm');
-  const sumOf = (name: keyof (typeof values)[number]) => values.reduce((sum, { [name]: part = 0 }) => sum + part, 0);
-  return { weighted: sumOf('sum'), plain: sumOf('plain'), biasSum: sumOf('biasSum'), biasPlain: sumOf('biasPlain'), biasAlong: sumOf('biasAlong') };
+  const sumOf = (name: keyof (typeof values)[number]) =>
+    values.reduce((sum, { [name]: part = 0 }) => sum + part, 0);
+  return {
+    weighted: sumOf('sum'),
+    plain: sumOf('plain'),
+    biasSum: sumOf('biasSum'),
+    biasPlain: sumOf('biasPlain'),
+    biasAlong: sumOf('biasAlong'),
+  };
 }

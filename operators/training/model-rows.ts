@@ -7,6 +7,12 @@ export interface ModelRows {
 }
 
 /** Both sides as matrices. */
-export function joinedRows({ users, items }: ModelRows): { readonly userFactors: Float32Array; readonly itemFactors: Float32Array } {
-  return { userFactors: readRows(users, 0, users.rows, true), itemFactors: readRows(items, 0, items.rows, true) };
+export function joinedRows({ users, items }: ModelRows): {
+  readonly userFactors: Float32Array;
+  readonly itemFactors: Float32Array;
+} {
+  return {
+    userFactors: readRows(users, 0, users.rows, true),
+    itemFactors: readRows(items, 0, items.rows, true),
+  };
 }

@@ -9,10 +9,18 @@ export const CHECKPOINT_STAGE = 'write-checkpoint';
 /** Bytes of what the stages of a plan's end hand out. */
 export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[]): number {
   const names = end.flatMap(({ work }) => (work.kind === 'exchange' && work.how === 'move' ? work.data : []));
-  return datasets.filter(({ name }) => names.includes(name)).reduce((sum, { columns = 1, parts }) => sum + parts.reduce((all, { rows }) => all + 4 * rows * columns, 0), 0);
+  return datasets
+    .filter(({ name }) => names.includes(name))
+    .reduce(
+      (sum, { columns = 1, parts }) => sum + parts.reduce((all, { rows }) => all + 4 * rows * columns, 0),
+      0,
+    );
 }
 
-/** The plan with a checkpoint every so many rounds, which takes a copy of the factors in host memory; with early stop one of the best as well. */
+/**
+ * The plan with a checkpoint every so many rounds, which takes a copy of the factors in host memory; with
+ * early stop one of the best as well.
+ */
 export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): PhysicalPlan {
   if (every === undefined) return plan;
   const copied = handedBytes(plan.end, plan.datasets) * (plan.keep.best ? 2 : 1);
@@ -21,8 +29,17 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
     name: CHECKPOINT_STAGE,
     at: [HOST],
     bytesWritten: copied,
-    reasons: [`a copy of the factors in host memory (${formatBytes(copied)}) is written while the next rounds run; the last two checkpoints are kept`],
+    reasons: [
+      `a copy of the factors in host memory (${formatBytes(copied)}) is written while the next rounds run; the last two checkpoints are kept`,
+    ],
   };
   // Plans with devices of their own memory count the copy already.
-  return { ...plan, checkpoint: { every, stage }, memory: { ...plan.memory, [HOST]: (plan.memory[HOST] ?? 0) + (own ? copied - handedBytes(plan.end, plan.datasets) : copied) } };
+  return {
+    ...plan,
+    checkpoint: { every, stage },
+    memory: {
+      ...plan.memory,
+      [HOST]: (plan.memory[HOST] ?? 0) + (own ? copied - handedBytes(plan.end, plan.datasets) : copied),
+    },
+  };
 }

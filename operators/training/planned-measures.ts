@@ -12,20 +12,58 @@ import { handedBytes } from './planned-checkpoints.ts';
 const RANKED_USERS = 3 * 65_536;
 
 /**
- * Bytes that the ranking metric of early stop takes beside the steps: both sides with their biases at a device that computes in host memory, else all items and some users; in host
- * memory the pairs and their places, and where training has rows under other positions (`relabelled`) the training pairs again. Nothing without such a metric, or where ranking is a step of the plan.
+ * Bytes that the ranking metric of early stop takes beside the steps: both sides with their biases at a
+ * device that computes in host memory, else all items and some users; in host memory the pairs and their
+ * places, and where training has rows under other positions (`relabelled`) the training pairs again. Nothing
+ * without such a metric, or where ranking is a step of the plan.
+ *
  */
-export function rankingBytes(params: Parameters<typeof rankingMetricOf>[0] & { readonly rank: number; readonly biases: boolean }, { users, items, ratings, testRatings }: { readonly users: number; readonly items: number; readonly ratings: number; readonly testRatings?: number | undefined }, { place, ownMemory, strideStep }: DeviceInfo, relabelled = false): Pick<PhysicalPlan, 'measureBytes'> {
+export function rankingBytes(
+  params: Parameters<typeof rankingMetricOf>[0] & { readonly rank: number; readonly biases: boolean },
+  {
+    users,
+    items,
+    ratings,
+    testRatings,
+  }: {
+    readonly users: number;
+    readonly items: number;
+    readonly ratings: number;
+    readonly testRatings?: number | undefined;
+  },
+  { place, ownMemory, strideStep }: DeviceInfo,
+  relabelled = false,
+): Pick<PhysicalPlan, 'measureBytes'> {
   if (rankingMetricOf(params) === undefined || testRatings === undefined) return {};
   const rank = params.rank + (params.biases ? 2 : 0);
   const rows = items + (ownMemory ? Math.min(users, RANKED_USERS) : users);
-  return { measureBytes: { [place]: factorBytes(rows, rank, strideStep), [HOST]: blockBytes(users, testRatings) + (relabelled ? 4 * (users + 1 + ratings) : 0) } };
+  return {
+    measureBytes: {
+      [place]: factorBytes(rows, rank, strideStep),
+      [HOST]: blockBytes(users, testRatings) + (relabelled ? 4 * (users + 1 + ratings) : 0),
+    },
+  };
 }
 
-/** A plan with the memory of the course that its run took: where each round was the best, early stop kept no older version. */
-export function ofCourse(plan: PhysicalPlan, bound: BoundPlan, { keptOlder }: { readonly keptOlder: boolean }): PhysicalPlan {
+/**
+ * A plan with the memory of the course that its run took: where each round was the best, early stop kept no
+ * older version.
+ */
+export function ofCourse(
+  plan: PhysicalPlan,
+  bound: BoundPlan,
+  { keptOlder }: { readonly keptOlder: boolean },
+): PhysicalPlan {
   if (keptOlder || !plan.keep.best) return plan;
   const [most, taken] = [true, false].map((older) => peakOf(bound, contracts, plan.keep, { older }));
-  const saved = (place: Place) => (most[place] ?? 0) - (taken[place] ?? 0) + (place === HOST && plan.checkpoint ? handedBytes(plan.end, plan.datasets) : 0);
-  return { ...plan, memory: Object.fromEntries(Object.entries(plan.memory).map(([place, bytes]) => [place, bytes - saved(place)])) };
+  const saved = (place: Place) =>
+    (most[place] ?? 0) -
+    (taken[place] ?? 0) +
+    (place === HOST && plan.checkpoint ? handedBytes(plan.end, plan.datasets) : 0);
+  return {
+    ...plan,
+    memory: Object.fromEntries(
+      Object.entries(plan.memory).map(([place, bytes]) => [place, bytes - saved(place)]),
+    ),
+  };
 }

@@ -15,7 +15,9 @@ import { sentAtOnce } from './sent-at-once.ts';
 /** A round whose steps were given to the devices. */
 export interface SentRound extends Trained {
   readonly params: JsonObject;
-  /** One device was sent the round and its measure, whole and in order: what is sent now comes behind them. */
+  /**
+   * One device was sent the round and its measure, whole and in order: what is sent now comes behind them.
+   */
   readonly inOrder: boolean;
   /** Seconds of the round. Throws the error of its steps, or DivergedError. */
   readonly ran: Promise<number>;
@@ -28,11 +30,16 @@ export interface SentRound extends Trained {
 export interface SendOptions {
   /** The round, as far as it was expanded for this course of the run. */
   readonly expanded?: RoundAhead | undefined;
-  /** Its factors go to the host before they are measured, so that the host's part of that is done beside the measure. Only of a round that one device does in order. */
+  /**
+   * Its factors go to the host before they are measured, so that the host's part of that is done beside the
+   * measure. Only of a round that one device does in order.
+   */
   readonly fetches?: boolean;
 }
 
-/** Sends the rounds of a training to its devices, and what measures and fetches the versions that they make. */
+/**
+ * Sends the rounds of a training to its devices, and what measures and fetches the versions that they make.
+ */
 export class Rounds<Factors> {
   readonly training: Training<Factors>;
   readonly #options: Pick<LoopOptions<Factors>, 'called' | 'maxIter' | 'measuresEnds'>;
@@ -40,10 +47,18 @@ export class Rounds<Factors> {
   readonly #phase: Phase;
   readonly #stopped = new AbortController();
   readonly #underWay = new Set<Promise<unknown>>();
-  /** The moment at which the last steps ended that a device may have worked on before those of the round that runs. */
+  /**
+   * The moment at which the last steps ended that a device may have worked on before those of the round that
+   * runs.
+   */
   #freeFrom = 0;
 
-  constructor(training: Training<Factors>, options: Pick<LoopOptions<Factors>, 'called' | 'maxIter' | 'measuresEnds'>, ctx: ExecutionContext, phase: Phase) {
+  constructor(
+    training: Training<Factors>,
+    options: Pick<LoopOptions<Factors>, 'called' | 'maxIter' | 'measuresEnds'>,
+    ctx: ExecutionContext,
+    phase: Phase,
+  ) {
     this.training = training;
     this.#options = options;
     this.#ctx = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#stopped.signal]) };
@@ -51,10 +66,16 @@ export class Rounds<Factors> {
   }
 
   /** Sends a round, which leaves the versions of `kept` and makes others. */
-  send(from: Versions, number: number, kept: readonly Versions[], { expanded, fetches = false }: SendOptions): SentRound {
+  send(
+    from: Versions,
+    number: number,
+    kept: readonly Versions[],
+    { expanded, fetches = false }: SendOptions,
+  ): SentRound {
     const { bound } = this.training;
     const params = this.training.round(number);
-    const { steps, versions } = expanded?.of(from, params, kept) ?? expandRound(bound, from, { number, params }, kept);
+    const { steps, versions } =
+      expanded?.of(from, params, kept) ?? expandRound(bound, from, { number, params }, kept);
     const state = { number, versions };
     const sent = performance.now();
     const results = this.#follow(this.#run(number, steps));
@@ -71,14 +92,19 @@ export class Rounds<Factors> {
   /** The errors of a version by a pass over the ratings. */
   async exact({ number, versions }: Trained): Promise<TrainingErrors> {
     using _ = this.#ctx.metrics.begin('measure');
-    return this.training.errors(await this.#follow(runSteps(this.#measureSteps({ number, versions }, false), this.#ctx)));
+    return this.training.errors(
+      await this.#follow(runSteps(this.#measureSteps({ number, versions }, false), this.#ctx)),
+    );
   }
 
   async free(versions: Versions, kept: readonly Versions[]): Promise<void> {
     await runSteps(expandFree(this.training.bound, contracts, 'train', versions, kept), this.#ctx);
   }
 
-  /** Waits for the end of a round that was sent behind one which is run again, and frees what it made, except the versions `kept`. */
+  /**
+   * Waits for the end of a round that was sent behind one which is run again, and frees what it made, except
+   * the versions `kept`.
+   */
   async discard({ versions, ran, errors, fetched }: SentRound, kept: readonly Versions[]): Promise<void> {
     await Promise.allSettled([ran, errors, fetched]);
     await this.free(versions, kept);
@@ -86,7 +112,9 @@ export class Rounds<Factors> {
 
   /** The factors of a version; `behind`: the round that makes it, whose time is not that of the fetch. */
   async toHost({ number, versions }: Trained, behind?: Promise<unknown>): Promise<StepResults> {
-    const fetching = this.#follow(runSteps(expand(this.training.bound, contracts, 'end', versions, { number }).steps, this.#ctx));
+    const fetching = this.#follow(
+      runSteps(expand(this.training.bound, contracts, 'end', versions, { number }).steps, this.#ctx),
+    );
     await behind;
     using _ = this.#ctx.metrics.begin('fetch factors');
     return fetching;
@@ -140,7 +168,10 @@ export class Rounds<Factors> {
     return told ?? this.exact(state);
   }
 
-  /** Notes that it is under way. Its failure is thrown where it is waited for, or not at all where the run has failed before. */
+  /**
+   * Notes that it is under way. Its failure is thrown where it is waited for, or not at all where the run has
+   * failed before.
+   */
   #follow<Result>(work: Promise<Result>): Promise<Result> {
     const ended = work.then(
       () => undefined,

@@ -3,14 +3,27 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 
 /** Errors by a pass over the ratings, beside those that the solve told of the last round. */
-export function withSolved<Errors extends TrainingErrors>(errors: Errors, told: TrainingErrors | undefined): Errors {
-  return told?.fromSolve && !errors.fromSolve ? { ...errors, solved: { loss: told.loss, ...(told.trainRmse === undefined ? {} : { trainRmse: told.trainRmse }) } } : errors;
+export function withSolved<Errors extends TrainingErrors>(
+  errors: Errors,
+  told: TrainingErrors | undefined,
+): Errors {
+  return told?.fromSolve && !errors.fromSolve
+    ? {
+        ...errors,
+        solved: { loss: told.loss, ...(told.trainRmse === undefined ? {} : { trainRmse: told.trainRmse }) },
+      }
+    : errors;
 }
 
-/** The iterations of a copy that a run goes on from. The last one then has the errors of one that others follow. */
+/**
+ * The iterations of a copy that a run goes on from. The last one then has the errors of one that others
+ * follow.
+ */
 export function iterationsOf(copy: HostCopy<unknown> | undefined): TrainingIteration[] {
   return (copy?.iterations ?? []).map((one) => {
     const { solved, testMetrics, ...report } = one;
-    return solved === undefined ? one : { ...report, ...solved, fromSolve: true, ...(testMetrics && { testMetrics }) };
+    return solved === undefined
+      ? one
+      : { ...report, ...solved, fromSolve: true, ...(testMetrics && { testMetrics }) };
   });
 }

@@ -20,8 +20,10 @@ export interface Verdict {
 }
 
 /**
- * Decides after each iteration which factors to keep and whether to go on. Without `earlyStop` the last iteration is
- * the best; with it the one with the lowest validation RMSE or the highest ranking metric is, and training ends after so many without a better one.
+ * Decides after each iteration which factors to keep and whether to go on. Without `earlyStop` the last
+ * iteration is the best; with it the one with the lowest validation RMSE or the highest ranking metric is,
+ * and training ends after so many without a better one.
+ *
  */
 export class StoppingRule {
   readonly #params: StoppingParams;
@@ -34,9 +36,13 @@ export class StoppingRule {
     this.#params = params;
     this.#metric = rankingMetricOf(params);
     if (test !== undefined && test.ratings > 0) return;
-    const lack = test === undefined ? 'a validation set' : 'a validation set with users and items of the training set, and this one has none';
+    const lack =
+      test === undefined
+        ? 'a validation set'
+        : 'a validation set with users and items of the training set, and this one has none';
     for (const name of ['earlyStop', 'targetRmse'] as const) {
-      if (params[name] !== undefined) throw new UsageError(`${name} needs ${lack}`, { advice: 'Pass one with the option validation' });
+      if (params[name] !== undefined)
+        throw new UsageError(`${name} needs ${lack}`, { advice: 'Pass one with the option validation' });
     }
   }
 
@@ -70,10 +76,16 @@ export class StoppingRule {
     }
     const best = better || earlyStop === undefined;
     if (targetRmse !== undefined && testRmse !== undefined && testRmse <= targetRmse) {
-      return { best, stop: `stopped after iteration ${iteration}: validation RMSE ${testRmse.toFixed(4)} reached the target ${targetRmse}` };
+      return {
+        best,
+        stop: `stopped after iteration ${iteration}: validation RMSE ${testRmse.toFixed(4)} reached the target ${targetRmse}`,
+      };
     }
     if (earlyStop !== undefined && iteration - this.#bestIteration >= earlyStop) {
-      return { best, stop: `stopped after iteration ${iteration}: no better validation ${metric ?? 'RMSE'} than ${Math.abs(this.#least).toFixed(4)} of iteration ${this.#bestIteration}, which is kept` };
+      return {
+        best,
+        stop: `stopped after iteration ${iteration}: no better validation ${metric ?? 'RMSE'} than ${Math.abs(this.#least).toFixed(4)} of iteration ${this.#bestIteration}, which is kept`,
+      };
     }
     return { best };
   }

@@ -9,25 +9,39 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';
 
-/** An algorithm in the form that the loop runs: a bound plan, and pure functions of the results of its steps. */
+/**
+ * An algorithm in the form that the loop runs: a bound plan, and pure functions of the results of its steps.
+ */
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
-  /** Partitions that the first steps find in host memory, or at places. The loop empties the list then: factors to go on from are on the devices, and nowhere else. */
+  /**
+   * Partitions that the first steps find in host memory, or at places. The loop empties the list then:
+   * factors to go on from are on the devices, and nowhere else.
+   */
   readonly given: Given[];
-  /** The loss that the first round is compared with; `measure`: that of the start; undefined: the first round is not compared. */
+  /**
+   * The loss that the first round is compared with; `measure`: that of the start; undefined: the first round
+   * is not compared.
+   */
   readonly startLoss: number | 'measure' | undefined;
   /** Parameters of a round's tasks. */
   round(number: number): JsonObject;
   /** Throws DivergedError for a round whose tasks report that. */
   check(number: number, results: StepResults): void;
   errors(measured: StepResults): TrainingErrors;
-  /** The same from a brief measure and the results of the round that it measures. Undefined where those do not tell them; absent where each measure is whole. */
+  /**
+   * The same from a brief measure and the results of the round that it measures. Undefined where those do not
+   * tell them; absent where each measure is whole.
+   */
   errorsOfRound?(measured: StepResults, round: StepResults): TrainingErrors | undefined;
   /** True where the loss shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;
-  /** Halves the steps of the round that is run again and of all later ones, and gives the new rate. Absent where rounds are not run again. */
+  /**
+   * Halves the steps of the round that is run again and of all later ones, and gives the new rate. Absent
+   * where rounds are not run again.
+   */
   slower?(number: number): number;
   /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
@@ -46,12 +60,21 @@ export interface LoopOptions<Factors> {
   readonly maxIter: number;
   readonly devices: readonly DeviceInfo[];
   readonly rule: StoppingRule;
-  /** Seconds between two copies of a device's factors to the host, at least. Without them 2, and before the first copy as many as its bytes call for. */
+  /**
+   * Seconds between two copies of a device's factors to the host, at least. Without them 2, and before the
+   * first copy as many as its bytes call for.
+   */
   readonly copySeconds?: number;
   readonly checkpoints?: Checkpoints<Factors> | undefined;
-  /** True for a run that is measured after its first round and its last alone; nothing may end it early. Default false. */
+  /**
+   * True for a run that is measured after its first round and its last alone; nothing may end it early.
+   * Default false.
+   */
   readonly measuresEnds?: boolean | undefined;
-  /** Called when the factors of the last round are in host memory and nothing more is asked of the devices, before what they hold is released. */
+  /**
+   * Called when the factors of the last round are in host memory and nothing more is asked of the devices,
+   * before what they hold is released.
+   */
   fetched?: (() => void) | undefined;
   /** Further measures of a version, from its factors in host memory. */
   measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;

@@ -24,18 +24,26 @@ function contents(title: string, declarations: readonly Declaration[]): string {
 }
 
 function section(title: string, declarations: readonly Declaration[]): string {
-  const parts = declarations.map(({ name, doc, code, file }) => `### ${name}\n\n${doc === '' ? '' : `${markdownOf(doc)}\n\n`}\`\`\`ts\n${code}\n\`\`\`\n\n\`${file}\`\n`);
+  const parts = declarations.map(
+    ({ name, doc, code, file }) =>
+      `### ${name}\n\n${doc === '' ? '' : `${markdownOf(doc)}\n\n`}\`\`\`ts\n${code}\n\`\`\`\n\n\`${file}\`\n`,
+  );
   return [`## ${title}\n`, ...parts].join('\n');
 }
 
-/** Names of the project that signatures of exported names use, and their own signatures in turn, and that index.ts does not export. */
+/**
+ * Names of the project that signatures of exported names use, and their own signatures in turn, and that
+ * index.ts does not export.
+ */
 export function unexportedNames(root: string): string[] {
   const file = sourceFiles(root);
   const exported = exportedBy(file);
   const known = new Set(exported.map(({ name }) => name));
   const missing: string[] = [];
-  for (let frontier = exported; frontier.length > 0; ) {
-    frontier = frontier.flatMap((declaration) => namesIn(declaration, file)).filter(({ name }) => !known.has(name) && known.add(name));
+  for (let frontier = exported; frontier.length > 0;) {
+    frontier = frontier
+      .flatMap((declaration) => namesIn(declaration, file))
+      .filter(({ name }) => !known.has(name) && known.add(name));
     missing.push(...frontier.map(({ name, file: path }) => `${name} of ${path}`));
   }
   return missing;
@@ -51,7 +59,9 @@ function sourceFiles(root: string): (path: string) => SourceFile {
 }
 
 function exportedBy(file: (path: string) => SourceFile): Declaration[] {
-  return file('index.ts').reexports().map(({ name, from }) => file(from).declaration(name));
+  return file('index.ts')
+    .reexports()
+    .map(({ name, from }) => file(from).declaration(name));
 }
 
 function namesIn({ code, file: path }: Declaration, file: (path: string) => SourceFile): Declaration[] {
@@ -65,5 +75,8 @@ function namesIn({ code, file: path }: Declaration, file: (path: string) => Sour
 
 /** Text that Markdown does not read as HTML; code spans stay unchanged. */
 function markdownOf(doc: string): string {
-  return doc.split(/(`[^`]*`)/).map((part, i) => (i % 2 === 0 ? part.replaceAll('<', '&lt;') : part)).join('');
+  return doc
+    .split(/(`[^`]*`)/)
+    .map((part, i) => (i % 2 === 0 ? part.replaceAll('<', '&lt;') : part))
+    .join('');
 }

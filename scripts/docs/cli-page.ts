@@ -1,4 +1,7 @@
-/** docs/reference/cli.md: every command with its words and flags, from the definitions that the command line itself reads. */
+/**
+ * docs/reference/cli.md: every command with its words and flags, from the definitions that the command line
+ * itself reads.
+ */
 import type { Command } from '../../cli/commands/command.ts';
 import { type CommandEntry, commandList } from '../../cli/command-list.ts';
 import { flagName, groups, type Option, shownFlag } from '../../cli/options/option.ts';
@@ -12,22 +15,45 @@ Results go to stdout, everything else to stderr. With \`--json\` stdout holds ex
 `;
 
 export async function cliPage(): Promise<string> {
-  const commands = await Promise.all(commandList.map(async (entry) => ({ entry, command: await entry.load() })));
+  const commands = await Promise.all(
+    commandList.map(async (entry) => ({ entry, command: await entry.load() })),
+  );
   const contents = commandList.map(({ name, summary }) => `| [${name}](#${name}) | ${summary} |`);
-  return [introduction, `| command | |\n|---|---|\n${contents.join('\n')}\n`, ...commands.map(({ entry, command }) => commandSection(entry, command))].join('\n');
+  return [
+    introduction,
+    `| command | |\n|---|---|\n${contents.join('\n')}\n`,
+    ...commands.map(({ entry, command }) => commandSection(entry, command)),
+  ].join('\n');
 }
 
 function commandSection({ name, words }: CommandEntry, command: Command): string {
   const line = ['factorflow', name, words, '[flags]'].filter((word) => word !== '').join(' ');
   const options = Object.entries(command.options).filter(([, option]) => !option.hidden);
   const required = options.filter(([, option]) => option.required).map(([key]) => ` --${flagName(key)} …`);
-  const examples = command.examples.map(([example, meaning]) => `    # ${meaning}\n    factorflow ${example}\n`);
+  const examples = command.examples.map(
+    ([example, meaning]) => `    # ${meaning}\n    factorflow ${example}\n`,
+  );
   return [
     `## ${name}\n`,
     `${command.summary}.\n`,
     `\`${line.replace(' [flags]', `${required.join('')} [flags]`)}\`\n`,
-    ...(command.positionals.length === 0 ? [] : [table(['word', 'meaning'], command.positionals.map((word) => [`\`${word.name}\``, `${word.describe}${word.required ? '' : ' (optional)'}`]))]),
-    table(['flag', 'default', 'meaning'], groups.flatMap((group) => options.filter(([, option]) => option.group === group).map(([key, option]) => flagRow(key, option)))),
+    ...(command.positionals.length === 0
+      ? []
+      : [
+          table(
+            ['word', 'meaning'],
+            command.positionals.map((word) => [
+              `\`${word.name}\``,
+              `${word.describe}${word.required ? '' : ' (optional)'}`,
+            ]),
+          ),
+        ]),
+    table(
+      ['flag', 'default', 'meaning'],
+      groups.flatMap((group) =>
+        options.filter(([, option]) => option.group === group).map(([key, option]) => flagRow(key, option)),
+      ),
+    ),
     examples.join('\n'),
     ...(command.epilog === undefined ? [] : [`${command.epilog}\n`]),
   ].join('\n');
@@ -37,12 +63,18 @@ function flagRow(key: string, option: Option<unknown>): string[] {
   const { flag, describe } = shownFlag(key, option);
   const short = flagName(key).length === 1 ? key : option.alias;
   const alias = short === undefined ? '' : `, \`-${short}\``;
-  const untold = option.choices?.some((choice) => !option.describe.includes(choice)) && (option.choices?.length ?? 0) > 1;
+  const untold =
+    option.choices?.some((choice) => !option.describe.includes(choice)) && (option.choices?.length ?? 0) > 1;
   const choices = !untold ? '' : `: ${option.choices?.map((choice) => `\`${choice}\``).join(', ')}`;
-  return [`\`--${flag}\`${alias}`, option.required ? 'needed' : (option.defaultText ?? ''), `${describe}${choices}`];
+  return [
+    `\`--${flag}\`${alias}`,
+    option.required ? 'needed' : (option.defaultText ?? ''),
+    `${describe}${choices}`,
+  ];
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return `${[line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n')}\n`;
 }

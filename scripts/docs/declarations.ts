@@ -4,7 +4,11 @@ import { dirname, join } from 'node:path';
 import { type ParseResult, parse } from '@babel/parser';
 
 type Statement = ParseResult['program']['body'][number];
-type Node = { readonly start?: number | null; readonly end?: number | null; readonly leadingComments?: readonly { readonly type: string; readonly value: string }[] | null };
+type Node = {
+  readonly start?: number | null;
+  readonly end?: number | null;
+  readonly leadingComments?: readonly { readonly type: string; readonly value: string }[] | null;
+};
 type ClassMember = Extract<Statement, { type: 'ClassDeclaration' }>['body']['body'][number];
 type Expression = NonNullable<Extract<Statement, { type: 'ReturnStatement' }>['argument']>;
 
@@ -35,7 +39,10 @@ export class SourceFile {
     return this.#statements.flatMap((statement) => {
       if (statement.type !== 'ExportNamedDeclaration' || !statement.source) return [];
       const from = join(dirname(this.path), statement.source.value);
-      return statement.specifiers.map((specifier) => ({ name: nameOf('exported' in specifier ? specifier.exported : specifier), from }));
+      return statement.specifiers.map((specifier) => ({
+        name: nameOf('exported' in specifier ? specifier.exported : specifier),
+        from,
+      }));
     });
   }
 
@@ -43,7 +50,8 @@ export class SourceFile {
   importOf(name: string): string | undefined {
     for (const statement of this.#statements) {
       if (statement.type !== 'ImportDeclaration' || !statement.source.value.startsWith('.')) continue;
-      if (statement.specifiers.some((specifier) => specifier.local.name === name)) return join(dirname(this.path), statement.source.value);
+      if (statement.specifiers.some((specifier) => specifier.local.name === name))
+        return join(dirname(this.path), statement.source.value);
     }
     return undefined;
   }
@@ -74,19 +82,25 @@ export class SourceFile {
     if (node.type === 'ClassDeclaration') return { kind: 'class', code: this.#classText(node) };
     if (node.type === 'TSInterfaceDeclaration') return { kind: 'interface', code: this.#slice(node) };
     if (node.type === 'TSTypeAliasDeclaration') return { kind: 'type', code: this.#slice(node) };
-    if (node.type === 'FunctionDeclaration') return { kind: 'function', code: `${this.#slice(node, node.body)};` };
+    if (node.type === 'FunctionDeclaration')
+      return { kind: 'function', code: `${this.#slice(node, node.body)};` };
     return undefined;
   }
 
   #classText(node: Extract<Statement, { type: 'ClassDeclaration' }>): string {
-    const members = node.body.body.filter(isPublic).map((member) => commented(member, this.#memberText(member)));
+    const members = node.body.body
+      .filter(isPublic)
+      .map((member) => commented(member, this.#memberText(member)));
     return `${this.#slice(node, node.body)} {\n${members.map((text) => indented(text)).join('\n')}\n}`;
   }
 
   #memberText(member: ClassMember): string {
     if (member.type !== 'ClassMethod') return this.#slice(member);
     const [only] = member.body.body;
-    const parts = member.kind === 'get' && only?.type === 'ReturnStatement' && only.argument ? this.#objectText(only.argument) : undefined;
+    const parts =
+      member.kind === 'get' && only?.type === 'ReturnStatement' && only.argument
+        ? this.#objectText(only.argument)
+        : undefined;
     const head = this.#slice(member, member.body).replace(/^(static )?async \*?/, '$1');
     return parts === undefined ? `${head};` : `${head}: ${parts};`;
   }
@@ -95,25 +109,44 @@ export class SourceFile {
   #objectText(node: Expression): string | undefined {
     if (node.type !== 'ObjectExpression') return undefined;
     const parts = node.properties.map((property) => {
-      if (property.type !== 'ObjectProperty' || property.value.type !== 'ArrowFunctionExpression') throw new Error(`${this.path}: what a getter gives is functions by name`);
+      if (property.type !== 'ObjectProperty' || property.value.type !== 'ArrowFunctionExpression')
+        throw new Error(`${this.path}: what a getter gives is functions by name`);
       const signature = this.#slice(property.value, property.value.body).replace(/\s*=>$/, '');
-      return indented(commented(property, `${this.#slice(property.key)}${signature.replace(/^async /, '')};`));
+      return indented(
+        commented(property, `${this.#slice(property.key)}${signature.replace(/^async /, '')};`),
+      );
     });
     return `{\n${parts.join('\n')}\n}`;
   }
 
-  /** The text of a node, or of its beginning before one of its parts, without the indentation of its first line. */
+  /**
+   * The text of a node, or of its beginning before one of its parts, without the indentation of its first
+   * line.
+   */
   #slice(node: Node, before?: Node): string {
     const start = node.start ?? 0;
     const line = this.#text.slice(this.#text.lastIndexOf('\n', start) + 1, start);
     const indentation = /^ */.exec(line)?.[0] ?? '';
-    return this.#text.slice(start, before?.start ?? node.end ?? undefined).trimEnd().replaceAll(`\n${indentation}`, '\n');
+    return this.#text
+      .slice(start, before?.start ?? node.end ?? undefined)
+      .trimEnd()
+      .replaceAll(`\n${indentation}`, '\n');
   }
 }
 
 function isPublic(member: ClassMember): boolean {
-  if (member.type === 'ClassPrivateProperty' || member.type === 'ClassPrivateMethod' || member.type === 'StaticBlock') return false;
-  return !('accessibility' in member) || member.accessibility === undefined || member.accessibility === null || member.accessibility === 'public';
+  if (
+    member.type === 'ClassPrivateProperty' ||
+    member.type === 'ClassPrivateMethod' ||
+    member.type === 'StaticBlock'
+  )
+    return false;
+  return (
+    !('accessibility' in member) ||
+    member.accessibility === undefined ||
+    member.accessibility === null ||
+    member.accessibility === 'public'
+  );
 }
 
 function nameOf(node: { readonly type: string; readonly name?: unknown; readonly value?: unknown }): string {
@@ -128,7 +161,10 @@ function lastComment(node: Node): string | undefined {
 /** A doc comment without its stars. */
 function docOf(node: Node): string {
   const lines = (lastComment(node) ?? '').slice(1).split('\n');
-  return lines.map((line) => line.replace(/^\s*\* ?/, '').trimEnd()).join('\n').trim();
+  return lines
+    .map((line) => line.replace(/^\s*\* ?/, '').trimEnd())
+    .join('\n')
+    .trim();
 }
 
 /** Code below its doc comment, both from the first column. */
@@ -139,5 +175,8 @@ function commented(node: Node, code: string): string {
 }
 
 function indented(text: string): string {
-  return text.split('\n').map((line) => `  ${line}`).join('\n');
+  return text
+    .split('\n')
+    .map((line) => `  ${line}`)
+    .join('\n');
 }

@@ -28,31 +28,65 @@ export const table5Sets: readonly Table5Set[] = [
   { name: 'Facebook, f = 100', users: 1e9, items: 48e6, ratings: 112e9, rank: 100, paper: '3.8 h' },
 ];
 
-export const table5Machines = [1, 4, 8].flatMap((count) => [12, 80, 141].map((gigabytes) => ({ count, gigabytes })));
+export const table5Machines = [1, 4, 8].flatMap((count) =>
+  [12, 80, 141].map((gigabytes) => ({ count, gigabytes })),
+);
 
 /** Memory of the host. */
 const HOST_BYTES = 512e9;
 
 /** One line of the table. */
-export function table5Line({ name, paper, rank, ...profile }: Table5Set, { count, gigabytes }: (typeof table5Machines)[number]): string {
+export function table5Line(
+  { name, paper, rank, ...profile }: Table5Set,
+  { count, gigabytes }: (typeof table5Machines)[number],
+): string {
   const devices = assumedDevices(Array.from({ length: count }, () => gigabytes * 1e9));
-  const cells = (list: readonly string[]) => `| ${[name, `${count} x ${gigabytes} GB`, ...list, count === 4 && gigabytes === 12 ? (paper ?? '') : ''].join(' | ')} |`;
+  const cells = (list: readonly string[]) =>
+    `| ${[name, `${count} x ${gigabytes} GB`, ...list, count === 4 && gigabytes === 12 ? (paper ?? '') : ''].join(' | ')} |`;
   try {
-    const plan = planAls(profile, checkAlsParams({ rank, biases: false, regParam: 0.05 }), devices, undefined, { compares: true, ratings: ['device', 'host', 'spill'], hostBytes: HOST_BYTES });
+    const plan = planAls(
+      profile,
+      checkAlsParams({ rank, biases: false, regParam: 0.05 }),
+      devices,
+      undefined,
+      { compares: true, ratings: ['device', 'host', 'spill'], hostBytes: HOST_BYTES },
+    );
     const grid = gridOf(plan);
-    const side = (one: Side) => `${verticalParts(grid, one)}, ${grid[one].q}${grid[one].factors === 'host' ? ' (host)' : ''}`;
+    const side = (one: Side) =>
+      `${verticalParts(grid, one)}, ${grid[one].q}${grid[one].factors === 'host' ? ' (host)' : ''}`;
     const waves = Math.max(...(['users', 'items'] as const).map((one) => Math.ceil(grid[one].q / count)));
     const largest = Math.max(...devices.compute.map(({ place }) => plan.memory[place] ?? 0));
-    return cells([side('users'), side('items'), grid.users.ratings, String(waves), formatBytes(largest), formatBytes(plan.memory[HOST] ?? 0), formatBytes(plan.memory[SPILL] ?? 0), formatMilliseconds(1000 * (plan.estimate?.seconds ?? NaN))]);
+    return cells([
+      side('users'),
+      side('items'),
+      grid.users.ratings,
+      String(waves),
+      formatBytes(largest),
+      formatBytes(plan.memory[HOST] ?? 0),
+      formatBytes(plan.memory[SPILL] ?? 0),
+      formatMilliseconds(1000 * (plan.estimate?.seconds ?? NaN)),
+    ]);
   } catch (error) {
     if (!(error instanceof CapacityError)) throw error;
-    return cells(['-', '-', '-', '-', /the least that a device needs is ((?:about )?[^,;(]*[^,;( ])/.exec(error.message)?.[1] ?? '-', '-', '-', 'no grid fits']);
+    return cells([
+      '-',
+      '-',
+      '-',
+      '-',
+      /the least that a device needs is ((?:about )?[^,;(]*[^,;( ])/.exec(error.message)?.[1] ?? '-',
+      '-',
+      '-',
+      'no grid fits',
+    ]);
   }
 }
 
 export function table5Page(lines: readonly string[]): string {
   const rates = [12, 80, 141].map((gigabytes) => {
-    const { name, source, link, perRating, perSquare, perRow, perRowSquare } = ratesOf(assumedDevices([gigabytes * 1e9]).compute[0], 6);
+    const { name, source, link, perRating, perSquare, perRow, perRowSquare } = ratesOf(
+      assumedDevices([gigabytes * 1e9]).compute[0],
+      6,
+    );
     return `- **${gigabytes} GB: ${name}.** ${source}. A rating of a half-iteration takes ${perRating.toExponential(2)} + ${perSquare.toExponential(2)} f² seconds, a row ${perRow.toExponential(2)} + ${perRowSquare.toExponential(2)} f²; ${(link / 1e9).toFixed(1)} GB/s to and from the host for each device, by the one thread that copies both ways.`;
   });
   return `<!-- Written by \`node scripts/write-table5.ts\`; changes made here by hand are lost. -->

@@ -2,9 +2,19 @@ import { type CompletableCommand, spellings } from './completable.ts';
 
 /** A script for bash 3.2 and newer. Where it gives no words, bash completes files. */
 export function bashScript(commands: readonly CompletableCommand[]): string {
-  const flagsOf = commands.map(({ name, flags, words }) => `    ${name}) flags='${flags.flatMap(spellings).join(' ')}' words='${words.join(' ')}' ;;`);
+  const flagsOf = commands.map(
+    ({ name, flags, words }) =>
+      `    ${name}) flags='${flags.flatMap(spellings).join(' ')}' words='${words.join(' ')}' ;;`,
+  );
   const valuesOf = commands.flatMap(({ name, flags }) =>
-    flags.filter(({ takesValue }) => takesValue).map((flag) => `    ${spellings(flag).map((spelling) => `'${name} ${spelling}'`).join(' | ')}) flags='' words='${flag.choices.join(' ')}' ;;`),
+    flags
+      .filter(({ takesValue }) => takesValue)
+      .map(
+        (flag) =>
+          `    ${spellings(flag)
+            .map((spelling) => `'${name} ${spelling}'`)
+            .join(' | ')}) flags='' words='${flag.choices.join(' ')}' ;;`,
+      ),
   );
   return `# Completion of factorflow for bash: factorflow completion bash >> ~/.bashrc
 _factorflow() {

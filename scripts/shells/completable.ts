@@ -30,7 +30,13 @@ export function completableCommands(): Promise<CompletableCommand[]> {
   );
 }
 
-const help: CompletableFlag = { name: 'help', alias: 'h', describe: 'Show help', takesValue: false, choices: [] };
+const help: CompletableFlag = {
+  name: 'help',
+  alias: 'h',
+  describe: 'Show help',
+  takesValue: false,
+  choices: [],
+};
 
 function flagsOf(options: Options): CompletableFlag[] {
   return Object.entries(options)

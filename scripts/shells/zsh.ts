@@ -30,8 +30,15 @@ if [[ $funcstack[1] == _factorflow ]]; then _factorflow "$@"; else compdef _fact
 /** One specification for each spelling, as _arguments reads them. */
 function flagSpecs(flag: CompletableFlag): string[] {
   const describe = `[${flag.describe.replaceAll(/[[\]\\:]/g, '\\$&')}]`;
-  const value = flag.choices.length > 0 ? `:${flag.name}:(${flag.choices.join(' ')})` : `:${flag.name}:_files`;
-  return spellings(flag).map((spelling) => quoted(flag.takesValue ? `${spelling}${spelling.startsWith('--') ? '=' : '+'}${describe}${value}` : `${spelling}${describe}`));
+  const value =
+    flag.choices.length > 0 ? `:${flag.name}:(${flag.choices.join(' ')})` : `:${flag.name}:_files`;
+  return spellings(flag).map((spelling) =>
+    quoted(
+      flag.takesValue
+        ? `${spelling}${spelling.startsWith('--') ? '=' : '+'}${describe}${value}`
+        : `${spelling}${describe}`,
+    ),
+  );
 }
 
 function quoted(text: string): string {

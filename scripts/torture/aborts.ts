@@ -18,7 +18,10 @@ interface Call {
   run(signal: AbortSignal): Promise<unknown>;
 }
 
-/** Aborts calls of the API at random moments: each throws CancelledError or succeeds, and the session goes on as before. */
+/**
+ * Aborts calls of the API at random moments: each throws CancelledError or succeeds, and the session goes on
+ * as before.
+ */
 export const aborts: MakeAttack = ({ folder, random, count, find }) => {
   let session: Session;
   let model: Model;
@@ -39,16 +42,42 @@ export const aborts: MakeAttack = ({ folder, random, count, find }) => {
       expected = await control();
       const closed = async (fitted: Promise<Model>) => (await fitted).close();
       calls = [
-        { name: 'ALS.fit', time: 0, run: (signal) => closed(new ALS({ rank: 8, maxIter: 6 }).fit(data, { signal })) },
-        { name: 'ALS.fit, implicit', time: 0, run: (signal) => closed(new ALS({ rank: 4, maxIter: 2, implicitPrefs: true }).fit(data, { signal })) },
-        { name: 'SGD.fit', time: 0, run: (signal) => closed(new SGD({ rank: 8, maxIter: 4 }).fit(data, { signal })) },
+        {
+          name: 'ALS.fit',
+          time: 0,
+          run: (signal) => closed(new ALS({ rank: 8, maxIter: 6 }).fit(data, { signal })),
+        },
+        {
+          name: 'ALS.fit, implicit',
+          time: 0,
+          run: (signal) =>
+            closed(new ALS({ rank: 4, maxIter: 2, implicitPrefs: true }).fit(data, { signal })),
+        },
+        {
+          name: 'SGD.fit',
+          time: 0,
+          run: (signal) => closed(new SGD({ rank: 8, maxIter: 4 }).fit(data, { signal })),
+        },
         { name: 'evaluate', time: 0, run: (signal) => model.evaluate(data, { signal }) },
         { name: 'foldIn', time: 0, run: (signal) => model.foldIn(data, { signal }) },
         { name: 'update', time: 0, run: (signal) => closed(model.update(data, { signal })) },
         { name: 'leaveOut', time: 0, run: (signal) => data.leaveOut(1, { signal }) },
-        { name: 'recommendForAllUsers', time: 0, run: (signal) => model.recommendForAllUsers(3).write.parquet(join(folder, 'lists'), { signal, overwrite: true }) },
-        { name: 'write.csv', time: 0, run: (signal) => data.write.csv(join(folder, 'rows.csv.gz'), { signal, overwrite: true }) },
-        { name: 'save', time: 0, run: (signal) => model.save(join(folder, 'model'), { signal, overwrite: true }) },
+        {
+          name: 'recommendForAllUsers',
+          time: 0,
+          run: (signal) =>
+            model.recommendForAllUsers(3).write.parquet(join(folder, 'lists'), { signal, overwrite: true }),
+        },
+        {
+          name: 'write.csv',
+          time: 0,
+          run: (signal) => data.write.csv(join(folder, 'rows.csv.gz'), { signal, overwrite: true }),
+        },
+        {
+          name: 'save',
+          time: 0,
+          run: (signal) => model.save(join(folder, 'model'), { signal, overwrite: true }),
+        },
       ];
       for (const call of calls) {
         const started = performance.now();
@@ -62,14 +91,24 @@ export const aborts: MakeAttack = ({ folder, random, count, find }) => {
         const call = calls[random(calls.length)];
         const controller = new AbortController();
         const moment = random(Math.ceil(call.time));
-        const running = call.run(controller.signal).then(() => 'ended before', (error: unknown) => (error instanceof CancelledError ? 'cancelled' : `fails: ${error instanceof Error ? error.stack : String(error)}`));
+        const running = call.run(controller.signal).then(
+          () => 'ended before',
+          (error: unknown) =>
+            error instanceof CancelledError
+              ? 'cancelled'
+              : `fails: ${error instanceof Error ? error.stack : String(error)}`,
+        );
         await pause(moment);
         controller.abort();
         const stop = new AbortController();
-        const outcome = await Promise.race([running, pause(PATIENCE_MILLISECONDS, 'hangs', { signal: stop.signal }).catch(() => 'stopped')]);
+        const outcome = await Promise.race([
+          running,
+          pause(PATIENCE_MILLISECONDS, 'hangs', { signal: stop.signal }).catch(() => 'stopped'),
+        ]);
         stop.abort();
         count(outcome === 'cancelled' || outcome === 'ended before' ? outcome : 'found');
-        if (outcome !== 'cancelled' && outcome !== 'ended before') find(`${call.name}, aborted after ${moment} ms: ${outcome}`);
+        if (outcome !== 'cancelled' && outcome !== 'ended before')
+          find(`${call.name}, aborted after ${moment} ms: ${outcome}`);
       }
       if ((await control()) !== expected) find('a fit after aborts gives another model');
       const resident = process.memoryUsage.rss() / 2 ** 20;

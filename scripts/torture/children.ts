@@ -21,29 +21,45 @@ export const smallFits: MakeAttack = ({ count, find }) => ({
 });
 
 /** Ratings of odd shapes on one kind of device, in a process of its own. */
-const shapesOn = (device: 'cpu' | 'gpu'): MakeAttack => ({ random, count, find }) => {
-  const env: Record<string, string | undefined> = { ...process.env };
-  return {
-    name: `odd shapes on ${device}`,
-    prepare: async () => (device === 'gpu' ? prepareSwiftShader(env) : undefined),
-    round: async () => {
-      const seed = random(2 ** 30);
-      const { output, code } = await script('odd-shapes.ts', [device, `${seed}`, `${device === 'gpu' ? 2 : SHAPES}`], env);
-      if (code !== 0) return find(`odd shapes on ${device}, seed ${seed}, end with ${code}: ${output}`);
-      const { shapes, finds } = JSON.parse(output) as { readonly shapes: number; readonly finds: readonly string[] };
-      count('shapes', shapes);
-      for (const text of finds) find(text);
-    },
+const shapesOn =
+  (device: 'cpu' | 'gpu'): MakeAttack =>
+  ({ random, count, find }) => {
+    const env: Record<string, string | undefined> = { ...process.env };
+    return {
+      name: `odd shapes on ${device}`,
+      prepare: async () => (device === 'gpu' ? prepareSwiftShader(env) : undefined),
+      round: async () => {
+        const seed = random(2 ** 30);
+        const { output, code } = await script(
+          'odd-shapes.ts',
+          [device, `${seed}`, `${device === 'gpu' ? 2 : SHAPES}`],
+          env,
+        );
+        if (code !== 0) return find(`odd shapes on ${device}, seed ${seed}, end with ${code}: ${output}`);
+        const { shapes, finds } = JSON.parse(output) as {
+          readonly shapes: number;
+          readonly finds: readonly string[];
+        };
+        count('shapes', shapes);
+        for (const text of finds) find(text);
+      },
+    };
   };
-};
 
 export const shapesOnCpu = shapesOn('cpu');
 export const shapesOnGpu = shapesOn('gpu');
 
 /** Runs a script of this folder; its stdout, or all that it said where it failed. */
-function script(name: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<{ readonly output: string; readonly code: number | string }> {
+function script(
+  name: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<{ readonly output: string; readonly code: number | string }> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [join(import.meta.dirname, name), ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [join(import.meta.dirname, name), ...args], {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));

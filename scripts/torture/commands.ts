@@ -26,10 +26,17 @@ export interface StartOptions {
 }
 
 /** Runs a command line of the built program to its end. */
-export function runCommand(args: readonly string[], { env, nodeArgs = [], onStart }: StartOptions = {}): Promise<Ended> {
+export function runCommand(
+  args: readonly string[],
+  { env, nodeArgs = [], onStart }: StartOptions = {},
+): Promise<Ended> {
   const started = performance.now();
   return new Promise((done) => {
-    const child = spawn(process.execPath, [...nodeArgs, program, ...args], { cwd: root, stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, NO_COLOR: '1', ...env } });
+    const child = spawn(process.execPath, [...nodeArgs, program, ...args], {
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, NO_COLOR: '1', ...env },
+    });
     let [stderr, hung] = ['', false];
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     const timer = setTimeout(() => {
@@ -54,7 +61,10 @@ export class Replacement {
   digests: readonly [old: string, fresh: string] = ['', ''];
   milliseconds = 0;
 
-  /** `args`: the command without its output; `first`: flags of the old output, which differ from those of the new one. */
+  /**
+   * `args`: the command without its output; `first`: flags of the old output, which differ from those of the
+   * new one.
+   */
   constructor(folder: string, name: string, args: readonly string[], first: readonly string[]) {
     this.name = name;
     this.target = join(folder, name, name.includes('.') ? name : 'output');
@@ -107,9 +117,16 @@ export class Replacement {
 export function digestOf(path: string): string {
   const hash = createHash('sha256');
   const files = statSync(path).isDirectory()
-    ? readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name)).sort()
+    ? readdirSync(path, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name))
+        .sort()
     : [path];
-  for (const file of files) hash.update(`${relative(path, file)}\0`).update(readFileSync(file)).update('\0');
+  for (const file of files)
+    hash
+      .update(`${relative(path, file)}\0`)
+      .update(readFileSync(file))
+      .update('\0');
   return hash.digest('hex');
 }
 
@@ -119,7 +136,19 @@ export async function replacements(folder: string): Promise<Replacement[]> {
   const [data, model, few] = [join(folder, 'data.parquet'), join(folder, 'model'), join(folder, 'few.csv')];
   const made = [
     await runCommand(['convert', ratings, few, '--quiet']),
-    await runCommand(['train', ratings, '--rank', '4', '--max-iter', '1', '--device', 'cpu', '--model-dir', model, '--quiet']),
+    await runCommand([
+      'train',
+      ratings,
+      '--rank',
+      '4',
+      '--max-iter',
+      '1',
+      '--device',
+      'cpu',
+      '--model-dir',
+      model,
+      '--quiet',
+    ]),
     await runCommand(['convert', ratings, data, '--quiet']),
   ];
   const wrong = made.find(({ code }) => code !== 0);
@@ -130,8 +159,18 @@ export async function replacements(folder: string): Promise<Replacement[]> {
     new Replacement(folder, 'table.parquet', ['convert', few], ['--codec', 'gzip']),
     new Replacement(folder, 'parts', ['convert', few], ['--codec', 'snappy']),
     new Replacement(folder, 'lists', ['recommend', model, '--n', '3', '--output'], ['--codec', 'gzip']),
-    new Replacement(folder, 'generated', ['generate', '--preset', 'movielens20m', '--scale', '0.002', '--output'], ['--seed', '7']),
+    new Replacement(
+      folder,
+      'generated',
+      ['generate', '--preset', 'movielens20m', '--scale', '0.002', '--output'],
+      ['--seed', '7'],
+    ),
     new Replacement(folder, 'factors', ['export', model, '--output'], ['--precision', 'float16']),
-    new Replacement(folder, 'trained', ['train', data, '--rank', '4', '--max-iter', '2', '--device', 'cpu', '--workers', '2', '--model-dir'], ['--seed', '7']),
+    new Replacement(
+      folder,
+      'trained',
+      ['train', data, '--rank', '4', '--max-iter', '2', '--device', 'cpu', '--workers', '2', '--model-dir'],
+      ['--seed', '7'],
+    ),
   ];
 }

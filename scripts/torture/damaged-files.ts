@@ -53,7 +53,10 @@ class Watched {
 
   private ask(number: number): Promise<Answer | string> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(`hangs: no answer in ${PATIENCE_MILLISECONDS / 1000} s`), PATIENCE_MILLISECONDS);
+      const timer = setTimeout(
+        () => resolve(`hangs: no answer in ${PATIENCE_MILLISECONDS / 1000} s`),
+        PATIENCE_MILLISECONDS,
+      );
       this.answered = (answer) => {
         clearTimeout(timer);
         resolve(answer);
@@ -65,15 +68,23 @@ class Watched {
   }
 
   private start(): Worker {
-    const worker = new Worker(import.meta.filename, { workerData: { kind: this.kind, folder: this.folder }, resourceLimits: { maxOldGenerationSizeMb: 700 } });
+    const worker = new Worker(import.meta.filename, {
+      workerData: { kind: this.kind, folder: this.folder },
+      resourceLimits: { maxOldGenerationSizeMb: 700 },
+    });
     worker.on('message', (answer: Answer) => this.answered(answer));
-    worker.on('error', (error) => this.answered(`crashes: ${error instanceof Error ? error.stack : String(error)}`));
+    worker.on('error', (error) =>
+      this.answered(`crashes: ${error instanceof Error ? error.stack : String(error)}`),
+    );
     worker.on('exit', (code) => this.answered(`ends with ${code}`));
     return worker;
   }
 }
 
-/** Damages Parquet, CSV, NDJSON, Arrow and model files and reads them: each is read, or refused with a message, in seconds and in bounded memory. */
+/**
+ * Damages Parquet, CSV, NDJSON, Arrow and model files and reads them: each is read, or refused with a
+ * message, in seconds and in bounded memory.
+ */
 export const damagedFiles: MakeAttack = ({ folder, random, count, find }) => {
   const readers = fuzzKinds.map((kind) => ({ kind, watched: new Watched(kind, join(folder, kind)) }));
   return {
@@ -84,9 +95,18 @@ export const damagedFiles: MakeAttack = ({ folder, random, count, find }) => {
         for (let number = first; number < first + FILES; number++) {
           const answer = await watched.run(number);
           const resident = process.memoryUsage.rss() / 2 ** 20;
-          const problem = typeof answer === 'string' ? answer : 'found' in answer.outcome ? answer.outcome.found : resident > LARGEST_MIB ? `${resident.toFixed(0)} MiB resident` : undefined;
+          const problem =
+            typeof answer === 'string'
+              ? answer
+              : 'found' in answer.outcome
+                ? answer.outcome.found
+                : resident > LARGEST_MIB
+                  ? `${resident.toFixed(0)} MiB resident`
+                  : undefined;
           if (problem !== undefined) find(`${kind} ${number}: ${problem}`);
-          count(`${kind} ${typeof answer !== 'string' && 'result' in answer.outcome ? answer.outcome.result : 'found'}`);
+          count(
+            `${kind} ${typeof answer !== 'string' && 'result' in answer.outcome ? answer.outcome.result : 'found'}`,
+          );
         }
       }
     },

@@ -8,7 +8,8 @@ import { ratings, runCommand } from './commands.ts';
 export const fullDisk: MakeAttack = ({ folder, random, count, find }) => {
   const disk = join(folder, 'disk');
   const model = join(folder, 'model');
-  const mount = (options: string) => execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', disk], { stdio: 'pipe' });
+  const mount = (options: string) =>
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', disk], { stdio: 'pipe' });
   const unmount = () => execFileSync('umount', [disk], { stdio: 'pipe' });
   const commands = (target: string): string[] => {
     const all = [
@@ -35,7 +36,20 @@ export const fullDisk: MakeAttack = ({ folder, random, count, find }) => {
       return undefined;
     },
     round: async () => {
-      if (!existsSync(model)) await runCommand(['train', ratings, '--rank', '4', '--max-iter', '1', '--device', 'cpu', '--model-dir', model, '--quiet']);
+      if (!existsSync(model))
+        await runCommand([
+          'train',
+          ratings,
+          '--rank',
+          '4',
+          '--max-iter',
+          '1',
+          '--device',
+          'cpu',
+          '--model-dir',
+          model,
+          '--quiet',
+        ]);
       mount(random(3) === 0 ? `size=8m,nr_inodes=${2 + random(8)}` : `size=${4 << random(11)}k`);
       try {
         const target = join(disk, 'output');
@@ -43,8 +57,10 @@ export const fullDisk: MakeAttack = ({ folder, random, count, find }) => {
         const { code, stderr, hung } = await runCommand([...line, '--quiet']);
         const left = readdirSync(disk);
         count(code === 0 ? 'fits' : 'refused');
-        if (hung || (code !== 0 && code !== 4)) find(`${line.join(' ')} on a full disk: code ${code}, ${stderr}`);
-        if (code !== 0 && (!stderr.includes(target) || stderr.includes('.tmp-'))) find(`${line.join(' ')} on a full disk does not name its target: ${stderr}`);
+        if (hung || (code !== 0 && code !== 4))
+          find(`${line.join(' ')} on a full disk: code ${code}, ${stderr}`);
+        if (code !== 0 && (!stderr.includes(target) || stderr.includes('.tmp-')))
+          find(`${line.join(' ')} on a full disk does not name its target: ${stderr}`);
         if (code !== 0 && left.length > 0) find(`${line.join(' ')} on a full disk leaves ${left.join(', ')}`);
       } finally {
         unmount();

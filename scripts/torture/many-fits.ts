@@ -1,6 +1,9 @@
 /**
- * Fits small models in one session, one after the other, and prints {"early", "late", "firstMs", "lastMs"}: resident MiB after the first fits and at the end,
- * and milliseconds of a fit among the first and the last: a hundred of each, or a fifth of all where that is less. Run by itself: node scripts/torture/many-fits.ts COUNT.
+ * Fits small models in one session, one after the other, and prints {"early", "late", "firstMs", "lastMs"}:
+ * resident MiB after the first fits and at the end, and milliseconds of a fit among the first and the last: a
+ * hundred of each, or a fifth of all where that is less. Run by itself: node scripts/torture/many-fits.ts
+ * COUNT.
+ *
  */
 import { Int32, Int64, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { ALS, Session } from '../../index.ts';
@@ -14,9 +17,21 @@ function ratingsOf(number: number): Table {
   const ids = (below: number) => Array.from({ length: RATINGS }, () => random(below));
   const column = (values: readonly number[]) => {
     if (number % 3 === 0) return vectorFromArray(values, new Int32());
-    return number % 3 === 1 ? vectorFromArray(values.map((value) => BigInt(value) << 33n), new Int64()) : vectorFromArray(values.map((value) => `id ${value}`), new Utf8());
+    return number % 3 === 1
+      ? vectorFromArray(
+          values.map((value) => BigInt(value) << 33n),
+          new Int64(),
+        )
+      : vectorFromArray(
+          values.map((value) => `id ${value}`),
+          new Utf8(),
+        );
   };
-  return new Table({ user: column(ids(300)), item: column(ids(200)), rating: vectorFromArray(Float32Array.from({ length: RATINGS }, () => 1 + random(5))) });
+  return new Table({
+    user: column(ids(300)),
+    item: column(ids(200)),
+    rating: vectorFromArray(Float32Array.from({ length: RATINGS }, () => 1 + random(5))),
+  });
 }
 
 const count = Number(process.argv[2]);
@@ -33,4 +48,12 @@ for (let fit = 0; fit < count; fit++) {
 const some = Math.max(1, Math.min(100, Math.floor(count / 5)));
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const rounded = (value: number) => Math.round(10 * value) / 10;
-console.log(JSON.stringify({ fits: count, early: rounded(resident[some - 1]), late: rounded(resident[count - 1]), firstMs: rounded(mean(times.slice(0, some))), lastMs: rounded(mean(times.slice(-some))) }));
+console.log(
+  JSON.stringify({
+    fits: count,
+    early: rounded(resident[some - 1]),
+    late: rounded(resident[count - 1]),
+    firstMs: rounded(mean(times.slice(0, some))),
+    lastMs: rounded(mean(times.slice(-some))),
+  }),
+);

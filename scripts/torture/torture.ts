@@ -1,8 +1,10 @@
 /**
- * Attacks the built program and its library for some minutes, and compares what survives with what it must be: kills, signals, full disks, damaged files,
- * aborted calls, thousands of small fits, ratings of odd shapes. Ends only processes of its own and writes only to a temporary folder of its own.
+ * Attacks the built program and its library for some minutes, and compares what survives with what it must
+ * be: kills, signals, full disks, damaged files, aborted calls, thousands of small fits, ratings of odd
+ * shapes. Ends only processes of its own and writes only to a temporary folder of its own.
  *
  *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals]
+ *
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
@@ -24,13 +26,29 @@ interface Running {
   seconds: number;
 }
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' }, seed: { type: 'string', default: '1' }, only: { type: 'string' } } });
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string' },
+  },
+});
 const [minutes, seed] = [Number(values.minutes), Number(values.seed)];
-if (!(minutes > 0) || !Number.isInteger(seed)) throw new Error('--minutes takes a number above 0, --seed a whole number');
+if (!(minutes > 0) || !Number.isInteger(seed))
+  throw new Error('--minutes takes a number above 0, --seed a whole number');
 const end = performance.now() + 60_000 * minutes;
 
 /** The attacks with their shares of the time: a kill takes longest, and damaged files are many. */
-const makers: readonly (readonly [MakeAttack, number])[] = [[kills, 4], [signalled, 1], [damagedFiles, 2], [aborts, 1], [fullDisk, 0.5], [shapesOnCpu, 1], [shapesOnGpu, 1], [smallFits, 0.5]];
+const makers: readonly (readonly [MakeAttack, number])[] = [
+  [kills, 4],
+  [signalled, 1],
+  [damagedFiles, 2],
+  [aborts, 1],
+  [fullDisk, 0.5],
+  [shapesOnCpu, 1],
+  [shapesOnGpu, 1],
+  [smallFits, 0.5],
+];
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-torture-'));
 const finds: string[] = [];
 const all: Running[] = [];
@@ -43,7 +61,12 @@ try {
       finds.push(text);
       console.error(`found: ${text}`);
     };
-    const attack = make({ folder: own, random: randomOf(100 * seed + index), count: (outcome, number = 1) => void counts.set(outcome, (counts.get(outcome) ?? 0) + number), find });
+    const attack = make({
+      folder: own,
+      random: randomOf(100 * seed + index),
+      count: (outcome, number = 1) => void counts.set(outcome, (counts.get(outcome) ?? 0) + number),
+      find,
+    });
     if (values.only !== undefined && !values.only.split(',').includes(attack.name)) continue;
     const reason = await attack.prepare?.();
     if (reason === undefined) all.push({ attack, counts, share, rounds: 0, seconds: 0 });
@@ -65,7 +88,9 @@ try {
 const machine = `${cpus()[0]?.model.trim() ?? process.arch}, ${availableParallelism()} cores, node ${process.version}`;
 console.log(`\n${minutes} minutes, seed ${seed}, ${new Date().toISOString().slice(0, 10)}, ${machine}`);
 for (const { attack, counts, rounds, seconds } of all) {
-  const outcomes = [...counts].sort(([a], [b]) => a.localeCompare(b)).map(([outcome, number]) => `${outcome} ${number}`);
+  const outcomes = [...counts]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([outcome, number]) => `${outcome} ${number}`);
   console.log(`${attack.name.padEnd(18)} ${rounds} rounds, ${seconds.toFixed(0)} s: ${outcomes.join(', ')}`);
 }
 console.log(finds.length === 0 ? 'nothing found' : `${finds.length} found`);

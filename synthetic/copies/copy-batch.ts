@@ -7,33 +7,55 @@ import type { CopyGroup, CopyLayout } from './copies.ts';
 
 /** The columns of the copies: those of the source, with int64 ids where int32 is too narrow. */
 export function copiedSchema(schema: Schema, { user, item }: CopyLayout): Schema {
-  const wider = (field: Field) => [user, item].some(({ column, wide }) => wide && column === field.name) && !isInteger(field.type, 64);
+  const wider = (field: Field) =>
+    [user, item].some(({ column, wide }) => wide && column === field.name) && !isInteger(field.type, 64);
   if (!schema.fields.some(wider)) return schema;
-  return new Schema(schema.fields.map((field) => (wider(field) ? new Field(field.name, new Int64(), field.nullable) : field)));
+  return new Schema(
+    schema.fields.map((field) => (wider(field) ? new Field(field.name, new Int64(), field.nullable) : field)),
+  );
 }
 
-/** The batch with the ids of copy `copy` and the other columns as they are. `schema` is that of `copiedSchema`. */
-export function copyBatch(batch: RecordBatch, schema: Schema, { user, item }: CopyLayout, copy: number): RecordBatch {
+/**
+ * The batch with the ids of copy `copy` and the other columns as they are. `schema` is that of
+ * `copiedSchema`.
+ */
+export function copyBatch(
+  batch: RecordBatch,
+  schema: Schema,
+  { user, item }: CopyLayout,
+  copy: number,
+): RecordBatch {
   const shifts = new Map([
     [user.column, Math.floor(copy / item.copies) * user.span],
     [item.column, (copy % item.copies) * item.span],
   ]);
-  const sameTypes = schema.fields.every(({ type }, index) => String(type) === String(batch.schema.fields[index].type));
+  const sameTypes = schema.fields.every(
+    ({ type }, index) => String(type) === String(batch.schema.fields[index].type),
+  );
   if (sameTypes && [...shifts.values()].every((shift) => shift === 0)) return batch;
   const children = schema.fields.map(({ name, type }, index) => {
     const shift = shifts.get(name);
     return shift === undefined ? batch.data.children[index] : shiftIds(batch, index, type, shift);
   });
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }),
+  );
 }
 
 /** Ratings that can be read repeatedly, in the same order each time. */
 export type ReplayableBatches = () => AsyncIterable<FolderBatch>;
 
 /** The copies of a group one after the other, each in the order of the source. */
-export async function* copyStream(source: ReplayableBatches, schema: Schema, layout: CopyLayout, { first, end }: CopyGroup): AsyncGenerator<FolderBatch> {
+export async function* copyStream(
+  source: ReplayableBatches,
+  schema: Schema,
+  layout: CopyLayout,
+  { first, end }: CopyGroup,
+): AsyncGenerator<FolderBatch> {
   for (let copy = first; copy < end; copy++) {
-    for await (const { part, batch } of source()) yield { part, batch: copyBatch(batch, schema, layout, copy) };
+    for await (const { part, batch } of source())
+      yield { part, batch: copyBatch(batch, schema, layout, copy) };
   }
 }
 
@@ -43,15 +65,25 @@ function shiftIds(batch: RecordBatch, index: number, type: DataType, shift: numb
   const length = batch.numRows;
   if (ids.nullCount > 0) throw nullId(batch, index);
   const values = ids.values as Int32Array | BigInt64Array;
-  if (isInteger(type, 32)) return makeData({ type: new Int32(), length, nullCount: 0, data: (values as Int32Array).subarray(0, length).map((id) => id + shift) });
+  if (isInteger(type, 32))
+    return makeData({
+      type: new Int32(),
+      length,
+      nullCount: 0,
+      data: (values as Int32Array).subarray(0, length).map((id) => id + shift),
+    });
   const wide = new BigInt64Array(length);
   const halves = new Int32Array(wide.buffer);
-  if (values instanceof BigInt64Array) addToHalves(new Int32Array(values.buffer, values.byteOffset, 2 * length), shift, halves);
+  if (values instanceof BigInt64Array)
+    addToHalves(new Int32Array(values.buffer, values.byteOffset, 2 * length), shift, halves);
   else widen(values, shift, halves);
   return makeData({ type: new Int64(), length, nullCount: 0, data: wide });
 }
 
-/** True for signed integers of that width. Types from files are not of Int32's class, so the type's fields count. */
+/**
+ * True for signed integers of that width. Types from files are not of Int32's class, so the type's fields
+ * count.
+ */
 function isInteger(type: DataType, bits: 32 | 64): boolean {
   return DataType.isInt(type) && type.isSigned && type.bitWidth === bits;
 }
@@ -80,15 +112,28 @@ function nullId(batch: RecordBatch, index: number): DataError {
   let row = 0;
   while (ids?.get(row) !== null) row++;
   const { file, rowGroup, firstRow = 0 } = originOf(batch) ?? {};
-  return new DataError('an id is null', { phase: 'generate', file, rowGroup, row: firstRow + row, column: batch.schema.fields[index].name });
+  return new DataError('an id is null', {
+    phase: 'generate',
+    file,
+    rowGroup,
+    row: firstRow + row,
+    column: batch.schema.fields[index].name,
+  });
 }
 
 /** @throws DataError unless the column exists and has int32 or int64 ids. */
 export function checkIdColumn(schema: Schema, column: string): void {
   const field = schema.fields.find(({ name }) => name === column);
   if (field === undefined) {
-    throw new DataError(`no column "${column}"; the columns are ${schema.fields.map(({ name }) => name).join(', ')}`, { phase: 'generate', column });
+    throw new DataError(
+      `no column "${column}"; the columns are ${schema.fields.map(({ name }) => name).join(', ')}`,
+      { phase: 'generate', column },
+    );
   }
   if (isInteger(field.type, 32) || isInteger(field.type, 64)) return;
-  throw new DataError(`ids of type ${field.type} cannot be copied`, { phase: 'generate', column, advice: 'Copies add to the ids, which must be int32 or int64' });
+  throw new DataError(`ids of type ${field.type} cannot be copied`, {
+    phase: 'generate',
+    column,
+    advice: 'Copies add to the ids, which must be int32 or int64',
+  });
 }

@@ -7,7 +7,12 @@ import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
-import { GENERATOR_VERSION, RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
+import {
+  GENERATOR_VERSION,
+  RATINGS_PER_PART,
+  summarizeFiles,
+  writeDatasetFolder,
+} from '../parts/dataset-output.ts';
 import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
 import { ratingParts } from '../preset.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from './copies.ts';
@@ -55,34 +60,62 @@ export interface CopiedDataset {
 }
 
 /**
- * Writes the copies of an existing data set with all its columns; only the ids change. In memory each thread holds one row group to read
- * and one to write. The same source and copies give the same bytes for any number of workers. The folder appears whole or not at all.
+ * Writes the copies of an existing data set with all its columns; only the ids change. In memory each thread
+ * holds one row group to read and one to write. The same source and copies give the same bytes for any number
+ * of workers. The folder appears whole or not at all.
  *
- * @throws DataError for ids that are neither int32 nor int64, or null; UsageError for impossible copies or output; CancelledError.
+ * @throws DataError for ids that are neither int32 nor int64, or null; UsageError for impossible copies or
+ *   output; CancelledError.
+ *
  */
 export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDataset> {
-  const { from, output, overwrite, userColumn = 'user', itemColumn = 'item', onEvent = noEvents, ratingsPerPart = RATINGS_PER_PART } = options;
+  const {
+    from,
+    output,
+    overwrite,
+    userColumn = 'user',
+    itemColumn = 'item',
+    onEvent = noEvents,
+    ratingsPerPart = RATINGS_PER_PART,
+  } = options;
   const copies = checkCopies(options.copies);
   const workers = checkWorkers(options.workers);
   const signal = options.signal ?? new AbortController().signal;
   throwIfAborted(signal, 'generate');
   const started = performance.now();
   const parts = await partsOf(from);
-  const sources = new Map(parts.map((part) => [part, new ParquetSource(part === '' ? from : join(from, part))]));
+  const sources = new Map(
+    parts.map((part) => [part, new ParquetSource(part === '' ? from : join(from, part))]),
+  );
   const schemas: Record<string, Uint8Array> = {};
-  for (const [part, source] of sources) schemas[part] = checked(await source.schema(), [userColumn, itemColumn]);
+  for (const [part, source] of sources)
+    schemas[part] = checked(await source.schema(), [userColumn, itemColumn]);
   const layout: CopyLayout = {
     user: copiedIds(userColumn, await idRange([...sources.values()], userColumn, signal), copies.users),
     item: copiedIds(itemColumn, await idRange([...sources.values()], itemColumn, signal), copies.items),
   };
   const requests = await planCopies(sources, copies, ratingsPerPart);
-  const rows = requests.reduce((sum, { sourceRows, group }) => sum + sourceRows * (group.end - group.first), 0);
+  const rows = requests.reduce(
+    (sum, { sourceRows, group }) => sum + sourceRows * (group.end - group.first),
+    0,
+  );
   const { description, files } = await writeDatasetFolder({ output, overwrite, parts }, async (folder) => {
     onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
     const workerData: CopyWorkerData = { folder, layout, schemas };
     const worker = workerFile(new URL('./copy-worker.js', import.meta.url));
-    const outcomes = await runPartTasks<CopyRequest>({ worker, workerData: { ...workerData }, requests, workers, rows, signal, onEvent });
-    return { description: await describe(from, copies, layout, rows), files: summarizeFiles(outcomes, output, parts) };
+    const outcomes = await runPartTasks<CopyRequest>({
+      worker,
+      workerData: { ...workerData },
+      requests,
+      workers,
+      rows,
+      signal,
+      onEvent,
+    });
+    return {
+      description: await describe(from, copies, layout, rows),
+      files: summarizeFiles(outcomes, output, parts),
+    };
   });
   const seconds = (performance.now() - started) / 1000;
   onEvent({ type: 'phase-end', phase: 'generate', seconds, done: rows, unit: 'ratings' });
@@ -96,24 +129,38 @@ function checked(schema: Schema, ids: readonly string[]): Uint8Array {
 }
 
 async function partsOf(from: string): Promise<readonly string[]> {
-  const isFolder = (path: string) => stat(path).then((found) => found.isDirectory(), () => false);
+  const isFolder = (path: string) =>
+    stat(path).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
   const both = (await isFolder(join(from, 'train'))) && (await isFolder(join(from, 'test')));
   return both ? ratingParts : [''];
 }
 
 /** The requests by part, chunk of row groups and group of copies, numbered in this order. */
-async function planCopies(sources: ReadonlyMap<string, ParquetSource>, copies: Copies, ratingsPerPart: number): Promise<(CopyRequest & { readonly sourceRows: number })[]> {
+async function planCopies(
+  sources: ReadonlyMap<string, ParquetSource>,
+  copies: Copies,
+  ratingsPerPart: number,
+): Promise<(CopyRequest & { readonly sourceRows: number })[]> {
   const requests: (CopyRequest & { readonly sourceRows: number })[] = [];
   for (const [part, source] of sources) {
     let number = 0;
     for (const { request, rows } of await rowGroupChunks(source, ratingsPerPart)) {
-      for (const group of copyGroups(copies, rows, ratingsPerPart)) requests.push({ part, rows: request, group, number: number++, sourceRows: rows });
+      for (const group of copyGroups(copies, rows, ratingsPerPart))
+        requests.push({ part, rows: request, group, number: number++, sourceRows: rows });
     }
   }
   return requests;
 }
 
-async function describe(from: string, { users, items }: Copies, { user, item }: CopyLayout, ratings: number): Promise<CopiesDescription> {
+async function describe(
+  from: string,
+  { users, items }: Copies,
+  { user, item }: CopyLayout,
+  ratings: number,
+): Promise<CopiesDescription> {
   const of = await readFile(join(from, 'dataset.json'), 'utf8').then(
     (text) => JSON.parse(text) as JsonObject,
     () => undefined,

@@ -28,9 +28,16 @@ export default partWorker<CopyRequest>(async ({ part, rows, group, number }, sto
   const stored: Schema = tableFromIPC(schemas[part]).schema;
   const schema = copiedSchema(stored, layout);
   const source = async function* () {
-    // The rows are read again for every copy: that costs little beside writing, and a row group may be too large to keep.
+    // The rows are read again for every copy: that costs little beside writing, and a row group may be too
+    // large to keep.
     for await (const batch of readRowGroups(rows, stored)) yield { part, batch };
   };
-  const files = await writePartFiles(copyStream(source, schema, layout, group), { folder, parts: [part], number, schema, stop });
+  const files = await writePartFiles(copyStream(source, schema, layout, group), {
+    folder,
+    parts: [part],
+    number,
+    schema,
+    stop,
+  });
   return { rows: files?.[part].rows ?? 0, values: { parts: { ...files } } };
 });

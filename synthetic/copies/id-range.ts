@@ -10,14 +10,23 @@ export interface IdRange {
 const nothing: IdRange = { smallest: Infinity, largest: -Infinity };
 
 /**
- * Smallest and largest id of an int32 or int64 column over all the sources: from their footers, or from the column itself where
- * footers lack statistics. Beyond 2^53 they are rounded.
+ * Smallest and largest id of an int32 or int64 column over all the sources: from their footers, or from the
+ * column itself where footers lack statistics. Beyond 2^53 they are rounded.
  *
  * @throws DataError when there is no row.
+ *
  */
-export async function idRange(sources: readonly ParquetSource[], column: string, signal: AbortSignal): Promise<IdRange> {
+export async function idRange(
+  sources: readonly ParquetSource[],
+  column: string,
+  signal: AbortSignal,
+): Promise<IdRange> {
   let range = nothing;
-  for (const source of sources) range = union(range, rangeInFooters(await source.files(), column) ?? (await rangeInRows(source, column, signal)));
+  for (const source of sources)
+    range = union(
+      range,
+      rangeInFooters(await source.files(), column) ?? (await rangeInRows(source, column, signal)),
+    );
   if (range.smallest <= range.largest) return range;
   throw new DataError('there are no ratings to copy', { phase: 'generate', column });
 }

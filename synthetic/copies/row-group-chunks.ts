@@ -7,7 +7,10 @@ export interface RowGroupChunk {
   readonly rows: number;
 }
 
-/** All row groups of the source in order, in chunks of one row group or of at most `rowsPerChunk` rows; one empty chunk when there are no rows. */
+/**
+ * All row groups of the source in order, in chunks of one row group or of at most `rowsPerChunk` rows; one
+ * empty chunk when there are no rows.
+ */
 export async function rowGroupChunks(source: ParquetSource, rowsPerChunk: number): Promise<RowGroupChunk[]> {
   const infos = new Map((await source.files()).map((info) => [info.file, info]));
   const chunks = (await source.requests()).flatMap((request) => {
@@ -16,7 +19,8 @@ export async function rowGroupChunks(source: ParquetSource, rowsPerChunk: number
     const cut: { groups: number[]; rows: number }[] = [];
     for (const group of rowGroups) {
       const last = cut.at(-1);
-      if (last === undefined || last.rows + rowsOf(group) > rowsPerChunk) cut.push({ groups: [group], rows: rowsOf(group) });
+      if (last === undefined || last.rows + rowsOf(group) > rowsPerChunk)
+        cut.push({ groups: [group], rows: rowsOf(group) });
       else {
         last.groups.push(group);
         last.rows += rowsOf(group);

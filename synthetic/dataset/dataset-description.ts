@@ -11,14 +11,19 @@ export interface DatasetDescription {
   readonly preset: string;
   readonly scale: number;
   readonly seed: number;
-  /** Copies along users and items; left out for one. The counts below are those of all copies, but `shape` is that of one. */
+  /**
+   * Copies along users and items; left out for one. The counts below are those of all copies, but `shape` is
+   * that of one.
+   */
   readonly copies?: readonly [number, number];
   readonly users: number;
   readonly items: number;
   /** Rows of each part. */
   readonly train: number;
   readonly test: number;
-  /** RMSE of E[rating | planted signal] over the test part, in units of the rating: the floor for any model. */
+  /**
+   * RMSE of E[rating | planted signal] over the test part, in units of the rating: the floor for any model.
+   */
   readonly bestTestRmse: number;
   readonly ratings: { readonly mean: number; readonly deviation: number };
   /** Ratings, in both parts together, of each user and item that has any. */
@@ -27,7 +32,12 @@ export interface DatasetDescription {
   readonly shape: RatingPreset;
 }
 
-export function describeDataset(tables: RatingTables, scale: number, copies: Copies, statistics: RatingStatistics): DatasetDescription {
+export function describeDataset(
+  tables: RatingTables,
+  scale: number,
+  copies: Copies,
+  statistics: RatingStatistics,
+): DatasetDescription {
   const { preset: shape, seed } = tables;
   const { users, items } = copies;
   const { bestTestRmse, ratings } = statistics;

@@ -25,10 +25,29 @@ export function summarizeDegrees(degrees: Int32Array): DegreeSummary {
     let before = 0;
     for (let degree = minimum; ; degree++) if ((before += having[degree]) > place) return degree;
   };
-  return { rated, minimum, median: (at((rated - 1) >>> 1) + at(rated >>> 1)) / 2, mean: sum / rated, maximum };
+  return {
+    rated,
+    minimum,
+    median: (at((rated - 1) >>> 1) + at(rated >>> 1)) / 2,
+    mean: sum / rated,
+    maximum,
+  };
 }
 
-/** The summary for `along` copies of the users (or items), each with ratings in `across` copies of the other side. */
-export function copiedDegrees({ rated, minimum, median, mean, maximum }: DegreeSummary, along: number, across: number): DegreeSummary {
-  return { rated: rated * along, minimum: minimum * across, median: median * across, mean: mean * across, maximum: maximum * across };
+/**
+ * The summary for `along` copies of the users (or items), each with ratings in `across` copies of the other
+ * side.
+ */
+export function copiedDegrees(
+  { rated, minimum, median, mean, maximum }: DegreeSummary,
+  along: number,
+  across: number,
+): DegreeSummary {
+  return {
+    rated: rated * along,
+    minimum: minimum * across,
+    median: median * across,
+    mean: mean * across,
+    maximum: maximum * across,
+  };
 }

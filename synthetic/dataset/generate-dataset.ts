@@ -4,7 +4,14 @@ import { CapacityError, throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
-import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from '../copies/copies.ts';
+import {
+  checkCopies,
+  copiedIds,
+  type Copies,
+  copyGroups,
+  type CopyLayout,
+  oneCopy,
+} from '../copies/copies.ts';
 import { RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
 import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
 import { type RatingPart, ratingParts, type RatingPreset, scalePreset } from '../preset.ts';
@@ -47,15 +54,25 @@ export interface GeneratedDataset {
 }
 
 /**
- * Writes output/train/part-*.parquet, output/test/part-*.parquet {user: int32, item: int32, rating: float32} and output/dataset.json in
- * one pass over the ratings, a range of users a task. Ids that copies push beyond int32 are int64. Memory holds one row group for each
- * part and thread (with copies, the ratings of a range) and arrays of users and items, for any number of ratings. The same options give
- * the same bytes for any number of workers. The folder appears whole or not at all.
+ * Writes output/train/part-*.parquet, output/test/part-*.parquet {user: int32, item: int32, rating: float32}
+ * and output/dataset.json in one pass over the ratings, a range of users a task. Ids that copies push beyond
+ * int32 are int64. Memory holds one row group for each part and thread (with copies, the ratings of a range)
+ * and arrays of users and items, for any number of ratings. The same options give the same bytes for any
+ * number of workers. The folder appears whole or not at all.
  *
- * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that may not be replaced; CancelledError.
+ * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that may not be
+ *   replaced; CancelledError.
+ *
  */
 export async function generateDataset(options: GenerateDatasetOptions): Promise<GeneratedDataset> {
-  const { scale = 1, output, overwrite, signal, onEvent = noEvents, ratingsPerPart = RATINGS_PER_PART } = options;
+  const {
+    scale = 1,
+    output,
+    overwrite,
+    signal,
+    onEvent = noEvents,
+    ratingsPerPart = RATINGS_PER_PART,
+  } = options;
   const base = typeof options.preset === 'string' ? findPreset(options.preset) : options.preset;
   const shape = scalePreset(base, scale);
   const seed = checkSeed(options.seed ?? 0);
@@ -67,16 +84,30 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
   throwIfAborted(signal, 'generate');
   const started = performance.now();
   const rows = (shape.train + shape.test) * copies.users * copies.items;
-  const { description, files } = await writeDatasetFolder({ output, overwrite, parts: ratingParts }, async (folder) => {
-    onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
-    const tables = buildRatingTables(shape, seed);
-    const workerData: RangeWorkerData = { folder, tables, layout };
-    const worker = workerFile(new URL('./range-worker.js', import.meta.url));
-    const outcomes = await runPartTasks<RangeRequest>({ worker, workerData: { ...workerData }, requests, workers, rows, signal, onEvent });
-    const statistics = new RatingStatistics(shape);
-    for (const { partitions } of outcomes) if (partitions) statistics.add(partitions.statistics);
-    return { description: describeDataset(tables, scale, copies, statistics), files: summarizeFiles(outcomes, output, ratingParts) };
-  });
+  const { description, files } = await writeDatasetFolder(
+    { output, overwrite, parts: ratingParts },
+    async (folder) => {
+      onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
+      const tables = buildRatingTables(shape, seed);
+      const workerData: RangeWorkerData = { folder, tables, layout };
+      const worker = workerFile(new URL('./range-worker.js', import.meta.url));
+      const outcomes = await runPartTasks<RangeRequest>({
+        worker,
+        workerData: { ...workerData },
+        requests,
+        workers,
+        rows,
+        signal,
+        onEvent,
+      });
+      const statistics = new RatingStatistics(shape);
+      for (const { partitions } of outcomes) if (partitions) statistics.add(partitions.statistics);
+      return {
+        description: describeDataset(tables, scale, copies, statistics),
+        files: summarizeFiles(outcomes, output, ratingParts),
+      };
+    },
+  );
   const seconds = (performance.now() - started) / 1000;
   onEvent({ type: 'phase-end', phase: 'generate', seconds, done: rows, unit: 'ratings' });
   return { description, files: { train: files.train, test: files.test }, seconds };
@@ -89,7 +120,10 @@ const TABLE_BYTES = { user: 16, item: 112, itemOfThread: 28 } as const;
 function requireMemory({ users, items }: RatingPreset, workers: number): void {
   const need = users * TABLE_BYTES.user + items * (TABLE_BYTES.item + workers * TABLE_BYTES.itemOfThread);
   if (need <= totalmem()) return;
-  throw new CapacityError(`the tables of ${formatCount(users)} users and ${formatCount(items)} items take ${formatBytes(need)}, and this machine has ${formatBytes(totalmem())}`, { phase: 'generate', advice: 'Use fewer workers, or make a smaller data set and copies of it' });
+  throw new CapacityError(
+    `the tables of ${formatCount(users)} users and ${formatCount(items)} items take ${formatBytes(need)}, and this machine has ${formatBytes(totalmem())}`,
+    { phase: 'generate', advice: 'Use fewer workers, or make a smaller data set and copies of it' },
+  );
 }
 
 function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {
@@ -100,13 +134,22 @@ function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {
 }
 
 /**
- * One request for each range of users, or several, each of which generates the ratings again, where ranges are few and copies many. A
- * file's number depends on its group of copies and its range, not on the requests.
+ * One request for each range of users, or several, each of which generates the ratings again, where ranges
+ * are few and copies many. A file's number depends on its group of copies and its range, not on the requests.
+ *
  */
-function planRanges(shape: RatingPreset, copies: Copies, workers: number, ratingsPerPart: number): RangeRequest[] {
+function planRanges(
+  shape: RatingPreset,
+  copies: Copies,
+  workers: number,
+  ratingsPerPart: number,
+): RangeRequest[] {
   const ranges = userRanges(shape, ratingsPerPart);
   const groups = copyGroups(copies, (shape.train + shape.test) / ranges.length, ratingsPerPart);
-  const requestsPerRange = Math.min(groups.length, Math.ceil((REQUESTS_PER_WORKER * workers) / ranges.length));
+  const requestsPerRange = Math.min(
+    groups.length,
+    Math.ceil((REQUESTS_PER_WORKER * workers) / ranges.length),
+  );
   return ranges.flatMap((users, range) => {
     const numbered = groups.map((group, index) => ({ ...group, number: index * ranges.length + range }));
     return Array.from({ length: requestsPerRange }, (_, k) => {
@@ -117,12 +160,23 @@ function planRanges(shape: RatingPreset, copies: Copies, workers: number, rating
 }
 
 /**
- * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: the work of one task, and the contents of a part
- * file. Medium-sized data sets are cut up to four times finer. The cut depends neither on the seed nor on the threads.
+ * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: the work of one task,
+ * and the contents of a part file. Medium-sized data sets are cut up to four times finer. The cut depends
+ * neither on the seed nor on the threads.
+ *
  */
-export function userRanges({ users, train, test }: RatingPreset, ratingsPerPart: number = RATINGS_PER_PART): UserRange[] {
+export function userRanges(
+  { users, train, test }: RatingPreset,
+  ratingsPerPart: number = RATINGS_PER_PART,
+): UserRange[] {
   const ratings = train + test;
-  const wanted = Math.max(Math.ceil(ratings / ratingsPerPart), Math.min(WANTED_RANGES, Math.ceil((4 * ratings) / ratingsPerPart)));
+  const wanted = Math.max(
+    Math.ceil(ratings / ratingsPerPart),
+    Math.min(WANTED_RANGES, Math.ceil((4 * ratings) / ratingsPerPart)),
+  );
   const ranges = Math.min(users, wanted);
-  return Array.from({ length: ranges }, (_, range) => ({ first: Math.floor((users * range) / ranges), end: Math.floor((users * (range + 1)) / ranges) }));
+  return Array.from({ length: ranges }, (_, range) => ({
+    first: Math.floor((users * range) / ranges),
+    end: Math.floor((users * (range + 1)) / ranges),
+  }));
 }

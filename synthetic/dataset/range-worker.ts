@@ -34,7 +34,13 @@ export default partWorker<RangeRequest>(async ({ users, groups, counted }, stop)
   const source = once ? () => generated(users, statistics) : remembered(generated(users, statistics));
   let parts: Readonly<Record<string, PartSummary>> = {};
   for (const group of groups) {
-    const files = await writePartFiles(copyStream(source, schema, layout, group), { folder, parts: ratingParts, number: group.number, schema, stop });
+    const files = await writePartFiles(copyStream(source, schema, layout, group), {
+      folder,
+      parts: ratingParts,
+      number: group.number,
+      schema,
+      stop,
+    });
     if (files === undefined) break;
     parts = addFiles(parts, files);
   }
@@ -42,7 +48,10 @@ export default partWorker<RangeRequest>(async ({ users, groups, counted }, stop)
   return { rows, values: { parts }, partitions: statistics && { statistics: statistics.toPartition() } };
 });
 
-async function* generated(users: UserRange, statistics: RatingStatistics | undefined): AsyncGenerator<FolderBatch> {
+async function* generated(
+  users: UserRange,
+  statistics: RatingStatistics | undefined,
+): AsyncGenerator<FolderBatch> {
   yield* generateRatings(tables, { users, statistics });
 }
 

@@ -9,8 +9,10 @@ import { ratingParts } from '../preset.ts';
 import { addFiles, type PartSummary } from './part-files.ts';
 
 /**
- * The version of the generator, which grows when the same preset and seed give other bytes than before. 2: part files end with a range
- * of users, so that threads write them side by side; the ratings and their order are those of 1.
+ * The version of the generator, which grows when the same preset and seed give other bytes than before. 2:
+ * part files end with a range of users, so that threads write them side by side; the ratings and their order
+ * are those of 1.
+ *
  */
 export const GENERATOR_VERSION = 2;
 
@@ -25,13 +27,22 @@ export interface DatasetOutput {
 }
 
 /**
- * Makes a folder with the parts' folders, calls `fill`, and adds dataset.json with the description that it gives. The folder
- * appears whole or not at all; it belongs to this thread, so that the process can remove it when it is told to end.
+ * Makes a folder with the parts' folders, calls `fill`, and adds dataset.json with the description that it
+ * gives. The folder appears whole or not at all; it belongs to this thread, so that the process can remove it
+ * when it is told to end.
  *
  * @throws UsageError for output that may not be replaced.
+ *
  */
-export async function writeDatasetFolder<Filled extends { readonly description: object }>({ output, overwrite, parts }: DatasetOutput, fill: (folder: string) => Promise<Filled>): Promise<Filled> {
-  const pending = await atomicOutput(output, { kind: 'folder', overwrite, recognizes: (path) => recognizes(path, parts) });
+export async function writeDatasetFolder<Filled extends { readonly description: object }>(
+  { output, overwrite, parts }: DatasetOutput,
+  fill: (folder: string) => Promise<Filled>,
+): Promise<Filled> {
+  const pending = await atomicOutput(output, {
+    kind: 'folder',
+    overwrite,
+    recognizes: (path) => recognizes(path, parts),
+  });
   try {
     for (const part of parts) await mkdir(join(pending.temporary, part), { recursive: true });
     const filled = await fill(pending.temporary);
@@ -44,10 +55,20 @@ export async function writeDatasetFolder<Filled extends { readonly description: 
 }
 
 /** The files of all tasks by part, with the folders' final names. */
-export function summarizeFiles(outcomes: readonly TaskOutcome[], output: string, parts: readonly string[]): Record<string, WriteSummary> {
+export function summarizeFiles(
+  outcomes: readonly TaskOutcome[],
+  output: string,
+  parts: readonly string[],
+): Record<string, WriteSummary> {
   let sums: Readonly<Record<string, PartSummary>> = {};
-  for (const { values } of outcomes) sums = addFiles(sums, (values?.parts ?? {}) as unknown as Record<string, PartSummary>);
-  return Object.fromEntries(parts.map((part) => [part, { path: part === '' ? output : join(output, part), ...(sums[part] ?? { rows: 0, bytes: 0, files: 0 }) }]));
+  for (const { values } of outcomes)
+    sums = addFiles(sums, (values?.parts ?? {}) as unknown as Record<string, PartSummary>);
+  return Object.fromEntries(
+    parts.map((part) => [
+      part,
+      { path: part === '' ? output : join(output, part), ...(sums[part] ?? { rows: 0, bytes: 0, files: 0 }) },
+    ]),
+  );
 }
 
 async function writeDescription(file: string, description: object): Promise<void> {

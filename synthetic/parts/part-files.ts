@@ -31,10 +31,14 @@ export type PartSummary = {
 const writeOptions = { codec: 'zstd', rowGroupSize: 1 << 20 } as const;
 
 /**
- * Writes one part file into each part's folder from one stream of batches. Undefined when it was stopped. Then, as after an error, the
- * files are incomplete, and the owner of the folder removes them.
+ * Writes one part file into each part's folder from one stream of batches. Undefined when it was stopped.
+ * Then, as after an error, the files are incomplete, and the owner of the folder removes them.
+ *
  */
-export async function writePartFiles(batches: AsyncIterable<FolderBatch>, options: PartFileOptions): Promise<Record<string, PartSummary> | undefined> {
+export async function writePartFiles(
+  batches: AsyncIterable<FolderBatch>,
+  options: PartFileOptions,
+): Promise<Record<string, PartSummary> | undefined> {
   const { folder, parts, number, schema, stop } = options;
   const backend = await parquetBackend();
   const name = partName(number);
@@ -42,7 +46,8 @@ export async function writePartFiles(batches: AsyncIterable<FolderBatch>, option
   const written = new Map<string, PartSummary>();
   let rows = 0;
   try {
-    for (const part of parts) open.set(part, await backend.create(join(folder, part, name), schema, writeOptions));
+    for (const part of parts)
+      open.set(part, await backend.create(join(folder, part, name), schema, writeOptions));
     for await (const { part, batch } of batches) {
       if (stop(rows)) return undefined;
       const writer = open.get(part);
@@ -62,7 +67,10 @@ export async function writePartFiles(batches: AsyncIterable<FolderBatch>, option
 }
 
 /** The sums part by part. */
-export function addFiles(a: Readonly<Record<string, PartSummary>>, b: Readonly<Record<string, PartSummary>>): Record<string, PartSummary> {
+export function addFiles(
+  a: Readonly<Record<string, PartSummary>>,
+  b: Readonly<Record<string, PartSummary>>,
+): Record<string, PartSummary> {
   const sums = { ...a };
   for (const [part, { rows, bytes, files }] of Object.entries(b)) {
     const before = sums[part] ?? { rows: 0, bytes: 0, files: 0 };

@@ -25,15 +25,19 @@ export interface PartTasks<Request> {
 
 const PROGRESS_MILLISECONDS = 100;
 
-/** The number of threads; default one a core. @throws UsageError unless it is a whole number from 1 to 256. */
+/**
+ * The number of threads; default one a core. @throws UsageError unless it is a whole number from 1 to 256.
+ */
 export function checkWorkers(workers: number = availableParallelism()): number {
   if (Number.isInteger(workers) && workers >= 1 && workers <= 256) return workers;
   throw new UsageError(`workers must be a whole number from 1 to 256, got ${workers}`, { phase: 'generate' });
 }
 
 /**
- * Runs the requests on worker threads and reports the rows written so far. The outcomes come in the order of the requests. The first failure
- * stops the others. It is thrown, as is CancelledError, when all have ended and no thread writes any more.
+ * Runs the requests on worker threads and reports the rows written so far. The outcomes come in the order of
+ * the requests. The first failure stops the others. It is thrown, as is CancelledError, when all have ended
+ * and no thread writes any more.
+ *
  */
 export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<TaskOutcome[]> {
   const { worker, workerData, requests, rows, signal, onEvent } = tasks;
@@ -41,9 +45,19 @@ export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<
   const written = sharedArray(BigInt64Array, 1);
   const failed = new AbortController();
   const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
-  const pool = new ThreadPool(worker, Math.max(1, Math.min(tasks.workers, requests.length)), { ...workerData, written });
+  const pool = new ThreadPool(worker, Math.max(1, Math.min(tasks.workers, requests.length)), {
+    ...workerData,
+    written,
+  });
   const tell = () => {
-    if (!stop.aborted) onEvent({ type: 'phase-progress', phase: 'generate', done: Number(Atomics.load(written, 0)), total: rows, unit: 'ratings' });
+    if (!stop.aborted)
+      onEvent({
+        type: 'phase-progress',
+        phase: 'generate',
+        done: Number(Atomics.load(written, 0)),
+        total: rows,
+        unit: 'ratings',
+      });
   };
   const timer = setInterval(tell, PROGRESS_MILLISECONDS);
   let failure: unknown;

@@ -1,6 +1,8 @@
 import { gaussian, randomU32, uniform } from '../../engine/random.ts';
 
-/** Purposes of random numbers. Each has a stream of its own, which does not depend on the draws of the others. */
+/**
+ * Purposes of random numbers. Each has a stream of its own, which does not depend on the draws of the others.
+ */
 export const purposes = {
   userOrder: 1,
   itemOrder: 2,
@@ -17,8 +19,9 @@ export type Purpose = (typeof purposes)[keyof typeof purposes];
 const SPREAD = 0x9e37_79b9;
 
 /**
- * The random numbers of one (seed, purpose, id): the n-th is a function of these four alone. `aim` points the stream at
- * another id and starts it over, so that a loop over users makes no objects.
+ * The random numbers of one (seed, purpose, id): the n-th is a function of these four alone. `aim` points the
+ * stream at another id and starts it over, so that a loop over users makes no objects.
+ *
  */
 export class RandomStream {
   readonly #seedLow: number;
@@ -51,7 +54,10 @@ export class RandomStream {
     return uniform(this.nextU32());
   }
 
-  /** The stream's n-th standard Gaussian number, n below 2^31, for any draws before. Not to be mixed with the other kinds of draws. */
+  /**
+   * The stream's n-th standard Gaussian number, n below 2^31, for any draws before. Not to be mixed with the
+   * other kinds of draws.
+   */
   gaussianAt(n: number): number {
     return gaussian(randomU32(this.#low, this.#high, 2 * n), randomU32(this.#low, this.#high, 2 * n + 1));
   }

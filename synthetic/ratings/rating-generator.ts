@@ -29,12 +29,16 @@ export interface PartBatch {
 /**
  * The ratings of a range of users as batches of both parts, in one pass.
  *
- * Contract: a rating depends on preset, seed, user and its position among the user's ratings alone, so the batches of
- * adjacent ranges, one after the other, hold the same rows as those of the whole. Users come in id order, a
- * user's ratings in the order drawn; a user's items are all different. Memory is that of one batch a part
- * and some arrays of users or items, for any number of ratings.
+ * Contract: a rating depends on preset, seed, user and its position among the user's ratings alone, so the
+ * batches of adjacent ranges, one after the other, hold the same rows as those of the whole. Users come in id
+ * order, a user's ratings in the order drawn; a user's items are all different. Memory is that of one batch a
+ * part and some arrays of users or items, for any number of ratings.
+ *
  */
-export function* generateRatings(tables: RatingTables, options: GenerateOptions = {}): Generator<PartBatch, void, undefined> {
+export function* generateRatings(
+  tables: RatingTables,
+  options: GenerateOptions = {},
+): Generator<PartBatch, void, undefined> {
   const { preset, seed } = tables;
   const { first, end } = options.users ?? { first: 0, end: preset.users };
   const { statistics, parts = ratingParts, batchSize = 65_536 } = options;

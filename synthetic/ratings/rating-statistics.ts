@@ -6,8 +6,9 @@ import { levelCount } from './planted-model.ts';
 const ERROR_UNIT = 2 ** -16;
 
 /**
- * Statistics of generated ratings as counters. All are integers, so that they do not depend on the cut into ranges or the
- * order of sums.
+ * Statistics of generated ratings as counters. All are integers, so that they do not depend on the cut into
+ * ranges or the order of sums.
+ *
  */
 export class RatingStatistics {
   readonly #preset: RatingPreset;
@@ -38,12 +39,20 @@ export class RatingStatistics {
   /** The counters as data for another thread, which `add` takes. */
   toPartition(): Partition {
     const totals = Float64Array.of(this.train, this.test, this.#squaredErrors);
-    return { layout: 'rating-statistics', rows: this.train + this.test, columns: { totals, levels: this.#levels, items: this.itemDegrees } };
+    return {
+      layout: 'rating-statistics',
+      rows: this.train + this.test,
+      columns: { totals, levels: this.#levels, items: this.itemDegrees },
+    };
   }
 
   /** Adds the counters of another range of the same data set. */
   add({ columns }: Partition): void {
-    const { totals, levels, items } = columns as { totals: Float64Array; levels: Float64Array; items: Int32Array };
+    const { totals, levels, items } = columns as {
+      totals: Float64Array;
+      levels: Float64Array;
+      items: Int32Array;
+    };
     this.train += totals[0];
     this.test += totals[1];
     this.#squaredErrors += totals[2];
@@ -51,9 +60,14 @@ export class RatingStatistics {
     for (let i = 0; i < items.length; i++) this.itemDegrees[i] += items[i];
   }
 
-  /** RMSE of E[rating | planted signal] over the test ratings, in units of the rating: a model can be below it only by luck. */
+  /**
+   * RMSE of E[rating | planted signal] over the test ratings, in units of the rating: a model can be below it
+   * only by luck.
+   */
   get bestTestRmse(): number {
-    return this.test === 0 ? 0 : Math.sqrt((this.#squaredErrors * ERROR_UNIT) / this.test) * this.#preset.scale.step;
+    return this.test === 0
+      ? 0
+      : Math.sqrt((this.#squaredErrors * ERROR_UNIT) / this.test) * this.#preset.scale.step;
   }
 
   /** Mean and standard deviation of all ratings. */
@@ -69,6 +83,9 @@ export class RatingStatistics {
     });
     if (count === 0) return { mean: 0, deviation: 0 };
     const mean = sum / count;
-    return { mean: minimum + step * mean, deviation: step * Math.sqrt(Math.max(0, squares / count - mean * mean)) };
+    return {
+      mean: minimum + step * mean,
+      deviation: step * Math.sqrt(Math.max(0, squares / count - mean * mean)),
+    };
   }
 }

@@ -8,14 +8,18 @@ import { type PlantedItems, plantItems } from './planted-model.ts';
 import { purposes, RandomStream } from './random-stream.ts';
 
 /**
- * The tables of all users, made once from preset and seed: O(users + items * rank) bytes for any number of ratings, in shared
- * memory, so that threads need no copies.
- * Ids start at 0 and are drawn at random, so that they do not depend on degree or popularity.
+ * The tables of all users, made once from preset and seed: O(users + items * rank) bytes for any number of
+ * ratings, in shared memory, so that threads need no copies. Ids start at 0 and are drawn at random, so that
+ * they do not depend on degree or popularity.
+ *
  */
 export interface RatingTables {
   readonly preset: RatingPreset;
   readonly seed: number;
-  /** users + 1 numbers: the ratings of user u, train and test together, are firstRating[u] .. firstRating[u + 1] - 1. */
+  /**
+   * users + 1 numbers: the ratings of user u, train and test together, are firstRating[u] .. firstRating[u +
+   * 1] - 1.
+   */
   readonly firstRating: Float64Array;
   readonly items: ItemLaw;
   readonly planted: PlantedItems;
@@ -36,7 +40,13 @@ export function checkSeed(seed: number): number {
 /** Builds the tables, in about 0.3 s for a preset of 140,000 users. */
 export function buildRatingTables(preset: RatingPreset, seed: number): RatingTables {
   checkSeed(seed);
-  return { preset, seed, firstRating: placeUsers(preset, seed), items: itemLaw(preset, seed), planted: plantItems(preset, seed) };
+  return {
+    preset,
+    seed,
+    firstRating: placeUsers(preset, seed),
+    items: itemLaw(preset, seed),
+    planted: plantItems(preset, seed),
+  };
 }
 
 /** Ratings of user u in both parts. */
@@ -52,15 +62,20 @@ export function userDegrees(tables: RatingTables): Int32Array {
 }
 
 /**
- * Test ratings of user u. The share is rounded on the running total and not for each user, so that the parts are
- * exact in sum and every user's share is off by less than one.
+ * Test ratings of user u. The share is rounded on the running total and not for each user, so that the parts
+ * are exact in sum and every user's share is off by less than one.
+ *
  */
 export function testDegreeOf(tables: RatingTables, user: number): number {
   return testBefore(tables, user + 1) - testBefore(tables, user);
 }
 
 /** Rows of one part in a range of users (default: all). */
-export function ratingsOf(tables: RatingTables, part: RatingPart, users: UserRange = { first: 0, end: tables.preset.users }): number {
+export function ratingsOf(
+  tables: RatingTables,
+  part: RatingPart,
+  users: UserRange = { first: 0, end: tables.preset.users },
+): number {
   const test = testBefore(tables, users.end) - testBefore(tables, users.first);
   return part === 'test' ? test : tables.firstRating[users.end] - tables.firstRating[users.first] - test;
 }
@@ -75,7 +90,8 @@ function placeUsers(preset: RatingPreset, seed: number): Float64Array {
   const degrees = degreeSequence(preset.users, preset.train + preset.test, preset.degrees);
   const rankOf = permutation(preset.users, new RandomStream(seed, purposes.userOrder).aim(0));
   const firstRating = sharedArray(Float64Array, preset.users + 1);
-  for (let user = 0; user < preset.users; user++) firstRating[user + 1] = firstRating[user] + degrees[rankOf[user]];
+  for (let user = 0; user < preset.users; user++)
+    firstRating[user + 1] = firstRating[user] + degrees[rankOf[user]];
   return firstRating;
 }
 

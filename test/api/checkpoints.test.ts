@@ -1,12 +1,33 @@
 import { createHash } from 'node:crypto';
-import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { Task } from '../../engine/task.ts';
-import { ALS, type AlsOptions, CancelledError, DataError, type FitOptions, LostTrainingError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../index.ts';
+import {
+  ALS,
+  type AlsOptions,
+  CancelledError,
+  DataError,
+  type FitOptions,
+  LostTrainingError,
+  type Model,
+  type ProgressEvent,
+  Session,
+  SGD,
+  type SgdOptions,
+  UsageError,
+} from '../../index.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { ratingBatches, type Triple } from '../support/ratings.ts';
 import { secondDevice } from '../support/devices/second-device.ts';
@@ -19,7 +40,10 @@ const held = planted.slice(0, 600);
 let one: Session;
 let two: Session;
 beforeAll(async () => {
-  [one, two] = [await Session.create({ workers: 1, device: 'cpu' }), await Session.create({ workers: 2, device: 'cpu' })];
+  [one, two] = [
+    await Session.create({ workers: 1, device: 'cpu' }),
+    await Session.create({ workers: 2, device: 'cpu' }),
+  ];
 });
 afterAll(async () => {
   await Promise.all([one.close(), two.close()]);
@@ -38,24 +62,44 @@ interface Run extends FitOptions {
   readonly tested?: readonly Triple[] | null;
 }
 
-function fit(trainer: ALS | SGD, { session = two, ratings = rows, tested = held, ...options }: Run = {}): Promise<Model> {
-  return trainer.fit(session.from(ratingBatches(ratings)), { ...(tested ? { validation: session.from(ratingBatches(tested)) } : {}), ...options });
+function fit(
+  trainer: ALS | SGD,
+  { session = two, ratings = rows, tested = held, ...options }: Run = {},
+): Promise<Model> {
+  return trainer.fit(session.from(ratingBatches(ratings)), {
+    ...(tested ? { validation: session.from(ratingBatches(tested)) } : {}),
+    ...options,
+  });
 }
 
 /** Cancels a run behind an iteration. */
 async function cancelled(trainer: ALS | SGD, at: number, options: Run = {}): Promise<unknown> {
   const controller = new AbortController();
-  return fit(trainer, { checkpointDir, checkpointInterval: 2, ...options, signal: controller.signal, onEvent: (event) => void (event.type === 'iteration' && event.iteration === at && controller.abort()) }).then(() => undefined, (error: unknown) => error);
+  return fit(trainer, {
+    checkpointDir,
+    checkpointInterval: 2,
+    ...options,
+    signal: controller.signal,
+    onEvent: (event) => void (event.type === 'iteration' && event.iteration === at && controller.abort()),
+  }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
 }
 
 function expectSame(got: Model, expected: Model): void {
-  expect([got.userFactors, got.itemFactors].map((batch) => batch.data.children[1].children[0].values)).toEqual([expected.userFactors, expected.itemFactors].map((batch) => batch.data.children[1].children[0].values));
+  expect(
+    [got.userFactors, got.itemFactors].map((batch) => batch.data.children[1].children[0].values),
+  ).toEqual(
+    [expected.userFactors, expected.itemFactors].map((batch) => batch.data.children[1].children[0].values),
+  );
   // The metadata have all iterations without their seconds.
   expect(JSON.stringify(got.metadata)).toBe(JSON.stringify(expected.metadata));
 }
 
 const als = (more: AlsOptions = {}) => new ALS({ rank: 6, maxIter: 9, seed: 3, ...more });
-const sgd = (more: SgdOptions = {}) => new SGD({ rank: 6, maxIter: 9, seed: 3, schedule: 'wavefront', ...more });
+const sgd = (more: SgdOptions = {}) =>
+  new SGD({ rank: 6, maxIter: 9, seed: 3, schedule: 'wavefront', ...more });
 
 describe('a run that was stopped gives the model of one that was not, bit for bit', () => {
   it.each<[string, ALS | SGD]>([
@@ -65,22 +109,34 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
     ['nonnegative als', als({ nonnegative: true })],
     ['als that keeps the best', als({ regParam: 1e-6, regOffset: 0, earlyStop: 20 })],
     ['implicit als', new ALS({ rank: 6, maxIter: 9, implicitPrefs: true, unobservedWeight: 0.1 })],
-    ['implicit als that keeps the best ranking', new ALS({ rank: 6, maxIter: 9, implicitPrefs: true, earlyStop: 9, earlyStopMetric: 'ndcg@5' })],
+    [
+      'implicit als that keeps the best ranking',
+      new ALS({ rank: 6, maxIter: 9, implicitPrefs: true, earlyStop: 9, earlyStopMetric: 'ndcg@5' }),
+    ],
     ['sgd in waves', sgd()],
     ['sgd by blocks', sgd({ schedule: 'blocks' })],
     ['sgd with AdaGrad', sgd({ rate: 'adagrad', biases: false })],
     ['sgd with the bold driver', sgd({ rate: 'bold', regParam: 0.01 })],
-    ['sgd that keeps the best', sgd({ rate: 'constant', learningRate: 0.3, regParam: 0, regOffset: 0, earlyStop: 20 })],
+    [
+      'sgd that keeps the best',
+      sgd({ rate: 'constant', learningRate: 0.3, regParam: 0, regOffset: 0, earlyStop: 20 }),
+    ],
     ['sgd that is run again with half the rate', sgd({ rate: 'constant', learningRate: 0.5 })],
   ])('%s', async (_, trainer) => {
     const expected = await fit(trainer);
     const error = await cancelled(trainer, 5);
     expect(error).toBeInstanceOf(CancelledError);
-    expect(String(error)).toMatch(/The checkpoint of iteration 4 is .*checkpoint-00000004: go on from it with resume: true$/);
+    expect(String(error)).toMatch(
+      /The checkpoint of iteration 4 is .*checkpoint-00000004: go on from it with resume: true$/,
+    );
     expect(readdirSync(checkpointDir).sort()).toEqual(['checkpoint-00000002', 'checkpoint-00000004']);
     // The schedule of SGD is that of the checkpoint, whether workers are as many or not.
     const got = await fit(trainer, { checkpointDir, checkpointInterval: 2, resume: true, session: one });
-    expect(got.training?.resumedFrom).toEqual({ iteration: 4, checkpoint: join(checkpointDir, 'checkpoint-00000004'), planChanges: [] });
+    expect(got.training?.resumedFrom).toEqual({
+      iteration: 4,
+      checkpoint: join(checkpointDir, 'checkpoint-00000004'),
+      planChanges: [],
+    });
     expectSame(got, expected);
     expect(readdirSync(checkpointDir).sort()).toEqual(['checkpoint-00000008', 'checkpoint-00000009']);
   });
@@ -98,10 +154,17 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
     const { bestIteration, iterations } = expected.training!;
     expect(iterations.length).toBe(bestIteration + 4);
     await cancelled(trainer, bestIteration + 3, { checkpointInterval: 1 });
-    expect(readFileSync(join(checkpointDir, `checkpoint-${String(bestIteration + 2).padStart(8, '0')}`, 'SHA256SUMS'), 'utf8')).toContain('best-users-00000.f32');
+    expect(
+      readFileSync(
+        join(checkpointDir, `checkpoint-${String(bestIteration + 2).padStart(8, '0')}`, 'SHA256SUMS'),
+        'utf8',
+      ),
+    ).toContain('best-users-00000.f32');
     expectSame(await fit(trainer, { checkpointDir, resume: true, checkpointInterval: 1 }), expected);
     // A run that was killed before it removed the one before the last two.
-    cpSync(join(checkpointDir, readdirSync(checkpointDir)[0]), join(checkpointDir, 'checkpoint-00000001'), { recursive: true });
+    cpSync(join(checkpointDir, readdirSync(checkpointDir)[0]), join(checkpointDir, 'checkpoint-00000001'), {
+      recursive: true,
+    });
     // The checkpoint of the end says that it is the end.
     const again = await fit(trainer, { checkpointDir, resume: true });
     expectSame(again, expected);
@@ -122,7 +185,9 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
     const plan = await als().plan(two.from(ratingBatches(rows)), { checkpointDir, checkpointInterval: 4 });
     const { checkpoint, memory } = plan.plan;
     expect(checkpoint).toMatchObject({ every: 4, stage: { bytesWritten: 4 * (150 + 90) * 7 } });
-    expect(memory.host).toBe((await als().plan(two.from(ratingBatches(rows)))).plan.memory.host + 4 * (150 + 90) * 7);
+    expect(memory.host).toBe(
+      (await als().plan(two.from(ratingBatches(rows)))).plan.memory.host + 4 * (150 + 90) * 7,
+    );
     expect(String(plan)).toMatch(/write-checkpoint +checkpoint +host .* 3 /);
   });
 });
@@ -130,7 +195,11 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
 describe('resume', () => {
   it('starts from the beginning where there is no checkpoint, and says so', async () => {
     const notes: string[] = [];
-    const got = await fit(als(), { checkpointDir, resume: true, onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
+    const got = await fit(als(), {
+      checkpointDir,
+      resume: true,
+      onEvent: (event) => void (event.type === 'note' && notes.push(event.text)),
+    });
     expect(notes).toContain(`no checkpoint in ${checkpointDir}: training starts from the beginning`);
     expect(got.training).not.toHaveProperty('resumedFrom');
     expectSame(got, await fit(als()));
@@ -140,8 +209,17 @@ describe('resume', () => {
     await cancelled(als(), 7);
     appendFileSync(join(checkpointDir, 'checkpoint-00000006/items-00000.f32'), 'x');
     const warnings: string[] = [];
-    const got = await fit(als(), { checkpointDir, checkpointInterval: 2, resume: true, onEvent: (event) => void (event.type === 'warning' && warnings.push(event.text)) });
-    expect(warnings).toEqual([expect.stringMatching(/damaged or foreign: it has 2161 bytes in place of 2160 .*checkpoint-00000006\/items-00000\.f32\); the checkpoint before it is tried/)]);
+    const got = await fit(als(), {
+      checkpointDir,
+      checkpointInterval: 2,
+      resume: true,
+      onEvent: (event) => void (event.type === 'warning' && warnings.push(event.text)),
+    });
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /damaged or foreign: it has 2161 bytes in place of 2160 .*checkpoint-00000006\/items-00000\.f32\); the checkpoint before it is tried/,
+      ),
+    ]);
     expect(got.training?.resumedFrom?.iteration).toBe(4);
     expectSame(got, await fit(als()));
   });
@@ -151,7 +229,9 @@ describe('resume', () => {
     for (const name of readdirSync(checkpointDir)) rmSync(join(checkpointDir, name, 'checkpoint.json'));
     const refused = fit(als(), { checkpointDir, resume: true });
     await expect(refused).rejects.toThrow(DataError);
-    await expect(refused).rejects.toThrow(/no checkpoint can be used: .*checkpoint-00000004.*; .*checkpoint-00000002.*Remove them, or give another checkpointDir/);
+    await expect(refused).rejects.toThrow(
+      /no checkpoint can be used: .*checkpoint-00000004.*; .*checkpoint-00000002.*Remove them, or give another checkpointDir/,
+    );
     expect(readdirSync(checkpointDir)).toHaveLength(2);
   });
 
@@ -162,27 +242,74 @@ describe('resume', () => {
     const restate = (change: object) => {
       writeFileSync(file, JSON.stringify({ ...saved, ...change }));
       const sums = join(checkpointDir, 'checkpoint-00000002', 'SHA256SUMS');
-      writeFileSync(sums, readFileSync(sums, 'utf8').replace(/.*checkpoint.json/, `${createHash('sha256').update(readFileSync(file)).digest('hex')}  checkpoint.json`));
+      writeFileSync(
+        sums,
+        readFileSync(sums, 'utf8').replace(
+          /.*checkpoint.json/,
+          `${createHash('sha256').update(readFileSync(file)).digest('hex')}  checkpoint.json`,
+        ),
+      );
     };
     restate({ params: { ...saved.params, 'a\u001b]0;\u0007': 'b\u009b' } });
-    await expect(fit(als(), { checkpointDir, resume: true })).rejects.toThrow('"a\\u001b]0;\\u0007" is "b\ufffd" in the checkpoint, and not there here');
+    await expect(fit(als(), { checkpointDir, resume: true })).rejects.toThrow(
+      '"a\\u001b]0;\\u0007" is "b\ufffd" in the checkpoint, and not there here',
+    );
     restate({ package: 'other\u001b[2J\n\u009b 1.0' });
     const notes: string[] = [];
-    await fit(als(), { checkpointDir, resume: true, onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
-    expect(notes).toContainEqual(expect.stringMatching(/^training goes on from iteration 2 of .*, which other2J 1\.0 wrote$/));
+    await fit(als(), {
+      checkpointDir,
+      resume: true,
+      onEvent: (event) => void (event.type === 'note' && notes.push(event.text)),
+    });
+    expect(notes).toContainEqual(
+      expect.stringMatching(/^training goes on from iteration 2 of .*, which other2J 1\.0 wrote$/),
+    );
   });
 
   it.each<[string, ALS | SGD, Run, RegExp]>([
-    ['parameters', als({ regParam: 0.3, rank: 5 }), {}, /does not fit: rank is 6 in the checkpoint, and 5 here; regParam is 0\.02 in the checkpoint, and 0\.3 here/],
+    [
+      'parameters',
+      als({ regParam: 0.3, rank: 5 }),
+      {},
+      /does not fit: rank is 6 in the checkpoint, and 5 here; regParam is 0\.02 in the checkpoint, and 0\.3 here/,
+    ],
     ['a seed', als({ seed: 4 }), {}, /seed is 3 in the checkpoint, and 4 here/],
-    ['a default of before', als({ cgSteps: 5 }), {}, /cgSteps is "auto" in the checkpoint, and 5 here.*keeps the values of its run, the defaults of then among them: to go on from it give cgSteps: 'auto', or give another checkpointDir/],
+    [
+      'a default of before',
+      als({ cgSteps: 5 }),
+      {},
+      /cgSteps is "auto" in the checkpoint, and 5 here.*keeps the values of its run, the defaults of then among them: to go on from it give cgSteps: 'auto', or give another checkpointDir/,
+    ],
     ['an algorithm', sgd(), {}, /algorithm is "als" in the checkpoint, and "sgd" here/],
     ['fewer iterations', als({ maxIter: 3 }), {}, /it is of iteration 4, and maxIter is 3/],
     ['fewer ratings', als(), { ratings: rows.slice(1) }, /ratings: 3482 in the checkpoint, and 3481 here/],
-    ['other values', als(), { ratings: rows.map((row, at) => (at === 9 ? { ...row, rating: row.rating + 1 } : row)) }, /does not fit: other ratings of the same users and items/],
-    ['other ids', als(), { ratings: rows.map((row) => ({ ...row, user: row.user + 1000 })), tested: held.map((row) => ({ ...row, user: row.user + 1000 })) }, /does not fit: other users/],
-    ['no validation set', als(), { tested: null }, /pairs of the validation set: \d+ in the checkpoint, and null here/],
-    ['another validation set', als(), { tested: held.map((row) => ({ ...row, rating: 1 })) }, /does not fit: another validation set/],
+    [
+      'other values',
+      als(),
+      { ratings: rows.map((row, at) => (at === 9 ? { ...row, rating: row.rating + 1 } : row)) },
+      /does not fit: other ratings of the same users and items/,
+    ],
+    [
+      'other ids',
+      als(),
+      {
+        ratings: rows.map((row) => ({ ...row, user: row.user + 1000 })),
+        tested: held.map((row) => ({ ...row, user: row.user + 1000 })),
+      },
+      /does not fit: other users/,
+    ],
+    [
+      'no validation set',
+      als(),
+      { tested: null },
+      /pairs of the validation set: \d+ in the checkpoint, and null here/,
+    ],
+    [
+      'another validation set',
+      als(),
+      { tested: held.map((row) => ({ ...row, rating: 1 })) },
+      /does not fit: another validation set/,
+    ],
   ])('refuses %s, and names the difference', async (_, trainer, run, message) => {
     await cancelled(als(), 5);
     const refused = fit(trainer, { checkpointDir, resume: true, ...run });
@@ -193,19 +320,28 @@ describe('resume', () => {
 
   it('takes the ratings in any order', async () => {
     await cancelled(als(), 5);
-    expectSame(await fit(als(), { checkpointDir, resume: true, ratings: rows.toReversed() }), await fit(als()));
+    expectSame(
+      await fit(als(), { checkpointDir, resume: true, ratings: rows.toReversed() }),
+      await fit(als()),
+    );
   });
 });
 
 describe('checkpoints', () => {
   it('are refused in a folder that has some, without resume', async () => {
     await cancelled(als(), 5);
-    await expect(fit(als(), { checkpointDir })).rejects.toThrow(/has the checkpoint of iteration 4 already .*Go on from it with resume: true, or give another checkpointDir/);
+    await expect(fit(als(), { checkpointDir })).rejects.toThrow(
+      /has the checkpoint of iteration 4 already .*Go on from it with resume: true, or give another checkpointDir/,
+    );
   });
 
   it('are refused in a folder that another run uses, which ends well', async () => {
     let refused: Promise<unknown> | undefined;
-    const onEvent = (event: ProgressEvent) => void (event.type === 'iteration' && (refused ??= fit(als(), { checkpointDir, resume: true }).catch((error: unknown) => error)));
+    const onEvent = (event: ProgressEvent) =>
+      void (
+        event.type === 'iteration' &&
+        (refused ??= fit(als(), { checkpointDir, resume: true }).catch((error: unknown) => error))
+      );
     const model = await fit(als(), { checkpointDir, checkpointInterval: 1, onEvent });
     const error = await refused;
     expect(error).toBeInstanceOf(UsageError);
@@ -216,20 +352,32 @@ describe('checkpoints', () => {
   it('that cannot be written are told of, and the run goes on', async () => {
     const warnings: string[] = [];
     const onEvent = (event: ProgressEvent) => {
-      if (event.type === 'iteration' && event.iteration === 3) writeFileSync(join(checkpointDir, 'checkpoint-00000004'), 'a file in its place');
+      if (event.type === 'iteration' && event.iteration === 3)
+        writeFileSync(join(checkpointDir, 'checkpoint-00000004'), 'a file in its place');
       if (event.type === 'warning') warnings.push(event.text);
     };
     const model = await fit(als(), { checkpointDir, checkpointInterval: 4, onEvent });
-    expect(warnings).toEqual([expect.stringMatching(/^the checkpoint of iteration 4 could not be written, and training goes on without it: .*exists and is a file/)]);
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^the checkpoint of iteration 4 could not be written, and training goes on without it: .*exists and is a file/,
+      ),
+    ]);
     expectSame(model, await fit(als()));
-    expect(readdirSync(checkpointDir).sort()).toEqual(['checkpoint-00000004', 'checkpoint-00000008', 'checkpoint-00000009']);
+    expect(readdirSync(checkpointDir).sort()).toEqual([
+      'checkpoint-00000004',
+      'checkpoint-00000008',
+      'checkpoint-00000009',
+    ]);
   });
 
   it.each<[FitOptions, RegExp]>([
     [{ checkpointInterval: 2 }, /^checkpointInterval acts only with checkpointDir/],
     [{ resume: true }, /^resume: true acts only with checkpointDir/],
     [{ checkpointDir: '' }, /^checkpointDir must be the path of a folder, got ""/],
-    [{ checkpointDir: 'x', checkpointInterval: 0 }, /^checkpointInterval must be a whole number from 1 to 1,000,000, got 0/],
+    [
+      { checkpointDir: 'x', checkpointInterval: 0 },
+      /^checkpointInterval must be a whole number from 1 to 1,000,000, got 0/,
+    ],
     [{ checkpointDir: 'x', resume: 'yes' as never }, /^resume must be true or false, got "yes"/],
   ])('with the options %j are refused', async (options, message) => {
     await expect(fit(als(), options)).rejects.toThrow(message);
@@ -249,12 +397,15 @@ describe('the only device that is lost', () => {
     const device = secondDevice({
       before: (task: Task) => {
         clock += 60_000;
-        if (task.kernel === kernel && ++tasks > (kernel === 'update' ? 12 : 6)) throw new DeviceLostError('the GPU was lost', { phase: 'gpu' });
+        if (task.kernel === kernel && ++tasks > (kernel === 'update' ? 12 : 6))
+          throw new DeviceLostError('the GPU was lost', { phase: 'gpu' });
       },
     });
     const session = await Session.create({ device: 'cpu', workers: 1 });
     (session.context().executor.devices as Device[]).push(device);
-    const error = await fit(trainer, { session, checkpointDir, checkpointInterval: 100 }).catch((thrown: unknown) => thrown);
+    const error = await fit(trainer, { session, checkpointDir, checkpointInterval: 100 }).catch(
+      (thrown: unknown) => thrown,
+    );
     now.mockRestore();
     await session.close();
     expect(error).toBeInstanceOf(LostTrainingError);
@@ -263,8 +414,18 @@ describe('the only device that is lost', () => {
     expect(checkpoint).toBe(join(checkpointDir, `checkpoint-${String(iteration).padStart(8, '0')}`));
     expect(message).toMatch(/Go on from the checkpoint .* with resume: true, on any device$/);
     const notes: string[] = [];
-    const got = await fit(trainer, { session: one, checkpointDir, resume: true, onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
-    expect(got.training?.resumedFrom).toMatchObject({ iteration, planChanges: expect.arrayContaining([expect.stringMatching(/devices\[0\]\.place is "gpu:0" in the checkpoint, and "cpu" here/)]) });
+    const got = await fit(trainer, {
+      session: one,
+      checkpointDir,
+      resume: true,
+      onEvent: (event) => void (event.type === 'note' && notes.push(event.text)),
+    });
+    expect(got.training?.resumedFrom).toMatchObject({
+      iteration,
+      planChanges: expect.arrayContaining([
+        expect.stringMatching(/devices\[0\]\.place is "gpu:0" in the checkpoint, and "cpu" here/),
+      ]),
+    });
     expect(notes).toContainEqual(expect.stringMatching(/^the plan has changed: /));
     const expected = await fit(trainer, { session: one });
     // The second device computes what the CPU does; by AdaGrad from the sums of the checkpoint.

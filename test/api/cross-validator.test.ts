@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { ALS, CancelledError, CrossValidator, DivergedError, paramGrid, type ProgressEvent, Session, SGD, UsageError } from '../../index.ts';
+import {
+  ALS,
+  CancelledError,
+  CrossValidator,
+  DivergedError,
+  paramGrid,
+  type ProgressEvent,
+  Session,
+  SGD,
+  UsageError,
+} from '../../index.ts';
 import { ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
 
 /** Ratings of rank 2 with a little noise: a rank of 2 explains them, and a large λ does not. */
@@ -7,7 +17,9 @@ function lowRankRatings(): Triple[] {
   const random = testRandom(8);
   const factors = (count: number) => Array.from({ length: count }, () => [random() + 0.5, random() * 2 - 1]);
   const [users, items] = [factors(60), factors(40)];
-  const rows = users.flatMap((x, user) => items.map((y, item) => ({ user, item, rating: 2 * (x[0] * y[0] + x[1] * y[1]) + 0.1 * random() })));
+  const rows = users.flatMap((x, user) =>
+    items.map((y, item) => ({ user, item, rating: 2 * (x[0] * y[0] + x[1] * y[1]) + 0.1 * random() })),
+  );
   return shuffled(rows, 2).slice(0, 1600);
 }
 
@@ -19,7 +31,9 @@ describe('a cross-validator', () => {
     await using session = await Session.create({ workers: 2 });
     const ratings = session.from(ratingBatches(rows));
     const grid = paramGrid({ rank: [1, 2], regParam: [0.01, 1] });
-    const { best, results, model } = await new CrossValidator({ estimator, grid, numFolds: 4, seed: 7 }).fit(ratings);
+    const { best, results, model } = await new CrossValidator({ estimator, grid, numFolds: 4, seed: 7 }).fit(
+      ratings,
+    );
     expect(results.map(({ params }) => params)).toEqual(grid);
     expect(best.params).toEqual({ rank: 2, regParam: 0.01 });
     expect(best.rmse).toBe(Math.min(...results.map(({ rmse }) => rmse)));
@@ -34,34 +48,54 @@ describe('a cross-validator', () => {
 
   it('gives the errors of training and evaluating each fold by hand, for rows in any order', async () => {
     await using session = await Session.create({ workers: 2 });
-    const validator = new CrossValidator({ estimator, grid: [{ rank: 2, regParam: 0.05 }], numFolds: 3, seed: 1 });
+    const validator = new CrossValidator({
+      estimator,
+      grid: [{ rank: 2, regParam: 0.05 }],
+      numFolds: 3,
+      seed: 1,
+    });
     const { best } = await validator.fit(session.from(ratingBatches(rows)));
     const folds = session.from(ratingBatches(shuffled(rows, 5))).kFold(3, { seed: 1 });
     for (const [i, { train, test }] of folds.entries()) {
       const { rmse, mae, baselines } = await (await estimator(best.params).fit(train)).evaluate(test);
       expect(best.folds[i].rmse).toBeCloseTo(rmse, 10);
       expect(best.folds[i].mae).toBeCloseTo(mae, 10);
-      expect(best.folds[i].baselines?.dampedMeans.rmse).toBeCloseTo(baselines?.dampedMeans.rmse as number, 10);
+      expect(best.folds[i].baselines?.dampedMeans.rmse).toBeCloseTo(
+        baselines?.dampedMeans.rmse as number,
+        10,
+      );
     }
-    for (const name of ['mean', 'dampedMeans'] as const) expect(best.baselines?.[name].mae).toBeCloseTo(best.folds.reduce((sum, fold) => sum + (fold.baselines?.[name].mae as number), 0) / 3, 10);
+    for (const name of ['mean', 'dampedMeans'] as const)
+      expect(best.baselines?.[name].mae).toBeCloseTo(
+        best.folds.reduce((sum, fold) => sum + (fold.baselines?.[name].mae as number), 0) / 3,
+        10,
+      );
   });
 
   it('records a combination that diverges, and goes on', async () => {
     await using session = await Session.create({ workers: 1 });
     const grid = [{ learningRate: 1e6 }, { learningRate: 0.1 }];
-    const estimator = (params: { learningRate: number }) => new SGD({ rank: 2, maxIter: 2, schedule: 'blocks', ...params });
+    const estimator = (params: { learningRate: number }) =>
+      new SGD({ rank: 2, maxIter: 2, schedule: 'blocks', ...params });
     const ratings = session.from(ratingBatches(rows.slice(0, 250)));
-    const { best, results } = await new CrossValidator<Parameters<typeof estimator>[0]>({ estimator, grid }).fit(ratings);
+    const { best, results } = await new CrossValidator<Parameters<typeof estimator>[0]>({
+      estimator,
+      grid,
+    }).fit(ratings);
     expect(results[0]).toMatchObject({ params: grid[0], rmse: Number.NaN, folds: [] });
     expect(results[0].failure).toBeInstanceOf(DivergedError);
     expect(best.params).toBe(grid[1]);
-    await expect(new CrossValidator({ estimator, grid: grid.slice(0, 1) }).fit(ratings)).rejects.toThrow(DivergedError);
+    await expect(new CrossValidator({ estimator, grid: grid.slice(0, 1) }).fit(ratings)).rejects.toThrow(
+      DivergedError,
+    );
   });
 
   it('compares by the metric that is asked for, and takes the first of equals', async () => {
     await using session = await Session.create({ workers: 1 });
     const grid = [{ rank: 2, regParam: 0.01 }, { rank: 1 }, { rank: 2, regParam: 0.01 }];
-    const { best, results } = await new CrossValidator({ estimator, grid, metric: 'mae', numFolds: 2 }).fit(session.from(ratingBatches(rows)));
+    const { best, results } = await new CrossValidator({ estimator, grid, metric: 'mae', numFolds: 2 }).fit(
+      session.from(ratingBatches(rows)),
+    );
     expect(results[2].mae).toBe(results[0].mae);
     expect(best).toBe(results[0]);
   });
@@ -71,10 +105,26 @@ describe('a cross-validator', () => {
     const validator = new CrossValidator({ estimator, grid: paramGrid({ rank: [1, 2] }), numFolds: 2 });
     const events: ProgressEvent[] = [];
     await validator.fit(session.from(ratingBatches(rows)), { onEvent: (event) => void events.push(event) });
-    const progress = events.filter((event) => event.type === 'phase-progress' && event.phase === 'cross-validate');
-    expect(progress).toEqual([1, 2, 3, 4].map((done) => ({ type: 'phase-progress', phase: 'cross-validate', done, total: 4, unit: 'fits' })));
-    const notes = events.filter((event) => event.type === 'note').map(({ text }) => text.replaceAll(/\d\.\d+/g, 'x'));
-    expect(notes).toEqual(['rank 1: RMSE x, MAE x (damped means: RMSE x, MAE x)', 'rank 2: RMSE x, MAE x (damped means: RMSE x, MAE x)', expect.stringMatching(/^CPU: 1 thread, /)]);
+    const progress = events.filter(
+      (event) => event.type === 'phase-progress' && event.phase === 'cross-validate',
+    );
+    expect(progress).toEqual(
+      [1, 2, 3, 4].map((done) => ({
+        type: 'phase-progress',
+        phase: 'cross-validate',
+        done,
+        total: 4,
+        unit: 'fits',
+      })),
+    );
+    const notes = events
+      .filter((event) => event.type === 'note')
+      .map(({ text }) => text.replaceAll(/\d\.\d+/g, 'x'));
+    expect(notes).toEqual([
+      'rank 1: RMSE x, MAE x (damped means: RMSE x, MAE x)',
+      'rank 2: RMSE x, MAE x (damped means: RMSE x, MAE x)',
+      expect.stringMatching(/^CPU: 1 thread, /),
+    ]);
     expect(events.filter((event) => event.type === 'iteration')).toHaveLength(8);
 
     const cancel = new AbortController();
@@ -90,10 +140,17 @@ describe('a cross-validator', () => {
     const warnings = async (ratings: readonly Triple[], regParam: number) => {
       const codes: unknown[] = [];
       const validator = new CrossValidator({ estimator, grid: [{ rank: 2, regParam }], numFolds: 3 });
-      await validator.fit(session.from(ratingBatches(ratings)), { onEvent: (event) => void (event.type === 'warning' && codes.push(event.code)) });
+      await validator.fit(session.from(ratingBatches(ratings)), {
+        onEvent: (event) => void (event.type === 'warning' && codes.push(event.code)),
+      });
       return codes;
     };
-    expect(await warnings(rows.map((row) => ({ ...row, rating: 1 })), 0.1)).toEqual(['equal-ratings']);
+    expect(
+      await warnings(
+        rows.map((row) => ({ ...row, rating: 1 })),
+        0.1,
+      ),
+    ).toEqual(['equal-ratings']);
     expect(await warnings(rows, 50)).toEqual(['no-better-than-means']);
     expect(await warnings(rows, 0.01)).toEqual([]);
   });
@@ -101,15 +158,29 @@ describe('a cross-validator', () => {
   it('refuses invalid options before it trains', async () => {
     await using session = await Session.create({ workers: 1 });
     const grid = [{ rank: 2 }];
-    expect(() => new CrossValidator({ estimator, grid: [{ rank: 2 }, { rank: 0 }] })).toThrow('rank must be a whole number from 1 to 512, got 0');
-    expect(() => new CrossValidator({ estimator, grid: [] })).toThrow('the grid of a cross-validator is empty');
-    expect(() => new CrossValidator({ estimator, grid, numFolds: 1 })).toThrow('numFolds must be a whole number of 2 or more, got 1');
-    expect(() => new CrossValidator({ estimator, grid, metric: 'ndcg' as 'rmse' })).toThrow('metric must be rmse or mae, got ndcg');
-    expect(() => new CrossValidator({ estimator, grid, folds: 3 } as never)).toThrow('unknown option folds of a cross-validator');
+    expect(() => new CrossValidator({ estimator, grid: [{ rank: 2 }, { rank: 0 }] })).toThrow(
+      'rank must be a whole number from 1 to 512, got 0',
+    );
+    expect(() => new CrossValidator({ estimator, grid: [] })).toThrow(
+      'the grid of a cross-validator is empty',
+    );
+    expect(() => new CrossValidator({ estimator, grid, numFolds: 1 })).toThrow(
+      'numFolds must be a whole number of 2 or more, got 1',
+    );
+    expect(() => new CrossValidator({ estimator, grid, metric: 'ndcg' as 'rmse' })).toThrow(
+      'metric must be rmse or mae, got ndcg',
+    );
+    expect(() => new CrossValidator({ estimator, grid, folds: 3 } as never)).toThrow(
+      'unknown option folds of a cross-validator',
+    );
     const once = session.from(ratingBatches(rows)[Symbol.iterator]());
     await expect(new CrossValidator({ estimator, grid }).fit(once)).rejects.toBeInstanceOf(UsageError);
-    const alone = session.from(ratingBatches([0, 1, 2, 3, 4, 5].map((id) => ({ user: id, item: id, rating: 1 }))));
-    await expect(new CrossValidator({ estimator, grid, numFolds: 2 }).fit(alone)).rejects.toThrow('fold 1 has no pair whose user and item are in the other folds');
+    const alone = session.from(
+      ratingBatches([0, 1, 2, 3, 4, 5].map((id) => ({ user: id, item: id, rating: 1 }))),
+    );
+    await expect(new CrossValidator({ estimator, grid, numFolds: 2 }).fit(alone)).rejects.toThrow(
+      'fold 1 has no pair whose user and item are in the other folds',
+    );
   });
 });
 

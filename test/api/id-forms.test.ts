@@ -30,16 +30,28 @@ function sessionOf(form: IdForm | 'default'): Session {
 }
 
 /** Ratings whose users are int64 around `offset`, and whose items are int64 or of another type. */
-function dataset(session: Session, { offset = 0n, items = 'int64' }: { readonly offset?: bigint; readonly items?: 'int64' | 'int32' | 'utf8' } = {}) {
-  const item = (value: number) => (items === 'int64' ? BigInt(value) : items === 'int32' ? value : `i${value}`);
-  return session.from([batchOf({
-    user: { type: 'int64', values: rows.map(({ user }) => BigInt(user) + offset) },
-    item: { type: items, values: rows.map((row) => item(row.item)) },
-    rating: { type: 'float64', values: rows.map(({ rating }) => rating) },
-  })]);
+function dataset(
+  session: Session,
+  {
+    offset = 0n,
+    items = 'int64',
+  }: { readonly offset?: bigint; readonly items?: 'int64' | 'int32' | 'utf8' } = {},
+) {
+  const item = (value: number) =>
+    items === 'int64' ? BigInt(value) : items === 'int32' ? value : `i${value}`;
+  return session.from([
+    batchOf({
+      user: { type: 'int64', values: rows.map(({ user }) => BigInt(user) + offset) },
+      item: { type: items, values: rows.map((row) => item(row.item)) },
+      rating: { type: 'float64', values: rows.map(({ rating }) => rating) },
+    }),
+  ]);
 }
 
-async function trained(form: IdForm | 'default', options: Parameters<typeof dataset>[1] = {}): Promise<Model> {
+async function trained(
+  form: IdForm | 'default',
+  options: Parameters<typeof dataset>[1] = {},
+): Promise<Model> {
   return new ALS({ rank: 2, maxIter: 1 }).fit(dataset(sessionOf(form), options));
 }
 
@@ -60,7 +72,13 @@ async function typesOfIds(model: Model, item: Id): Promise<Record<string, string
   };
 }
 
-const all = (type: string) => Object.fromEntries(['user', 'item', 'folded', 'explained', 'contribution', 'userArray', 'itemArray'].map((name) => [name, type]));
+const all = (type: string) =>
+  Object.fromEntries(
+    ['user', 'item', 'folded', 'explained', 'contribution', 'userArray', 'itemArray'].map((name) => [
+      name,
+      type,
+    ]),
+  );
 
 describe('int64 ids that are safe integers', () => {
   it('are numbers in every answer, which JSON carries', async () => {
@@ -74,7 +92,9 @@ describe('int64 ids that are safe integers', () => {
 
   it('are found by number, bigint and text, and an unknown bigint does not break JSON', async () => {
     const model = await trained('default');
-    const answers = await Promise.all([first.user, BigInt(first.user), String(first.user)].map((user) => model.recommend(user, 3)));
+    const answers = await Promise.all(
+      [first.user, BigInt(first.user), String(first.user)].map((user) => model.recommend(user, 3)),
+    );
     expect(answers[1]).toEqual(answers[0]);
     expect(answers[2]).toEqual(answers[0]);
     expect((await model.recommend(9_999n, 2)).user).toBe(9_999);
@@ -88,7 +108,11 @@ describe('int64 ids that are safe integers', () => {
     const model = await trained('default');
     expect(model.userFactors.schema.fields[0].type.toString()).toBe('Int64');
     const schema = await model.recommendForUsers([first.user], 2).schema();
-    expect(schema.fields.filter(({ type }) => DataType.isInt(type) && type.bitWidth === 64).map(({ name }) => name)).toEqual(['user', 'item']);
+    expect(
+      schema.fields
+        .filter(({ type }) => DataType.isInt(type) && type.bitWidth === 64)
+        .map(({ name }) => name),
+    ).toEqual(['user', 'item']);
   });
 });
 
@@ -101,23 +125,31 @@ describe('ids of a side', () => {
     }
   });
 
-  it.each(['bigint', 'string'] as const)('have the form %s where the session asks for it, whatever their width', async (form) => {
-    for (const items of ['int64', 'int32'] as const) {
-      const model = await trained(form, { items });
-      expect(model.idForms).toEqual({ user: form, item: form });
-      expect(await typesOfIds(model, first.item)).toEqual(all(form));
-    }
-  });
+  it.each(['bigint', 'string'] as const)(
+    'have the form %s where the session asks for it, whatever their width',
+    async (form) => {
+      for (const items of ['int64', 'int32'] as const) {
+        const model = await trained(form, { items });
+        expect(model.idForms).toEqual({ user: form, item: form });
+        expect(await typesOfIds(model, first.item)).toEqual(all(form));
+      }
+    },
+  );
 
   it('find names with leading zeros in any form', async () => {
     const path = join(folder, 'titles.csv');
-    writeFileSync(path, `item,title\n${[...new Set(rows.map(({ item }) => item))].map((item) => `000${item},film ${item}`).join('\n')}\n`);
+    writeFileSync(
+      path,
+      `item,title\n${[...new Set(rows.map(({ item }) => item))].map((item) => `000${item},film ${item}`).join('\n')}\n`,
+    );
     for (const form of ['default', 'string'] as const) {
       const model = await trained(form);
       const names = await sessionOf(form).readItemNames(path, { model });
       const { items } = await model.recommend(first.user, 2, { names });
       expect(items.map(({ item, name }) => name === `film ${item}`)).toEqual([true, true]);
-      expect((await model.explain([{ item: first.item, rating: 3 }], first.item, { names })).name).toBe(`film ${first.item}`);
+      expect((await model.explain([{ item: first.item, rating: 3 }], first.item, { names })).name).toBe(
+        `film ${first.item}`,
+      );
     }
   });
 
@@ -132,19 +164,27 @@ describe("the form 'number'", () => {
   it('ends a training on an unsafe id before the iterations, naming the id', async () => {
     const session = sessionOf('number');
     const events: string[] = [];
-    const fit = new ALS({ rank: 2, maxIter: 1 }).fit(dataset(session, { offset: LARGE }), { onEvent: ({ type }) => events.push(type) });
-    await expect(fit).rejects.toThrow(/the user id 1152921504606\d+ is beyond the safe integers, so ids: 'number' cannot hold it.*ids: 'bigint' or ids: 'string'/);
+    const fit = new ALS({ rank: 2, maxIter: 1 }).fit(dataset(session, { offset: LARGE }), {
+      onEvent: ({ type }) => events.push(type),
+    });
+    await expect(fit).rejects.toThrow(
+      /the user id 1152921504606\d+ is beyond the safe integers, so ids: 'number' cannot hold it.*ids: 'bigint' or ids: 'string'/,
+    );
     expect(events).not.toContain('iteration');
   });
 
   it('refuses to load a model with an unsafe id, which other forms load', async () => {
     const path = join(folder, 'large');
     await (await trained('default', { offset: LARGE })).save(path);
-    await expect(sessionOf('number').loadModel(path)).rejects.toThrow(/the user id .* is beyond the safe integers/);
+    await expect(sessionOf('number').loadModel(path)).rejects.toThrow(
+      /the user id .* is beyond the safe integers/,
+    );
     expect((await sessionOf('string').loadModel(path)).idForms).toEqual({ user: 'string', item: 'string' });
   });
 
   it('is one of three', async () => {
-    await expect(Session.create({ ids: 'text' as IdForm })).rejects.toThrow('ids must be one of number, bigint, string, got "text"');
+    await expect(Session.create({ ids: 'text' as IdForm })).rejects.toThrow(
+      'ids must be one of number, bigint, string, got "text"',
+    );
   });
 });

@@ -1,6 +1,15 @@
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, DivergedError, type FitOptions, type Model, Session, SGD, UsageError } from '../../index.ts';
+import {
+  ALS,
+  type AlsOptions,
+  DivergedError,
+  type FitOptions,
+  type Model,
+  Session,
+  SGD,
+  UsageError,
+} from '../../index.ts';
 import { type PartitionRef, partitionKey } from '../../engine/partition.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
@@ -40,10 +49,14 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of stream);
 }
 
-const factors = ({ userFactors }: Model) => Array.from(userFactors.data.children[1].children[0].values as Float32Array);
+const factors = ({ userFactors }: Model) =>
+  Array.from(userFactors.data.children[1].children[0].values as Float32Array);
 
 const fit = (options: AlsOptions = {}, more: FitOptions = {}): Promise<Model> =>
-  new ALS({ rank: 4, maxIter: 2, ...options }).fit(session.from(batches), { validation: session.from(batches.slice(0, 3)), ...more });
+  new ALS({ rank: 4, maxIter: 2, ...options }).fit(session.from(batches), {
+    validation: session.from(batches.slice(0, 3)),
+    ...more,
+  });
 
 describe('nothing stays on the device', () => {
   it('after a run that ends well', async () => {
@@ -60,7 +73,9 @@ describe('nothing stays on the device', () => {
       const model = await sgd.fit(session.from(batches), { validation: session.from(batches.slice(0, 3)) });
       await model.update(session.from(batches.slice(0, 4)), { maxIter: 2 });
       await expect(sgd.fit(session.from(failing(40)))).rejects.toThrow('the source broke');
-      await expect(new SGD({ rank: 4, learningRate: 1e6, schedule }).fit(session.from(batches))).rejects.toThrow(DivergedError);
+      await expect(
+        new SGD({ rank: 4, learningRate: 1e6, schedule }).fit(session.from(batches)),
+      ).rejects.toThrow(DivergedError);
     }
     expect([...held]).toEqual([]);
   });
@@ -70,7 +85,9 @@ describe('nothing stays on the device', () => {
     const model = await fit();
     await expect(als.fit(session.from(failing(40)))).rejects.toThrow('the source broke');
     await expect(fit({}, { validation: session.from(failing(3)) })).rejects.toThrow('the source broke');
-    await expect(drain(model.recommendForAllUsers(3, { exclude: session.from(failing(2)) }))).rejects.toThrow('the source broke');
+    await expect(drain(model.recommendForAllUsers(3, { exclude: session.from(failing(2)) }))).rejects.toThrow(
+      'the source broke',
+    );
     await expect(drain(model.predict(session.from(failing(2))))).rejects.toThrow('the source broke');
     await expect(model.evaluate(session.from(failing(2)))).rejects.toThrow('the source broke');
     expect([...held]).toEqual([]);
@@ -82,10 +99,26 @@ describe('nothing stays on the device', () => {
     await fit({}, { onEvent: (event) => void kinds.add(kindOf(event)) });
     expect(kinds.size).toBeGreaterThan(6);
     for (const kind of kinds) {
-      const onEvent = (act: () => void): FitOptions['onEvent'] => (event) => void (kindOf(event) === kind && act());
-      await expect(fit({}, { onEvent: onEvent(() => { throw new Error('the listener broke'); }) }), kind).rejects.toThrow('the listener broke');
+      const onEvent =
+        (act: () => void): FitOptions['onEvent'] =>
+        (event) =>
+          void (kindOf(event) === kind && act());
+      await expect(
+        fit(
+          {},
+          {
+            onEvent: onEvent(() => {
+              throw new Error('the listener broke');
+            }),
+          },
+        ),
+        kind,
+      ).rejects.toThrow('the listener broke');
       const controller = new AbortController();
-      await fit({ onDuplicates: 'mean' }, { signal: controller.signal, onEvent: onEvent(() => controller.abort()) }).catch(() => undefined);
+      await fit(
+        { onDuplicates: 'mean' },
+        { signal: controller.signal, onEvent: onEvent(() => controller.abort()) },
+      ).catch(() => undefined);
       expect([...held], kind).toEqual([]);
     }
     const model = await fit();
@@ -93,12 +126,16 @@ describe('nothing stays on the device', () => {
       throw new Error('the listener broke');
     };
     await expect(model.evaluate(session.from(batches), { onEvent })).rejects.toThrow('the listener broke');
-    await expect((async () => drain(await model.recommendForAllUsers(3).stream({ onEvent })))()).rejects.toThrow('the listener broke');
+    await expect(
+      (async () => drain(await model.recommendForAllUsers(3).stream({ onEvent })))(),
+    ).rejects.toThrow('the listener broke');
     expect([...held]).toEqual([]);
   });
 
   it('after duplicates that are errors', async () => {
-    await expect(new ALS({ onDuplicates: 'error' }).fit(session.from([...batches, batches[0]]))).rejects.toThrow('repeat an earlier');
+    await expect(
+      new ALS({ onDuplicates: 'error' }).fit(session.from([...batches, batches[0]])),
+    ).rejects.toThrow('repeat an earlier');
     expect([...held]).toEqual([]);
   });
 });
@@ -116,13 +153,17 @@ describe('a session that is closed', () => {
 
   it('ends running work with an error about the closed session', async () => {
     const closed = await Session.create({ workers: 2 });
-    const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), { onEvent: (event) => void (event.type === 'iteration' && event.iteration === 3 && closed.close()) });
+    const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), {
+      onEvent: (event) => void (event.type === 'iteration' && event.iteration === 3 && closed.close()),
+    });
     await expect(running).rejects.toThrow('the session is closed');
   });
 
   it.skipIf(noGpu)('ends what still runs on a GPU in the same way', async () => {
     const closed = await Session.create({ device: 'gpu', workers: 1 });
-    const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), { onEvent: (event) => void (event.type === 'iteration' && closed.close()) });
+    const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), {
+      onEvent: (event) => void (event.type === 'iteration' && closed.close()),
+    });
     await expect(running).rejects.toThrow('the session is closed');
   });
 });
@@ -135,8 +176,14 @@ it('runs of one session at the same time do not see each other', async () => {
 
 it('a validation set needs no times for any policy for duplicates', async () => {
   const column = (of: (row: Triple) => number, type: 'int32' | 'float32') => ({ type, values: rows.map(of) });
-  const pairs = { user: column((row) => row.user, 'int32'), item: column((row) => row.item, 'int32'), rating: column((row) => row.rating, 'float32') };
+  const pairs = {
+    user: column((row) => row.user, 'int32'),
+    item: column((row) => row.item, 'int32'),
+    rating: column((row) => row.rating, 'float32'),
+  };
   const timed = batchOf({ ...pairs, timestamp: column((row) => row.rating, 'int32') });
-  const model = await new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' }).fit(session.from([timed]), { validation: session.from([batchOf(pairs)]) });
+  const model = await new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' }).fit(session.from([timed]), {
+    validation: session.from([batchOf(pairs)]),
+  });
   expect(model.training?.testPairs).toBe(rows.length);
 });

@@ -14,7 +14,9 @@ let model: Model;
 
 beforeAll(async () => {
   session = await Session.create({ workers: 2 });
-  model = await ALS.spark({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches(rows)));
+  model = await ALS.spark({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(
+    session.from(ratingBatches(rows)),
+  );
 });
 afterAll(async () => {
   await session.close();
@@ -29,26 +31,51 @@ async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<Record<strin
 
 /** Scores of a user by item id, from the factors as the model gives them out. */
 function scoresOf(user: number): Map<number, number> {
-  const [userIds, itemIds] = [model.userFactors, model.itemFactors].map((batch) => Array.from(batch.data.children[0].values as Int32Array));
-  const [x, theta] = [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+  const [userIds, itemIds] = [model.userFactors, model.itemFactors].map((batch) =>
+    Array.from(batch.data.children[0].values as Int32Array),
+  );
+  const [x, theta] = [model.userFactors, model.itemFactors].map(
+    (batch) => batch.data.children[1].children[0].values as Float32Array,
+  );
   const u = userIds.indexOf(user);
-  return new Map(itemIds.map((item, v) => [item, Array.from({ length: 5 }, (_, i) => x[5 * u + i] * theta[5 * v + i]).reduce((sum, term) => sum + term, 0)]));
+  return new Map(
+    itemIds.map((item, v) => [
+      item,
+      Array.from({ length: 5 }, (_, i) => x[5 * u + i] * theta[5 * v + i]).reduce(
+        (sum, term) => sum + term,
+        0,
+      ),
+    ]),
+  );
 }
 
 describe('a model', () => {
   it('predicts the product of factors for known pairs, and NaN or nothing for others', async () => {
-    const pairs = [batchOf({ user: { type: 'int32', values: [rows[0].user, 99_999, rows[1].user, null] }, item: { type: 'int64', values: [BigInt(rows[1].item), 100n, 2n ** 40n, 100n] }, note: { type: 'utf8', values: ['a', 'b', 'c', 'd'] } })];
+    const pairs = [
+      batchOf({
+        user: { type: 'int32', values: [rows[0].user, 99_999, rows[1].user, null] },
+        item: { type: 'int64', values: [BigInt(rows[1].item), 100n, 2n ** 40n, 100n] },
+        note: { type: 'utf8', values: ['a', 'b', 'c', 'd'] },
+      }),
+    ];
     const predicted = await rowsOf(model.predict(session.from(pairs)));
     expect(predicted.map((row) => row.note)).toEqual(['a', 'b', 'c', 'd']);
     expect(predicted[0].prediction).toBeCloseTo(scoresOf(rows[0].user).get(rows[1].item) as number, 5);
     expect(predicted.slice(1).map((row) => row.prediction)).toEqual([Number.NaN, Number.NaN, Number.NaN]);
-    expect((await rowsOf(model.predict(session.from(pairs), { coldStart: 'drop' }))).map((row) => row.note)).toEqual(['a']);
+    expect(
+      (await rowsOf(model.predict(session.from(pairs), { coldStart: 'drop' }))).map((row) => row.note),
+    ).toEqual(['a']);
   });
 
   it('evaluates known pairs and counts cold ones without averaging them in', async () => {
     const known = rows.slice(0, 50);
-    const cold: Triple[] = [{ user: 12_345, item: known[0].item, rating: 1e6 }, { user: known[0].user, item: 54_321, rating: -1e6 }];
-    const { rmse, mae, pairs, coldPairs } = await model.evaluate(session.from(ratingBatches([...known, ...cold], 7)));
+    const cold: Triple[] = [
+      { user: 12_345, item: known[0].item, rating: 1e6 },
+      { user: known[0].user, item: 54_321, rating: -1e6 },
+    ];
+    const { rmse, mae, pairs, coldPairs } = await model.evaluate(
+      session.from(ratingBatches([...known, ...cold], 7)),
+    );
     const errors = known.map(({ user, item, rating }) => rating - (scoresOf(user).get(item) as number));
     expect(rmse).toBeCloseTo(Math.sqrt(errors.reduce((sum, error) => sum + error * error, 0) / 50), 5);
     expect(mae).toBeCloseTo(errors.reduce((sum, error) => sum + Math.abs(error), 0) / 50, 5);
@@ -56,12 +83,19 @@ describe('a model', () => {
   });
 
   it('recommends the best items of every user, best first, without the excluded', async () => {
-    const recommended = await rowsOf(model.recommendForAllUsers(4, { exclude: session.from(ratingBatches(rows)) }));
+    const recommended = await rowsOf(
+      model.recommendForAllUsers(4, { exclude: session.from(ratingBatches(rows)) }),
+    );
     const users = [...new Set(rows.map((row) => row.user))].sort((left, right) => left - right);
-    expect([...new Set(recommended.map((row) => row.user))]).toEqual(users.filter((user) => recommended.some((row) => row.user === user)));
+    expect([...new Set(recommended.map((row) => row.user))]).toEqual(
+      users.filter((user) => recommended.some((row) => row.user === user)),
+    );
     for (const user of users) {
       const seen = new Set(rows.filter((row) => row.user === user).map((row) => row.item));
-      const expected = [...scoresOf(user)].filter(([item]) => !seen.has(item)).sort((left, right) => right[1] - left[1]).slice(0, 4);
+      const expected = [...scoresOf(user)]
+        .filter(([item]) => !seen.has(item))
+        .sort((left, right) => right[1] - left[1])
+        .slice(0, 4);
       const given = recommended.filter((row) => row.user === user);
       expect(given.map((row) => row.rank)).toEqual(expected.map((_, i) => i + 1));
       given.forEach((row, i) => expect(row.prediction).toBeCloseTo(expected[i][1], 4));
@@ -73,24 +107,44 @@ describe('a model', () => {
     const [one, two] = [rows[0].user, rows.find((row) => row.user !== rows[0].user)?.user as number];
     const recommended = await rowsOf(model.recommendForUsers([two, one], 3));
     const order = [one, two].sort((left, right) => left - right);
-    expect(recommended.map((row) => row.user)).toEqual([order[0], order[0], order[0], order[1], order[1], order[1]]);
-    expect(() => model.recommendForUsers([one, 4242], 3, { unknownUsers: 'error' })).toThrow('the model has no user 4242');
-    expect(() => model.recommendForUsers(['x'], 3, { unknownUsers: 'error' })).toThrow('the model has no user x');
+    expect(recommended.map((row) => row.user)).toEqual([
+      order[0],
+      order[0],
+      order[0],
+      order[1],
+      order[1],
+      order[1],
+    ]);
+    expect(() => model.recommendForUsers([one, 4242], 3, { unknownUsers: 'error' })).toThrow(
+      'the model has no user 4242',
+    );
+    expect(() => model.recommendForUsers(['x'], 3, { unknownUsers: 'error' })).toThrow(
+      'the model has no user x',
+    );
     expect(() => model.recommendForAllUsers(0)).toThrow('n must be a whole number');
   });
 
   it('survives saving and loading bit for bit, and the same model is the same bytes', async () => {
     const [first, second] = [join(folder, 'first'), join(folder, 'second')];
     await model.save(first);
-    const again = await ALS.spark({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches(rows.toReversed(), 33)));
+    const again = await ALS.spark({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(
+      session.from(ratingBatches(rows.toReversed(), 33)),
+    );
     await again.save(second);
-    const files = readdirSync(first, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+    const files = readdirSync(first, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
     expect(files.length).toBeGreaterThanOrEqual(3);
-    for (const file of files) expect(readFileSync(file.replace(first, second)).equals(readFileSync(file))).toBe(true);
+    for (const file of files)
+      expect(readFileSync(file.replace(first, second)).equals(readFileSync(file))).toBe(true);
     const loaded = await session.loadModel(first);
-    expect(loaded.userFactors.data.children[1].children[0].values).toEqual(model.userFactors.data.children[1].children[0].values);
+    expect(loaded.userFactors.data.children[1].children[0].values).toEqual(
+      model.userFactors.data.children[1].children[0].values,
+    );
     expect(loaded.columns).toEqual(model.columns);
-    expect(await loaded.evaluate(session.from(ratingBatches(rows)))).toEqual(await model.evaluate(session.from(ratingBatches(rows))));
+    expect(await loaded.evaluate(session.from(ratingBatches(rows)))).toEqual(
+      await model.evaluate(session.from(ratingBatches(rows))),
+    );
     await expect(model.save(first)).rejects.toThrow(/exists/);
     await model.save(first, { overwrite: true });
   });
@@ -99,7 +153,11 @@ describe('a model', () => {
     const path = join(folder, 'for-duckdb');
     await model.save(path);
     const connection = await (await DuckDBInstance.create()).connect();
-    const found = (await connection.runAndReadAll(`SELECT id, features FROM read_parquet('${path}/userFactors/*.parquet') ORDER BY id`)).getRowsJS();
+    const found = (
+      await connection.runAndReadAll(
+        `SELECT id, features FROM read_parquet('${path}/userFactors/*.parquet') ORDER BY id`,
+      )
+    ).getRowsJS();
     const ids = model.userFactors.getChildAt(0)?.toArray() as Int32Array;
     const values = model.userFactors.data.children[1].children[0].values as Float32Array;
     expect(found.map((row) => row[0])).toEqual([...ids]);
@@ -109,13 +167,21 @@ describe('a model', () => {
 
 describe('the rank of a model with biases', () => {
   it('is the one that was asked for; Spark is told of the stored features', async () => {
-    const trained = await new ALS({ rank: 3, maxIter: 2, biases: true }).fit(session.from(ratingBatches(rows)));
+    const trained = await new ALS({ rank: 3, maxIter: 2, biases: true }).fit(
+      session.from(ratingBatches(rows)),
+    );
     const path = join(folder, 'biases');
     await trained.save(path);
     const file = join(path, 'metadata/part-00000');
-    const saved = JSON.parse(readFileSync(file, 'utf8')) as { rank: number; factorflow: { rank?: number; params?: object } };
+    const saved = JSON.parse(readFileSync(file, 'utf8')) as {
+      rank: number;
+      factorflow: { rank?: number; params?: object };
+    };
     expect([saved.rank, saved.factorflow.rank]).toEqual([5, 3]);
-    expect(saved).toMatchObject({ class: 'org.apache.spark.ml.recommendation.ALSModel', sparkVersion: expect.stringMatching(/^3\./) });
+    expect(saved).toMatchObject({
+      class: 'org.apache.spark.ml.recommendation.ALSModel',
+      sparkVersion: expect.stringMatching(/^3\./),
+    });
     const loaded = async (change: object) => {
       writeFileSync(file, JSON.stringify({ ...saved, factorflow: { ...saved.factorflow, ...change } }));
       const { rank, features } = await Model.load(session, path);
@@ -129,27 +195,40 @@ describe('the rank of a model with biases', () => {
 
   it('is not loaded where the features are too few', async () => {
     const path = join(folder, 'narrow');
-    await ALS.spark({ rank: 2, maxIter: 1 }).fit(session.from(ratingBatches(rows))).then((trained) => trained.save(path));
+    await ALS.spark({ rank: 2, maxIter: 1 })
+      .fit(session.from(ratingBatches(rows)))
+      .then((trained) => trained.save(path));
     const file = join(path, 'metadata/part-00000');
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll('"biases":false', '"biases":true'));
-    await expect(Model.load(session, path)).rejects.toThrow(/the metadata tell of biases, which are two features of 2 .*narrow/);
+    await expect(Model.load(session, path)).rejects.toThrow(
+      /the metadata tell of biases, which are two features of 2 .*narrow/,
+    );
   });
 });
 
 describe.each(['int64', 'utf8'] as const)('a model with %s ids', (type) => {
   it('trains, predicts, recommends, saves and loads with ids of that type', async () => {
     const id = (value: number) => (type === 'int64' ? BigInt(value) + 2n ** 40n : `id-${value}`);
-    const batch = batchOf({ user: { type, values: rows.map((row) => id(row.user)) }, item: { type, values: rows.map((row) => id(row.item)) }, rating: { type: 'float64', values: rows.map((row) => row.rating) } });
+    const batch = batchOf({
+      user: { type, values: rows.map((row) => id(row.user)) },
+      item: { type, values: rows.map((row) => id(row.item)) },
+      rating: { type: 'float64', values: rows.map((row) => row.rating) },
+    });
     const trained = await ALS.spark({ rank: 3, maxIter: 2 }).fit(session.from([batch]));
     const path = join(folder, type);
     await trained.save(path);
     const loaded = await Model.load(session, path);
-    const [before, after] = await Promise.all([trained, loaded].map((of) => rowsOf(of.recommendForUsers([id(rows[0].user)], 2))));
+    const [before, after] = await Promise.all(
+      [trained, loaded].map((of) => rowsOf(of.recommendForUsers([id(rows[0].user)], 2))),
+    );
     expect(after).toEqual(before);
     expect(before[0].user).toEqual(id(rows[0].user));
     expect((await loaded.evaluate(session.from([batch]))).coldPairs).toBe(0);
     const narrow = rowsOf(loaded.predict(session.from(ratingBatches(rows))));
-    if (type === 'utf8') await expect(narrow).rejects.toThrow('ids are int32 here, but utf8 in the data that they are looked up in');
+    if (type === 'utf8')
+      await expect(narrow).rejects.toThrow(
+        'ids are int32 here, but utf8 in the data that they are looked up in',
+      );
     else expect((await narrow).every((row) => Number.isNaN(row.prediction))).toBe(true);
   });
 });

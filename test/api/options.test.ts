@@ -45,7 +45,8 @@ const methods: Readonly<Record<string, (options: never) => unknown>> = {
   similarUsers: (options) => model.similarUsers('all', 1, options),
   save: (options) => model.save('/nowhere/model', options),
   'a cross-validator': (options) => new CrossValidator(options),
-  'CrossValidator.fit': (options) => new CrossValidator({ estimator, grid: [{ rank: 2 }] }).fit(ratings, options),
+  'CrossValidator.fit': (options) =>
+    new CrossValidator({ estimator, grid: [{ rank: 2 }] }).fit(ratings, options),
 };
 
 async function errorOf(run: () => unknown): Promise<Error> {
@@ -60,8 +61,16 @@ async function errorOf(run: () => unknown): Promise<Error> {
 
 describe('options', () => {
   it.each(Object.entries(methods))('of %s must be an object of known names', async (name, method) => {
-    expect((await errorOf(() => method({ sede: 1 } as never))).message).toMatch(new RegExp(`unknown option sede of ${name}\\. (Did you mean seed\\? )?There are: `));
-    for (const [value, text] of [[42, '42'], [null, 'null'], ['a', '"a"'], [[1], 'an array'], [() => 1, 'a function']]) {
+    expect((await errorOf(() => method({ sede: 1 } as never))).message).toMatch(
+      new RegExp(`unknown option sede of ${name}\\. (Did you mean seed\\? )?There are: `),
+    );
+    for (const [value, text] of [
+      [42, '42'],
+      [null, 'null'],
+      ['a', '"a"'],
+      [[1], 'an array'],
+      [() => 1, 'a function'],
+    ]) {
       const { message } = await errorOf(() => method(value as never));
       expect(message).toMatch(`${name} takes options such as {`);
       expect(message.endsWith(`}, got ${text}`)).toBe(true);
@@ -69,8 +78,12 @@ describe('options', () => {
   });
 
   it('are told with an example', async () => {
-    expect((await errorOf(() => ratings.randomSplit([1, 1], 42 as never))).message).toBe('randomSplit takes options such as { seed: 42 }, got 42');
-    expect((await errorOf(() => ratings.kFold(2, { user: 'user' } as never))).message).toBe('unknown option user of kFold. There are: seed, userCol, itemCol');
+    expect((await errorOf(() => ratings.randomSplit([1, 1], 42 as never))).message).toBe(
+      'randomSplit takes options such as { seed: 42 }, got 42',
+    );
+    expect((await errorOf(() => ratings.kFold(2, { user: 'user' } as never))).message).toBe(
+      'unknown option user of kFold. There are: seed, userCol, itemCol',
+    );
   });
 
   it.each([-1, 2 ** 32, 1.5, Number.NaN, '42', null])('refuse the seed %s', async (seed) => {
@@ -88,19 +101,49 @@ describe('what is no data set, batch or session', () => {
   it.each([
     ['ALS.fit takes a data set, got an array', () => new ALS().fit([] as never)],
     ['ALS.plan takes a data set, got "ratings/"', () => new ALS().plan('ratings/' as never)],
-    ['the option validation of ALS.fit takes a data set, got an object', () => new ALS().fit(ratings, { validation: {} as never })],
+    [
+      'the option validation of ALS.fit takes a data set, got an object',
+      () => new ALS().fit(ratings, { validation: {} as never }),
+    ],
     ['predict takes a data set, got an array', () => model.predict([] as never)],
     ['evaluate takes a data set, got undefined', () => model.evaluate(undefined as never)],
-    ['the option exclude of recommendForAllUsers takes a data set, got an array', () => model.recommendForAllUsers(1, { exclude: [] as never })],
-    ['CrossValidator.fit takes a data set, got an array', () => new CrossValidator({ estimator, grid: [{ rank: 2 }] }).fit([] as never)],
-    ['Model.load takes a session and a folder. Model.load(session, directory)', () => Model.load('model/' as never, undefined as never)],
-    ['grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got undefined', () => new CrossValidator({ estimator } as never)],
-    ['estimator must be a function such as (params) => new ALS(params), got an object', () => new CrossValidator({ estimator: new ALS(), grid: [{}] } as never)],
-    ['split weights must be an array of numbers such as [0.9, 0.1], got 0.9', () => ratings.randomSplit(0.9 as never)],
-    ['timeSplit takes weights such as [0.9, 0.1], or { before: time }', () => ratings.timeSplit({ after: 3 } as never)],
-    ['timeSplit takes weights such as [0.9, 0.1], or { before: time }', () => ratings.timeSplit(0.9 as never)],
+    [
+      'the option exclude of recommendForAllUsers takes a data set, got an array',
+      () => model.recommendForAllUsers(1, { exclude: [] as never }),
+    ],
+    [
+      'CrossValidator.fit takes a data set, got an array',
+      () => new CrossValidator({ estimator, grid: [{ rank: 2 }] }).fit([] as never),
+    ],
+    [
+      'Model.load takes a session and a folder. Model.load(session, directory)',
+      () => Model.load('model/' as never, undefined as never),
+    ],
+    [
+      'grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got undefined',
+      () => new CrossValidator({ estimator } as never),
+    ],
+    [
+      'estimator must be a function such as (params) => new ALS(params), got an object',
+      () => new CrossValidator({ estimator: new ALS(), grid: [{}] } as never),
+    ],
+    [
+      'split weights must be an array of numbers such as [0.9, 0.1], got 0.9',
+      () => ratings.randomSplit(0.9 as never),
+    ],
+    [
+      'timeSplit takes weights such as [0.9, 0.1], or { before: time }',
+      () => ratings.timeSplit({ after: 3 } as never),
+    ],
+    [
+      'timeSplit takes weights such as [0.9, 0.1], or { before: time }',
+      () => ratings.timeSplit(0.9 as never),
+    ],
     ['the schema is an object', () => session.from([], { replayable: true } as never)],
-    ['session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)', () => session.from([{ user: 1 }] as never)],
+    [
+      'session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)',
+      () => session.from([{ user: 1 }] as never),
+    ],
   ])('%s', async (message, run) => {
     expect((await errorOf(run)).message).toMatch(message);
   });
@@ -111,7 +154,9 @@ describe('what is no data set, batch or session', () => {
 });
 
 it('a split has a data set for each weight, in its type too', async () => {
-  const timed = session.from(tableFromJSON([1, 2, 3, 4].map((timestamp) => ({ user: 'a', item: `${timestamp}`, timestamp }))).batches);
+  const timed = session.from(
+    tableFromJSON([1, 2, 3, 4].map((timestamp) => ({ user: 'a', item: `${timestamp}`, timestamp }))).batches,
+  );
   const three: [Dataset, Dataset, Dataset] = ratings.randomSplit([0.8, 0.1, 0.1], { seed: 42 });
   const weighed: [Dataset, Dataset] = await timed.timeSplit([0.5, 0.5]);
   const before: [Dataset, Dataset] = await timed.timeSplit({ before: 2 });

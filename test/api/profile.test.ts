@@ -27,12 +27,33 @@ describe('a profile', () => {
     const wall = (performance.now() - started) / 1000;
     const names = phases.map(({ phase }) => phase);
     expect(names.slice(0, 2)).toEqual(['start-up', 'open devices']);
-    expect(names).toEqual(expect.arrayContaining(['read', 'select-ratings', 'number', 'sort', 'test set', 'plan', 'start', 'iterations', 'measure', 'save', 'load model', 'recommend', 'write', 'my own', 'end']));
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'read',
+        'select-ratings',
+        'number',
+        'sort',
+        'test set',
+        'plan',
+        'start',
+        'iterations',
+        'measure',
+        'save',
+        'load model',
+        'recommend',
+        'write',
+        'my own',
+        'end',
+      ]),
+    );
     expect(names.at(-1)).toBe('unaccounted');
     expect(phases.find(({ phase }) => phase === 'iterations')?.times).toBe(4);
     expect(seconds).toBeLessThanOrEqual(wall);
     expect(phases.reduce((sum, { seconds: own }) => sum + own, 0)).toBeCloseTo(seconds, 9);
-    for (const phase of phases) expect(Math.min(phase.seconds, phase.cpuSeconds, phase.bytesUp, phase.bytesDown)).toBeGreaterThanOrEqual(0);
+    for (const phase of phases)
+      expect(
+        Math.min(phase.seconds, phase.cpuSeconds, phase.bytesUp, phase.bytesDown),
+      ).toBeGreaterThanOrEqual(0);
   });
 
   it('is refused where it is none', async () => {

@@ -5,9 +5,18 @@ import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { ALS, Session } from '../../index.ts';
 
 /** User u has u + 1 ratings, of items 0 to u, the last of which is the best. */
-const rows = Array.from({ length: 20 }, (_, user) => Array.from({ length: user + 1 }, (__, item) => ({ user, item, rating: item === user ? 5 : 1 + ((user + item) % 3) }))).flat();
+const rows = Array.from({ length: 20 }, (_, user) =>
+  Array.from({ length: user + 1 }, (__, item) => ({
+    user,
+    item,
+    rating: item === user ? 5 : 1 + ((user + item) % 3),
+  })),
+).flat();
 
-async function trained<T>(use: (given: { session: Session; model: Awaited<ReturnType<ALS['fit']>> }) => Promise<T>, params = {}): Promise<T> {
+async function trained<T>(
+  use: (given: { session: Session; model: Awaited<ReturnType<ALS['fit']>> }) => Promise<T>,
+  params = {},
+): Promise<T> {
   await using session = await Session.create({ workers: 1, device: 'cpu' });
   const model = await new ALS({ rank: 3, maxIter: 2, ...params }).fit(session.fromRows(rows));
   return await use({ session, model });
@@ -15,8 +24,14 @@ async function trained<T>(use: (given: { session: Session; model: Awaited<Return
 
 describe('users of a report', () => {
   it('have many, some and few ratings, best first, and items that they have not rated', async () => {
-    const samples = await trained(({ session, model }) => sampleUsers(model, session.fromRows(rows), { n: 3, onBadRows: 'error' }));
-    expect(samples.map(({ user, ratings }) => [user, ratings])).toEqual([[18, 19], [17, 18], [9, 10]]);
+    const samples = await trained(({ session, model }) =>
+      sampleUsers(model, session.fromRows(rows), { n: 3, onBadRows: 'error' }),
+    );
+    expect(samples.map(({ user, ratings }) => [user, ratings])).toEqual([
+      [18, 19],
+      [17, 18],
+      [9, 10],
+    ]);
     for (const { user, rated, recommended } of samples) {
       expect(rated[0]).toEqual({ item: user, rating: 5 });
       expect(rated.length).toBe(3);
@@ -26,7 +41,9 @@ describe('users of a report', () => {
   });
 
   it('are none where the ratings can be read only once', async () => {
-    const samples = await trained(({ session, model }) => sampleUsers(model, session.fromRows(rows.values()), { n: 3, onBadRows: 'error' }));
+    const samples = await trained(({ session, model }) =>
+      sampleUsers(model, session.fromRows(rows.values()), { n: 3, onBadRows: 'error' }),
+    );
     expect(samples).toEqual([]);
   });
 });
@@ -34,7 +51,13 @@ describe('users of a report', () => {
 describe('the map of items', () => {
   it('has the items with the most ratings, in order', async () => {
     const map = await trained(({ model }) => Promise.resolve(itemMap(model, 5)));
-    expect(map?.items.map(({ item, ratings }) => [item, ratings])).toEqual([[0, 20], [1, 19], [2, 18], [3, 17], [4, 16]]);
+    expect(map?.items.map(({ item, ratings }) => [item, ratings])).toEqual([
+      [0, 20],
+      [1, 19],
+      [2, 18],
+      [3, 17],
+      [4, 16],
+    ]);
     expect(map?.share).toBeGreaterThan(0.5);
   });
 

@@ -1,6 +1,16 @@
 import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, CapacityError, DataError, type ProgressEvent, Session, type SessionOptions, SGD, UsageError } from '../../index.ts';
+import {
+  ALS,
+  type AlsOptions,
+  CapacityError,
+  DataError,
+  type ProgressEvent,
+  Session,
+  type SessionOptions,
+  SGD,
+  UsageError,
+} from '../../index.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
@@ -32,11 +42,18 @@ describe('a session', () => {
     expect(await dataset.count()).toBe(rows.length);
     const training = new ALS({ rank: 2 }).fit(dataset);
     await expect(training).rejects.toBeInstanceOf(UsageError);
-    await expect(training).rejects.toThrow('this session has no devices. Open one that computes with Session.create()');
+    await expect(training).rejects.toThrow(
+      'this session has no devices. Open one that computes with Session.create()',
+    );
   });
 
   it('reads sizes in binary and decimal units', () => {
-    expect([parseSize('4GiB', 'x'), parseSize('500MB', 'x'), parseSize('1.5g', 'x'), parseSize(7, 'x')]).toEqual([4 * 2 ** 30, 500e6, 1.5 * 2 ** 30, 7]);
+    expect([
+      parseSize('4GiB', 'x'),
+      parseSize('500MB', 'x'),
+      parseSize('1.5g', 'x'),
+      parseSize(7, 'x'),
+    ]).toEqual([4 * 2 ** 30, 500e6, 1.5 * 2 ** 30, 7]);
   });
 
   it('trains on any async iterable of batches, once', async () => {
@@ -50,27 +67,49 @@ describe('a session', () => {
   it('reports phases and iterations during a run', async () => {
     await using session = await Session.create({ workers: 2 });
     const events: ProgressEvent[] = [];
-    await new ALS({ rank: 3, maxIter: 3 }).fit(session.from(stream()), { onEvent: (event) => void events.push(event) });
-    expect(events.filter((event) => event.type === 'phase-start').map((event) => event.phase)).toEqual(['read', 'sort', 'train']);
+    await new ALS({ rank: 3, maxIter: 3 }).fit(session.from(stream()), {
+      onEvent: (event) => void events.push(event),
+    });
+    expect(events.filter((event) => event.type === 'phase-start').map((event) => event.phase)).toEqual([
+      'read',
+      'sort',
+      'train',
+    ]);
     expect(events.filter((event) => event.type === 'phase-end').length).toBe(3);
-    expect(events.filter((event) => event.type === 'iteration').map((event) => event.iteration)).toEqual([1, 2, 3]);
-    const progress = events.filter((event) => event.type === 'phase-progress' && event.phase === 'train').map((event) => (event as { done: number }).done);
+    expect(events.filter((event) => event.type === 'iteration').map((event) => event.iteration)).toEqual([
+      1, 2, 3,
+    ]);
+    const progress = events
+      .filter((event) => event.type === 'phase-progress' && event.phase === 'train')
+      .map((event) => (event as { done: number }).done);
     expect([...progress].sort((left, right) => left - right)).toEqual(progress);
     expect(progress.at(-1)).toBe(3);
   });
 
   it('refuses ratings beyond the memory budget, before it allocates factors', async () => {
     await using session = await Session.create({ workers: 1, memoryBudget: '220MiB' });
-    await expect(new ALS({ rank: 512 }).fit(session.from(randomBatches(40_000)))).rejects.toBeInstanceOf(CapacityError);
-    await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(/the run needs about .* Raise memoryBudget to [\d.]+ MiB or more/);
-    await expect(new SGD({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(/more than [\d,]+ ratings do not fit/);
+    await expect(new ALS({ rank: 512 }).fit(session.from(randomBatches(40_000)))).rejects.toBeInstanceOf(
+      CapacityError,
+    );
+    await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(
+      /the run needs about .* Raise memoryBudget to [\d.]+ MiB or more/,
+    );
+    await expect(new SGD({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(
+      /more than [\d,]+ ratings do not fit/,
+    );
   });
 
   it('names errors in the data', async () => {
     await using session = await Session.create({ workers: 1 });
-    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toBeInstanceOf(DataError);
-    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toThrow('no ratings are left');
-    await expect(new ALS({ userCol: 'userId' }).fit(session.from(ratingBatches(rows)))).rejects.toThrow('there is no column "userId"; there are: user (Int32), item (Int32), rating (Float32)');
+    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toBeInstanceOf(
+      DataError,
+    );
+    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toThrow(
+      'no ratings are left',
+    );
+    await expect(new ALS({ userCol: 'userId' }).fit(session.from(ratingBatches(rows)))).rejects.toThrow(
+      'there is no column "userId"; there are: user (Int32), item (Int32), rating (Float32)',
+    );
   });
 });
 
@@ -101,18 +140,68 @@ describe('ALS parameters', () => {
   });
 
   it('are good by default, with biases and without: docs/measured/quality.md', () => {
-    expect(new ALS().params).toMatchObject({ rank: 10, maxIter: 10, biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5], start: 'level' });
-    expect(new ALS({ biases: false }).params).toMatchObject({ biases: false, regParam: 0.1, regOffset: 0, start: 'level' });
-    expect(new ALS({ implicitPrefs: true }).params).toMatchObject({ biases: false, regParam: 'auto', alpha: 'auto', weight: 'auto', regExponent: 0.75, regOffset: 0, start: 'spark' });
-    expect(new ALS({ implicitPrefs: true, unobservedWeight: 0.1 }).params).toMatchObject({ regParam: 0.003, alpha: 1, weight: 'auto', regExponent: 1 });
-    expect(new SGD().params).toMatchObject({ biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5] });
-    expect(() => new ALS({ biases: false, biasDamping: 3 })).toThrow('biasDamping does nothing without biases');
+    expect(new ALS().params).toMatchObject({
+      rank: 10,
+      maxIter: 10,
+      biases: true,
+      regParam: 0.02,
+      regOffset: 10,
+      biasDamping: [3, 5],
+      start: 'level',
+    });
+    expect(new ALS({ biases: false }).params).toMatchObject({
+      biases: false,
+      regParam: 0.1,
+      regOffset: 0,
+      start: 'level',
+    });
+    expect(new ALS({ implicitPrefs: true }).params).toMatchObject({
+      biases: false,
+      regParam: 'auto',
+      alpha: 'auto',
+      weight: 'auto',
+      regExponent: 0.75,
+      regOffset: 0,
+      start: 'spark',
+    });
+    expect(new ALS({ implicitPrefs: true, unobservedWeight: 0.1 }).params).toMatchObject({
+      regParam: 0.003,
+      alpha: 1,
+      weight: 'auto',
+      regExponent: 1,
+    });
+    expect(new SGD().params).toMatchObject({
+      biases: true,
+      regParam: 0.02,
+      regOffset: 10,
+      biasDamping: [3, 5],
+    });
+    expect(() => new ALS({ biases: false, biasDamping: 3 })).toThrow(
+      'biasDamping does nothing without biases',
+    );
   });
 
   it("are Spark ML's with ALS.spark", () => {
     const { params, columns, coldStartStrategy } = ALS.spark({ rank: 12 });
-    expect(params).toMatchObject({ rank: 12, maxIter: 10, regParam: 0.1, biases: false, regOffset: 0, start: 'spark', implicitPrefs: false, nonnegative: false });
-    expect(ALS.spark({ implicitPrefs: true }).params).toMatchObject({ regParam: 0.1, alpha: 1, weight: 'spark', regExponent: 1, start: 'spark', biases: false, regOffset: 0 });
+    expect(params).toMatchObject({
+      rank: 12,
+      maxIter: 10,
+      regParam: 0.1,
+      biases: false,
+      regOffset: 0,
+      start: 'spark',
+      implicitPrefs: false,
+      nonnegative: false,
+    });
+    expect(ALS.spark({ implicitPrefs: true }).params).toMatchObject({
+      regParam: 0.1,
+      alpha: 1,
+      weight: 'spark',
+      regExponent: 1,
+      start: 'spark',
+      biases: false,
+      regOffset: 0,
+    });
     expect(columns).toMatchObject({ user: 'user', item: 'item', rating: 'rating' });
     expect(coldStartStrategy).toBe('nan');
   });
@@ -120,5 +209,9 @@ describe('ALS parameters', () => {
 
 /** So many ratings of as many users, batch by batch. */
 async function* randomBatches(count: number): AsyncGenerator<RecordBatch> {
-  for (let from = 0; from < count; from += 20_000) yield* ratingBatches(Array.from({ length: 20_000 }, (_, i) => ({ user: from + i, item: i % 100, rating: 3 })), 20_000);
+  for (let from = 0; from < count; from += 20_000)
+    yield* ratingBatches(
+      Array.from({ length: 20_000 }, (_, i) => ({ user: from + i, item: i % 100, rating: 3 })),
+      20_000,
+    );
 }

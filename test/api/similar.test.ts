@@ -10,7 +10,8 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-const fit = (biases: boolean) => new ALS({ rank: 4, regParam: 0.05, maxIter: 4, seed: 2, biases }).fit(session.from(ratingBatches(rows)));
+const fit = (biases: boolean) =>
+  new ALS({ rank: 4, regParam: 0.05, maxIter: 4, seed: 2, biases }).fit(session.from(ratingBatches(rows)));
 
 async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<Record<string, number>[]> {
   const all: Record<string, number>[] = [];
@@ -19,30 +20,44 @@ async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<Record<strin
 }
 
 /** Neighbours by brute force from a side's factors. */
-function expected(side: Model['itemFactors'], id: number, n: number, features: number, cosine: boolean): [number, number][] {
+function expected(
+  side: Model['itemFactors'],
+  id: number,
+  n: number,
+  features: number,
+  cosine: boolean,
+): [number, number][] {
   const ids = Array.from(side.data.children[0].values as Int32Array);
   const values = side.data.children[1].children[0].values as Float32Array;
   const rank = values.length / ids.length;
   const vector = (i: number) => Array.from(values.subarray(i * rank, i * rank + features));
   const own = vector(ids.indexOf(id));
   const dot = (a: number[], b: number[]) => a.reduce((sum, value, i) => sum + value * b[i], 0);
-  const score = (other: number[]) => dot(own, other) / (cosine ? Math.hypot(...own) * Math.hypot(...other) : 1);
-  return ids.map((other, i): [number, number] => [other, score(vector(i))]).filter(([other]) => other !== id).sort((left, right) => right[1] - left[1]).slice(0, n);
+  const score = (other: number[]) =>
+    dot(own, other) / (cosine ? Math.hypot(...own) * Math.hypot(...other) : 1);
+  return ids
+    .map((other, i): [number, number] => [other, score(vector(i))])
+    .filter(([other]) => other !== id)
+    .sort((left, right) => right[1] - left[1])
+    .slice(0, n);
 }
 
 describe.each([false, true])('similar items and users, biases %s', (biases) => {
-  it.each(['cosine', 'dot'] as const)('by %s are those of brute force, best first, without the item itself', async (similarity) => {
-    const model = await fit(biases);
-    const ids = [rows[0].item, rows[7].item];
-    const found = await rowsOf(model.similarItems(ids, 5, { similarity }));
-    for (const id of new Set(ids)) {
-      const neighbours = found.filter((row) => row.item === id);
-      const wanted = expected(model.itemFactors, id, 5, 4, similarity === 'cosine');
-      expect(neighbours.map((row) => row.rank)).toEqual([1, 2, 3, 4, 5]);
-      neighbours.forEach((row, i) => expect(row.similarity).toBeCloseTo(wanted[i][1], 4));
-      expect(neighbours.map((row) => row.similarItem)).toEqual(wanted.map(([other]) => other));
-    }
-  });
+  it.each(['cosine', 'dot'] as const)(
+    'by %s are those of brute force, best first, without the item itself',
+    async (similarity) => {
+      const model = await fit(biases);
+      const ids = [rows[0].item, rows[7].item];
+      const found = await rowsOf(model.similarItems(ids, 5, { similarity }));
+      for (const id of new Set(ids)) {
+        const neighbours = found.filter((row) => row.item === id);
+        const wanted = expected(model.itemFactors, id, 5, 4, similarity === 'cosine');
+        expect(neighbours.map((row) => row.rank)).toEqual([1, 2, 3, 4, 5]);
+        neighbours.forEach((row, i) => expect(row.similarity).toBeCloseTo(wanted[i][1], 4));
+        expect(neighbours.map((row) => row.similarItem)).toEqual(wanted.map(([other]) => other));
+      }
+    },
+  );
 
   it('are given for all items and users', async () => {
     const model = await fit(biases);
@@ -57,6 +72,8 @@ describe('similar', () => {
     const model = await fit(false);
     expect(() => model.similarItems([77_777], 3)).toThrow('the model has no item 77777');
     expect(() => model.similarItems([rows[0].item], 0)).toThrow('n must be');
-    expect(() => model.similarItems([rows[0].item], 3, { similarity: 'jaccard' as 'dot' })).toThrow('similarity must be cosine or dot');
+    expect(() => model.similarItems([rows[0].item], 3, { similarity: 'jaccard' as 'dot' })).toThrow(
+      'similarity must be cosine or dot',
+    );
   });
 });

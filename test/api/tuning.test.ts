@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Dataset, type PhysicalPlan, Session, SGD, TrainValidationSplit, type Trial, type TrialParams } from '../../index.ts';
+import {
+  ALS,
+  type Dataset,
+  type PhysicalPlan,
+  Session,
+  SGD,
+  TrainValidationSplit,
+  type Trial,
+  type TrialParams,
+} from '../../index.ts';
 import { budgetOf, keptDataset, loadedOnce, makeRoom, noteBytes } from '../../api/training/kept-ratings.ts';
 import { requireBudget } from '../../api/training/plans/memory-budget.ts';
 import { chainsOf, rungsOf } from '../../api/validation/tuning/schedule.ts';
@@ -15,29 +24,52 @@ let reads = 0;
 beforeAll(async () => {
   session = await Session.create({ device: 'cpu', workers: 2 });
   const batch = ratingsBatch(60, 40, 1500);
-  const source = { [Symbol.asyncIterator]: async function* () {
-    reads++;
-    yield batch;
-  } };
+  const source = {
+    [Symbol.asyncIterator]: async function* () {
+      reads++;
+      yield batch;
+    },
+  };
   ratings = session.from(source, batch.schema, { replayable: true });
 });
 afterAll(() => session.close());
 
 const als = (params: TrialParams) => new ALS({ maxIter: 6, ...params });
-const values = (trials: readonly Trial[]) => trials.map(({ number, params, value, iterations }) => [number, params, value, iterations]);
+const values = (trials: readonly Trial[]) =>
+  trials.map(({ number, params, value, iterations }) => [number, params, value, iterations]);
 
 describe('a search space', () => {
   it('gives the first trials of a longer search in a shorter one, within the bounds', () => {
-    const space = { rank: { from: 4, to: 64, scale: 'log', whole: true }, regParam: { from: 0.001, to: 1, scale: 'log' }, start: ['level', 'spark'] } as const;
+    const space = {
+      rank: { from: 4, to: 64, scale: 'log', whole: true },
+      regParam: { from: 0.001, to: 1, scale: 'log' },
+      start: ['level', 'spark'],
+    } as const;
     const long = randomTrials(space, 200, 7);
     expect(long).toHaveLength(200);
     expect(randomTrials(space, 20, 7)).toEqual(long.slice(0, 20));
     expect(randomTrials(space, 20, 8)).not.toEqual(long.slice(0, 20));
-    for (const { rank, regParam, start } of long as { rank: number; regParam: number; start: string }[]) expect(Number.isInteger(rank) && rank >= 4 && rank <= 64 && regParam >= 0.001 && regParam <= 1 && ['level', 'spark'].includes(start)).toBe(true);
+    for (const { rank, regParam, start } of long as { rank: number; regParam: number; start: string }[])
+      expect(
+        Number.isInteger(rank) &&
+          rank >= 4 &&
+          rank <= 64 &&
+          regParam >= 0.001 &&
+          regParam <= 1 &&
+          ['level', 'spark'].includes(start),
+      ).toBe(true);
     const small = (long as { regParam: number }[]).filter(({ regParam }) => regParam < 0.0316).length;
     expect(small).toBeGreaterThan(70);
     expect(small).toBeLessThan(130);
-    expect(new TrainValidationSplit({ estimator: als, space, trials: 5, seed: 7, first: [{ rank: 10 }] }).trials.map(({ params }) => params)).toEqual([{ rank: 10 }, ...long.slice(0, 4)]);
+    expect(
+      new TrainValidationSplit({
+        estimator: als,
+        space,
+        trials: 5,
+        seed: 7,
+        first: [{ rank: 10 }],
+      }).trials.map(({ params }) => params),
+    ).toEqual([{ rank: 10 }, ...long.slice(0, 4)]);
     expect(randomTrials({ rank: [1, 2], biases: [true, false] }, 30, 0)).toHaveLength(4);
   });
 
@@ -55,14 +87,23 @@ describe('a search space', () => {
 
 describe('schedules', () => {
   it('thin out by thirds and end with all iterations', () => {
-    expect(rungsOf(27, 10).map(({ share, survivors }) => [share, survivors])).toEqual([[1 / 9, 9], [1 / 3, 3], [1, 1]]);
+    expect(rungsOf(27, 10).map(({ share, survivors }) => [share, survivors])).toEqual([
+      [1 / 9, 9],
+      [1 / 3, 3],
+      [1, 1],
+    ]);
     expect(rungsOf(1, 10)).toEqual([{ share: 1, survivors: 1 }]);
     expect(rungsOf(100, 1)).toEqual([{ share: 1, survivors: 1 }]);
   });
 
   it('put the trials that differ in λ alone into one chain, from the largest', () => {
-    const trials = [0.1, 1, 0.01].flatMap((regParam, at) => [4, 8].map((rank, k) => ({ number: 2 * at + k + 1, params: { rank, regParam } })));
-    expect(chainsOf(trials, true).map((chain) => chain.map(({ number }) => number))).toEqual([[3, 1, 5], [4, 2, 6]]);
+    const trials = [0.1, 1, 0.01].flatMap((regParam, at) =>
+      [4, 8].map((rank, k) => ({ number: 2 * at + k + 1, params: { rank, regParam } })),
+    );
+    expect(chainsOf(trials, true).map((chain) => chain.map(({ number }) => number))).toEqual([
+      [3, 1, 5],
+      [4, 2, 6],
+    ]);
     expect(chainsOf(trials, false)).toHaveLength(6);
   });
 });
@@ -76,10 +117,16 @@ describe('TrainValidationSplit', () => {
     expect(reads).toBe(3);
     const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
     const alone = await Promise.all([2, 4].map((rank) => als({ rank }).fit(train, { validation })));
-    expect(trials.map(({ value }) => value)).toEqual(alone.map(({ training }) => training?.iterations.at(-1)?.testRmse));
+    expect(trials.map(({ value }) => value)).toEqual(
+      alone.map(({ training }) => training?.iterations.at(-1)?.testRmse),
+    );
     expect(best.value).toBe(Math.min(...trials.map(({ value }) => value)));
     expect(model.training?.ratings).toBe(1500);
-    expect(model.metadata.tuning).toMatchObject({ metric: 'rmse', best: best.number, trials: [{ number: 1 }, { number: 2 }] });
+    expect(model.metadata.tuning).toMatchObject({
+      metric: 'rmse',
+      best: best.number,
+      trials: [{ number: 1 }, { number: 2 }],
+    });
   });
 
   it('measures trials of ALS after the first iteration and the last alone, unless they may end early', async () => {
@@ -110,29 +157,49 @@ describe('TrainValidationSplit', () => {
     expect(values(together.trials)).toEqual(values(whole.trials));
     const ended: Trial[] = [];
     const done = whole.trials.slice(0, 4);
-    const resumed = await new TrainValidationSplit(options).fit(ratings, { done, onTrial: (trial) => void ended.push(trial) });
+    const resumed = await new TrainValidationSplit(options).fit(ratings, {
+      done,
+      onTrial: (trial) => void ended.push(trial),
+    });
     expect(values(resumed.trials)).toEqual(values(whole.trials));
     // The first chain was whole; the second begins again, and tells of what was not known.
     expect(ended.map(({ number }) => number).sort()).toEqual([5, 6]);
   });
 
   it('halves: who stays has the value of an uninterrupted fit', async () => {
-    const options = { estimator: als, space: { rank: { from: 2, to: 12, whole: true }, regParam: { from: 0.01, to: 1, scale: 'log' } }, search: 'halving', trials: 9 } as const;
+    const options = {
+      estimator: als,
+      space: { rank: { from: 2, to: 12, whole: true }, regParam: { from: 0.01, to: 1, scale: 'log' } },
+      search: 'halving',
+      trials: 9,
+    } as const;
     const { trials, best } = await new TrainValidationSplit(options).fit(ratings);
     expect(trials.filter(({ stopped }) => !stopped)).toHaveLength(3);
     expect(trials.map(({ iterations }) => iterations).sort()).toEqual([2, 2, 2, 2, 2, 2, 6, 6, 6]);
     const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
     const alone = await als(best.params).fit(train, { validation });
     expect(best.value).toBeCloseTo(alone.training?.iterations.at(-1)?.testRmse ?? Number.NaN, 6);
-    const resumed = await new TrainValidationSplit(options).fit(ratings, { done: trials.filter(({ stopped }) => stopped) });
-    expect(resumed.trials.map(({ number, stopped }) => [number, stopped])).toEqual(trials.map(({ number, stopped }) => [number, stopped]));
+    const resumed = await new TrainValidationSplit(options).fit(ratings, {
+      done: trials.filter(({ stopped }) => stopped),
+    });
+    expect(resumed.trials.map(({ number, stopped }) => [number, stopped])).toEqual(
+      trials.map(({ number, stopped }) => [number, stopped]),
+    );
     resumed.trials.forEach(({ value }, at) => expect(value).toBeCloseTo(trials[at].value, 6));
   });
 
   it('compares algorithms, by rankings of implicit data too', async () => {
-    const both = await new TrainValidationSplit({ estimator: ({ algorithm, ...params }) => (algorithm === 'sgd' ? new SGD({ ...params, maxIter: 4 }) : als(params)), space: { algorithm: ['als', 'sgd'], rank: [2, 4] } }).fit(ratings);
+    const both = await new TrainValidationSplit({
+      estimator: ({ algorithm, ...params }) =>
+        algorithm === 'sgd' ? new SGD({ ...params, maxIter: 4 }) : als(params),
+      space: { algorithm: ['als', 'sgd'], rank: [2, 4] },
+    }).fit(ratings);
     expect(both.trials.every(({ value }) => value > 0 && value < 2)).toBe(true);
-    const implicit = await new TrainValidationSplit({ estimator: (params) => new ALS({ implicitPrefs: true, maxIter: 3, ...params }), space: { alpha: [1, 10], rank: [4] }, metric: 'ndcg@5' }).fit(ratings);
+    const implicit = await new TrainValidationSplit({
+      estimator: (params) => new ALS({ implicitPrefs: true, maxIter: 3, ...params }),
+      space: { alpha: [1, 10], rank: [4] },
+      metric: 'ndcg@5',
+    }).fit(ratings);
     expect(implicit.best.value).toBe(Math.max(...implicit.trials.map(({ value }) => value)));
     expect(implicit.best.value).toBeGreaterThan(0);
   });
@@ -145,19 +212,34 @@ describe('TrainValidationSplit', () => {
 
   it('marks a trial that fails, and goes on', async () => {
     const notes: string[] = [];
-    const estimator = ({ learningRate }: TrialParams) => new SGD({ learningRate: learningRate as number, decay: 0, maxIter: 3, rank: 4, regParam: 0 });
-    const { trials, best } = await new TrainValidationSplit({ estimator, space: { learningRate: [1e30, 0.05] } }).fit(ratings, { onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
-    expect(trials[0]).toMatchObject({ value: Number.NaN, failure: expect.stringMatching(/loss|diverg|finite/) });
+    const estimator = ({ learningRate }: TrialParams) =>
+      new SGD({ learningRate: learningRate as number, decay: 0, maxIter: 3, rank: 4, regParam: 0 });
+    const { trials, best } = await new TrainValidationSplit({
+      estimator,
+      space: { learningRate: [1e30, 0.05] },
+    }).fit(ratings, { onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
+    expect(trials[0]).toMatchObject({
+      value: Number.NaN,
+      failure: expect.stringMatching(/loss|diverg|finite/),
+    });
     expect(best.number).toBe(2);
     expect(notes.filter((text) => /^trial \d of 2, learningRate/.test(text))).toHaveLength(2);
-    await expect(new TrainValidationSplit({ estimator, space: { learningRate: [1e30] } }).fit(ratings)).rejects.toThrow(/epoch 1: the loss/);
+    await expect(
+      new TrainValidationSplit({ estimator, space: { learningRate: [1e30] } }).fit(ratings),
+    ).rejects.toThrow(/epoch 1: the loss/);
   });
 
   it('marks a trial whose factors do not fit, and goes on', async () => {
     await using small = await Session.create({ device: 'cpu', workers: 1, memoryBudget: 2 ** 30 });
     const many = small.from([ratingsBatch(400_000, 40, 400_000)]);
-    const { trials, best } = await new TrainValidationSplit({ estimator: (params) => als({ maxIter: 1, ...params }), grid: [{ rank: 2 }, { rank: 512 }] }).fit(many);
-    expect(trials[1]).toMatchObject({ value: Number.NaN, failure: expect.stringMatching(/but the memory budget is 1\.0 GiB/) });
+    const { trials, best } = await new TrainValidationSplit({
+      estimator: (params) => als({ maxIter: 1, ...params }),
+      grid: [{ rank: 2 }, { rank: 512 }],
+    }).fit(many);
+    expect(trials[1]).toMatchObject({
+      value: Number.NaN,
+      failure: expect.stringMatching(/but the memory budget is 1\.0 GiB/),
+    });
     expect(best.params).toEqual({ rank: 2 });
   });
 
@@ -166,9 +248,18 @@ describe('TrainValidationSplit', () => {
     const codes: (string | undefined)[] = [];
     const space = { rank: [2, 6], alpha: [0.1, 5, 900] };
     for (const search of ['grid', 'halving'] as const) {
-      const { best } = await new TrainValidationSplit({ estimator: implicit, space, search, metric: 'ndcg@20', rankUsers: 25 }).fit(ratings, { onEvent: (event) => void (event.type === 'warning' && codes.push(event.code)) });
+      const { best } = await new TrainValidationSplit({
+        estimator: implicit,
+        space,
+        search,
+        metric: 'ndcg@20',
+        rankUsers: 25,
+      }).fit(ratings, { onEvent: (event) => void (event.type === 'warning' && codes.push(event.code)) });
       const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
-      const { training } = await implicit({ ...best.params, maxIter: best.bestIteration }).fit(train, { validation, rankUsers: 25 });
+      const { training } = await implicit({ ...best.params, maxIter: best.bestIteration }).fit(train, {
+        validation,
+        rankUsers: 25,
+      });
       expect(best.ranking).toEqual(training?.ranking);
       expect(best.ranking?.users).toBe(25);
       const { metrics, popularity } = best.ranking!;
@@ -179,38 +270,65 @@ describe('TrainValidationSplit', () => {
 
   it('ranks for other trials where it is asked to, and goes on from trials that have ranked', async () => {
     const space = { rank: [2, 4] };
-    expect((await new TrainValidationSplit({ estimator: als, space }).fit(ratings)).best.ranking).toBeUndefined();
+    expect(
+      (await new TrainValidationSplit({ estimator: als, space }).fit(ratings)).best.ranking,
+    ).toBeUndefined();
     const tuner = new TrainValidationSplit({ estimator: als, space, ranking: true });
     const whole = await tuner.fit(ratings);
     expect(whole.best.ranking?.users).toBeGreaterThan(10);
     const again = await tuner.fit(ratings, { done: JSON.parse(JSON.stringify(whole.trials)) as Trial[] });
     expect(again.best.ranking).toEqual(whole.best.ranking);
-    const parallel = await new TrainValidationSplit({ estimator: als, space: { rank: [2, 3, 4, 5] }, ranking: true, parallelism: 3 }).fit(ratings);
+    const parallel = await new TrainValidationSplit({
+      estimator: als,
+      space: { rank: [2, 3, 4, 5] },
+      ranking: true,
+      parallelism: 3,
+    }).fit(ratings);
     expect(parallel.best.ranking).toBeDefined();
-    expect(() => new TrainValidationSplit({ estimator: als, space, rankUsers: 0 })).toThrow('rankUsers must be all or a whole number');
+    expect(() => new TrainValidationSplit({ estimator: als, space, rankUsers: 0 })).toThrow(
+      'rankUsers must be all or a whole number',
+    );
   });
 
   it('fails with the reason where the validation ratings say nothing', async () => {
     const foreign = session.from([ratingsBatch(5, 5, 20, 1000)]);
-    await expect(new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(ratings, { validation: foreign })).rejects.toThrow('rmse cannot be computed on the validation ratings');
+    await expect(
+      new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(ratings, { validation: foreign }),
+    ).rejects.toThrow('rmse cannot be computed on the validation ratings');
   });
 
   it('trains the last model where trials end early, with the iterations of the best', async () => {
     const stopping = (params: TrialParams) => new ALS({ maxIter: 6, earlyStop: 1, ...params });
-    const { best, model } = await new TrainValidationSplit({ estimator: stopping, space: { rank: [2, 8], regParam: [0.001, 0.1] } }).fit(ratings);
+    const { best, model } = await new TrainValidationSplit({
+      estimator: stopping,
+      space: { rank: [2, 8], regParam: [0.001, 0.1] },
+    }).fit(ratings);
     expect(model.training?.params).toMatchObject({ ...best.params, maxIter: best.bestIteration });
-    const halved = await new TrainValidationSplit({ estimator: stopping, space: { rank: [2, 8], regParam: [0.001, 0.1, 1] }, search: 'halving' }).fit(ratings);
+    const halved = await new TrainValidationSplit({
+      estimator: stopping,
+      space: { rank: [2, 8], regParam: [0.001, 0.1, 1] },
+      search: 'halving',
+    }).fit(ratings);
     const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
     const alone = await stopping(halved.best.params).fit(train, { validation });
-    expect(halved.best.value).toBe(alone.training?.iterations.find(({ iteration }) => iteration === alone.training?.bestIteration)?.testRmse);
+    expect(halved.best.value).toBe(
+      alone.training?.iterations.find(({ iteration }) => iteration === alone.training?.bestIteration)
+        ?.testRmse,
+    );
   });
 
   it('ends trials at the same time with the first error', async () => {
     let told = 0;
-    const run = new TrainValidationSplit({ estimator: als, space: { rank: [2, 3, 4, 5, 6, 7] }, parallelism: 2 }).fit(ratings, { onTrial: () => {
-      told++;
-      throw new Error('full');
-    } });
+    const run = new TrainValidationSplit({
+      estimator: als,
+      space: { rank: [2, 3, 4, 5, 6, 7] },
+      parallelism: 2,
+    }).fit(ratings, {
+      onTrial: () => {
+        told++;
+        throw new Error('full');
+      },
+    });
     await expect(run).rejects.toThrow('full');
     const then = told;
     await als({ rank: 2 }).fit(ratings);
@@ -220,16 +338,21 @@ describe('TrainValidationSplit', () => {
 
   it('takes a fault of the ratings for one of all trials', async () => {
     const wrong = (params: TrialParams) => new ALS({ ratingCol: 'stars', ...params });
-    await expect(new TrainValidationSplit({ estimator: wrong, space: { rank: [2, 3] } }).fit(ratings)).rejects.toThrow(/stars/);
+    await expect(
+      new TrainValidationSplit({ estimator: wrong, space: { rank: [2, 3] } }).fit(ratings),
+    ).rejects.toThrow(/stars/);
   });
 
   it('ends when it is cancelled, after the trials that have ended', async () => {
     const abort = new AbortController();
     const ended: Trial[] = [];
-    const run = new TrainValidationSplit({ estimator: als, space: { rank: [2, 3, 4, 5] } }).fit(ratings, { signal: abort.signal, onTrial: (trial) => {
-      ended.push(trial);
-      abort.abort();
-    } });
+    const run = new TrainValidationSplit({ estimator: als, space: { rank: [2, 3, 4, 5] } }).fit(ratings, {
+      signal: abort.signal,
+      onTrial: (trial) => {
+        ended.push(trial);
+        abort.abort();
+      },
+    });
     await expect(run).rejects.toThrow(/cancel/i);
     expect(ended).toHaveLength(1);
   });
@@ -237,7 +360,8 @@ describe('TrainValidationSplit', () => {
 
 describe('loaded forms of ratings that are kept', () => {
   const GIB = 2 ** 30;
-  const planOf = (host: number, cpu = 0) => ({ memory: { host, cpu }, devices: [{ place: 'cpu', ownMemory: false }] }) as unknown as PhysicalPlan;
+  const planOf = (host: number, cpu = 0) =>
+    ({ memory: { host, cpu }, devices: [{ place: 'cpu', ownMemory: false }] }) as unknown as PhysicalPlan;
 
   it('go where the budget does not hold them beside those of another fit', async () => {
     await using small = await Session.create({ device: 'cpu', workers: 1, memoryBudget: 2 * GIB });
@@ -260,7 +384,11 @@ describe('loaded forms of ratings that are kept', () => {
     await using small = await Session.create({ device: 'cpu', workers: 1, memoryBudget: GIB });
     const ofTwo = budgetOf(keptDataset(small.from([ratingsBatch(6, 4, 15)]), 2));
     expect(() => requireBudget(planOf(0, GIB / 3), ofTwo)).not.toThrow();
-    expect(() => requireBudget(planOf(0, GIB / 2), ofTwo)).toThrow(/factors 1.0 GiB of 2 runs.*but the memory budget is 1.0 GiB\. Raise memoryBudget to .*, make fewer runs at the same time/);
-    expect(() => requireBudget(planOf(0, GIB / 2), budgetOf(small.from([ratingsBatch(6, 4, 15)])))).not.toThrow();
+    expect(() => requireBudget(planOf(0, GIB / 2), ofTwo)).toThrow(
+      /factors 1.0 GiB of 2 runs.*but the memory budget is 1.0 GiB\. Raise memoryBudget to .*, make fewer runs at the same time/,
+    );
+    expect(() =>
+      requireBudget(planOf(0, GIB / 2), budgetOf(small.from([ratingsBatch(6, 4, 15)]))),
+    ).not.toThrow();
   });
 });

@@ -20,18 +20,24 @@ afterAll(() => session.close());
 async function listed(lists: Dataset) {
   const events: ProgressEvent[] = [];
   const batches: RecordBatch[] = [];
-  for await (const batch of await lists.stream({ onEvent: (event) => events.push(event) })) batches.push(batch);
+  for await (const batch of await lists.stream({ onEvent: (event) => events.push(event) }))
+    batches.push(batch);
   const pairs = batches.flatMap((batch) => batch.toArray().map((row) => `${row.user} ${row.item}`));
   return { events: codedOf(events), pairs };
 }
 
 function codedOf(events: readonly ProgressEvent[]) {
-  return events.filter((event) => (event.type === 'warning' || event.type === 'note') && event.code === 'unknown-exclusions');
+  return events.filter(
+    (event) => (event.type === 'warning' || event.type === 'note') && event.code === 'unknown-exclusions',
+  );
 }
 
 const ways: readonly (readonly [string, (exclude: Dataset) => Dataset])[] = [
   ['for all users', (exclude) => model.recommendForAllUsers(3, { exclude })],
-  ['for all users, of some items', (exclude) => model.recommendForAllUsers(3, { exclude, deny: [rows[0].item] })],
+  [
+    'for all users, of some items',
+    (exclude) => model.recommendForAllUsers(3, { exclude, deny: [rows[0].item] }),
+  ],
   ['for a few users', (exclude) => model.recommendForUsers(users.slice(0, 5), 3, { exclude })],
   ['for many users', (exclude) => model.recommendForUsers(users.slice(0, 260), 3, { exclude })],
   ['for all items', (exclude) => model.recommendForAllItems(3, { exclude })],
@@ -57,13 +63,23 @@ describe.each(ways)('recommendations %s', (_way, recommend) => {
 describe('model.exclusions', () => {
   const read = async (pairs: readonly { user: number; item: number; rating: number }[]) => {
     const events: ProgressEvent[] = [];
-    const { unknownPairs } = await model.exclusions(session.from(ratingBatches([...pairs])), { onEvent: (event) => events.push(event) });
+    const { unknownPairs } = await model.exclusions(session.from(ratingBatches([...pairs])), {
+      onEvent: (event) => events.push(event),
+    });
     return { unknownPairs, events: codedOf(events) };
   };
 
   it('warns where less than half of the pairs are known', async () => {
     const { events } = await read([...strangers.slice(0, 60), ...rows.slice(0, 40)]);
-    expect(events).toMatchObject([{ type: 'warning', count: 60, text: expect.stringMatching(/^only 40 of 100 pairs of the option exclude are known to the model: 60 of/) }]);
+    expect(events).toMatchObject([
+      {
+        type: 'warning',
+        count: 60,
+        text: expect.stringMatching(
+          /^only 40 of 100 pairs of the option exclude are known to the model: 60 of/,
+        ),
+      },
+    ]);
   });
 
   it('notes a smaller number of unknown pairs', async () => {

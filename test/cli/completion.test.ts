@@ -44,14 +44,22 @@ describe('the scripts', () => {
       process.env.SHELL = '/usr/bin/fish';
       expect(await runHere('completion')).toMatchObject({ code: 0, stdout: `${builtScripts.fish}\n` });
       process.env.SHELL = '/bin/sh';
-      await fails(2, /completion is for bash, zsh or fish, not for "sh"\. Name one: factorflow completion bash/, 'completion');
+      await fails(
+        2,
+        /completion is for bash, zsh or fish, not for "sh"\. Name one: factorflow completion bash/,
+        'completion',
+      );
       delete process.env.SHELL;
       await fails(2, /completion is for bash, zsh or fish, and SHELL names none/, 'completion');
     } finally {
       if (shell !== undefined) process.env.SHELL = shell;
     }
     await fails(2, /not for "powershell"/, 'completion', 'powershell');
-    expect(JSON.parse((await runHere('completion', 'bash', '--json')).stdout)).toEqual({ command: 'completion', shell: 'bash', script: builtScripts.bash });
+    expect(JSON.parse((await runHere('completion', 'bash', '--json')).stdout)).toEqual({
+      command: 'completion',
+      shell: 'bash',
+      script: builtScripts.bash,
+    });
   });
 });
 
@@ -66,28 +74,55 @@ const cases: readonly { readonly line: readonly string[]; readonly words: readon
 ];
 
 describe('in a shell', () => {
-  it.each([...cases, { line: ['train', '--algorithm', '=', 's'], words: ['sgd'] }, { line: ['train', '--model-dir', 'x'], words: [] }, { line: ['train', '--json', 'r'], words: [] }])('bash completes $line', async ({ line, words }) => {
+  it.each([
+    ...cases,
+    { line: ['train', '--algorithm', '=', 's'], words: ['sgd'] },
+    { line: ['train', '--model-dir', 'x'], words: [] },
+    { line: ['train', '--json', 'r'], words: [] },
+  ])('bash completes $line', async ({ line, words }) => {
     const bash = shellAt('bash');
     if (bash === undefined) throw new Error('this test needs bash');
     const program = `${builtScripts.bash}\nCOMP_WORDS=(factorflow ${line.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${line.length}; _factorflow; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout } = await run(bash, ['--norc', '-c', program]);
-    expect(stdout.split('\n').filter((word) => word !== '').sort()).toEqual(words);
+    expect(
+      stdout
+        .split('\n')
+        .filter((word) => word !== '')
+        .sort(),
+    ).toEqual(words);
   });
 
   it.for(cases)('fish completes $line', async ({ line, words }, { skip }) => {
     const fish = shellAt('fish');
     if (fish === undefined) return skip('there is no fish on this machine');
     writeFileSync(join(folder, 'factorflow.fish'), builtScripts.fish);
-    const { stdout } = await run(fish, ['--no-config', '-c', `source ${join(folder, 'factorflow.fish')}; complete -C 'factorflow ${line.join(' ')}'`]);
-    expect(stdout.split('\n').filter((word) => word !== '').map((word) => word.split('\t')[0]).sort()).toEqual(words);
+    const { stdout } = await run(fish, [
+      '--no-config',
+      '-c',
+      `source ${join(folder, 'factorflow.fish')}; complete -C 'factorflow ${line.join(' ')}'`,
+    ]);
+    expect(
+      stdout
+        .split('\n')
+        .filter((word) => word !== '')
+        .map((word) => word.split('\t')[0])
+        .sort(),
+    ).toEqual(words);
   });
 
   it('zsh gives its completer the flags of the command', async ({ skip }) => {
     const zsh = shellAt('zsh');
     if (zsh === undefined) return skip('there is no zsh on this machine');
-    const outside = 'compdef() { : }; _describe() { print -r -- describe $2 }; _arguments() { print -rl -- "$@" }';
-    const { stdout } = await run(zsh, ['-f', '-c', `${outside}; ${builtScripts.zsh}\nwords=(factorflow train ratings --al) CURRENT=4 _factorflow; words=(factorflow tr) CURRENT=2 _factorflow`]);
-    expect(stdout).toMatch(/^-S\n(.|\n)*\n--algorithm=\[.*\]:algorithm:\(als sgd auto\)\n(.|\n)*\n\*:file:_files\ndescribe commands\n/);
+    const outside =
+      'compdef() { : }; _describe() { print -r -- describe $2 }; _arguments() { print -rl -- "$@" }';
+    const { stdout } = await run(zsh, [
+      '-f',
+      '-c',
+      `${outside}; ${builtScripts.zsh}\nwords=(factorflow train ratings --al) CURRENT=4 _factorflow; words=(factorflow tr) CURRENT=2 _factorflow`,
+    ]);
+    expect(stdout).toMatch(
+      /^-S\n(.|\n)*\n--algorithm=\[.*\]:algorithm:\(als sgd auto\)\n(.|\n)*\n\*:file:_files\ndescribe commands\n/,
+    );
     expect(stdout).not.toContain('--codec');
   });
 });

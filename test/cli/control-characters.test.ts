@@ -16,8 +16,16 @@ function written(name: string, rows: readonly object[]): string {
 describe('control characters of data', () => {
   it('are replaced in tables and in progress, and kept in JSON', async () => {
     const users = ['u\u001b[31m1', 'u\u001b[31m2', 'u\u009b3'];
-    const rows = users.flatMap((user, u) => ['\u001b]0;a\u0007', 'b'].map((item, i) => ({ user, item, rating: u + i })));
-    const trained = await runHere('train', written('ids.ndjson', rows), ...quick, '--model-dir', path('model'));
+    const rows = users.flatMap((user, u) =>
+      ['\u001b]0;a\u0007', 'b'].map((item, i) => ({ user, item, rating: u + i })),
+    );
+    const trained = await runHere(
+      'train',
+      written('ids.ndjson', rows),
+      ...quick,
+      '--model-dir',
+      path('model'),
+    );
     expect(trained.code).toBe(0);
     const args = ['recommend', path('model'), '--users', users[0], '-n', '2'];
     const { stdout } = await runHere(...args, '--quiet');

@@ -9,7 +9,16 @@ const folder = temporaryFolder();
 describe.concurrent('inspect', () => {
   it('prints files, columns, degrees and values', async () => {
     const report = await json('inspect', ratings);
-    expect(report).toMatchObject({ command: 'inspect', rows: 100_000, files: 1, users: 16_554, items: 10_506, ratings: 100_000, badRows: 0, warnings: [] });
+    expect(report).toMatchObject({
+      command: 'inspect',
+      rows: 100_000,
+      files: 1,
+      users: 16_554,
+      items: 10_506,
+      ratings: 100_000,
+      badRows: 0,
+      warnings: [],
+    });
     expect(report.density).toBeCloseTo(100_000 / (16_554 * 10_506), 12);
     expect(report.rating).toMatchObject({ least: 0, most: 10 });
     expect(report.userDegrees).toMatchObject({ least: 1, median: 2 });
@@ -18,21 +27,53 @@ describe.concurrent('inspect', () => {
 
   it('prints a table for people', async () => {
     const { stdout } = await factorflow('inspect', ratings, '--quiet');
-    for (const part of ['100,000 rows in 1 file', 'timestamp', 'Int64', 'zstd', 'users', '16,554', 'standard deviation']) expect(stdout).toContain(part);
+    for (const part of [
+      '100,000 rows in 1 file',
+      'timestamp',
+      'Int64',
+      'zstd',
+      'users',
+      '16,554',
+      'standard deviation',
+    ])
+      expect(stdout).toContain(part);
   });
 
   it('prints the columns where the default ones are missing, and counts bad rows', async () => {
-    const file = await writeParquet(join(folder, 'odd.parquet'), "SELECT 1 AS who, 'x' AS what, 'NaN'::FLOAT AS stars UNION ALL SELECT 2, 'y', 4");
+    const file = await writeParquet(
+      join(folder, 'odd.parquet'),
+      "SELECT 1 AS who, 'x' AS what, 'NaN'::FLOAT AS stars UNION ALL SELECT 2, 'y', 4",
+    );
     const report = await json('inspect', file);
-    expect(report).toMatchObject({ rows: 2, columns: [{ name: 'who' }, { name: 'what', type: 'Utf8' }, { name: 'stars' }] });
+    expect(report).toMatchObject({
+      rows: 2,
+      columns: [{ name: 'who' }, { name: 'what', type: 'Utf8' }, { name: 'stars' }],
+    });
     expect(report).not.toHaveProperty('users');
-    const named = await json('inspect', file, '--user-col', 'who', '--item-col', 'what', '--rating-col', 'stars');
+    const named = await json(
+      'inspect',
+      file,
+      '--user-col',
+      'who',
+      '--item-col',
+      'what',
+      '--rating-col',
+      'stars',
+    );
     expect(named).toMatchObject({ ratings: 1, badRows: 1, warnings: [{ code: 'one-rating' }] });
   });
 
   it('warns of ratings that look like something else, in the flags of train', async () => {
-    const file = await writeParquet(join(folder, 'clicks.parquet'), 'SELECT (i % 40)::INTEGER AS "user", (i % 30)::INTEGER AS item, 1::FLOAT AS rating FROM range(900) AS _(i)');
-    expect((await json('inspect', file)).warnings).toEqual([{ code: 'equal-ratings', text: expect.stringMatching(/all 900 ratings are 1: .*--implicit; check --rating-col/) }]);
+    const file = await writeParquet(
+      join(folder, 'clicks.parquet'),
+      'SELECT (i % 40)::INTEGER AS "user", (i % 30)::INTEGER AS item, 1::FLOAT AS rating FROM range(900) AS _(i)',
+    );
+    expect((await json('inspect', file)).warnings).toEqual([
+      {
+        code: 'equal-ratings',
+        text: expect.stringMatching(/all 900 ratings are 1: .*--implicit; check --rating-col/),
+      },
+    ]);
     const { stdout } = await factorflow('inspect', file, '--quiet');
     expect(stdout).toMatch(/\nwarning: all 900 ratings are 1: /);
   });
@@ -41,7 +82,11 @@ describe.concurrent('inspect', () => {
 describe.concurrent('plan', () => {
   it('is JSON-able data or text, without training', async () => {
     const report = await json('plan', ratings, '--rank', '16', '--test-fraction', '0.1');
-    expect(report).toMatchObject({ command: 'plan', analyzed: false, plan: { planVersion: 3, algorithm: 'als', problem: { 'rank f': '16 and biases' } } });
+    expect(report).toMatchObject({
+      command: 'plan',
+      analyzed: false,
+      plan: { planVersion: 3, algorithm: 'als', problem: { 'rank f': '16 and biases' } },
+    });
     const { stdout } = await factorflow('plan', ratings, '--quiet');
     expect(stdout).toMatch(/^Physical plan: als\n/);
   });
@@ -56,10 +101,14 @@ describe.concurrent('plan', () => {
 
   it('needs no data, and says when the problem does not fit', async () => {
     const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '99072112', '--rank', '100'];
-    expect(await json(...shape, '--memory-budget', '64GiB')).toMatchObject({ plan: { problem: { 'users m': 480_189 } } });
+    expect(await json(...shape, '--memory-budget', '64GiB')).toMatchObject({
+      plan: { problem: { 'users m': 480_189 } },
+    });
     const tight = await factorflow(...shape, '--memory-budget', '512MiB');
     expect(tight.code).toBe(4);
-    expect(tight.stderr).toMatch(/^factorflow: plan: the run needs about .* but the memory budget is 512\.0 MiB/);
+    expect(tight.stderr).toMatch(
+      /^factorflow: plan: the run needs about .* but the memory budget is 512\.0 MiB/,
+    );
   });
 });
 
@@ -68,7 +117,14 @@ describe.concurrent('generate', () => {
     const options = ['generate', '--preset', 'movielens20m', '--scale', '0.001', '--seed', '5'];
     const [first, second] = [join(folder, 'first'), join(folder, 'second')];
     const report = await json(...options, '--output', first);
-    expect(report).toMatchObject({ command: 'generate', preset: 'movielens20m', scale: 0.001, seed: 5, users: 138, output: first });
+    expect(report).toMatchObject({
+      command: 'generate',
+      preset: 'movielens20m',
+      scale: 0.001,
+      seed: 5,
+      users: 138,
+      output: first,
+    });
     expect(readdirSync(first).sort()).toEqual(['dataset.json', 'test', 'train']);
     await json(...options, '--output', second);
     const part = 'train/part-00000.parquet';
@@ -80,7 +136,11 @@ describe.concurrent('generate', () => {
 describe.concurrent('doctor', () => {
   it('describes the machine, with the reason for a missing adapter', async () => {
     const report = await json('doctor');
-    expect(report).toMatchObject({ command: 'doctor', versions: { node: process.versions.node, 'apache-arrow': expect.any(String) }, cpu: { cores: expect.any(Number) } });
+    expect(report).toMatchObject({
+      command: 'doctor',
+      versions: { node: process.versions.node, 'apache-arrow': expect.any(String) },
+      cpu: { cores: expect.any(Number) },
+    });
     expect(['simd', 'relaxed-simd']).toContain(report.webAssembly);
     const { adapter, advice } = report.webgpu as { adapter: object | null; advice: string | null };
     if (adapter === null) expect(advice).toMatch(/\w/);

@@ -35,7 +35,10 @@ describe('--help', () => {
     for (const [name, texts] of Object.entries(builtTexts)) {
       // Examples and the last paragraph stay on lines of their own.
       const lines = texts[width].split('\nExamples:')[0].split('\n');
-      expect(lines.filter((line) => line.length > width), name).toEqual([]);
+      expect(
+        lines.filter((line) => line.length > width),
+        name,
+      ).toEqual([]);
     }
   });
 
@@ -43,7 +46,15 @@ describe('--help', () => {
     const { columns } = process.stdout;
     const texts = builtTexts.train;
     try {
-      for (const [wide, width] of [[200, 120], [120, 120], [119, 100], [undefined, 100], [80, 80], [79, 60], [20, 60]] as const) {
+      for (const [wide, width] of [
+        [200, 120],
+        [120, 120],
+        [119, 100],
+        [undefined, 100],
+        [80, 80],
+        [79, 60],
+        [20, 60],
+      ] as const) {
         Object.defineProperty(process.stdout, 'columns', { value: wide, configurable: true });
         expect(await quickAnswer(['train', '--help'])).toBe(texts[width]);
       }
@@ -55,6 +66,13 @@ describe('--help', () => {
   it('is asked for anywhere before "--", of one command or of all', async () => {
     expect(await quickAnswer(['train', 'ratings', '--rank', 'x', '-h'])).toBe(builtTexts.train[100]);
     expect(await quickAnswer(['-h', 'train'])).toBe(builtTexts[''][100]);
-    for (const other of [['train', '--', '--help'], ['train', '--helpful'], ['trian', '--help'], ['help', 'trian'], []]) expect(await quickAnswer(other)).toBeUndefined();
+    for (const other of [
+      ['train', '--', '--help'],
+      ['train', '--helpful'],
+      ['trian', '--help'],
+      ['help', 'trian'],
+      [],
+    ])
+      expect(await quickAnswer(other)).toBeUndefined();
   });
 });

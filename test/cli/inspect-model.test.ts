@@ -27,8 +27,12 @@ describe('inspect MODEL', () => {
   it('describes the model', async () => {
     const { code, stdout, stderr } = await runHere('inspect', model);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout.replace(model, 'MODEL')).toMatch(/^MODEL: a model, ALS, rank 4 with biases, \d[\d.]* [KM]iB\n/);
-    expect(stdout).toMatch(/\n {2}users {7}\d[\d,]*, ids int32\n {2}items {7}\d[\d,]*, ids int32\n {2}ratings {5}100,000\n {2}iterations {2}2\n {2}metrics {5}train RMSE \d\.\d{4}\n {2}parameters {2}rank 4, max-iter 2, [^\n]*reg-param 0\.02[^\n]*\n {2}columns {5}user, item and rating; predictions in prediction\n {2}cold pairs {2}predicted as NaN\n$/);
+    expect(stdout.replace(model, 'MODEL')).toMatch(
+      /^MODEL: a model, ALS, rank 4 with biases, \d[\d.]* [KM]iB\n/,
+    );
+    expect(stdout).toMatch(
+      /\n {2}users {7}\d[\d,]*, ids int32\n {2}items {7}\d[\d,]*, ids int32\n {2}ratings {5}100,000\n {2}iterations {2}2\n {2}metrics {5}train RMSE \d\.\d{4}\n {2}parameters {2}rank 4, max-iter 2, [^\n]*reg-param 0\.02[^\n]*\n {2}columns {5}user, item and rating; predictions in prediction\n {2}cold pairs {2}predicted as NaN\n$/,
+    );
   });
 
   it('gives the same as JSON', async () => {
@@ -56,10 +60,23 @@ describe('inspect MODEL', () => {
   it('counts users and items of a model without metadata of its own, as Spark writes them', async () => {
     const copy = copied('spark');
     const path = join(copy, 'metadata', 'part-00000');
-    const { factorflow: _factorflow, ...metadata } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+    const { factorflow: _factorflow, ...metadata } = JSON.parse(readFileSync(path, 'utf8')) as Record<
+      string,
+      unknown
+    >;
     writeFileSync(path, `${JSON.stringify(metadata)}\n`);
     const { users, items } = await inspected(model);
-    expect(await inspected(copy)).toMatchObject({ algorithm: null, rank: 6, biases: false, users, items, ratings: null, idTypes: { user: 'int32', item: 'int32' }, params: {}, metrics: {} });
+    expect(await inspected(copy)).toMatchObject({
+      algorithm: null,
+      rank: 6,
+      biases: false,
+      users,
+      items,
+      ratings: null,
+      idTypes: { user: 'int32', item: 'int32' },
+      params: {},
+      metrics: {},
+    });
     const { stdout } = await runHere('inspect', copy);
     expect(stdout).toMatch(/: a model, factors, rank 6, /);
     expect(stdout).toMatch(/\n {2}trained by {2}another program, such as Spark; /);
@@ -68,14 +85,22 @@ describe('inspect MODEL', () => {
   it('names the part that is missing or damaged', async () => {
     const copy = copied('damaged');
     rmSync(join(copy, 'itemFactors'), { recursive: true });
-    expectFailure(await runHere('inspect', copy, '--quiet'), 3, /this is not a model: the folder is missing \(.*itemFactors\)/);
+    expectFailure(
+      await runHere('inspect', copy, '--quiet'),
+      3,
+      /this is not a model: the folder is missing \(.*itemFactors\)/,
+    );
     const other = copied('metadata-damaged');
     writeFileSync(join(other, 'metadata', 'part-00000'), '{"class":');
     expectFailure(await runHere('inspect', other, '--quiet'), 3, /the metadata are not JSON/);
   });
 
   it('refuses flags and paths of ratings', async () => {
-    expectFailure(await runHere('inspect', model, '--user-col', 'u'), 2, /--user-col acts on ratings, and .* is a model\. Leave it out/);
+    expectFailure(
+      await runHere('inspect', model, '--user-col', 'u'),
+      2,
+      /--user-col acts on ratings, and .* is a model\. Leave it out/,
+    );
     expectFailure(await runHere('inspect', model, model), 2, /is a model, which is inspected alone/);
   });
 });

@@ -32,17 +32,28 @@ describe('options of the library in a message', () => {
   });
 
   it('stays as it is for a command without that flag', () => {
-    expect(nameFlags('Raise regParam, or pass overwrite: true', {})).toBe('Raise regParam, or pass overwrite: true');
+    expect(nameFlags('Raise regParam, or pass overwrite: true', {})).toBe(
+      'Raise regParam, or pass overwrite: true',
+    );
   });
 
   it('is named in summary and advice, and never in the place', () => {
-    const error = new DataError('userCol and itemCol are alike', { phase: 'read', file: 'maxIter.csv', column: 'ratingCol', advice: 'Give another itemCol' });
+    const error = new DataError('userCol and itemCol are alike', {
+      phase: 'read',
+      file: 'maxIter.csv',
+      column: 'ratingCol',
+      advice: 'Give another itemCol',
+    });
     expect(reportError(error, trainOptions)).toEqual({
-      message: 'read: --user-col and --item-col are alike (maxIter.csv, column "ratingCol"). Give another --item-col',
+      message:
+        'read: --user-col and --item-col are alike (maxIter.csv, column "ratingCol"). Give another --item-col',
       text: 'factorflow: read: --user-col and --item-col are alike (maxIter.csv, column "ratingCol"). Give another --item-col',
       code: 'DATA',
       exitCode: 3,
     });
-    expect(reportError(new UsageError('regParam must be a number'))).toMatchObject({ message: 'regParam must be a number', exitCode: 2 });
+    expect(reportError(new UsageError('regParam must be a number'))).toMatchObject({
+      message: 'regParam must be a number',
+      exitCode: 2,
+    });
   });
 });

@@ -11,27 +11,62 @@ const rows = Array.from({ length: 300 }, (_, i) => [i % 17, (i * i) % 23, 1 + (i
 
 beforeAll(async () => {
   const text = (head: string, line: (row: number[]) => string) => `${head}\n${rows.map(line).join('\n')}\n`;
-  writeFileSync(known, text('userId,movieId,stars,ts', (row) => row.join(',')));
-  writeFileSync(odd, text('time,how,what,who', (row) => row.toReversed().join(',')));
-  writeFileSync(several, text('user_id,asin,parent_asin,rating', ([user, item, rating]) => [user, item, item, rating].join(',')));
+  writeFileSync(
+    known,
+    text('userId,movieId,stars,ts', (row) => row.join(',')),
+  );
+  writeFileSync(
+    odd,
+    text('time,how,what,who', (row) => row.toReversed().join(',')),
+  );
+  writeFileSync(
+    several,
+    text('user_id,asin,parent_asin,rating', ([user, item, rating]) => [user, item, item, rating].join(',')),
+  );
   await json('train', known, '--test-fraction', '0.1', '--test-by', 'time', ...quick, '--model-dir', model);
 });
 
 describe('columns with usual names', () => {
   it('are found, and a note on stderr says which, once', async () => {
-    const { code, stderr } = await factorflow('train', known, '--test', known, ...quick, '--model-dir', join(folder, 'noted'));
-    expect([code, stderr.split('columns are recognised by their names: user is "userId", item is "movieId", rating is "stars"; others are chosen with --user-col, --item-col, --rating-col').length]).toEqual([0, 2]);
+    const { code, stderr } = await factorflow(
+      'train',
+      known,
+      '--test',
+      known,
+      ...quick,
+      '--model-dir',
+      join(folder, 'noted'),
+    );
+    expect([
+      code,
+      stderr.split(
+        'columns are recognised by their names: user is "userId", item is "movieId", rating is "stars"; others are chosen with --user-col, --item-col, --rating-col',
+      ).length,
+    ]).toEqual([0, 2]);
   });
 
   it('are counted by inspect', async () => {
-    expect(await json('inspect', known)).toMatchObject({ users: 17, names: { user: 'userId', item: 'movieId', rating: 'stars' } });
+    expect(await json('inspect', known)).toMatchObject({
+      users: 17,
+      names: { user: 'userId', item: 'movieId', rating: 'stars' },
+    });
     const { stdout } = await factorflow('inspect', several, '--quiet');
     expect(stdout).toContain('Which column is the item? "asin" and "parent_asin" may be');
   });
 
   it('are an error with the candidates and the flag where several could be meant', async () => {
-    await fails(3, /which column is the item\? "asin" and "parent_asin" may be; there are: .*Name it with --item-col/, 'train', several, ...quick, '--model-dir', join(folder, 'no'));
-    expect(await json('train', several, '--item-col', 'asin', ...quick, '--model-dir', join(folder, 'yes'))).toMatchObject({ users: 17 });
+    await fails(
+      3,
+      /which column is the item\? "asin" and "parent_asin" may be; there are: .*Name it with --item-col/,
+      'train',
+      several,
+      ...quick,
+      '--model-dir',
+      join(folder, 'no'),
+    );
+    expect(
+      await json('train', several, '--item-col', 'asin', ...quick, '--model-dir', join(folder, 'yes')),
+    ).toMatchObject({ users: 17 });
   });
 });
 
@@ -41,15 +76,57 @@ describe('columns named by flags', () => {
 
   it('are taken by every command that reads ratings of a model', async () => {
     expect(await json('evaluate', model, odd, ...rated)).toMatchObject({ pairs: 300, coldPairs: 0 });
-    expect(await json('predict', model, odd, ...flags, '--output', join(folder, 'predicted.csv'))).toMatchObject({ rows: 300, coldPairs: 0 });
-    expect(await json('recommend', model, '--users', '1', '--n', '3', '--exclude', odd, ...flags)).toMatchObject({ users: 1 });
-    expect(await json('fold-in', model, odd, ...rated, '--output', join(folder, 'folded.parquet'))).toMatchObject({ users: 17 });
-    expect(await json('explain', model, odd, ...rated, '--user', '1', '--item', '1')).toMatchObject({ user: 1, item: 1 });
-    expect(await json('tune', odd, ...rated, '--try', 'rank=2', '--max-iter', '1', '--model-dir', join(folder, 'tuned'))).toMatchObject({ command: 'tune' });
+    expect(
+      await json('predict', model, odd, ...flags, '--output', join(folder, 'predicted.csv')),
+    ).toMatchObject({ rows: 300, coldPairs: 0 });
+    expect(
+      await json('recommend', model, '--users', '1', '--n', '3', '--exclude', odd, ...flags),
+    ).toMatchObject({ users: 1 });
+    expect(
+      await json('fold-in', model, odd, ...rated, '--output', join(folder, 'folded.parquet')),
+    ).toMatchObject({ users: 17 });
+    expect(await json('explain', model, odd, ...rated, '--user', '1', '--item', '1')).toMatchObject({
+      user: 1,
+      item: 1,
+    });
+    expect(
+      await json(
+        'tune',
+        odd,
+        ...rated,
+        '--try',
+        'rank=2',
+        '--max-iter',
+        '1',
+        '--model-dir',
+        join(folder, 'tuned'),
+      ),
+    ).toMatchObject({ command: 'tune' });
   });
 
   it('must be there', async () => {
-    await fails(3, /no such column \(column "whom"\)\. Did you mean who\?/, 'evaluate', model, odd, '--user-col', 'whom', '--item-col', 'what', '--rating-col', 'how');
-    await fails(2, /--user-col acts only with --exclude/, 'recommend', model, '--users', '1', '--user-col', 'who');
+    await fails(
+      3,
+      /no such column \(column "whom"\)\. Did you mean who\?/,
+      'evaluate',
+      model,
+      odd,
+      '--user-col',
+      'whom',
+      '--item-col',
+      'what',
+      '--rating-col',
+      'how',
+    );
+    await fails(
+      2,
+      /--user-col acts only with --exclude/,
+      'recommend',
+      model,
+      '--users',
+      '1',
+      '--user-col',
+      'who',
+    );
   });
 });

@@ -6,7 +6,10 @@ const folder = temporaryFolder();
 const model = join(folder, 'model');
 
 interface Reported {
-  readonly profile: { readonly seconds: number; readonly phases: readonly { readonly phase: string; readonly seconds: number; readonly times: number }[] };
+  readonly profile: {
+    readonly seconds: number;
+    readonly phases: readonly { readonly phase: string; readonly seconds: number; readonly times: number }[];
+  };
 }
 
 const phasesOf = ({ profile }: Reported) => profile.phases.map(({ phase }) => phase);
@@ -27,9 +30,29 @@ describe('--profile', () => {
       expect(profile.phases.map(({ phase }) => phase)[0]).toBe('start-up');
       expect(profile.phases.map(({ phase }) => phase).at(-1)).toBe('unaccounted');
     }
-    expect(phasesOf(reports.train)).toEqual(expect.arrayContaining(['open devices', 'open files', 'read', 'number', 'sort', 'look at ratings', 'plan', 'tune', 'start', 'iterations', 'measure', 'save', 'end']));
-    expect(phasesOf(reports.recommend)).toEqual(expect.arrayContaining(['load model', 'read', 'sort', 'recommend', 'write']));
-    expect(phasesOf(reports.predict)).toEqual(expect.arrayContaining(['load model', 'read', 'predict', 'write']));
+    expect(phasesOf(reports.train)).toEqual(
+      expect.arrayContaining([
+        'open devices',
+        'open files',
+        'read',
+        'number',
+        'sort',
+        'look at ratings',
+        'plan',
+        'tune',
+        'start',
+        'iterations',
+        'measure',
+        'save',
+        'end',
+      ]),
+    );
+    expect(phasesOf(reports.recommend)).toEqual(
+      expect.arrayContaining(['load model', 'read', 'sort', 'recommend', 'write']),
+    );
+    expect(phasesOf(reports.predict)).toEqual(
+      expect.arrayContaining(['load model', 'read', 'predict', 'write']),
+    );
     expect(phasesOf(reports.evaluate)).toEqual(expect.arrayContaining(['load model', 'read', 'evaluate']));
     expect(phasesOf(reports.convert)).toEqual(expect.arrayContaining(['read', 'write']));
   });

@@ -16,15 +16,27 @@ import { CapacityError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import { runHere } from './run-cli.ts';
 
-const state: PhaseState = { phase: 'read', done: 25, total: 100, estimated: false, unit: 'ratings', seconds: 2, ended: false };
+const state: PhaseState = {
+  phase: 'read',
+  done: 25,
+  total: 100,
+  estimated: false,
+  unit: 'ratings',
+  seconds: 2,
+  ended: false,
+};
 
 describe('a bar', () => {
   it('shows part, rate and remaining time', () => {
-    expect(barText(state, 20)).toBe('read      [=====---------------]  25%  25/100 ratings  13 ratings/s  6.00 s left');
+    expect(barText(state, 20)).toBe(
+      'read      [=====---------------]  25%  25/100 ratings  13 ratings/s  6.00 s left',
+    );
   });
 
   it('is full at the end, for any expected total', () => {
-    expect(barText({ ...state, done: 90, ended: true }, 10)).toBe('read      [==========] 100%  90/90 ratings  45 ratings/s  2.00 s');
+    expect(barText({ ...state, done: 90, ended: true }, 10)).toBe(
+      'read      [==========] 100%  90/90 ratings  45 ratings/s  2.00 s',
+    );
   });
 
   it('counts where the total is unknown', () => {
@@ -32,7 +44,9 @@ describe('a bar', () => {
   });
 
   it('shows slow rates as the time of one', () => {
-    expect(barText({ ...state, phase: 'train', done: 2.5, total: 10, unit: 'iterations', seconds: 10 }, 8)).toBe('train     [==------]  25%  2/10 iterations  4.00 s each  30.0 s left');
+    expect(
+      barText({ ...state, phase: 'train', done: 2.5, total: 10, unit: 'iterations', seconds: 10 }, 8),
+    ).toBe('train     [==------]  25%  2/10 iterations  4.00 s each  30.0 s left');
   });
 });
 
@@ -42,7 +56,9 @@ describe('the line of a start', () => {
     expect(startText({ ...started, total: 0, estimated: true })).toBe('evaluate: started');
     expect(startText({ ...started, total: undefined })).toBe('evaluate: started');
     expect(startText({ ...started, total: 0 })).toBe('evaluate: started, 0 pairs');
-    expect(startText({ ...started, total: 1200, estimated: true })).toBe('evaluate: started, about 1,200 pairs');
+    expect(startText({ ...started, total: 1200, estimated: true })).toBe(
+      'evaluate: started, about 1,200 pairs',
+    );
   });
 });
 
@@ -57,7 +73,10 @@ describe('phases', () => {
     let now = 0;
     const phases = new Phases(() => now);
     phases.expect('evaluate', 50);
-    expect(phases.see({ type: 'phase-progress', phase: 'evaluate', done: 5, unit: 'pairs' })).toMatchObject({ begins: true, state: { total: 50, estimated: true, ended: false } });
+    expect(phases.see({ type: 'phase-progress', phase: 'evaluate', done: 5, unit: 'pairs' })).toMatchObject({
+      begins: true,
+      state: { total: 50, estimated: true, ended: false },
+    });
     now = 3000;
     expect(phases.closeAll()).toMatchObject([{ phase: 'evaluate', done: 5, seconds: 3, ended: true }]);
     expect(phases.closeAll()).toEqual([]);
@@ -70,7 +89,15 @@ describe('plain lines', () => {
     const { onEvent, close } = lineProgress((line) => lines.push(line));
     onEvent({ type: 'phase-start', phase: 'train', total: 2, unit: 'iterations' });
     onEvent({ type: 'phase-progress', phase: 'train', done: 0.5, total: 2, unit: 'iterations' });
-    onEvent({ type: 'iteration', iteration: 1, of: 2, seconds: 0.5, loss: 12_345.6, trainRmse: 1, testRmse: 2 });
+    onEvent({
+      type: 'iteration',
+      iteration: 1,
+      of: 2,
+      seconds: 0.5,
+      loss: 12_345.6,
+      trainRmse: 1,
+      testRmse: 2,
+    });
     onEvent({ type: 'note', text: 'enough' });
     onEvent({ type: 'phase-end', phase: 'train', seconds: 1, done: 1, unit: 'iterations' });
     onEvent({ type: 'warning', text: 'careful' });
@@ -97,7 +124,10 @@ describe('plain lines', () => {
 describe('bars on a terminal', () => {
   it('let messages scroll above, and restore the terminal', () => {
     let written = '';
-    const stream = Object.assign(new Writable({ write: (chunk, _encoding, done) => ((written += String(chunk)), done()) }), { isTTY: true, columns: 100 });
+    const stream = Object.assign(
+      new Writable({ write: (chunk, _encoding, done) => ((written += String(chunk)), done()) }),
+      { isTTY: true, columns: 100 },
+    );
     const { onEvent, note, close } = barProgress(stream as unknown as NodeJS.WriteStream);
     onEvent({ type: 'phase-start', phase: 'train', total: 2, unit: 'iterations' });
     onEvent({ type: 'iteration', iteration: 1, of: 2, seconds: 0.5, loss: 10, trainRmse: 1 });
@@ -115,16 +145,37 @@ describe('bars on a terminal', () => {
 
 describe('an error', () => {
   it('of ours has no stack and keeps its exit code', () => {
-    expect(reportError(new CapacityError('too much', { advice: 'Use less' }))).toEqual({ message: 'too much. Use less', text: 'factorflow: too much. Use less', code: 'CAPACITY', exitCode: 4 });
+    expect(reportError(new CapacityError('too much', { advice: 'Use less' }))).toEqual({
+      message: 'too much. Use less',
+      text: 'factorflow: too much. Use less',
+      code: 'CAPACITY',
+      exitCode: 4,
+    });
   });
 
   it.each([
     [new RangeError('Array buffer allocation failed'), 4, /out of memory/],
     [new RangeError('Invalid typed array length: 99'), 4, /out of memory/],
-    [Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }), 4, /disk is full/],
-    [Object.assign(new Error('ENOENT'), { code: 'ENOENT', path: '/x', syscall: 'open' }), 3, /no such file or folder \(\/x\)/],
-    [Object.assign(new Error('EROFS'), { code: 'EROFS', path: '/x', syscall: 'mkdir' }), 3, /read-only \(\/x\)/],
-    [Object.assign(new Error('EACCES'), { code: 'EACCES', path: '/x', syscall: 'open' }), 3, /permission denied \(\/x\)/],
+    [
+      Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }),
+      4,
+      /disk is full/,
+    ],
+    [
+      Object.assign(new Error('ENOENT'), { code: 'ENOENT', path: '/x', syscall: 'open' }),
+      3,
+      /no such file or folder \(\/x\)/,
+    ],
+    [
+      Object.assign(new Error('EROFS'), { code: 'EROFS', path: '/x', syscall: 'mkdir' }),
+      3,
+      /read-only \(\/x\)/,
+    ],
+    [
+      Object.assign(new Error('EACCES'), { code: 'EACCES', path: '/x', syscall: 'open' }),
+      3,
+      /permission denied \(\/x\)/,
+    ],
   ])('of the system becomes one of ours: %s', (error, exitCode, pattern) => {
     const report = reportError(error);
     expect(report.exitCode).toBe(exitCode);
@@ -142,20 +193,47 @@ describe('an error', () => {
 
 describe('one of something', () => {
   it('is said in the singular', () => {
-    const state: PhaseState = { phase: 'read', done: 1, total: 1, estimated: false, unit: 'ratings', seconds: 1, ended: true };
+    const state: PhaseState = {
+      phase: 'read',
+      done: 1,
+      total: 1,
+      estimated: false,
+      unit: 'ratings',
+      seconds: 1,
+      ended: true,
+    };
     expect(startText(state)).toBe('read: started, 1 rating');
     expect(endText(state)).toBe('read: finished, 1 rating in 1.00 s (1.0 ratings/s)');
     expect(barText({ ...state, total: undefined }, 10)).toMatch(/^read +1 rating /);
-    expect([counted(0, 'row group'), counted(1, 'row group'), counted(1234, 'row group')]).toEqual(['0 row groups', '1 row group', '1,234 row groups']);
+    expect([counted(0, 'row group'), counted(1, 'row group'), counted(1234, 'row group')]).toEqual([
+      '0 row groups',
+      '1 row group',
+      '1,234 row groups',
+    ]);
   });
 
   it('in a whole training', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'factorflow-one-'));
     try {
       writeFileSync(join(folder, 'one.csv'), 'user,item,rating\n1,1,5\n');
-      const { code, stdout, stderr } = await runHere('train', join(folder, 'one.csv'), '--model-dir', join(folder, 'model'), '--max-iter', '1', '--rank', '1', '--workers', '1', '--device', 'cpu');
+      const { code, stdout, stderr } = await runHere(
+        'train',
+        join(folder, 'one.csv'),
+        '--model-dir',
+        join(folder, 'model'),
+        '--max-iter',
+        '1',
+        '--rank',
+        '1',
+        '--workers',
+        '1',
+        '--device',
+        'cpu',
+      );
       expect(code).toBe(0);
-      expect(`${stdout}${stderr}`).not.toMatch(/(?<![\d.,])1 (\w+ )?(ratings|rows|users|items|iterations|threads|files|pairs)\b/);
+      expect(`${stdout}${stderr}`).not.toMatch(
+        /(?<![\d.,])1 (\w+ )?(ratings|rows|users|items|iterations|threads|files|pairs)\b/,
+      );
       expect(stderr).toMatch(/: 1 thread, /);
       expect(stderr).toContain('finished, 1 iteration in');
     } finally {
@@ -166,22 +244,46 @@ describe('one of something', () => {
 
 describe('a missing adapter', () => {
   it.each([
-    [{ failure: 'no adapter', messages: "Warning: Couldn't load Vulkan: libvulkan.so.1: cannot open" }, /Vulkan loader is missing.*libvulkan1/],
+    [
+      { failure: 'no adapter', messages: "Warning: Couldn't load Vulkan: libvulkan.so.1: cannot open" },
+      /Vulkan loader is missing.*libvulkan1/,
+    ],
     [{ failure: 'no adapter', messages: '' }, /no driver of a graphics card/],
     [{ failure: 'timeout', messages: '' }, /did not answer within 20 seconds/],
     [{ failure: 'crash', ending: 'SIGSEGV', messages: 'boom' }, /crashed \(SIGSEGV\). It said: boom/],
-    [{ failure: 'not installed', messages: '' }, /webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@\d/],
-    [{ failure: 'error', ending: 'exit code 1', messages: "Error [ERR_MODULE_NOT_FOUND]: Cannot find module './linux-x64.node'" }, /binary of the package webgpu.*Install it again with npm install webgpu@\d/],
-    [{ failure: 'error', ending: 'exit code 1', messages: 'Error: libfoo.so: cannot open shared object file' }, /does not load here: Error: libfoo/],
+    [
+      { failure: 'not installed', messages: '' },
+      /webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@\d/,
+    ],
+    [
+      {
+        failure: 'error',
+        ending: 'exit code 1',
+        messages: "Error [ERR_MODULE_NOT_FOUND]: Cannot find module './linux-x64.node'",
+      },
+      /binary of the package webgpu.*Install it again with npm install webgpu@\d/,
+    ],
+    [
+      {
+        failure: 'error',
+        ending: 'exit code 1',
+        messages: 'Error: libfoo.so: cannot open shared object file',
+      },
+      /does not load here: Error: libfoo/,
+    ],
   ] as const)('is explained in words: %j', (outcome, pattern) => {
     expect(explainProbe(outcome, 'linux')).toMatch(pattern);
-    expect(explainProbe(outcome, 'linux')).toMatch(/^nothing to do for the CPU, which is used here; for a GPU: /);
+    expect(explainProbe(outcome, 'linux')).toMatch(
+      /^nothing to do for the CPU, which is used here; for a GPU: /,
+    );
   });
 
   it('is not reported where another one computes', () => {
     const adapter = { name: 'card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
     expect(explainProbe({ adapter, messages: '' }, 'linux')).toBeUndefined();
-    expect(explainProbe({ adapter: { ...adapter, isFallback: true }, messages: '' }, 'linux')).toMatch(/computes on the processor/);
+    expect(explainProbe({ adapter: { ...adapter, isFallback: true }, messages: '' }, 'linux')).toMatch(
+      /computes on the processor/,
+    );
   });
 });
 
@@ -191,14 +293,27 @@ describe('help for slips', () => {
     expect(nearestFlag('biases', ['rank', 'seed'])).toBeUndefined();
   });
 
-  it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank'], ['implicit-prefs', 'implicitPrefs'], ['titles', 'itemNames'], ['output', 'modelDir'], ['top', 'n']])('knows the names of other programs: %s', (word, key) => {
+  it.each([
+    ['model', 'modelDir'],
+    ['lambda', 'regParam'],
+    ['regularization', 'regParam'],
+    ['iterations', 'maxIter'],
+    ['epochs', 'maxIter'],
+    ['factors', 'rank'],
+    ['implicit-prefs', 'implicitPrefs'],
+    ['titles', 'itemNames'],
+    ['output', 'modelDir'],
+    ['top', 'n'],
+  ])('knows the names of other programs: %s', (word, key) => {
     const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank', 'implicitPrefs', 'itemNames', 'n'];
     expect(nearestFlag(word, keys)).toBe(key);
     expect(nearestFlag(word, keys.map(flagName))).toBe(flagName(key));
   });
 
   it('names the Node that is needed', () => {
-    expect(tooOldNode('20.1.0')).toMatch(/^needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/);
+    expect(tooOldNode('20.1.0')).toMatch(
+      /^needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/,
+    );
     expect(tooOldNode('22.12.0')).toBeUndefined();
     expect(tooOldNode('24.0.0')).toBeUndefined();
   });

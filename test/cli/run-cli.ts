@@ -30,10 +30,22 @@ export interface Started {
 }
 
 /** Starts the built command. It must have been built: `npm run build`. */
-export function start(args: readonly string[], options: { readonly stdin?: 'pipe'; readonly stdout?: number; readonly nodeArgs?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}): Started {
+export function start(
+  args: readonly string[],
+  options: {
+    readonly stdin?: 'pipe';
+    readonly stdout?: number;
+    readonly nodeArgs?: readonly string[];
+    readonly env?: NodeJS.ProcessEnv;
+  } = {},
+): Started {
   if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build first`);
   const stdio: StdioOptions = [options.stdin ?? 'ignore', options.stdout ?? 'pipe', 'pipe'];
-  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), program, ...args], { cwd: root, stdio, env: { ...process.env, NO_COLOR: '1', ...options.env } });
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), program, ...args], {
+    cwd: root,
+    stdio,
+    env: { ...process.env, NO_COLOR: '1', ...options.env },
+  });
   let [stdout, stderr] = ['', ''];
   const waiting = new Set<() => void>();
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
@@ -79,7 +91,10 @@ export function objectOf(stdout: string): Record<string, unknown> {
 /** Runs a command line inside this process: the same outcome except for signals, crashes and pipes. */
 export async function runHere(...args: readonly string[]): Promise<Outcome> {
   let [stdout, stderr] = ['', ''];
-  const terminal = { print: async (text: string) => void (stdout += `${text}\n`), say: (line: string) => void (stderr += `${line}\n`) };
+  const terminal = {
+    print: async (text: string) => void (stdout += `${text}\n`),
+    say: (line: string) => void (stderr += `${line}\n`),
+  };
   const code = await finish(startRun(args, terminal), new AbortController());
   return { code, signal: null, stdout, stderr };
 }
@@ -100,9 +115,18 @@ export function expectFailure({ code: ended, stdout, stderr }: Outcome, code: nu
 /** A model of the example's ratings, trained once for all files of a test run. Read only. */
 export async function trainedModel(): Promise<string> {
   const model = join(inject('runFolder'), 'model');
-  // Files that come at the same time may both train: the first to end gives the model, and the other finds it there.
-  if (!existsSync(model)) await factorflow('train', ratings, ...quick, '--device', 'cpu', '--model-dir', model, '--quiet');
-  expect(readdirSync(model).sort()).toEqual(['itemCounts', 'itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
+  // Files that come at the same time may both train: the first to end gives the model, and the other finds it
+  // there.
+  if (!existsSync(model))
+    await factorflow('train', ratings, ...quick, '--device', 'cpu', '--model-dir', model, '--quiet');
+  expect(readdirSync(model).sort()).toEqual([
+    'itemCounts',
+    'itemFactors',
+    'itemMeans',
+    'metadata',
+    'userFactors',
+    'userMeans',
+  ]);
   return model;
 }
 

@@ -1,4 +1,7 @@
-/** Progress on a terminal: bars are on stderr alone and are erased at the end. `script` of util-linux gives the terminal. */
+/**
+ * Progress on a terminal: bars are on stderr alone and are erased at the end. `script` of util-linux gives
+ * the terminal.
+ */
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,18 +11,33 @@ import { program, quick, ratings, temporaryFolder, trainedModel } from './run-cl
 
 const folder = temporaryFolder();
 const escape = '\u001b';
-const noTerminal = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') === true ? undefined : 'there is no script of util-linux';
+const noTerminal =
+  spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') === true
+    ? undefined
+    : 'there is no script of util-linux';
 if (noTerminal !== undefined) console.warn(`TESTS ON A TERMINAL ARE SKIPPED: ${noTerminal}`);
 
 let terminals = 0;
 
-/** Runs a line of the shell whose stdin, stdout and stderr are a terminal, and gives all that the terminal got. */
+/**
+ * Runs a line of the shell whose stdin, stdout and stderr are a terminal, and gives all that the terminal
+ * got.
+ */
 async function onTerminal(line: string): Promise<string> {
   const file = join(folder, `terminal-${terminals++}`);
-  const env = { ...process.env, TERM: 'xterm', NODE: process.execPath, PROGRAM: program, RATINGS: ratings, FOLDER: folder };
+  const env = {
+    ...process.env,
+    TERM: 'xterm',
+    NODE: process.execPath,
+    PROGRAM: program,
+    RATINGS: ratings,
+    FOLDER: folder,
+  };
   await promisify(execFile)('script', ['-qec', line, file], { env });
   // The first and the last line come from script.
-  return readFileSync(file, 'utf8').replace(/^Script started[^\n]*\n/, '').replace(/\n*Script done[^]*$/, '');
+  return readFileSync(file, 'utf8')
+    .replace(/^Script started[^\n]*\n/, '')
+    .replace(/\n*Script done[^]*$/, '');
 }
 
 /** The lines that a terminal shows: texts, line breaks, and the few movements of bars. */
@@ -79,7 +97,9 @@ describe.skipIf(noTerminal !== undefined)('on a terminal', () => {
     const some = await onTerminal(`$NODE $PROGRAM recommend ${model} --output - --to ndjson -n 1 | head -3`);
     expect(some).not.toContain(escape);
     expect(some.match(/^\{"user":\d+,/gm)).toHaveLength(3);
-    const all = await onTerminal(`$NODE $PROGRAM recommend ${model} --output - --to ndjson -n 1 --users 1,2,3`);
+    const all = await onTerminal(
+      `$NODE $PROGRAM recommend ${model} --output - --to ndjson -n 1 --users 1,2,3`,
+    );
     expect(all).not.toContain(escape);
     expect(all.match(/^\{"user":\d+,/gm)).toHaveLength(3);
   });

@@ -35,9 +35,15 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps does nothing/],
     [['--nonnegative', '--solver', 'cg'], /nonnegative/],
     [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
-    [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last or --test-by time/],
+    [
+      ['--timestamp-col', 'timestamp'],
+      /--timestamp-col acts only with --on-duplicates last or --test-by time/,
+    ],
     [['--test-by', 'time'], /--test-by acts only with --test-fraction or --test-leave-out/],
-    [['--test-fraction', '0.1', '--test-leave-out', '2'], /--test-fraction and --test-leave-out exclude each other/],
+    [
+      ['--test-fraction', '0.1', '--test-leave-out', '2'],
+      /--test-fraction and --test-leave-out exclude each other/,
+    ],
     [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
     [['--blocks', '40'], /unknown flag --blocks/],
     [['--modelDir', 'x'], /unknown flag --modelDir/],
@@ -54,21 +60,30 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['generate', '--preset', 'movielens20m', '--scale', '0', '--output', join(folder, 'g')], /--scale/],
     [['plan', '--users', '5'], /all of --users, --items and --ratings/],
     [['plan', ratings, '--users', '5'], /exclude each other/],
-    [['plan', '--users', '5', '--items', '5', '--ratings', '5', '--analyze'], /--analyze acts only with paths/],
+    [
+      ['plan', '--users', '5', '--items', '5', '--ratings', '5', '--analyze'],
+      /--analyze acts only with paths/,
+    ],
     [['recommend', 'model'], /--output is needed/],
     [['recommend', 'model', '--users', '1,,2'], /--users has an empty part: "1,,2"/],
     [['recommend', 'model', '--users', '"a,b'], /--users has a quote in the wrong place/],
     [['recommend', 'model', '--users', '1', '--users', '2,'], /--users has an empty part: "2,"/],
     [['recommend', 'model', '--users', '1', '--decimal-comma'], /--decimal-comma acts only with --exclude/],
     [['recommend', 'model', '--users', '1', '--to', 'csv'], /--to acts only with --output/],
-    [['recommend', 'model', '--users', '1', '2'], /unknown argument "2" of recommend\. --users takes one text with commas between its parts: --users 1,2/],
+    [
+      ['recommend', 'model', '--users', '1', '2'],
+      /unknown argument "2" of recommend\. --users takes one text with commas between its parts: --users 1,2/,
+    ],
     [['similar', 'model', '--item=7', '8'], /commas between its parts: --item 7,8/],
     [['train', ratings, '--model', 'x'], /unknown flag --model of train\. Did you mean --model-dir\?/],
     [['train', ratings, '--lambda', '1'], /Did you mean --reg-param\?/],
     [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
     [['recommend', 'model', '--users', '1', '--items', '2'], /either --users or --items/],
     [['recommend', 'model', '--items', '1', '--deny', '2'], /--deny acts only with --users/],
-    [['recommend', 'model', '--output', 'x', '--unknown-users', 'popular'], /--unknown-users acts only with ids of users/],
+    [
+      ['recommend', 'model', '--output', 'x', '--unknown-users', 'popular'],
+      /--unknown-users acts only with ids of users/,
+    ],
   ])('%j', async (args, pattern) => {
     await fails(2, pattern, ...args);
   });
@@ -90,13 +105,26 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
   });
 
   it('a missing configuration', async () => {
-    await fails(2, /no such file or folder \(.*missing\.json\)/, ...train, '-c', join(folder, 'missing.json'));
+    await fails(
+      2,
+      /no such file or folder \(.*missing\.json\)/,
+      ...train,
+      '-c',
+      join(folder, 'missing.json'),
+    );
   });
 
   it('an output that exists, before anything is read', async () => {
     const model = join(folder, 'exists');
     mkdirSync(join(model, 'userFactors'), { recursive: true });
-    await fails(2, /the output exists already .*pass --force to replace it/, 'train', join(folder, 'not-there.parquet'), '--model-dir', model);
+    await fails(
+      2,
+      /the output exists already .*pass --force to replace it/,
+      'train',
+      join(folder, 'not-there.parquet'),
+      '--model-dir',
+      model,
+    );
     await fails(2, /the output exists/, 'predict', 'model', 'pairs', '--output', model);
     await fails(2, /the output exists/, 'recommend', 'model', '--output', model);
     await fails(2, /the output exists/, 'generate', '--preset', 'movielens20m', '--output', model);
@@ -104,7 +132,11 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
 
   it('nothing at all, or a flag before the command', async () => {
     const nothing = await factorflow();
-    expect(nothing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('no command is given') });
+    expect(nothing).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('no command is given'),
+    });
     await fails(2, /unknown flag --rank. A command comes first/, '--rank', '3');
   });
 });
@@ -113,7 +145,10 @@ describe.concurrent('with --json', () => {
   it('a failure is one object on stdout as well', async () => {
     const { code, stdout, stderr } = await factorflow(...train, '--rank', '0', '--json');
     expect(code).toBe(2);
-    const { command, error } = objectOf(stdout) as { command: string; error: { message: string; exitCode: number } };
+    const { command, error } = objectOf(stdout) as {
+      command: string;
+      error: { message: string; exitCode: number };
+    };
     expect(command).toBe('train');
     expect(error.exitCode).toBe(2);
     expect(stderr).toBe(`factorflow: ${error.message}\n`);
@@ -123,13 +158,35 @@ describe.concurrent('with --json', () => {
 describe.concurrent('--help and --version', () => {
   it('come on stdout with exit code 0', async () => {
     const version = await factorflow('--version');
-    expect(version).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+    expect(version).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    });
     const help = await factorflow('--help');
     expect(help).toMatchObject({ code: 0, stderr: '' });
-    for (const command of ['train', 'evaluate', 'predict', 'recommend', 'similar', 'inspect', 'plan', 'generate', 'doctor']) expect(help.stdout).toContain(`factorflow ${command}`);
+    for (const command of [
+      'train',
+      'evaluate',
+      'predict',
+      'recommend',
+      'similar',
+      'inspect',
+      'plan',
+      'generate',
+      'doctor',
+    ])
+      expect(help.stdout).toContain(`factorflow ${command}`);
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
-    for (const part of ['Model:', '--reg-param', '[default: 0.02; without biases 0.1; implicit: 0.3 α,', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
+    for (const part of [
+      'Model:',
+      '--reg-param',
+      '[default: 0.02; without biases 0.1; implicit: 0.3 α,',
+      'Held-out ratings:',
+      'Examples:',
+    ])
+      expect(train.stdout).toContain(part);
     expect(train.stdout).not.toContain('--fake-devices');
   });
 
@@ -138,14 +195,21 @@ describe.concurrent('--help and --version', () => {
     { line: ['--version'], most: 10 },
     { line: ['trian'], most: 40 },
     { line: ['train', ratings, '--rank', '0'], most: 110 },
-  ])('$line loads few modules, and neither yargs, Arrow, Parquet nor WebGPU', async ({ line, most }, { skip }) => {
-    const hooks = "import * as m from 'node:module'; m.registerHooks?.({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } })";
-    const { outcome } = start(line, { nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`] });
-    const { stderr } = await outcome;
-    if (stderr === '') return skip('this Node has no module hooks');
-    const loaded = stderr.split('\n').filter((url) => /^(file|node):/.test(url));
-    expect(loaded).toContainEqual(expect.stringMatching(/chunks\/quick-answer-/));
-    expect(loaded.length).toBeLessThanOrEqual(most);
-    for (const heavy of ['yargs/', 'apache-arrow', 'parquet-wasm', 'webgpu/', 'piscina']) expect(stderr).not.toContain(heavy);
-  });
+  ])(
+    '$line loads few modules, and neither yargs, Arrow, Parquet nor WebGPU',
+    async ({ line, most }, { skip }) => {
+      const hooks =
+        "import * as m from 'node:module'; m.registerHooks?.({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } })";
+      const { outcome } = start(line, {
+        nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`],
+      });
+      const { stderr } = await outcome;
+      if (stderr === '') return skip('this Node has no module hooks');
+      const loaded = stderr.split('\n').filter((url) => /^(file|node):/.test(url));
+      expect(loaded).toContainEqual(expect.stringMatching(/chunks\/quick-answer-/));
+      expect(loaded.length).toBeLessThanOrEqual(most);
+      for (const heavy of ['yargs/', 'apache-arrow', 'parquet-wasm', 'webgpu/', 'piscina'])
+        expect(stderr).not.toContain(heavy);
+    },
+  );
 });

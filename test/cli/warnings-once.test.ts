@@ -1,4 +1,7 @@
-/** A warning is printed once, even if several steps find it: in the result if it is about the model, else on stderr. */
+/**
+ * A warning is printed once, even if several steps find it: in the result if it is about the model, else on
+ * stderr.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -18,7 +21,8 @@ async function warningsOf(...args: readonly string[]): Promise<Map<string, numbe
   const { code, stderr, stdout } = await runHere(...args);
   expect(code).toBe(0);
   const counts = new Map<string, number>();
-  for (const [, text] of `${stderr}\n${stdout}`.matchAll(/^(?:factorflow: )?warning: (.*)$/gm)) counts.set(text, (counts.get(text) ?? 0) + 1);
+  for (const [, text] of `${stderr}\n${stdout}`.matchAll(/^(?:factorflow: )?warning: (.*)$/gm))
+    counts.set(text, (counts.get(text) ?? 0) + 1);
   return counts;
 }
 
@@ -28,14 +32,30 @@ describe('warnings', () => {
     const events = warnOnce((event) => seen.push(event));
     const warning = { type: 'warning', code: 'a', text: 'x' } as const;
     const note = { type: 'note', text: 'x' } as const;
-    const others = [{ ...warning, code: 'b' }, { ...warning, text: 'y' }, { type: 'warning', text: 'x' } as const];
+    const others = [
+      { ...warning, code: 'b' },
+      { ...warning, text: 'y' },
+      { type: 'warning', text: 'x' } as const,
+    ];
     for (const event of [warning, warning, note, note, ...others, ...others]) events(event);
     expect(seen).toEqual([warning, note, note, ...others]);
     expect(() => warnOnce(noEvents)(note)).not.toThrow();
   });
 
   it.each<[string, string[]]>([
-    ['train with a page', ['train', likes, '--test-fraction', '0.2', '--model-dir', join(folder, 'page'), '--report', join(folder, 'page.html')]],
+    [
+      'train with a page',
+      [
+        'train',
+        likes,
+        '--test-fraction',
+        '0.2',
+        '--model-dir',
+        join(folder, 'page'),
+        '--report',
+        join(folder, 'page.html'),
+      ],
+    ],
     ['tune', ['tune', likes, '--model-dir', join(folder, 'tuned'), '--try', 'reg-param=0.01,0.1,1']],
     ['plan --analyze', ['plan', likes, '--analyze', '--test-fraction', '0.2']],
   ])('appear once in %s', async (_, args) => {
@@ -46,7 +66,24 @@ describe('warnings', () => {
   });
 
   it('that a model is no better than means appears once', async () => {
-    const found = await warningsOf('train', ratings, '--test-fraction', '0.1', '--rank', '4', '--max-iter', '1', '--reg-param', '0', '--no-biases', '--device', 'cpu', '--model-dir', join(folder, 'bad'), '--quiet');
+    const found = await warningsOf(
+      'train',
+      ratings,
+      '--test-fraction',
+      '0.1',
+      '--rank',
+      '4',
+      '--max-iter',
+      '1',
+      '--reg-param',
+      '0',
+      '--no-biases',
+      '--device',
+      'cpu',
+      '--model-dir',
+      join(folder, 'bad'),
+      '--quiet',
+    );
     expect([...found]).toEqual([[expect.stringMatching(/test RMSE, .* is no better than/), 1]]);
   });
 });

@@ -4,7 +4,15 @@ import { expect, test } from 'vitest';
 import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
-import { decodeThrift, encodeThrift, integerIn, structIn, structsIn, type ThriftStruct, type ThriftValue } from '../../connectors/parquet/write/thrift.ts';
+import {
+  decodeThrift,
+  encodeThrift,
+  integerIn,
+  structIn,
+  structsIn,
+  type ThriftStruct,
+  type ThriftValue,
+} from '../../connectors/parquet/write/thrift.ts';
 import { FactorFlowError } from '../../engine/errors.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { context, goldenFolder, temporaryFolder } from './parquet/parquet-testing.ts';
@@ -16,10 +24,16 @@ const MOST_MIB = 700;
 /** Reads all rows; a refusal must name the file. */
 async function outcomeOf(source: Source, file: string): Promise<'read' | 'refused'> {
   try {
-    for await (const batch of await source.execute(context() as never)) expect(batch.numRows).toBeLessThan(100_000);
+    for await (const batch of await source.execute(context() as never))
+      expect(batch.numRows).toBeLessThan(100_000);
     return 'read';
   } catch (error) {
-    if (!(error instanceof FactorFlowError) || ![3, 4].includes(error.exitCode) || !error.message.includes(file)) throw error;
+    if (
+      !(error instanceof FactorFlowError) ||
+      ![3, 4].includes(error.exitCode) ||
+      !error.message.includes(file)
+    )
+      throw error;
     return 'refused';
   }
 }
@@ -34,7 +48,8 @@ function* numbersOf(fields: ThriftStruct): Generator<(number: bigint) => void> {
     else if ('items' in value) {
       for (const [index, item] of value.items.entries()) {
         if ('fields' in item) yield* numbersOf(item.fields);
-        else if ('number' in item) yield (number) => void (value.items[index] = { ...item, number } as NumberValue);
+        else if ('number' in item)
+          yield (number) => void (value.items[index] = { ...item, number } as NumberValue);
       }
     }
   }
@@ -54,22 +69,26 @@ function withFooter(data: Buffer, fields: ThriftStruct): Buffer {
 
 const declared = [2n ** 31n - 1n, 2n ** 40n, -1n];
 
-test.each(['all-null', 'full-range-alone', 'list-features'])('numbers of 2^40 and below 0 in each place of a Parquet footer: %s', async (name) => {
-  const original = readFileSync(join(goldenFolder, `${name}.parquet`));
-  const before = process.memoryUsage.rss() / 2 ** 20;
-  const outcomes = new Set<string>();
-  for (let place = 0; place < [...numbersOf(footerOf(original).fields)].length; place++) {
-    for (const number of declared) {
-      const { start, fields } = footerOf(original);
-      [...numbersOf(fields)][place](number);
-      const file = join(folder, `footer-${place}.parquet`);
-      writeFileSync(file, withFooter(original.subarray(0, start), fields));
-      for (const backend of parquetBackendNames) outcomes.add(await outcomeOf(new ParquetSource(file, { backend }), file));
+test.each(['all-null', 'full-range-alone', 'list-features'])(
+  'numbers of 2^40 and below 0 in each place of a Parquet footer: %s',
+  async (name) => {
+    const original = readFileSync(join(goldenFolder, `${name}.parquet`));
+    const before = process.memoryUsage.rss() / 2 ** 20;
+    const outcomes = new Set<string>();
+    for (let place = 0; place < [...numbersOf(footerOf(original).fields)].length; place++) {
+      for (const number of declared) {
+        const { start, fields } = footerOf(original);
+        [...numbersOf(fields)][place](number);
+        const file = join(folder, `footer-${place}.parquet`);
+        writeFileSync(file, withFooter(original.subarray(0, start), fields));
+        for (const backend of parquetBackendNames)
+          outcomes.add(await outcomeOf(new ParquetSource(file, { backend }), file));
+      }
     }
-  }
-  expect([...outcomes].sort()).toEqual(['read', 'refused']);
-  expect(process.memoryUsage.rss() / 2 ** 20 - before).toBeLessThan(MOST_MIB);
-});
+    expect([...outcomes].sort()).toEqual(['read', 'refused']);
+    expect(process.memoryUsage.rss() / 2 ** 20 - before).toBeLessThan(MOST_MIB);
+  },
+);
 
 test('the same in each place of a page header', async () => {
   const original = readFileSync(join(goldenFolder, 'full-range-alone.parquet'));
@@ -88,28 +107,43 @@ test('the same in each place of a page header', async () => {
       const longer = encodeThrift(changed);
       const grown = footerOf(original).fields;
       const stored = structIn(structsIn(structsIn(grown, 4)[0], 1)[0], 3);
-      for (const field of [6, 7]) stored.set(field, { ...(stored.get(field) as NumberValue), number: BigInt(integerIn(stored, field) as number) + BigInt(longer.length - header.length) });
+      for (const field of [6, 7])
+        stored.set(field, {
+          ...(stored.get(field) as NumberValue),
+          number: BigInt(integerIn(stored, field) as number) + BigInt(longer.length - header.length),
+        });
       const file = join(folder, `page-${place}.parquet`);
-      writeFileSync(file, withFooter(Buffer.concat([original.subarray(0, page), longer, original.subarray(page + header.length, start)]), grown));
+      writeFileSync(
+        file,
+        withFooter(
+          Buffer.concat([original.subarray(0, page), longer, original.subarray(page + header.length, start)]),
+          grown,
+        ),
+      );
       for (const backend of parquetBackendNames) await outcomeOf(new ParquetSource(file, { backend }), file);
     }
   }
 });
 
-test.each(['polars-lz4.arrow', 'polars-uncompressed.arrow', 'polars-zstd.arrow', 'polars-lz4.arrows'])('2^40 and numbers below 0 in each word of the first and the last kilobyte of an Arrow file: %s', async (name) => {
-  const original = readFileSync(join(goldenFolder, '../arrow', name));
-  const before = process.memoryUsage.rss() / 2 ** 20;
-  const outcomes = new Set<string>();
-  const places = Array.from({ length: Math.floor(original.length / 4) - 1 }, (_, word) => 4 * word).filter((at) => at < 1024 || at >= original.length - 1024);
-  for (const at of places) {
-    for (const number of [2n ** 40n, -1n]) {
-      const bytes = Buffer.from(original);
-      bytes.writeBigInt64LE(number, at);
-      const file = join(folder, `word-${at}-${name}`);
-      writeFileSync(file, bytes);
-      outcomes.add(await outcomeOf(new ArrowSource(file), file));
+test.each(['polars-lz4.arrow', 'polars-uncompressed.arrow', 'polars-zstd.arrow', 'polars-lz4.arrows'])(
+  '2^40 and numbers below 0 in each word of the first and the last kilobyte of an Arrow file: %s',
+  async (name) => {
+    const original = readFileSync(join(goldenFolder, '../arrow', name));
+    const before = process.memoryUsage.rss() / 2 ** 20;
+    const outcomes = new Set<string>();
+    const places = Array.from({ length: Math.floor(original.length / 4) - 1 }, (_, word) => 4 * word).filter(
+      (at) => at < 1024 || at >= original.length - 1024,
+    );
+    for (const at of places) {
+      for (const number of [2n ** 40n, -1n]) {
+        const bytes = Buffer.from(original);
+        bytes.writeBigInt64LE(number, at);
+        const file = join(folder, `word-${at}-${name}`);
+        writeFileSync(file, bytes);
+        outcomes.add(await outcomeOf(new ArrowSource(file), file));
+      }
     }
-  }
-  expect([...outcomes].sort()).toEqual(['read', 'refused']);
-  expect(process.memoryUsage.rss() / 2 ** 20 - before).toBeLessThan(MOST_MIB);
-});
+    expect([...outcomes].sort()).toEqual(['read', 'refused']);
+    expect(process.memoryUsage.rss() / 2 ** 20 - before).toBeLessThan(MOST_MIB);
+  },
+);

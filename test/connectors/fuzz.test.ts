@@ -12,7 +12,9 @@ test.each(fuzzKinds)('damaged files are read or refused with a message: %s', asy
   const results = new Set<string>();
   for (let number = 0; number < cases[kind]; number++) {
     const outcome = await fuzzCase(target, folder, number);
-    expect('found' in outcome ? `case ${number}: ${outcome.found}` : outcome.result).toMatch(/^(read|refused)$/);
+    expect('found' in outcome ? `case ${number}: ${outcome.found}` : outcome.result).toMatch(
+      /^(read|refused)$/,
+    );
     if ('result' in outcome) results.add(outcome.result);
   }
   expect([...results].sort()).toEqual(['read', 'refused']);

@@ -5,7 +5,8 @@ import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream/stream.ts';
 import { arrowRows, collect, context } from './parquet/parquet-testing.ts';
 
-const batch = (...items: number[]): RecordBatch => new Table({ item: makeVector(Int32Array.from(items)) }).batches[0];
+const batch = (...items: number[]): RecordBatch =>
+  new Table({ item: makeVector(Int32Array.from(items)) }).batches[0];
 
 /** Gives batches one by one and notes the calls. */
 function recorded(batches: readonly RecordBatch[]) {
@@ -63,7 +64,8 @@ test('the signal returns the iterator', async () => {
   const { iterable, seen } = recorded([batch(1), batch(2), batch(3)]);
   const controller = new AbortController();
   const run = async () => {
-    for await (const _ of await iterableSource(iterable).execute(context(controller.signal))) controller.abort();
+    for await (const _ of await iterableSource(iterable).execute(context(controller.signal)))
+      controller.abort();
   };
   await expect(run()).rejects.toThrow(CancelledError);
   expect(seen).toEqual({ pulled: 2, returned: 1 });
@@ -74,10 +76,14 @@ test('a batch of another schema is named by number and column', async () => {
   const renamed = new Table({ thing: makeVector(Int32Array.of(1)) }).batches[0];
   const more = new Table({ item: makeVector(Int32Array.of(1)), b: makeVector(Int32Array.of(1)) }).batches[0];
   const read = async (...batches: RecordBatch[]) => collect(await iterableSource(batches).execute(context()));
-  await expect(read(batch(1), other)).rejects.toThrow(/batch 1 has column "item" of .*Utf8.* where the schema has "item" of Int32/);
+  await expect(read(batch(1), other)).rejects.toThrow(
+    /batch 1 has column "item" of .*Utf8.* where the schema has "item" of Int32/,
+  );
   await expect(read(batch(1), batch(2), renamed)).rejects.toThrow(/batch 2 has column "thing"/);
   await expect(read(batch(1), more)).rejects.toThrow(/batch 1 has 2 columns, the schema 1/);
-  await expect(read(batch(1), 'rows' as unknown as RecordBatch)).rejects.toThrow(/batch 1 of the source is not a RecordBatch/);
+  await expect(read(batch(1), 'rows' as unknown as RecordBatch)).rejects.toThrow(
+    /batch 1 of the source is not a RecordBatch/,
+  );
 });
 
 test('no batch and no schema is an error; with a schema it is an empty stream', async () => {
@@ -90,15 +96,21 @@ test("an iterator's own error comes through", async () => {
     yield batch(1);
     throw new Error('the socket closed');
   }
-  await expect(iterableSource(failing()).execute(context()).then(collect)).rejects.toThrow('the socket closed');
+  await expect(iterableSource(failing()).execute(context()).then(collect)).rejects.toThrow(
+    'the socket closed',
+  );
 });
 
 test('a value that is not a source of batches is refused by name', async () => {
   for (const nothing of [5, null, undefined, {}]) {
-    await expect(iterableSource(nothing as never).schema()).rejects.toThrow(`the source is no iterable of record batches: ${String(nothing)}`);
+    await expect(iterableSource(nothing as never).schema()).rejects.toThrow(
+      `the source is no iterable of record batches: ${String(nothing)}`,
+    );
   }
   for (const other of [{ schema: 1 }, null, new Table({ item: makeVector(Int32Array.of(1)) })]) {
-    await expect(iterableSource([other as never]).schema()).rejects.toThrow('batch 0 of the source is not a RecordBatch');
+    await expect(iterableSource([other as never]).schema()).rejects.toThrow(
+      'batch 0 of the source is not a RecordBatch',
+    );
   }
 });
 

@@ -13,29 +13,48 @@ const folder = temporaryFolder();
 /** A file of 1,000 users, as numbers or text. */
 async function write(name: string, type: 'int32' | 'utf8', first: number): Promise<string> {
   const users = Array.from({ length: 1000 }, (_, i) => first + i);
-  const table = new Table({ user: type === 'int32' ? vectorFromArray(users, new Int32()) : vectorFromArray(users.map((user) => `u${user}`), new Utf8()), item: vectorFromArray(users, new Int32()) });
+  const table = new Table({
+    user:
+      type === 'int32'
+        ? vectorFromArray(users, new Int32())
+        : vectorFromArray(
+            users.map((user) => `u${user}`),
+            new Utf8(),
+          ),
+    item: vectorFromArray(users, new Int32()),
+  });
   const file = join(folder, name);
-  await openSink(file, { overwrite: true }).consume(streamOf(table.schema, table.batches), context() as never);
+  await openSink(file, { overwrite: true }).consume(
+    streamOf(table.schema, table.batches),
+    context() as never,
+  );
   return file;
 }
 
-test.each(['parquet', 'csv', 'ndjson', 'arrow'])('a file that takes the place of another is read as it is, or refused while the first is read: %s', async (ending) => {
-  const file = await write(`data.${ending}`, 'int32', 0);
-  const source = await openSource(file);
-  expect((await source.schema()).fields.map(({ type }) => String(type))).toContain('Int32');
-  // Between two runs: the next one reads the new file by its own columns.
-  renameSync(await write(`other.${ending}`, 'utf8', 5000), file);
-  expect((await readTable(source)).rows[0][0]).toBe('u5000');
-  // In the middle of a run: never the new rows by the old columns.
-  const stream = await source.execute(context() as never);
-  renameSync(await write(`other.${ending}`, 'int32', 9000), file);
-  const reading = async () => {
-    for await (const batch of stream) expect(batch.numRows).toBeGreaterThan(0);
-  };
-  await expect(reading()).rejects.toThrow(`another process replaced the file while it was read (${file}). Read it again`);
-  // In the threads likewise.
-  const found = await source.splits?.(context() as never, undefined, undefined, 1 << 20);
-  renameSync(await write(`other.${ending}`, 'utf8', 1), file);
-  const [split] = found?.splits ?? [];
-  await expect(readSplit(split, found!.schema, { signal: context().signal, takesFaults: false }).next()).rejects.toThrow('another process replaced the file while it was read');
-});
+test.each(['parquet', 'csv', 'ndjson', 'arrow'])(
+  'a file that takes the place of another is read as it is, or refused while the first is read: %s',
+  async (ending) => {
+    const file = await write(`data.${ending}`, 'int32', 0);
+    const source = await openSource(file);
+    expect((await source.schema()).fields.map(({ type }) => String(type))).toContain('Int32');
+    // Between two runs: the next one reads the new file by its own columns.
+    renameSync(await write(`other.${ending}`, 'utf8', 5000), file);
+    expect((await readTable(source)).rows[0][0]).toBe('u5000');
+    // In the middle of a run: never the new rows by the old columns.
+    const stream = await source.execute(context() as never);
+    renameSync(await write(`other.${ending}`, 'int32', 9000), file);
+    const reading = async () => {
+      for await (const batch of stream) expect(batch.numRows).toBeGreaterThan(0);
+    };
+    await expect(reading()).rejects.toThrow(
+      `another process replaced the file while it was read (${file}). Read it again`,
+    );
+    // In the threads likewise.
+    const found = await source.splits?.(context() as never, undefined, undefined, 1 << 20);
+    renameSync(await write(`other.${ending}`, 'utf8', 1), file);
+    const [split] = found?.splits ?? [];
+    await expect(
+      readSplit(split, found!.schema, { signal: context().signal, takesFaults: false }).next(),
+    ).rejects.toThrow('another process replaced the file while it was read');
+  },
+);

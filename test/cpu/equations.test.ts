@@ -1,4 +1,7 @@
-/** Data-parallel ALS on a CPU: equations against their float64 twins, and solutions of sums over vertical parts against those of `update`. */
+/**
+ * Data-parallel ALS on a CPU: equations against their float64 twins, and solutions of sums over vertical
+ * parts against those of `update`.
+ */
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
 import { equationsOfRow } from '../../cpu/reference/equations.ts';
@@ -26,13 +29,18 @@ const kinds: readonly Kind[] = ['explicit', 'biases', 'implicit'];
 
 type Partitions = Readonly<Record<string, Partition>>;
 
-const column = (layout: string, values: Float32Array): Partition => ({ layout, rows: values.length, columns: { values } });
+const column = (layout: string, values: Float32Array): Partition => ({
+  layout,
+  rows: values.length,
+  columns: { values },
+});
 
 /** Positive levels far from 0 test the elimination of biases and leave some features at 0 where x >= 0. */
 function lifted(memory: TestMemory, rank: number): MatrixView {
   const theta = memory.matrix(COLUMNS, rank, 1);
   const values = memory.values(theta);
-  for (let row = 0; row < theta.rows; row++) for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
+  for (let row = 0; row < theta.rows; row++)
+    for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
   return theta;
 }
 
@@ -43,12 +51,34 @@ function zeros(memory: TestMemory, rows: number, columns: number): MatrixView {
   return { pointer, rows, columns, stride };
 }
 
-/** Adds a block's ratings to equations, slice by slice. `first`: the row of all of θ that is row 0 of `fixed`. */
-function add(memory: TestMemory, kind: Kind, block: Partition, fixed: MatrixView, equations: MatrixView, { first = 0, cuts = [], rowStart = 0, range = [0, block.rows] }: { first?: number; cuts?: readonly number[]; rowStart?: number; range?: readonly [number, number] } = {}) {
+/**
+ * Adds a block's ratings to equations, slice by slice. `first`: the row of all of θ that is row 0 of `fixed`.
+ */
+function add(
+  memory: TestMemory,
+  kind: Kind,
+  block: Partition,
+  fixed: MatrixView,
+  equations: MatrixView,
+  {
+    first = 0,
+    cuts = [],
+    rowStart = 0,
+    range = [0, block.rows],
+  }: { first?: number; cuts?: readonly number[]; rowStart?: number; range?: readonly [number, number] } = {},
+) {
   const edges = [range[0], ...cuts, range[1]];
   for (let k = 0; k + 1 < edges.length; k++) {
-    const params = { from: edges[k], to: edges[k + 1], rank: fixed.columns, rowStart, ...(kind === 'biases' ? { mean } : {}), ...(kind === 'implicit' ? { implicit: weights } : {}) };
-    const bias: Partitions = kind === 'biases' ? { fixedBias: column('bias', gamma.subarray(first, first + fixed.rows)) } : {};
+    const params = {
+      from: edges[k],
+      to: edges[k + 1],
+      rank: fixed.columns,
+      rowStart,
+      ...(kind === 'biases' ? { mean } : {}),
+      ...(kind === 'implicit' ? { implicit: weights } : {}),
+    };
+    const bias: Partitions =
+      kind === 'biases' ? { fixedBias: column('bias', gamma.subarray(first, first + fixed.rows)) } : {};
     const { rows } = normalEquations(memory.scope(params, { block, ...bias }, { fixed, equations }));
     expect(rows).toBe(edges[k + 1] - edges[k]);
   }
@@ -69,8 +99,17 @@ describe.each(builds)('normal equations in memory, %s', (build) => {
       add(memory, kind, block, theta, equations);
       rowsOf(memory, equations).forEach((found, row) => {
         const { indices, values } = rowOf(block, row);
-        const centred = kind === 'biases' ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]]) : values;
-        const twin = equationsOfRow(memory.values(theta), theta.stride, rank, { indices, values: centred }, { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) });
+        const centred =
+          kind === 'biases'
+            ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]])
+            : values;
+        const twin = equationsOfRow(
+          memory.values(theta),
+          theta.stride,
+          rank,
+          { indices, values: centred },
+          { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) },
+        );
         expect(found.length).toBe(twin.length);
         const largest = twin.reduce((most, value) => Math.max(most, Math.abs(value)), 3);
         const worst = twin.reduce((most, value, at) => Math.max(most, Math.abs(found[at] - 3 - value)), 0);
@@ -85,7 +124,11 @@ describe.each(builds)('normal equations in memory, %s', (build) => {
       const all = [9, 2 * CHUNK_RATINGS + 33, 50, CHUNK_RATINGS - 1, CHUNK_RATINGS, CHUNK_RATINGS + 1, 3];
       const block = ratingBlock(all, COLUMNS, 2);
       const columns = equationColumns(rank, kind === 'biases');
-      const [whole, cut, last] = [zeros(memory, all.length, columns), zeros(memory, all.length, columns), zeros(memory, 3, columns)];
+      const [whole, cut, last] = [
+        zeros(memory, all.length, columns),
+        zeros(memory, all.length, columns),
+        zeros(memory, 3, columns),
+      ];
       add(memory, kind, block, theta, whole);
       add(memory, kind, block, theta, cut, { cuts: [1, 2, 5] });
       add(memory, kind, block, theta, last, { rowStart: 4, range: [4, 7] });
@@ -93,8 +136,17 @@ describe.each(builds)('normal equations in memory, %s', (build) => {
       expect(rowsOf(memory, last)).toEqual(rowsOf(memory, whole).slice(4));
       rowsOf(memory, whole).forEach((found, row) => {
         const { indices, values } = rowOf(block, row);
-        const centred = kind === 'biases' ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]]) : values;
-        const twin = equationsOfRow(memory.values(theta), theta.stride, rank, { indices, values: centred }, { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) });
+        const centred =
+          kind === 'biases'
+            ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]])
+            : values;
+        const twin = equationsOfRow(
+          memory.values(theta),
+          theta.stride,
+          rank,
+          { indices, values: centred },
+          { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) },
+        );
         expect(relativeDistance(found, twin), `row of ${all[row]}`).toBeLessThan(1e-6);
       });
     });
@@ -111,41 +163,80 @@ const solvers = {
 
 describe.each(builds)('rows solved from sums over vertical parts, %s', (build) => {
   describe.each(kinds)('%s', (kind) => {
-    it.each(Object.entries(solvers).flatMap(([name, solver]) => [1, 2, 3, 5].map((p) => ({ name, solver, p }))))('are those of update: $name, $p parts', ({ solver, p }) => {
+    it.each(
+      Object.entries(solvers).flatMap(([name, solver]) => [1, 2, 3, 5].map((p) => ({ name, solver, p }))),
+    )('are those of update: $name, $p parts', ({ solver, p }) => {
       const [memory, rank] = [new TestMemory(build), 20];
       const theta = lifted(memory, rank);
       const block = ratingBlock(lengths, COLUMNS, 2);
       const regularization = { lambda: 0.05, exponent: 0.9, offset: 0.5, damping: 4 };
       const params = { ...solver, ...regularization, rank, from: 0, to: lengths.length };
-      const [previous, expected, found] = [memory.matrix(lengths.length, rank, 3), memory.matrix(lengths.length, rank, 4), memory.matrix(lengths.length, rank, 4)];
-      const [expectedBias, foundBias] = [new Float32Array(lengths.length).fill(9), new Float32Array(lengths.length).fill(9)];
-      const shifts = column('row-shifts', Float32Array.from(lengths, (n) => 0.4 + 0.01 * n));
+      const [previous, expected, found] = [
+        memory.matrix(lengths.length, rank, 3),
+        memory.matrix(lengths.length, rank, 4),
+        memory.matrix(lengths.length, rank, 4),
+      ];
+      const [expectedBias, foundBias] = [
+        new Float32Array(lengths.length).fill(9),
+        new Float32Array(lengths.length).fill(9),
+      ];
+      const shifts = column(
+        'row-shifts',
+        Float32Array.from(lengths, (n) => 0.4 + 0.01 * n),
+      );
       const gram = zeros(memory, theta.stride, theta.stride);
-      if (kind === 'implicit') gramTask(memory.scope({ from: 0, to: rank, rank, weight: 0.02 }, {}, { factors: theta, gram }));
+      if (kind === 'implicit')
+        gramTask(memory.scope({ from: 0, to: rank, rank, weight: 0.02 }, {}, { factors: theta, gram }));
 
       const biases = { fixedBias: column('bias', gamma), bias: column('bias', expectedBias) };
       const whole =
         kind === 'implicit'
-          ? updateImplicit(memory.scope({ ...params, ...weights }, { block, shifts }, { fixed: theta, previous, gram, factors: expected }))
-          : update(memory.scope({ ...params, mean }, { block, ...(kind === 'biases' ? biases : {}) }, { fixed: theta, previous, factors: expected }));
+          ? updateImplicit(
+              memory.scope(
+                { ...params, ...weights },
+                { block, shifts },
+                { fixed: theta, previous, gram, factors: expected },
+              ),
+            )
+          : update(
+              memory.scope(
+                { ...params, mean },
+                { block, ...(kind === 'biases' ? biases : {}) },
+                { fixed: theta, previous, factors: expected },
+              ),
+            );
 
       const columns = equationColumns(rank, kind === 'biases');
       const sum = zeros(memory, lengths.length, columns);
-      for (const { first, last, ...part } of verticalParts(block.columns as unknown as CompressedRows, COLUMNS, p)) {
+      for (const { first, last, ...part } of verticalParts(
+        block.columns as unknown as CompressedRows,
+        COLUMNS,
+        p,
+      )) {
         const fixed = { ...theta, pointer: theta.pointer + first * theta.stride * 4, rows: last - first };
         const partial = zeros(memory, lengths.length, columns);
         add(memory, kind, { ...block, columns: { ...part } }, fixed, partial, { first });
         addRows(memory.scope({ from: 0, to: 5 }, {}, { addend: partial, sum }));
         addRows(memory.scope({ from: 5, to: lengths.length }, {}, { addend: partial, sum }));
       }
-      const inputs: Partitions = kind === 'implicit' ? { shifts } : kind === 'biases' ? { bias: column('bias', foundBias) } : {};
+      const inputs: Partitions =
+        kind === 'implicit' ? { shifts } : kind === 'biases' ? { bias: column('bias', foundBias) } : {};
       const matrices = { equations: sum, previous, factors: found, ...(kind === 'implicit' ? { gram } : {}) };
-      for (const [from, to] of [[0, 6], [6, lengths.length]]) expect(solveEquations(memory.scope({ ...params, from, to }, inputs, matrices)).values?.badRow).toBe(-1);
+      for (const [from, to] of [
+        [0, 6],
+        [6, lengths.length],
+      ])
+        expect(solveEquations(memory.scope({ ...params, from, to }, inputs, matrices)).values?.badRow).toBe(
+          -1,
+        );
 
       expect(whole.values?.badRow).toBe(-1);
       const [solved, twins] = [rowsOf(memory, found), rowsOf(memory, expected)];
       lengths.forEach((n, row) => {
-        if (n === 0) return expect([...solved[row], kind === 'biases' ? foundBias[row] : 0]).toEqual(Array<number>(rank + 1).fill(0));
+        if (n === 0)
+          return expect([...solved[row], kind === 'biases' ? foundBias[row] : 0]).toEqual(
+            Array<number>(rank + 1).fill(0),
+          );
         expect(relativeDistance(solved[row], twins[row]), `row of ${n}`).toBeLessThan(2e-4);
         if (kind === 'biases') expect(Math.abs(foundBias[row] - expectedBias[row])).toBeLessThan(2e-4);
         return undefined;
@@ -156,11 +247,24 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
   it('name the first row whose solution is not finite', () => {
     const [memory, rank] = [new TestMemory(build), 10];
     const equations = zeros(memory, 6, equationColumns(rank, false));
-    add(memory, 'explicit', ratingBlock([4, 5, 6, 7, 8, 9], COLUMNS, 2), memory.matrix(COLUMNS, rank, 1), equations);
+    add(
+      memory,
+      'explicit',
+      ratingBlock([4, 5, 6, 7, 8, 9], COLUMNS, 2),
+      memory.matrix(COLUMNS, rank, 1),
+      equations,
+    );
     for (const row of [4, 2]) rowsOf(memory, equations)[row][equationLayout(rank).b] = Number.NaN;
     const factors = memory.matrix(6, rank, 3);
     for (const solver of [solvers.cholesky, solvers['CG, 4 steps'], solvers['x >= 0']]) {
-      const solve = (from: number) => solveEquations(memory.scope({ ...solver, lambda: 0.05, rank, from, to: 6 }, {}, { equations, previous: factors, factors })).values?.badRow;
+      const solve = (from: number) =>
+        solveEquations(
+          memory.scope(
+            { ...solver, lambda: 0.05, rank, from, to: 6 },
+            {},
+            { equations, previous: factors, factors },
+          ),
+        ).values?.badRow;
       expect([solve(0), solve(3), solve(5)]).toEqual([2, 4, -1]);
     }
   });
@@ -169,13 +273,18 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
     const [memory, rank] = [new TestMemory(build), 10];
     const block = ratingBlock(lengths, COLUMNS, 2);
     const theta = memory.matrix(COLUMNS, rank, 1);
-    const [whole, slice] = [zeros(memory, lengths.length, equationColumns(rank, false)), zeros(memory, 5, equationColumns(rank, false))];
+    const [whole, slice] = [
+      zeros(memory, lengths.length, equationColumns(rank, false)),
+      zeros(memory, 5, equationColumns(rank, false)),
+    ];
     add(memory, 'explicit', block, theta, whole);
     add(memory, 'explicit', block, theta, slice, { rowStart: 6, range: [6, 11] });
     const [one, other] = [memory.matrix(lengths.length, rank, 3), memory.matrix(lengths.length, rank, 3)];
     const params = { ...solvers.cholesky, lambda: 0.05, rank, from: 6, to: 11 };
     solveEquations(memory.scope(params, {}, { equations: whole, previous: one, factors: one }));
-    solveEquations(memory.scope({ ...params, rowStart: 6 }, {}, { equations: slice, previous: other, factors: other }));
+    solveEquations(
+      memory.scope({ ...params, rowStart: 6 }, {}, { equations: slice, previous: other, factors: other }),
+    );
     expect(rowsOf(memory, other)).toEqual(rowsOf(memory, one));
   });
 });
@@ -185,10 +294,24 @@ describe('equations of another shape', () => {
     const [memory, rank] = [new TestMemory('simd'), 10];
     const block = ratingBlock([4, 5, 6], COLUMNS, 2);
     const theta = memory.matrix(COLUMNS, rank, 1);
-    expect(() => add(memory, 'biases', block, theta, zeros(memory, 3, equationColumns(rank, false)))).toThrow('a matrix of 3 x 66 has no place for equations of 3 rows and rank 10 with biases, 77 columns');
-    expect(() => add(memory, 'explicit', block, theta, zeros(memory, 2, equationColumns(rank, false)))).toThrow('a matrix of 2 x 66 has no place for equations of 3 rows');
+    expect(() => add(memory, 'biases', block, theta, zeros(memory, 3, equationColumns(rank, false)))).toThrow(
+      'a matrix of 3 x 66 has no place for equations of 3 rows and rank 10 with biases, 77 columns',
+    );
+    expect(() =>
+      add(memory, 'explicit', block, theta, zeros(memory, 2, equationColumns(rank, false))),
+    ).toThrow('a matrix of 2 x 66 has no place for equations of 3 rows');
     const factors = memory.matrix(3, rank, 3);
-    expect(() => solveEquations(memory.scope({ ...solvers.cholesky, lambda: 0.05, rank: 9, from: 0, to: 3 }, {}, { equations: zeros(memory, 3, 66), previous: factors, factors }))).toThrow('task solve-equations: a matrix of 3 x 66 has no place for equations of 3 rows and rank 9, 55 columns');
+    expect(() =>
+      solveEquations(
+        memory.scope(
+          { ...solvers.cholesky, lambda: 0.05, rank: 9, from: 0, to: 3 },
+          {},
+          { equations: zeros(memory, 3, 66), previous: factors, factors },
+        ),
+      ),
+    ).toThrow(
+      'task solve-equations: a matrix of 3 x 66 has no place for equations of 3 rows and rank 9, 55 columns',
+    );
   });
 });
 
@@ -202,13 +325,25 @@ describe('rows of matrices', () => {
     const rows = rowsOf(memory, part).map((row) => [...row]);
     expect(rowsOf(memory, whole).map((row) => [...row])).toEqual([...before.slice(0, 4), ...rows, before[7]]);
     const biases = Float32Array.of(1, 2, 3, 4, 5);
-    expect(placeRows(memory.scope({ rowFrom: 2 }, { rows: column('bias', Float32Array.of(8, 9)), whole: column('bias', biases) }, {})).rows).toBe(2);
+    expect(
+      placeRows(
+        memory.scope(
+          { rowFrom: 2 },
+          { rows: column('bias', Float32Array.of(8, 9)), whole: column('bias', biases) },
+          {},
+        ),
+      ).rows,
+    ).toBe(2);
     expect([...biases]).toEqual([1, 2, 8, 9, 5]);
   });
 
   it('of another shape are refused', () => {
     const [narrow, wide, short] = [memory.matrix(4, 8, 1), memory.matrix(4, 20, 1), memory.matrix(3, 8, 1)];
-    expect(() => addRows(memory.scope({ from: 0, to: 3 }, {}, { addend: short, sum: narrow }))).toThrow('3 x 8 numbers cannot be added to 4 x 8');
-    expect(() => placeRows(memory.scope({ rowFrom: 0 }, {}, { rows: narrow, whole: wide }))).toThrow('rows of 8 numbers do not fit rows of 20');
+    expect(() => addRows(memory.scope({ from: 0, to: 3 }, {}, { addend: short, sum: narrow }))).toThrow(
+      '3 x 8 numbers cannot be added to 4 x 8',
+    );
+    expect(() => placeRows(memory.scope({ rowFrom: 0 }, {}, { rows: narrow, whole: wide }))).toThrow(
+      'rows of 8 numbers do not fit rows of 20',
+    );
   });
 });

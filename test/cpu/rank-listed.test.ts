@@ -9,16 +9,27 @@ import { CounterRandom } from '../../engine/random.ts';
 import { builds, ratingBlock, TestMemory } from './scope.ts';
 
 /** Columns of each row: about `share` of all, listed ones apart from excluded ones. */
-function listedAndExcluded(rows: number, columns: number, share: number, seed: number): { readonly listed: Partition; readonly exclude: Partition } {
+function listedAndExcluded(
+  rows: number,
+  columns: number,
+  share: number,
+  seed: number,
+): { readonly listed: Partition; readonly exclude: Partition } {
   const random = new CounterRandom(seed);
   const chosen = (row: number, column: number) => random.uniform(row * columns + column);
   const block = (within: (draw: number) => boolean): Partition => {
-    const lists = Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) => column).filter((column) => within(chosen(row, column))));
+    const lists = Array.from({ length: rows }, (_, row) =>
+      Array.from({ length: columns }, (_, column) => column).filter((column) => within(chosen(row, column))),
+    );
     const offsets = sharedArray(Int32Array, rows + 1);
     lists.forEach((list, row) => (offsets[row + 1] = offsets[row] + list.length));
     const indices = sharedArray(Uint32Array, offsets[rows]);
     indices.set(lists.flat());
-    return { layout: 'rating-block', rows, columns: { offsets, indices, values: sharedArray(Float32Array, 0) } };
+    return {
+      layout: 'rating-block',
+      rows,
+      columns: { offsets, indices, values: sharedArray(Float32Array, 0) },
+    };
   };
   return { listed: block((draw) => draw < share), exclude: block((draw) => draw > 1 - share) };
 }
@@ -43,21 +54,34 @@ describe.each(builds)('rank-listed with %s', (build) => {
         (rows, columns, share, rank, excluding, depth, seed) => {
           const memory = new TestMemory(build, 16);
           // Small whole numbers: products are exact and ties are common.
-          const [rowFactors, columnFactors] = [rounded(memory, rows, rank, seed, 1.5), rounded(memory, columns, rank, seed + 1, 1.5)];
+          const [rowFactors, columnFactors] = [
+            rounded(memory, rows, rank, seed, 1.5),
+            rounded(memory, columns, rank, seed + 1, 1.5),
+          ];
           const { listed, exclude } = listedAndExcluded(rows, columns, share, seed);
           const from = seed % rows;
-          const scope = memory.scope({ from, to: rows, rank, ...(depth === undefined ? {} : { depth }) }, excluding ? { listed, exclude } : { listed }, { rowFactors, columnFactors });
+          const scope = memory.scope(
+            { from, to: rows, rank, ...(depth === undefined ? {} : { depth }) },
+            excluding ? { listed, exclude } : { listed },
+            { rowFactors, columnFactors },
+          );
           const { offsets, indices } = listed.columns as unknown as Block;
           const excluded = exclude.columns as unknown as Block;
           const expected: number[] = [];
           for (let row = from; row < rows; row++) {
-            const scores = Array.from({ length: columns }, (_, c) => predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, rowFactors.stride));
-            const left = excluding ? excluded.indices.subarray(excluded.offsets[row], excluded.offsets[row + 1]) : [];
+            const scores = Array.from({ length: columns }, (_, c) =>
+              predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, rowFactors.stride),
+            );
+            const left = excluding
+              ? excluded.indices.subarray(excluded.offsets[row], excluded.offsets[row + 1])
+              : [];
             expected.push(...twin(scores, indices.subarray(offsets[row], offsets[row + 1]), new Set(left)));
           }
           const places = [...rankListed(scope).partitions!.places.columns.values] as number[];
           const most = depth ?? Infinity;
-          expect(places.map((place) => Math.min(place, most))).toEqual(expected.map((place) => Math.min(place, most)));
+          expect(places.map((place) => Math.min(place, most))).toEqual(
+            expected.map((place) => Math.min(place, most)),
+          );
         },
       ),
       { numRuns: 80, seed: 4 },
@@ -68,17 +92,38 @@ describe.each(builds)('rank-listed with %s', (build) => {
     const memory = new TestMemory(build);
     const [rowFactors, columnFactors] = [rounded(memory, 1100, 24, 1, 4), rounded(memory, 2500, 24, 2, 4)];
     const { listed, exclude } = listedAndExcluded(1100, 2500, 0.01, 3);
-    const twice = ratingBlock(Array.from({ length: 1100 }, (_, row) => 2 * (offsetsOf(exclude)[row + 1] - offsetsOf(exclude)[row])), 2500, 1);
+    const twice = ratingBlock(
+      Array.from({ length: 1100 }, (_, row) => 2 * (offsetsOf(exclude)[row + 1] - offsetsOf(exclude)[row])),
+      2500,
+      1,
+    );
     twice.columns.indices.forEach((_, k, all) => (all[k] = (exclude.columns.indices as Uint32Array)[k >> 1]));
-    const scope = memory.scope({ from: 0, to: 1100, rank: 24 }, { listed, exclude: twice }, { rowFactors, columnFactors });
+    const scope = memory.scope(
+      { from: 0, to: 1100, rank: 24 },
+      { listed, exclude: twice },
+      { rowFactors, columnFactors },
+    );
     const places = rankListed(scope).partitions!.places.columns.values;
-    const shallow = [...rankListed({ ...scope, params: { ...scope.params, depth: 20 } }).partitions!.places.columns.values] as number[];
-    expect(shallow.map((place) => Math.min(place, 20))).toEqual(([...places] as number[]).map((place) => Math.min(place, 20)));
+    const shallow = [
+      ...rankListed({ ...scope, params: { ...scope.params, depth: 20 } }).partitions!.places.columns.values,
+    ] as number[];
+    expect(shallow.map((place) => Math.min(place, 20))).toEqual(
+      ([...places] as number[]).map((place) => Math.min(place, 20)),
+    );
     const { offsets, indices } = listed.columns as unknown as Block;
     for (const row of [0, 511, 512, 1099]) {
-      const scores = Array.from({ length: 2500 }, (_, c) => predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, 24));
-      const left = new Set((exclude.columns.indices as Uint32Array).subarray(offsetsOf(exclude)[row], offsetsOf(exclude)[row + 1]));
-      expect([...places.subarray(offsets[row], offsets[row + 1])]).toEqual(twin(scores, indices.subarray(offsets[row], offsets[row + 1]), left));
+      const scores = Array.from({ length: 2500 }, (_, c) =>
+        predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, 24),
+      );
+      const left = new Set(
+        (exclude.columns.indices as Uint32Array).subarray(
+          offsetsOf(exclude)[row],
+          offsetsOf(exclude)[row + 1],
+        ),
+      );
+      expect([...places.subarray(offsets[row], offsets[row + 1])]).toEqual(
+        twin(scores, indices.subarray(offsets[row], offsets[row + 1]), left),
+      );
     }
   });
 
@@ -88,10 +133,16 @@ describe.each(builds)('rank-listed with %s', (build) => {
     const [rowFactors, columnFactors] = [rounded(memory, 2, 1, 1, 2), rounded(memory, columns, 1, 2, 300)];
     memory.values(rowFactors).fill(1);
     const { listed } = listedAndExcluded(2, columns, 1.1, 3);
-    const places = rankListed(memory.scope({ from: 0, to: 2, rank: 1 }, { listed }, { rowFactors, columnFactors })).partitions!.places.columns.values;
+    const places = rankListed(
+      memory.scope({ from: 0, to: 2, rank: 1 }, { listed }, { rowFactors, columnFactors }),
+    ).partitions!.places.columns.values;
     const values = memory.values(columnFactors);
-    const order = Uint32Array.from({ length: columns }, (_, column) => column).sort((left, right) => values[right * columnFactors.stride] - values[left * columnFactors.stride] || left - right);
-    for (const row of [0, 1]) expect(order.every((column, place) => places[row * columns + column] === place)).toBe(true);
+    const order = Uint32Array.from({ length: columns }, (_, column) => column).sort(
+      (left, right) =>
+        values[right * columnFactors.stride] - values[left * columnFactors.stride] || left - right,
+    );
+    for (const row of [0, 1])
+      expect(order.every((column, place) => places[row * columns + column] === place)).toBe(true);
   });
 
   it('puts a column without a score behind all others', () => {
@@ -102,9 +153,14 @@ describe.each(builds)('rank-listed with %s', (build) => {
     values[5 * columnFactors.stride] = NaN;
     values[20 * columnFactors.stride] = -Infinity;
     const { listed } = listedAndExcluded(1, 30, 1.1, 3);
-    const places = rankListed(memory.scope({ from: 0, to: 1, rank: 2 }, { listed }, { rowFactors, columnFactors })).partitions!.places.columns.values;
+    const places = rankListed(
+      memory.scope({ from: 0, to: 1, rank: 2 }, { listed }, { rowFactors, columnFactors }),
+    ).partitions!.places.columns.values;
     expect([places[5], places[20]]).toEqual([28, 28]);
-    expect([...(places as Uint32Array)].sort((left, right) => left - right)).toEqual([...Array.from({ length: 29 }, (_, place) => place), 28]);
+    expect([...(places as Uint32Array)].sort((left, right) => left - right)).toEqual([
+      ...Array.from({ length: 29 }, (_, place) => place),
+      28,
+    ]);
   });
 });
 

@@ -17,7 +17,11 @@ export class TestMemory {
 
   /** `megabytes`: beside the scratch. */
   constructor(build: KernelBuild, megabytes = 24) {
-    this.memory = new WebAssembly.Memory({ initial: (SCRATCH_BYTES >> 16) + megabytes * 16, maximum: 65_536, shared: true });
+    this.memory = new WebAssembly.Memory({
+      initial: (SCRATCH_BYTES >> 16) + megabytes * 16,
+      maximum: 65_536,
+      shared: true,
+    });
     this.kernels = loadKernels(this.memory, compileKernels(build));
     this.scratch = 65_536;
     this.#next = this.scratch + SCRATCH_BYTES;
@@ -39,7 +43,9 @@ export class TestMemory {
 
   copyIn(values: Float32Array | Uint32Array | Int32Array): number {
     const address = this.allocate(values.byteLength);
-    new Uint32Array(this.memory.buffer, address, values.length).set(new Uint32Array(values.buffer, values.byteOffset, values.length));
+    new Uint32Array(this.memory.buffer, address, values.length).set(
+      new Uint32Array(values.buffer, values.byteOffset, values.length),
+    );
     return address;
   }
 
@@ -50,7 +56,8 @@ export class TestMemory {
     const random = new CounterRandom(seed);
     const values = this.floats(pointer, rows * stride);
     for (let row = 0; row < rows; row++) {
-      for (let k = 0; k < rank; k++) values[row * stride + k] = (2 * random.uniform(row * rank + k) - 1) * scale;
+      for (let k = 0; k < rank; k++)
+        values[row * stride + k] = (2 * random.uniform(row * rank + k) - 1) * scale;
     }
     return { pointer, rows, columns: rank, stride };
   }
@@ -104,8 +111,15 @@ export function ratingBlock(lengths: readonly number[], columns: number, seed: n
 
 /** The ratings of one row of a block. */
 export function rowOf(block: Partition, row: number) {
-  const { offsets, indices, values } = block.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
-  return { indices: indices.subarray(offsets[row], offsets[row + 1]), values: values.subarray(offsets[row], offsets[row + 1]) };
+  const { offsets, indices, values } = block.columns as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+    values: Float32Array;
+  };
+  return {
+    indices: indices.subarray(offsets[row], offsets[row + 1]),
+    values: values.subarray(offsets[row], offsets[row + 1]),
+  };
 }
 
 export function norm(x: ArrayLike<number>): number {

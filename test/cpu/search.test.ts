@@ -1,4 +1,7 @@
-/** The search of one row at a time against top-n, which looks at everything: the same items and the same bits of scores. */
+/**
+ * The search of one row at a time against top-n, which looks at everything: the same items and the same bits
+ * of scores.
+ */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
@@ -23,12 +26,20 @@ function vectorsOf(kind: Kind, columns: number, rank: number, seed: number): Flo
     if (kind === 'whole') return Math.round(2 * uniform(i));
     if (kind === 'huge') return 3e38 * uniform(i);
     if (kind === 'biases' && k === rank - 1) return 1;
-    return kind === 'gaussian' ? uniform(i) : (0.3 + uniform(i)) * Math.exp(-5 * random.uniform(columns * rank + column));
+    return kind === 'gaussian'
+      ? uniform(i)
+      : (0.3 + uniform(i)) * Math.exp(-5 * random.uniform(columns * rank + column));
   });
 }
 
 /** A memory with vectors in their searchable form, and as top-n takes them. */
-function prepared(build: (typeof builds)[number], vectors: Float32Array, columns: number, rank: number, normalized = false) {
+function prepared(
+  build: (typeof builds)[number],
+  vectors: Float32Array,
+  columns: number,
+  rank: number,
+  normalized = false,
+) {
   const memory = new TestMemory(build, 16);
   const matrices = Object.fromEntries(
     Object.entries(indexShapes(columns, rank)).map(([name, shape]): [string, MatrixView] => {
@@ -37,19 +48,47 @@ function prepared(build: (typeof builds)[number], vectors: Float32Array, columns
       return [name, { pointer, ...shape }];
     }),
   );
-  prepareSearch(memory.scope({ width: rank, rank, normalized }, { vectors: { layout: 'vectors', rows: columns, columns: { values: vectors } } }, matrices));
-  const find = (query: Float32Array, n: number, left: readonly number[] = [], allowed?: readonly number[]) => {
-    const { rows, values } = search(memory.scope({ query: Array.from(query), n, left, ...(allowed ? { allowed } : {}) }, {}, matrices));
+  prepareSearch(
+    memory.scope(
+      { width: rank, rank, normalized },
+      { vectors: { layout: 'vectors', rows: columns, columns: { values: vectors } } },
+      matrices,
+    ),
+  );
+  const find = (
+    query: Float32Array,
+    n: number,
+    left: readonly number[] = [],
+    allowed?: readonly number[],
+  ) => {
+    const { rows, values } = search(
+      memory.scope({ query: Array.from(query), n, left, ...(allowed ? { allowed } : {}) }, {}, matrices),
+    );
     return { rows, ...values };
   };
   const all = (query: Float32Array, n: number, left: readonly number[], allowed?: readonly number[]) => {
     const rowFactors = memory.matrix(1, rank, 1);
     const columnFactors = memory.matrix(columns, rank, 1);
     memory.values(rowFactors).set(query);
-    for (let column = 0; column < columns; column++) memory.values(columnFactors).set(vectors.subarray(column * rank, (column + 1) * rank), column * columnFactors.stride);
-    const excluded = Array.from({ length: columns }, (_, item) => item).filter((item) => left.includes(item) || (allowed !== undefined && !allowed.includes(item)));
-    const exclude = { layout: 'rating-block', rows: 1, columns: { offsets: Int32Array.of(0, excluded.length), indices: Uint32Array.from(excluded), values: new Float32Array(0) } };
-    const { items, scores } = topN(memory.scope({ from: 0, to: 1, rank, n }, { exclude }, { rowFactors, columnFactors })).partitions!.top.columns as { items: Uint32Array; scores: Float32Array };
+    for (let column = 0; column < columns; column++)
+      memory
+        .values(columnFactors)
+        .set(vectors.subarray(column * rank, (column + 1) * rank), column * columnFactors.stride);
+    const excluded = Array.from({ length: columns }, (_, item) => item).filter(
+      (item) => left.includes(item) || (allowed !== undefined && !allowed.includes(item)),
+    );
+    const exclude = {
+      layout: 'rating-block',
+      rows: 1,
+      columns: {
+        offsets: Int32Array.of(0, excluded.length),
+        indices: Uint32Array.from(excluded),
+        values: new Float32Array(0),
+      },
+    };
+    const { items, scores } = topN(
+      memory.scope({ from: 0, to: 1, rank, n }, { exclude }, { rowFactors, columnFactors }),
+    ).partitions!.top.columns as { items: Uint32Array; scores: Float32Array };
     const found = [...items].filter((item) => item !== 0xffff_ffff);
     return { items: found, scores: [...scores].slice(0, found.length) };
   };
@@ -58,16 +97,38 @@ function prepared(build: (typeof builds)[number], vectors: Float32Array, columns
 
 describe.each(builds)('a search with %s', (build) => {
   it('gives the items and scores of top-n, in every bit', () => {
-    const lists = fc.uniqueArray(fc.nat(199), { maxLength: 60 }).map((list) => list.sort((left, right) => left - right));
+    const lists = fc
+      .uniqueArray(fc.nat(199), { maxLength: 60 })
+      .map((list) => list.sort((left, right) => left - right));
     fc.assert(
-      fc.property(fc.constantFrom(...kinds), fc.integer({ min: 1, max: 200 }), fc.constantFrom(1, 3, 8, 17, 66), fc.constantFrom(1, 2, 10, 250), lists, fc.option(lists), fc.nat(1000), (kind, columns, rank, n, left, allowed, seed) => {
-        const within = (list: readonly number[]) => list.filter((item) => item < columns);
-        const { find, all } = prepared(build, vectorsOf(kind, columns, rank, seed), columns, rank);
-        for (const query of [vectorsOf(kind, 1, rank, seed + 1), vectorsOf('gaussian', 1, rank, seed + 2), new Float32Array(rank)]) {
-          const { rows: _rows, ...found } = find(query, n, within(left), allowed === null ? undefined : within(allowed));
-          expect(found).toEqual(all(query, n, within(left), allowed === null ? undefined : within(allowed)));
-        }
-      }),
+      fc.property(
+        fc.constantFrom(...kinds),
+        fc.integer({ min: 1, max: 200 }),
+        fc.constantFrom(1, 3, 8, 17, 66),
+        fc.constantFrom(1, 2, 10, 250),
+        lists,
+        fc.option(lists),
+        fc.nat(1000),
+        (kind, columns, rank, n, left, allowed, seed) => {
+          const within = (list: readonly number[]) => list.filter((item) => item < columns);
+          const { find, all } = prepared(build, vectorsOf(kind, columns, rank, seed), columns, rank);
+          for (const query of [
+            vectorsOf(kind, 1, rank, seed + 1),
+            vectorsOf('gaussian', 1, rank, seed + 2),
+            new Float32Array(rank),
+          ]) {
+            const { rows: _rows, ...found } = find(
+              query,
+              n,
+              within(left),
+              allowed === null ? undefined : within(allowed),
+            );
+            expect(found).toEqual(
+              all(query, n, within(left), allowed === null ? undefined : within(allowed)),
+            );
+          }
+        },
+      ),
       { numRuns: 150, seed: 4 },
     );
   });
@@ -89,15 +150,30 @@ describe.each(builds)('a search with %s', (build) => {
     const { find } = prepared(build, vectors, columns, rank, true);
     const query = vectors.slice(0, rank);
     const length = Math.hypot(...query);
-    const { items, scores } = find(query.map((value) => value / length), 500);
+    const { items, scores } = find(
+      query.map((value) => value / length),
+      500,
+    );
     expect(items[0]).toBe(0);
     expect(scores[0]).toBeCloseTo(1, 6);
     const dot = (item: number) => query.reduce((sum, value, k) => sum + value * vectors[item * rank + k], 0);
-    for (const [k, item] of items.entries()) expect(scores[k]).toBeCloseTo(item % 3 === 0 ? dot(item) / (length * Math.hypot(...vectors.subarray(item * rank, (item + 1) * rank))) : 0, 5);
+    for (const [k, item] of items.entries())
+      expect(scores[k]).toBeCloseTo(
+        item % 3 === 0
+          ? dot(item) / (length * Math.hypot(...vectors.subarray(item * rank, (item + 1) * rank)))
+          : 0,
+        5,
+      );
   });
 
   it('refuses lists that do not fit', () => {
     const { find } = prepared(build, vectorsOf('gaussian', 10, 4, 1), 10, 4);
-    expect(() => find(new Float32Array(4), 5, Array.from({ length: 4_300_000 }, () => 1))).toThrow(/lists of 4300000 items are too long/);
+    expect(() =>
+      find(
+        new Float32Array(4),
+        5,
+        Array.from({ length: 4_300_000 }, () => 1),
+      ),
+    ).toThrow(/lists of 4300000 items are too long/);
   });
 });

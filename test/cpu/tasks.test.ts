@@ -2,7 +2,12 @@ import * as fc from 'fast-check';
 import type { MatrixView } from '../../cpu/handler.ts';
 import { describe, expect, it } from 'vitest';
 import { drawRow } from '../../cpu/reference/draw.ts';
-import { errors, predictPair, weightedNorm as weightedNormTwin, type Block } from '../../cpu/reference/errors.ts';
+import {
+  errors,
+  predictPair,
+  weightedNorm as weightedNormTwin,
+  type Block,
+} from '../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../cpu/reference/top-n.ts';
 import { initialize } from '../../cpu/tasks/initialize.ts';
 import { mix32 } from '../../engine/random.ts';
@@ -22,8 +27,17 @@ describe.each(builds)('tasks with %s', (build) => {
     const columnFactors = memory.matrix(500, rank, 2);
     const block = ratingBlock(lengths, 500, 3);
     const arrays = block.columns as unknown as Block;
-    for (const [from, to] of [[0, lengths.length], [3, 7], [8, 9], [0, 0]]) {
-      const scope = memory.scope({ from, to, rank }, { block }, { rowFactors, columnFactors, factors: rowFactors });
+    for (const [from, to] of [
+      [0, lengths.length],
+      [3, 7],
+      [8, 9],
+      [0, 0],
+    ]) {
+      const scope = memory.scope(
+        { from, to, rank },
+        { block },
+        { rowFactors, columnFactors, factors: rowFactors },
+      );
       const got = squaredError(scope).values as { squared: number; absolute: number; count: number };
       const { stride } = rowFactors;
       const twin = errors(memory.values(rowFactors), memory.values(columnFactors), stride, arrays, from, to);
@@ -31,9 +45,23 @@ describe.each(builds)('tasks with %s', (build) => {
       expect(Math.abs(got.squared - twin.squared)).toBeLessThanOrEqual(1e-6 * twin.squared);
       expect(Math.abs(got.absolute - twin.absolute)).toBeLessThanOrEqual(1e-6 * twin.absolute);
       for (const exponent of [undefined, 0, 0.5]) {
-        const norms = weightedNorm(memory.scope({ from, to, rank, ...(exponent === undefined ? {} : { exponent }) }, { block }, { factors: rowFactors })).values!;
-        const expected = weightedNormTwin(memory.values(rowFactors), stride, arrays.offsets, from, to, exponent);
-        for (const name of ['sum', 'plain'] as const) expect(Math.abs(norms[name] - expected[name])).toBeLessThanOrEqual(1e-12 * expected[name]);
+        const norms = weightedNorm(
+          memory.scope(
+            { from, to, rank, ...(exponent === undefined ? {} : { exponent }) },
+            { block },
+            { factors: rowFactors },
+          ),
+        ).values!;
+        const expected = weightedNormTwin(
+          memory.values(rowFactors),
+          stride,
+          arrays.offsets,
+          from,
+          to,
+          exponent,
+        );
+        for (const name of ['sum', 'plain'] as const)
+          expect(Math.abs(norms[name] - expected[name])).toBeLessThanOrEqual(1e-12 * expected[name]);
       }
     }
   });
@@ -43,7 +71,10 @@ describe.each(builds)('tasks with %s', (build) => {
     const [rowFactors, columnFactors] = [memory.matrix(3, 8, 1), memory.matrix(5, 8, 2)];
     const block = ratingBlock([2, 2, 2], 5, 3);
     block.columns.values[3] = NaN;
-    expect(squaredError(memory.scope({ from: 0, to: 3, rank: 8 }, { block }, { rowFactors, columnFactors })).values!.squared).toBeNaN();
+    expect(
+      squaredError(memory.scope({ from: 0, to: 3, rank: 8 }, { block }, { rowFactors, columnFactors }))
+        .values!.squared,
+    ).toBeNaN();
   });
 
   it.each([1, 10, 64])('predict gives a product for each pair, rank %i', (rank) => {
@@ -57,10 +88,33 @@ describe.each(builds)('tasks with %s', (build) => {
       const { values } = outcome.partitions!.predictions.columns;
       expect(values.length).toBe(count);
       // Without the padding, from host memory.
-      const inHost = (view: MatrixView) => ({ layout: 'factor-rows', rows: view.rows, columns: { values: Float32Array.from({ length: view.rows * rank }, (_, k) => memory.values(view)[Math.floor(k / rank) * view.stride + (k % rank)]) } });
-      expect(predict(memory.scope({ rank }, { pairs, rowFactors: inHost(rowFactors), columnFactors: inHost(columnFactors) }, {})).partitions!.predictions.columns.values).toEqual(values);
+      const inHost = (view: MatrixView) => ({
+        layout: 'factor-rows',
+        rows: view.rows,
+        columns: {
+          values: Float32Array.from(
+            { length: view.rows * rank },
+            (_, k) => memory.values(view)[Math.floor(k / rank) * view.stride + (k % rank)],
+          ),
+        },
+      });
+      expect(
+        predict(
+          memory.scope(
+            { rank },
+            { pairs, rowFactors: inHost(rowFactors), columnFactors: inHost(columnFactors) },
+            {},
+          ),
+        ).partitions!.predictions.columns.values,
+      ).toEqual(values);
       for (let k = 0; k < count; k += 997) {
-        const twin = predictPair(memory.values(rowFactors), rows[k], memory.values(columnFactors), columns[k], rowFactors.stride);
+        const twin = predictPair(
+          memory.values(rowFactors),
+          rows[k],
+          memory.values(columnFactors),
+          columns[k],
+          rowFactors.stride,
+        );
         expect(Math.abs((values[k] as number) - twin)).toBeLessThan(1e-6);
       }
     }
@@ -79,23 +133,59 @@ describe.each(builds)('tasks with %s', (build) => {
         (rows, columns, n, rank, exclude, ordered, seed) => {
           const memory = new TestMemory(build, 16);
           // Small whole numbers: products are exact and ties are common.
-          const [rowFactors, columnFactors] = [memory.matrix(rows, rank, seed, 2.5), memory.matrix(columns, rank, seed + 1, 2.5)];
-          for (const matrix of [rowFactors, columnFactors]) memory.values(matrix).forEach((v, k, all) => (all[k] = Math.round(v)));
-          const block = ratingBlock(Array.from({ length: rows }, (_, r) => (r * 5) % 40), columns, seed);
+          const [rowFactors, columnFactors] = [
+            memory.matrix(rows, rank, seed, 2.5),
+            memory.matrix(columns, rank, seed + 1, 2.5),
+          ];
+          for (const matrix of [rowFactors, columnFactors])
+            memory.values(matrix).forEach((v, k, all) => (all[k] = Math.round(v)));
+          const block = ratingBlock(
+            Array.from({ length: rows }, (_, r) => (r * 5) % 40),
+            columns,
+            seed,
+          );
           const [from, to] = [seed % rows, rows];
-          const order = Uint32Array.from(shuffled(Array.from({ length: columns }, (_, column) => column), seed));
+          const order = Uint32Array.from(
+            shuffled(
+              Array.from({ length: columns }, (_, column) => column),
+              seed,
+            ),
+          );
           const itemOf = (column: number) => (ordered ? order[column] : column);
-          const scope = memory.scope({ from, to, rank, n }, { ...(exclude ? { exclude: block } : {}), ...(ordered ? { order: { layout: 'column-order', rows: columns, columns: { values: order } } } : {}) }, { rowFactors, columnFactors });
+          const scope = memory.scope(
+            { from, to, rank, n },
+            {
+              ...(exclude ? { exclude: block } : {}),
+              ...(ordered
+                ? { order: { layout: 'column-order', rows: columns, columns: { values: order } } }
+                : {}),
+            },
+            { rowFactors, columnFactors },
+          );
           const { items, scores } = topN(scope).partitions!.top.columns;
           const { offsets, indices } = block.columns as unknown as Block;
           for (let row = from; row < to; row++) {
             const all = new Float64Array(columns);
-            for (let column = 0; column < columns; column++) all[itemOf(column)] = predictPair(memory.values(rowFactors), row, memory.values(columnFactors), column, rowFactors.stride);
-            const expected = topNTwin(all, n, new Set(exclude ? indices.subarray(offsets[row], offsets[row + 1]) : []));
+            for (let column = 0; column < columns; column++)
+              all[itemOf(column)] = predictPair(
+                memory.values(rowFactors),
+                row,
+                memory.values(columnFactors),
+                column,
+                rowFactors.stride,
+              );
+            const expected = topNTwin(
+              all,
+              n,
+              new Set(exclude ? indices.subarray(offsets[row], offsets[row + 1]) : []),
+            );
             const at = (row - from) * n;
             const missing = Array.from<number>({ length: n - expected.length });
             expect([...items.subarray(at, at + n)]).toEqual([...expected, ...missing.fill(0xffffffff)]);
-            expect([...scores.subarray(at, at + n)]).toEqual([...expected.map((column) => all[column]), ...missing.fill(NaN)]);
+            expect([...scores.subarray(at, at + n)]).toEqual([
+              ...expected.map((column) => all[column]),
+              ...missing.fill(NaN),
+            ]);
           }
         },
       ),
@@ -106,15 +196,29 @@ describe.each(builds)('tasks with %s', (build) => {
   it('top-n works over many tiles and groups of rows', () => {
     const memory = new TestMemory(build);
     const [rowFactors, columnFactors] = [memory.matrix(1100, 24, 1), memory.matrix(2500, 24, 2)];
-    const block = ratingBlock(Array.from({ length: 1100 }, () => 300), 2500, 3);
-    const scope = memory.scope({ from: 0, to: 1100, rank: 24, n: 20 }, { exclude: block }, { rowFactors, columnFactors });
+    const block = ratingBlock(
+      Array.from({ length: 1100 }, () => 300),
+      2500,
+      3,
+    );
+    const scope = memory.scope(
+      { from: 0, to: 1100, rank: 24, n: 20 },
+      { exclude: block },
+      { rowFactors, columnFactors },
+    );
     const { items, scores } = topN(scope).partitions!.top.columns;
     const { indices } = block.columns as unknown as Block;
     for (const row of [0, 511, 512, 1099]) {
-      const all = Float64Array.from({ length: 2500 }, (_, c) => predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, 24));
+      const all = Float64Array.from({ length: 2500 }, (_, c) =>
+        predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, 24),
+      );
       const expected = topNTwin(all, 20, new Set(indices.subarray(row * 300, row * 300 + 300)));
       expect([...items.subarray(row * 20, row * 20 + 20)]).toEqual(expected);
-      expect([...scores.subarray(row * 20, row * 20 + 20)].every((score, k) => Math.abs((score as number) - all[expected[k]]) < 1e-6)).toBe(true);
+      expect(
+        [...scores.subarray(row * 20, row * 20 + 20)].every(
+          (score, k) => Math.abs((score as number) - all[expected[k]]) < 1e-6,
+        ),
+      ).toBe(true);
     }
   });
 
@@ -138,11 +242,16 @@ describe.each(builds)('tasks with %s', (build) => {
     for (const rank of [1, 7, 64]) {
       const all = draw(1, rank, 0, count);
       const { stride } = all;
-      for (let row = 0; row < count; row++) expect(Math.abs(norm(all.values.subarray(row * stride, (row + 1) * stride)) - 1)).toBeLessThan(1e-6);
+      for (let row = 0; row < count; row++)
+        expect(Math.abs(norm(all.values.subarray(row * stride, (row + 1) * stride)) - 1)).toBeLessThan(1e-6);
       const part = draw(1, rank, 100, 200);
-      expect(part.values.subarray(100 * stride, 200 * stride)).toEqual(all.values.subarray(100 * stride, 200 * stride));
+      expect(part.values.subarray(100 * stride, 200 * stride)).toEqual(
+        all.values.subarray(100 * stride, 200 * stride),
+      );
       const reversed = { ...keys, columns: { ...keys.columns, low: low.toReversed() } };
-      expect(draw(1, rank, 0, count, reversed).values.subarray(0, stride)).toEqual(all.values.subarray((count - 1) * stride, count * stride));
+      expect(draw(1, rank, 0, count, reversed).values.subarray(0, stride)).toEqual(
+        all.values.subarray((count - 1) * stride, count * stride),
+      );
     }
     expect(draw(2, 64, 0, count).values).not.toEqual(draw(1, 64, 0, count).values);
     // The elements of Gaussian unit rows have mean 0 and variance 1 / rank.
@@ -151,25 +260,47 @@ describe.each(builds)('tasks with %s', (build) => {
     expect(Math.abs(mean)).toBeLessThan(4 / Math.sqrt(64 * values.length));
   });
 
-  it.each([1, 2, 3, 4, 5, 7, 64, 127])('initialize draws the rows of its twin at rank %i, to a matrix and to host memory, with zeros and a 1 beside them', (rank) => {
-    const memory = new TestMemory(build);
-    const [count, seed, first] = [50, 3, 2];
-    const hashes = (seed32: number) => Uint32Array.from({ length: count }, (_, row) => mix32(row, seed32));
-    const keys = { layout: 'key-hashes', rows: count, columns: { low: hashes(1), high: hashes(2) } };
-    for (const { nonnegative, norm, shift } of [{ nonnegative: false, norm: 1, shift: 0 }, { nonnegative: true, norm: 2.5, shift: 0.25 }]) {
-      const params = { from: 0, to: count, rank, seed, nonnegative, norm, shift, first, oneAt: 1 };
-      const factors = memory.matrix(count, rank + 3, 9);
-      initialize(memory.scope(params, { keys }, { factors }));
-      const values = memory.values(factors);
-      const inHost = new Float32Array(count * factors.stride).fill(9);
-      initialize(memory.scope(params, { keys, factors: { layout: 'factors', rows: count, columns: { values: inHost } } }, {}));
-      expect(inHost).toEqual(values.slice(0, inHost.length));
-      for (let row = 0; row < count; row++) {
-        const drawn = values.subarray(row * factors.stride, (row + 1) * factors.stride);
-        const twin = drawRow(keys.columns.low[row] ^ mix32(seed, 1), keys.columns.high[row] ^ mix32(seed, 2), rank, { norm, shift, absolute: nonnegative });
-        for (let k = 0; k < rank; k++) expect(Math.abs(drawn[first + k] - twin[k])).toBeLessThanOrEqual(2 ** -23 * (norm + shift));
-        expect([...drawn.subarray(0, first), ...drawn.subarray(first + rank)]).toEqual([0, 1, ...Array<number>(factors.stride - first - rank).fill(0)]);
+  it.each([1, 2, 3, 4, 5, 7, 64, 127])(
+    'initialize draws the rows of its twin at rank %i, to a matrix and to host memory, with zeros and a 1 beside them',
+    (rank) => {
+      const memory = new TestMemory(build);
+      const [count, seed, first] = [50, 3, 2];
+      const hashes = (seed32: number) => Uint32Array.from({ length: count }, (_, row) => mix32(row, seed32));
+      const keys = { layout: 'key-hashes', rows: count, columns: { low: hashes(1), high: hashes(2) } };
+      for (const { nonnegative, norm, shift } of [
+        { nonnegative: false, norm: 1, shift: 0 },
+        { nonnegative: true, norm: 2.5, shift: 0.25 },
+      ]) {
+        const params = { from: 0, to: count, rank, seed, nonnegative, norm, shift, first, oneAt: 1 };
+        const factors = memory.matrix(count, rank + 3, 9);
+        initialize(memory.scope(params, { keys }, { factors }));
+        const values = memory.values(factors);
+        const inHost = new Float32Array(count * factors.stride).fill(9);
+        initialize(
+          memory.scope(
+            params,
+            { keys, factors: { layout: 'factors', rows: count, columns: { values: inHost } } },
+            {},
+          ),
+        );
+        expect(inHost).toEqual(values.slice(0, inHost.length));
+        for (let row = 0; row < count; row++) {
+          const drawn = values.subarray(row * factors.stride, (row + 1) * factors.stride);
+          const twin = drawRow(
+            keys.columns.low[row] ^ mix32(seed, 1),
+            keys.columns.high[row] ^ mix32(seed, 2),
+            rank,
+            { norm, shift, absolute: nonnegative },
+          );
+          for (let k = 0; k < rank; k++)
+            expect(Math.abs(drawn[first + k] - twin[k])).toBeLessThanOrEqual(2 ** -23 * (norm + shift));
+          expect([...drawn.subarray(0, first), ...drawn.subarray(first + rank)]).toEqual([
+            0,
+            1,
+            ...Array<number>(factors.stride - first - rank).fill(0),
+          ]);
+        }
       }
-    }
-  });
+    },
+  );
 });

@@ -14,7 +14,15 @@ const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });
 const settling = (cgSteps: number) => ({ ...cg(cgSteps), settles: true });
 type Solver = typeof exact & { readonly settles?: boolean };
 
-function run(memory: TestMemory, block: Partition, fixed: MatrixView, factors: MatrixView, lambda: number, solver: Solver, cuts: number[] = []) {
+function run(
+  memory: TestMemory,
+  block: Partition,
+  fixed: MatrixView,
+  factors: MatrixView,
+  lambda: number,
+  solver: Solver,
+  cuts: number[] = [],
+) {
   const edges = [0, ...cuts, block.rows];
   let badRow = -1;
   for (let k = 0; k + 1 < edges.length; k++) {
@@ -28,7 +36,9 @@ function run(memory: TestMemory, block: Partition, fixed: MatrixView, factors: M
 
 function rows(memory: TestMemory, factors: MatrixView): Float32Array[] {
   const { stride } = factors;
-  return Array.from({ length: factors.rows }, (_, row) => memory.values(factors).slice(row * stride, (row + 1) * stride));
+  return Array.from({ length: factors.rows }, (_, row) =>
+    memory.values(factors).slice(row * stride, (row + 1) * stride),
+  );
 }
 
 describe.each(builds)('update with %s', (build) => {
@@ -50,10 +60,21 @@ describe.each(builds)('update with %s', (build) => {
         if (solver === exact || solver.settles) {
           const { matrix, bias } = normalEquations(memory.values(theta), theta.stride, rank, ratings, lambda);
           // Of rank 1 the one number of b cancels, down to its rounding.
-          return expect(residual(matrix, x, bias)).toBeLessThan(solver === exact ? 1e-5 : rank === 1 ? 1e-4 : 1.5e-5);
+          return expect(residual(matrix, x, bias)).toBeLessThan(
+            solver === exact ? 1e-5 : rank === 1 ? 1e-4 : 1.5e-5,
+          );
         }
         const start = Float64Array.from(before[row].subarray(0, rank));
-        const twin = updateRow(memory.values(theta), theta.stride, rank, ratings, lambda, false, start, solver.cgSteps);
+        const twin = updateRow(
+          memory.values(theta),
+          theta.stride,
+          rank,
+          ratings,
+          lambda,
+          false,
+          start,
+          solver.cgSteps,
+        );
         expect(relativeDistance(x, twin!)).toBeLessThan(1e-3);
       });
     }
@@ -65,7 +86,9 @@ describe.each(builds)('update with %s', (build) => {
     const memory = new TestMemory(build);
     const theta = memory.matrix(50, rank, 1);
     const block = ratingBlock(lengths, theta.rows, 2);
-    const twins = lengths.map((_, row) => normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), 0.1));
+    const twins = lengths.map((_, row) =>
+      normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), 0.1),
+    );
     for (const solver of [exact, cg(rank + 4), settling(2)] as Solver[]) {
       const factors = memory.matrix(lengths.length, rank, 3);
       if (solver.settles) memory.values(factors).fill(0);
@@ -88,10 +111,23 @@ describe.each(builds)('update with %s', (build) => {
           const memory = new TestMemory(build, 16);
           const theta = memory.matrix(60, rank, 1);
           const block = ratingBlock(lengths, theta.rows, 2);
-          const [whole, parts] = [memory.matrix(lengths.length, rank, 3), memory.matrix(lengths.length, rank, 3)];
+          const [whole, parts] = [
+            memory.matrix(lengths.length, rank, 3),
+            memory.matrix(lengths.length, rank, 3),
+          ];
           run(memory, block, theta, whole, 0.1, solver);
-          run(memory, block, theta, parts, 0.1, solver, cuts.filter((cut) => cut <= lengths.length).sort((a, b) => a - b));
-          expect(new Uint32Array(memory.values(parts).slice().buffer)).toEqual(new Uint32Array(memory.values(whole).slice().buffer));
+          run(
+            memory,
+            block,
+            theta,
+            parts,
+            0.1,
+            solver,
+            cuts.filter((cut) => cut <= lengths.length).sort((a, b) => a - b),
+          );
+          expect(new Uint32Array(memory.values(parts).slice().buffer)).toEqual(
+            new Uint32Array(memory.values(whole).slice().buffer),
+          );
         },
       ),
       { numRuns: 25, seed: 1 },
@@ -206,7 +242,9 @@ describe.each(builds)('update with %s', (build) => {
     const block = ratingBlock([5 * CHUNK_RATINGS], theta.rows, 2);
     let looks = 0;
     const params = { ...exact, from: 0, to: 1, rank: 8, lambda: 0.1 };
-    const outcome = update(memory.scope(params, { block }, { fixed: theta, previous: factors, factors }, () => ++looks > 3));
+    const outcome = update(
+      memory.scope(params, { block }, { fixed: theta, previous: factors, factors }, () => ++looks > 3),
+    );
     expect(outcome.bytesUp).toBe(2 * (8 * CHUNK_RATINGS + 4));
   });
 });

@@ -1,4 +1,7 @@
-/** Runs that fail: by a task that throws, a cancel or a lost device. No work continues after them, and no partition stays. */
+/**
+ * Runs that fail: by a task that throws, a cancel or a lost device. No work continues after them, and no
+ * partition stays.
+ */
 import { describe, expect, it } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
@@ -9,22 +12,80 @@ import { RandomTurns } from '../support/steps/turns.ts';
 
 const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, compute: [] };
 /** `every`: of a run of many steps each so many-th is one at which it ends. */
-const cases: Record<string, { readonly compute: RunProblem['compute']; readonly every?: number; readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd> }> = {
-  'als on the CPU': { compute: [cpuInfo], make: (one) => recordAls(one, { rank: 2, maxIter: 2, biases: true }, { held: true }) },
-  'als on a GPU': { compute: [gpuInfo(0)], make: (one) => recordAls(one, { rank: 2, maxIter: 2 }, { held: true }) },
-  'als on a GPU that is sent rounds ahead': { compute: [gpuInfo(0)], make: (one) => recordAls(one, { rank: 2, maxIter: 4 }, { held: true, copySeconds: 1000 }) },
-  'als on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordAls(one, { rank: 2, maxIter: 3 }, { held: true }) },
-  'als that exchanges vectors on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], every: 23, make: (one) => recordAls(one, { rank: 2, maxIter: 2, solver: 'cg', cgSteps: 2, partitionUsers: '2,2', partitionItems: '2,2', partitionSums: 'vectors' }, { held: true }) },
-  'sgd on the CPU': { compute: [cpuInfo], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
-  'sgd on a GPU': { compute: [gpuInfo(0)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
-  'sgd on a GPU that is sent epochs ahead': { compute: [gpuInfo(0)], make: (one) => recordSgd(one, { rank: 2, maxIter: 4, schedule: 'tile' }, { held: true, copySeconds: 1000 }) },
-  'sgd on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
-  'sgd by turns on three GPUs': { compute: [gpuInfo(0), gpuInfo(1), gpuInfo(2)], every: 13, make: (one) => recordSgd(one, { rank: 2, maxIter: 2, schedule: 'blocks' }, { held: true }) },
+const cases: Record<
+  string,
+  {
+    readonly compute: RunProblem['compute'];
+    readonly every?: number;
+    readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd>;
+  }
+> = {
+  'als on the CPU': {
+    compute: [cpuInfo],
+    make: (one) => recordAls(one, { rank: 2, maxIter: 2, biases: true }, { held: true }),
+  },
+  'als on a GPU': {
+    compute: [gpuInfo(0)],
+    make: (one) => recordAls(one, { rank: 2, maxIter: 2 }, { held: true }),
+  },
+  'als on a GPU that is sent rounds ahead': {
+    compute: [gpuInfo(0)],
+    make: (one) => recordAls(one, { rank: 2, maxIter: 4 }, { held: true, copySeconds: 1000 }),
+  },
+  'als on two GPUs': {
+    compute: [gpuInfo(0), gpuInfo(1)],
+    make: (one) => recordAls(one, { rank: 2, maxIter: 3 }, { held: true }),
+  },
+  'als that exchanges vectors on two GPUs': {
+    compute: [gpuInfo(0), gpuInfo(1)],
+    every: 23,
+    make: (one) =>
+      recordAls(
+        one,
+        {
+          rank: 2,
+          maxIter: 2,
+          solver: 'cg',
+          cgSteps: 2,
+          partitionUsers: '2,2',
+          partitionItems: '2,2',
+          partitionSums: 'vectors',
+        },
+        { held: true },
+      ),
+  },
+  'sgd on the CPU': {
+    compute: [cpuInfo],
+    make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }),
+  },
+  'sgd on a GPU': {
+    compute: [gpuInfo(0)],
+    make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }),
+  },
+  'sgd on a GPU that is sent epochs ahead': {
+    compute: [gpuInfo(0)],
+    make: (one) =>
+      recordSgd(one, { rank: 2, maxIter: 4, schedule: 'tile' }, { held: true, copySeconds: 1000 }),
+  },
+  'sgd on two GPUs': {
+    compute: [gpuInfo(0), gpuInfo(1)],
+    make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }),
+  },
+  'sgd by turns on three GPUs': {
+    compute: [gpuInfo(0), gpuInfo(1), gpuInfo(2)],
+    every: 13,
+    make: (one) => recordSgd(one, { rank: 2, maxIter: 2, schedule: 'blocks' }, { held: true }),
+  },
 };
 
-type Outcome = { readonly result: { readonly iterations: readonly unknown[]; readonly lost?: DeviceLostError } } | { readonly error: unknown };
+type Outcome =
+  | { readonly result: { readonly iterations: readonly unknown[]; readonly lost?: DeviceLostError } }
+  | { readonly error: unknown };
 
-/** A run with these options of its devices, and its outcome; checks that no work continues and no partition stays. */
+/**
+ * A run with these options of its devices, and its outcome; checks that no work continues and no partition
+ * stays.
+ */
 async function endOf(name: string, options: (place: string) => RecordingOptions, signal?: AbortSignal) {
   const { compute, make } = cases[name];
   const made = await make({ ...problem, compute, options, signal });
@@ -78,7 +139,11 @@ describe.each(Object.keys(cases))('%s', (name) => {
           cancelled = true;
           cancel.abort();
         };
-        const { outcome } = await endOf(name, (at) => ({ turns, ...(at === place ? { before } : {}) }), cancel.signal);
+        const { outcome } = await endOf(
+          name,
+          (at) => ({ turns, ...(at === place ? { before } : {}) }),
+          cancel.signal,
+        );
         // A run that is cancelled with its last step may have ended.
         if (cancelled && 'error' in outcome) expect(outcome.error).toBeInstanceOf(CancelledError);
         if (cancelled && 'result' in outcome) expect(n).toBeGreaterThanOrEqual(verbs - 4);
@@ -86,36 +151,66 @@ describe.each(Object.keys(cases))('%s', (name) => {
     }
   });
 
-  it.skipIf(compute[0].kind === 'cpu')('goes on without a lost device, or ends with what had reached the host', async () => {
-    const verbs = await verbsOf(name);
-    for (const { place } of compute) {
-      for (let n = 0; n < verbs[place]; n += every) {
-        const turns = new RandomTurns(n);
-        const { outcome, recording, plan } = await endOf(name, (at) => ({ turns, ...(at === place ? { lostAt: n } : {}) }));
-        const reached = recording.devices.find(({ info }) => info.place === place)?.verbs ?? 0;
-        if (compute.length === 1) {
-          if ('error' in outcome) expect(outcome.error).toBeInstanceOf(DeviceLostError);
-          else if (outcome.result.lost) expect(outcome.result.iterations.length).toBeLessThan(plan.rounds);
-          else expect(reached).toBeLessThanOrEqual(verbs[place]);
-          continue;
+  it.skipIf(compute[0].kind === 'cpu')(
+    'goes on without a lost device, or ends with what had reached the host',
+    async () => {
+      const verbs = await verbsOf(name);
+      for (const { place } of compute) {
+        for (let n = 0; n < verbs[place]; n += every) {
+          const turns = new RandomTurns(n);
+          const { outcome, recording, plan } = await endOf(name, (at) => ({
+            turns,
+            ...(at === place ? { lostAt: n } : {}),
+          }));
+          const reached = recording.devices.find(({ info }) => info.place === place)?.verbs ?? 0;
+          if (compute.length === 1) {
+            if ('error' in outcome) expect(outcome.error).toBeInstanceOf(DeviceLostError);
+            else if (outcome.result.lost) expect(outcome.result.iterations.length).toBeLessThan(plan.rounds);
+            else expect(reached).toBeLessThanOrEqual(verbs[place]);
+            continue;
+          }
+          if ('error' in outcome) throw outcome.error;
+          expect(outcome.result.lost).toBeUndefined();
+          expect(outcome.result.iterations).toHaveLength(plan.rounds);
+          expect(
+            recording.log.slice(recording.log.findLastIndex(({ text }) => text.startsWith('initialize')))
+              .length,
+          ).toBeGreaterThan(0);
         }
-        if ('error' in outcome) throw outcome.error;
-        expect(outcome.result.lost).toBeUndefined();
-        expect(outcome.result.iterations).toHaveLength(plan.rounds);
-        expect(recording.log.slice(recording.log.findLastIndex(({ text }) => text.startsWith('initialize'))).length).toBeGreaterThan(0);
       }
-    }
-  });
+    },
+  );
 });
 
-it.each(['sgd on two GPUs', 'sgd by turns on three GPUs'])('columns pass from GPU to GPU in the runs of %s', async (name) => {
-  const { compute, make } = cases[name];
-  const { plan } = await make({ ...problem, compute });
-  expect(stageNamed(plan, 'sgd-epoch').work).toMatchObject({ order: 'turns', passes: expect.arrayContaining(['columns']) });
-});
+it.each(['sgd on two GPUs', 'sgd by turns on three GPUs'])(
+  'columns pass from GPU to GPU in the runs of %s',
+  async (name) => {
+    const { compute, make } = cases[name];
+    const { plan } = await make({ ...problem, compute });
+    expect(stageNamed(plan, 'sgd-epoch').work).toMatchObject({
+      order: 'turns',
+      passes: expect.arrayContaining(['columns']),
+    });
+  },
+);
 
 it('one slice that fails ends the others, and its error is thrown', async () => {
-  const made = await recordAls({ ...problem, rows: mostly(200, 100), columns: 100, compute: [cpuInfo], options: () => ({ turns: new RandomTurns(3), before: (_, __, task) => { if (task?.kernel === 'update' && task.params.from !== 0) throw new Error('this slice fails'); } }) }, { rank: 2, maxIter: 2 }, { held: true });
+  const made = await recordAls(
+    {
+      ...problem,
+      rows: mostly(200, 100),
+      columns: 100,
+      compute: [cpuInfo],
+      options: () => ({
+        turns: new RandomTurns(3),
+        before: (_, __, task) => {
+          if (task?.kernel === 'update' && task.params.from !== 0) throw new Error('this slice fails');
+        },
+      }),
+    },
+    { rank: 2, maxIter: 2 },
+    { held: true },
+  );
   await expect(made.train()).rejects.toThrow('this slice fails');
   expect([made.recording.running, made.recording.held]).toEqual([0, []]);
   expect(made.recording.log.filter(({ text }) => text.startsWith('update')).length).toBeGreaterThan(1);

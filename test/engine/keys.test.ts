@@ -13,14 +13,22 @@ import { RatingChunk, type RatingRows } from '../../operators/ratings/reading/ra
 
 const ids: Record<KeyType, fc.Arbitrary<number | bigint | string>> = {
   int32: fc.oneof(fc.integer({ min: -5, max: 5 }), fc.integer()),
-  int64: fc.oneof(fc.bigInt({ min: -5n, max: 5n }), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.bigInt({ min: 2n ** 32n - 3n, max: 2n ** 32n + 3n })),
+  int64: fc.oneof(
+    fc.bigInt({ min: -5n, max: 5n }),
+    fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    fc.bigInt({ min: 2n ** 32n - 3n, max: 2n ** 32n + 3n }),
+  ),
   utf8: fc.oneof(fc.constantFrom('', 'a', 'ab', 'b', 'é', '💥'), fc.string({ unit: 'grapheme' })),
 };
 
 /** utf8 sorts by bytes, which is by code point; JavaScript's own order is by UTF-16 units. */
 function ascending(type: KeyType, keys: readonly (number | bigint | string)[]): string[] {
   const distinct = [...new Set(keys.map(String))];
-  if (type !== 'utf8') return distinct.map(BigInt).sort((l, r) => (l < r ? -1 : l > r ? 1 : 0)).map(String);
+  if (type !== 'utf8')
+    return distinct
+      .map(BigInt)
+      .sort((l, r) => (l < r ? -1 : l > r ? 1 : 0))
+      .map(String);
   return distinct.sort((l, r) => Buffer.compare(Buffer.from(l), Buffer.from(r)));
 }
 
@@ -55,7 +63,9 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
         const table = makeKeyTable(type);
         table.add(keysOfIds(values, type), new Uint32Array(values.length));
         const sorted = takeKeys(table.keys(), table.ascending());
-        expect(Array.from({ length: keyCount(sorted) }, (_, i) => keyText(sorted, i))).toEqual(ascending(type, values));
+        expect(Array.from({ length: keyCount(sorted) }, (_, i) => keyText(sorted, i))).toEqual(
+          ascending(type, values),
+        );
       }),
       { numRuns: 60 },
     );
@@ -68,7 +78,9 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
         table.add(keysOfIds(known, type), new Uint32Array(known.length));
         const codes = new Uint32Array(asked.length);
         table.find(keysOfIds(asked, type), codes);
-        asked.forEach((key, i) => expect(codes[i] !== UNKNOWN_KEY).toBe(known.map(String).includes(String(key))));
+        asked.forEach((key, i) =>
+          expect(codes[i] !== UNKNOWN_KEY).toBe(known.map(String).includes(String(key))),
+        );
       }),
       { numRuns: 40 },
     );
@@ -79,7 +91,8 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
       fc.property(columns, columns, (one, other) => {
         const [left, right] = [one, other].map((values) => sorted(values, type));
         const { keys, first, second } = mergeKeys(left, right);
-        const textsOf = (column: KeyColumn) => Array.from({ length: keyCount(column) }, (_, i) => keyText(column, i));
+        const textsOf = (column: KeyColumn) =>
+          Array.from({ length: keyCount(column) }, (_, i) => keyText(column, i));
         const merged = textsOf(keys);
         expect(merged).toEqual(ascending(type, [...one, ...other]));
         expect(Array.from(first, (place) => merged[place])).toEqual(textsOf(left));
@@ -92,13 +105,18 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
   it('passes through Arrow unchanged', () => {
     const column = keysOfIds(type === 'utf8' ? ['x', '', 'zä'] : [3, -1, 2], type);
     const vector = keysToVector(column);
-    expect(Array.from({ length: 3 }, (_, i) => String(vector.get(i)))).toEqual(Array.from({ length: 3 }, (_, i) => keyText(column, i)));
+    expect(Array.from({ length: 3 }, (_, i) => String(vector.get(i)))).toEqual(
+      Array.from({ length: 3 }, (_, i) => keyText(column, i)),
+    );
   });
 });
 
 describe('long texts', () => {
   it('that differ in one byte anywhere have numbers of their own, found again', () => {
-    const texts = [127, 128, 129, 130, 131, 200].flatMap((length) => ['x'.repeat(length), ...Array.from({ length }, (_, at) => `${'x'.repeat(at)}y${'x'.repeat(length - at - 1)}`)]);
+    const texts = [127, 128, 129, 130, 131, 200].flatMap((length) => [
+      'x'.repeat(length),
+      ...Array.from({ length }, (_, at) => `${'x'.repeat(at)}y${'x'.repeat(length - at - 1)}`),
+    ]);
     const column = keysOfIds([...texts, ...texts.toReversed()], 'utf8');
     const table = makeKeyTable('utf8');
     const codes = new Uint32Array(2 * texts.length);
@@ -111,12 +129,25 @@ describe('long texts', () => {
   });
 
   it('are numbered as they come as they are from a whole chunk', () => {
-    const ids = keysOfIds(Array.from({ length: 900 }, (_, row) => 'long '.repeat(row % 40) + String(row % 7)), 'utf8');
-    const rows: RatingRows = { users: ids, items: ids, ratings: new Float32Array(900), timestamps: undefined };
+    const ids = keysOfIds(
+      Array.from({ length: 900 }, (_, row) => 'long '.repeat(row % 40) + String(row % 7)),
+      'utf8',
+    );
+    const rows: RatingRows = {
+      users: ids,
+      items: ids,
+      ratings: new Float32Array(900),
+      timestamps: undefined,
+    };
     const numbered = (numbersText: boolean) => {
-      const chunk = new RatingChunk({ rows: 500, bytes: 1 << 26 }, { users: 'utf8', items: 'utf8', timestamps: false }, numbersText);
+      const chunk = new RatingChunk(
+        { rows: 500, bytes: 1 << 26 },
+        { users: 'utf8', items: 'utf8', timestamps: false },
+        numbersText,
+      );
       const first = chunk.append(rows, 0);
-      const number = () => chunk.numbered({ users: new Uint32Array(chunk.rows), items: new Uint32Array(chunk.rows) }, codedKeys);
+      const number = () =>
+        chunk.numbered({ users: new Uint32Array(chunk.rows), items: new Uint32Array(chunk.rows) }, codedKeys);
       const before = number();
       chunk.rows = 0;
       chunk.append(rows, first);
@@ -127,17 +158,24 @@ describe('long texts', () => {
 });
 
 describe('a lookup', () => {
-  it.each([[[5, 3, 9, -4]], [[5, 1_000_000_000, -2_000_000_000]]])('finds int32 keys close together and far apart: %j', (keys) => {
-    const asked = [...keys, 4, -5, 10, 2 ** 31 - 1, -(2 ** 31)];
-    const found = new KeyLookup(keysOfIds(keys, 'int32')).positionsOf(keysOfIds(asked, 'int32'));
-    expect([...found]).toEqual(asked.map((key) => (keys.includes(key) ? keys.indexOf(key) : UNKNOWN_KEY)));
-  });
+  it.each([[[5, 3, 9, -4]], [[5, 1_000_000_000, -2_000_000_000]]])(
+    'finds int32 keys close together and far apart: %j',
+    (keys) => {
+      const asked = [...keys, 4, -5, 10, 2 ** 31 - 1, -(2 ** 31)];
+      const found = new KeyLookup(keysOfIds(keys, 'int32')).positionsOf(keysOfIds(asked, 'int32'));
+      expect([...found]).toEqual(asked.map((key) => (keys.includes(key) ? keys.indexOf(key) : UNKNOWN_KEY)));
+    },
+  );
 });
 
 describe('keys of different widths', () => {
   it('match by value', () => {
     const lookup = new KeyLookup(keysOfIds([-7, 0, 5], 'int32'));
-    expect([...lookup.positionsOf(keysOfIds([5n, 2n ** 32n + 5n, -7n], 'int64'))]).toEqual([2, UNKNOWN_KEY, 0]);
+    expect([...lookup.positionsOf(keysOfIds([5n, 2n ** 32n + 5n, -7n], 'int64'))]).toEqual([
+      2,
+      UNKNOWN_KEY,
+      0,
+    ]);
     const wide = new KeyLookup(keysOfIds([-7n, 2n ** 40n], 'int64'));
     expect([...wide.positionsOf(keysOfIds([-7, 8], 'int32'))]).toEqual([0, UNKNOWN_KEY]);
   });

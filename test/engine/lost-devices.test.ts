@@ -1,4 +1,7 @@
-/** A run that goes on without a lost device: with the right best round, and without the partitions of the lost attempt on the others. */
+/**
+ * A run that goes on without a lost device: with the right best round, and without the partitions of the lost
+ * attempt on the others.
+ */
 import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../engine/partition.ts';
 import { type Recording, recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
@@ -8,10 +11,11 @@ import { RandomTurns } from '../support/steps/turns.ts';
 const compute = [gpuInfo(0), gpuInfo(1)];
 const problem: RunProblem = { rows: mostly(40, 30), columns: 30, test: true, compute };
 type Made = Awaited<ReturnType<typeof recordAls>> | Awaited<ReturnType<typeof recordSgd>>;
-const algorithms: Record<string, (one: RunProblem, more: { readonly earlyStop?: number }) => Promise<Made>> = {
-  als: (one, more) => recordAls(one, { rank: 4, maxIter: 6, ...more }, { held: true }),
-  sgd: (one, more) => recordSgd(one, { rank: 4, maxIter: 6, ...more }, { held: true }),
-};
+const algorithms: Record<string, (one: RunProblem, more: { readonly earlyStop?: number }) => Promise<Made>> =
+  {
+    als: (one, more) => recordAls(one, { rank: 4, maxIter: 6, ...more }, { held: true }),
+    sgd: (one, more) => recordSgd(one, { rank: 4, maxIter: 6, ...more }, { held: true }),
+  };
 
 /** The round at work, by what the run has told so far. */
 function roundAt({ events }: Recording): number {
@@ -27,12 +31,21 @@ const rmse = [0, 0.9, 0.8, 0.7, 0.75, 0.76, 0.77];
 
 it('the bold driver continues with the rate of the epoch that was copied', async () => {
   const rates = async (lostAt?: number) => {
-    const made = await recordSgd({ ...problem, test: false, options: (place) => (place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}) }, { rank: 4, maxIter: 4, rate: 'bold' }, { held: true });
+    const made = await recordSgd(
+      {
+        ...problem,
+        test: false,
+        options: (place) => (place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}),
+      },
+      { rank: 4, maxIter: 4, rate: 'bold' },
+      { held: true },
+    );
     const { iterations } = await made.train();
     return { rates: iterations.map(({ rate }) => rate), verbs: made.recording.devices[1].verbs };
   };
   const { rates: expected, verbs } = await rates();
-  for (let n = 0; n < verbs; n += 5) expect({ n, rates: (await rates(n)).rates }).toEqual({ n, rates: expected });
+  for (let n = 0; n < verbs; n += 5)
+    expect({ n, rates: (await rates(n)).rates }).toEqual({ n, rates: expected });
 });
 
 describe.each(Object.keys(algorithms))('%s', (name) => {
@@ -54,7 +67,10 @@ describe.each(Object.keys(algorithms))('%s', (name) => {
           ...problem,
           options: (place) => ({
             turns,
-            values: ({ kernel, inputs }) => (kernel === 'squared-error' && recording && isTest(inputs.block) ? { squared: rmse[roundAt(recording)] ** 2, count: 1 } : {}),
+            values: ({ kernel, inputs }) =>
+              kernel === 'squared-error' && recording && isTest(inputs.block)
+                ? { squared: rmse[roundAt(recording)] ** 2, count: 1 }
+                : {},
             ...(place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}),
           }),
         },
@@ -67,13 +83,24 @@ describe.each(Object.keys(algorithms))('%s', (name) => {
     const { verbs } = await run();
     for (let n = 0; n < verbs; n += name === 'sgd' ? 7 : 1) {
       const { result } = await run(n);
-      expect({ n, best: result.bestIteration, told: result.iterations.map(({ iteration }) => iteration) }).toEqual({ n, best: 3, told: [1, 2, 3, 4, 5, 6] });
+      expect({
+        n,
+        best: result.bestIteration,
+        told: result.iterations.map(({ iteration }) => iteration),
+      }).toEqual({ n, best: 3, told: [1, 2, 3, 4, 5, 6] });
     }
   });
 
   it('frees the partitions of the attempt before on the remaining device', async () => {
     const peakOf = async (devices: RunProblem['compute'], lostAt?: number) => {
-      const made = await make({ ...problem, compute: devices, options: (place) => (place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}) }, {});
+      const made = await make(
+        {
+          ...problem,
+          compute: devices,
+          options: (place) => (place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}),
+        },
+        {},
+      );
       await made.train();
       const [device, other] = made.recording.devices;
       return { peak: device.peak, verbs: other.verbs };

@@ -13,6 +13,10 @@ describe('the shortest decimal of a float32', () => {
   });
 
   it('leaves other numbers as they are', () => {
-    expect([shortestFloat32(19.1), shortestFloat32(Number.NaN), shortestFloat32(Infinity)]).toEqual([19.1, Number.NaN, Infinity]);
+    expect([shortestFloat32(19.1), shortestFloat32(Number.NaN), shortestFloat32(Infinity)]).toEqual([
+      19.1,
+      Number.NaN,
+      Infinity,
+    ]);
   });
 });

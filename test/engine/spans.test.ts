@@ -9,7 +9,8 @@ function process() {
   return { usage, pass: (milliseconds: number) => void (at += milliseconds) };
 }
 
-const secondsOf = (spans: Spans) => Object.fromEntries(spans.shares().map(({ phase, seconds }) => [phase, Math.round(1000 * seconds)]));
+const secondsOf = (spans: Spans) =>
+  Object.fromEntries(spans.shares().map(({ phase, seconds }) => [phase, Math.round(1000 * seconds)]));
 
 describe('the record of spans', () => {
   it('gives each moment to the open span that began last, so that shares add up to the wall time', () => {
@@ -57,7 +58,11 @@ describe('the record of spans', () => {
     const metrics = new RunMetrics(spans);
     metrics.time('search', () => metrics.add('top-n', { rows: 1, bytesUp: 100, bytesDown: 20 }));
     metrics.add('top-n', { bytesDown: 3 });
-    expect(spans.shares().map(({ phase, bytesUp, bytesDown }) => [phase, bytesUp, bytesDown])).toEqual([['start-up', 0, 0], ['search', 100, 20], ['unaccounted', 0, 3]]);
+    expect(spans.shares().map(({ phase, bytesUp, bytesDown }) => [phase, bytesUp, bytesDown])).toEqual([
+      ['start-up', 0, 0],
+      ['search', 100, 20],
+      ['unaccounted', 0, 3],
+    ]);
   });
 
   it('leaves bytes of files out where the system does not tell', () => {

@@ -49,7 +49,10 @@ describe('a stream', () => {
       }
     }
     let left = 0;
-    for await (const _ of await executePlan(andThen(fromSource(iterableSource(batches())), select), context())) {
+    for await (const _ of await executePlan(
+      andThen(fromSource(iterableSource(batches())), select),
+      context(),
+    )) {
       if (given.length < 50) continue;
       collectGarbage();
       left = given.filter((batch) => batch.deref() !== undefined).length;
@@ -73,7 +76,11 @@ describe('a stream', () => {
     const controller = new AbortController();
     const pull = async () => {
       let seen = 0;
-      for await (const _ of await executePlan(andThen(fromSource(source), select), context(controller.signal))) if (++seen === 5) controller.abort();
+      for await (const _ of await executePlan(
+        andThen(fromSource(source), select),
+        context(controller.signal),
+      ))
+        if (++seen === 5) controller.abort();
     };
     await expect(pull()).rejects.toBeInstanceOf(CancelledError);
     expect(state.pulled).toBeLessThan(10);
@@ -82,7 +89,10 @@ describe('a stream', () => {
 
   it('meters rows of every operator', async () => {
     const ctx = context();
-    const batches = [ratingBatch([{ user: 1, item: 1, rating: 1 }]), ratingBatch([{ user: 2, item: 1, rating: 1 }])];
+    const batches = [
+      ratingBatch([{ user: 1, item: 1, rating: 1 }]),
+      ratingBatch([{ user: 2, item: 1, rating: 1 }]),
+    ];
     for await (const _ of await executePlan(andThen(fromSource(iterableSource(batches)), select), ctx));
     expect([...ctx.metrics.entries()].map(([name, { rows, runs }]) => [name, rows, runs])).toEqual([
       ['iterable-source', 2, 2],

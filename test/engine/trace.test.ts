@@ -10,16 +10,36 @@ function textOf(most?: number) {
   return { trace, end: () => (trace.end({ command: 'test' }), checkTrace(text)) };
 }
 
-const span = (start: number, end: number, row = 'reads') => ({ place: 'files', row, name: 'part', start, end });
+const span = (start: number, end: number, row = 'reads') => ({
+  place: 'files',
+  row,
+  name: 'part',
+  start,
+  end,
+});
 
 describe('a trace', () => {
   it('names a timeline for each place, and keeps spans of a row apart', () => {
     const { trace, end } = textOf();
-    for (const [from, to] of [[1, 5], [2, 3], [3, 6], [5, 7], [0, 0.5]]) trace.span(span(from, to));
+    for (const [from, to] of [
+      [1, 5],
+      [2, 3],
+      [3, 6],
+      [5, 7],
+      [0, 0.5],
+    ])
+      trace.span(span(from, to));
     trace.span({ ...span(1, 2, 'thread 1'), place: 'gpu:0', args: { rows: 3 } });
     const { spans, rows } = end();
     expect(rows).toEqual(['files reads', 'files reads 2', 'files reads 3', 'gpu:0 thread 1']);
-    expect(spans.map(({ place, row, start }) => [place, row, start])).toEqual([['files', 'reads', 1], ['files', 'reads 2', 2], ['files', 'reads 2', 3], ['files', 'reads', 5], ['files', 'reads 3', 0], ['gpu:0', 'thread 1', 1]]);
+    expect(spans.map(({ place, row, start }) => [place, row, start])).toEqual([
+      ['files', 'reads', 1],
+      ['files', 'reads 2', 2],
+      ['files', 'reads 2', 3],
+      ['files', 'reads', 5],
+      ['files', 'reads 3', 0],
+      ['gpu:0', 'thread 1', 1],
+    ]);
     expect(spans.at(-1)?.args).toEqual({ rows: 3 });
   });
 
@@ -61,9 +81,15 @@ describe('a trace', () => {
     pass(4);
     const shares = spans.shares();
     const { spans: seen } = end();
-    expect(seen.map(({ name, start, end: to }) => [name, start, to])).toEqual([['start-up', 0, 1], ['sort', 1, 3], ['read', 3, 9]]);
+    expect(seen.map(({ name, start, end: to }) => [name, start, to])).toEqual([
+      ['start-up', 0, 1],
+      ['sort', 1, 3],
+      ['read', 3, 9],
+    ]);
     for (const { phase, seconds } of shares.filter(({ phase }) => phase !== 'unaccounted')) {
-      expect(seen.filter(({ name }) => name === phase).reduce((sum, { start, end: to }) => sum + to - start, 0)).toBeCloseTo(1000 * seconds, 9);
+      expect(
+        seen.filter(({ name }) => name === phase).reduce((sum, { start, end: to }) => sum + to - start, 0),
+      ).toBeCloseTo(1000 * seconds, 9);
     }
     expect(new RunMetrics(spans).tracer).toBe(trace);
     expect(new RunMetrics().tracer).toBeUndefined();

@@ -1,4 +1,6 @@
-/** A run ends when all the work that it began has ended, also after a failure, and throws the first failure. */
+/**
+ * A run ends when all the work that it began has ended, also after a failure, and throws the first failure.
+ */
 import { describe, expect, it } from 'vitest';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
@@ -13,7 +15,13 @@ const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 })
 /** Two tasks that depend on nothing, and a third that depends on the first. */
 function steps() {
   const list = new StepList(contracts);
-  for (const name of ['a', 'b']) list.task('draw', 'cpu', { kernel: 'batch-order', inputs: {}, outputs: { order: ref(name) }, params: { name, batches: 1 } });
+  for (const name of ['a', 'b'])
+    list.task('draw', 'cpu', {
+      kernel: 'batch-order',
+      inputs: {},
+      outputs: { order: ref(name) },
+      params: { name, batches: 1 },
+    });
   list.task('draw', 'cpu', { kernel: 'upload', inputs: { data: ref('a') }, outputs: {}, params: {} });
   return list.steps;
 }
@@ -44,7 +52,9 @@ describe('a run of which a task fails', () => {
 
   it('throws the first of two failures', async () => {
     const later = Promise.withResolvers<void>();
-    const { ctx } = recorded((_, __, task) => (task?.params.name === 'a' ? later.promise : Promise.reject(new Error('b fails first'))));
+    const { ctx } = recorded((_, __, task) =>
+      task?.params.name === 'a' ? later.promise : Promise.reject(new Error('b fails first')),
+    );
     const run = runSteps(steps(), ctx).catch((error: Error) => error.message);
     for (let i = 0; i < 5; i++) await turn();
     later.reject(new Error('a fails later'));

@@ -41,7 +41,11 @@ describe.skipIf(noGpu)('buffers that were given back', () => {
 
   it('are as large as a buffer may be, and no larger', async () => {
     const info = { ...gpu.info, limits: { ...gpu.info.limits, bindingBytes: 1_000_016 } };
-    const pool = new BufferPool({ device: gpu.device, info, buffer: (bytes, label) => gpu.buffer(bytes, label) });
+    const pool = new BufferPool({
+      device: gpu.device,
+      info,
+      buffer: (bytes, label) => gpu.buffer(bytes, label),
+    });
     const buffer = await pool.take(1_000_010, 'all');
     expect(buffer.size).toBe(1_000_016);
     buffer.destroy();

@@ -41,7 +41,10 @@ describe('the cards of a machine', () => {
       [`${bus}/0000:06:00.0/numa_node`]: '-1\n',
       [`${bus}/0000:87:00.0/numa_node`]: '1\n',
     });
-    expect(findCards('nvidia', 'linux', root)).toEqual([{ address: '0000:06:00.0', vendor: 'nvidia' }, { address: '0000:87:00.0', vendor: 'nvidia', socket: 1 }]);
+    expect(findCards('nvidia', 'linux', root)).toEqual([
+      { address: '0000:06:00.0', vendor: 'nvidia' },
+      { address: '0000:87:00.0', vendor: 'nvidia', socket: 1 },
+    ]);
   });
 
   it('are of one vendor, and of drivers with render nodes too', () => {
@@ -62,14 +65,22 @@ describe('the cards of a machine', () => {
 });
 
 describe('the memory that is used', () => {
-  const cards = [{ address: '0000:06:00.0', vendor: 'nvidia' }, { address: '0000:87:00.0', vendor: 'nvidia' }];
+  const cards = [
+    { address: '0000:06:00.0', vendor: 'nvidia' },
+    { address: '0000:87:00.0', vendor: 'nvidia' },
+  ];
 
   it('is read from the output of nvidia-smi, by address', () => {
-    expect(readNvidia('00000000:87:00.0, 524\n00000000:06:00.0, 3\n', cards)).toEqual([3 * 2 ** 20, 524 * 2 ** 20]);
+    expect(readNvidia('00000000:87:00.0, 524\n00000000:06:00.0, 3\n', cards)).toEqual([
+      3 * 2 ** 20,
+      524 * 2 ** 20,
+    ]);
   });
 
   it('must be told for every card', () => {
-    expect(() => readNvidia('00000000:87:00.0, [N/A]\n00000000:06:00.0, 3\n', cards)).toThrow(/cannot be told apart: nvidia-smi does not tell the memory that is used on 0000:87:00\.0/);
+    expect(() => readNvidia('00000000:87:00.0, [N/A]\n00000000:06:00.0, 3\n', cards)).toThrow(
+      /cannot be told apart: nvidia-smi does not tell the memory that is used on 0000:87:00\.0/,
+    );
   });
 });
 
@@ -89,7 +100,15 @@ describe.runIf(process.platform === 'linux')('work of one name', () => {
 
   it('waits for another process, and goes on when that was killed', async () => {
     const file = fileURLToPath(new URL('../../gpu/cards/one-at-a-time.ts', import.meta.url));
-    const other = spawn(process.execPath, ['--input-type=module', '-e', `import { oneAtATime } from ${JSON.stringify(file)}; await oneAtATime('factorflow-test', async () => { console.log('held'); await new Promise(() => setInterval(() => {}, 1000)); });`], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const other = spawn(
+      process.execPath,
+      [
+        '--input-type=module',
+        '-e',
+        `import { oneAtATime } from ${JSON.stringify(file)}; await oneAtATime('factorflow-test', async () => { console.log('held'); await new Promise(() => setInterval(() => {}, 1000)); });`,
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
     await once(other.stdout, 'data');
     let killed = false;
     const done = oneAtATime('factorflow-test', async () => killed);

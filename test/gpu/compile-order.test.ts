@@ -13,8 +13,17 @@ describe('kernels that are compiled ahead', () => {
       return {};
     };
     const params = { rank: 200, solver: 'cg', cgSteps: 6, biases: true, variants: ['int8-fused-short64'] };
-    await compileAhead({ gpu: { info: tensorGpu, compile } as unknown as Gpu, params } as unknown as GpuScopeOf<'compile-update'>);
-    const rows = ['update-int8', 'normal-equations-int8', 'solve-cg-registers', 'update-short 64', 'update-short 32'];
+    await compileAhead({
+      gpu: { info: tensorGpu, compile } as unknown as Gpu,
+      params,
+    } as unknown as GpuScopeOf<'compile-update'>);
+    const rows = [
+      'update-int8',
+      'normal-equations-int8',
+      'solve-cg-registers',
+      'update-short 64',
+      'update-short 32',
+    ];
     const mirrors = ['objective-sums', 'to-half', 'column-maxima', 'to-int8'];
     const measures = ['squared-error', 'weighted-norm', 'bias-sums', 'unpadded-rows'];
     expect(asked).toEqual(['transposed-values', ...rows, ...mirrors, ...measures]);

@@ -15,16 +15,27 @@ describe.skipIf(noGpu)('downloads', () => {
   let source: GPUBuffer;
   beforeAll(async () => {
     gpu = await openTestGpu();
-    source = await gpu.bufferOf(Float32Array.from({ length: range.bytes / 4 }, (_, i) => i), 'numbers');
+    source = await gpu.bufferOf(
+      Float32Array.from({ length: range.bytes / 4 }, (_, i) => i),
+      'numbers',
+    );
   });
   afterAll(() => gpu?.close());
 
   it('take each piece once, in order, when it is ready', async () => {
     const told: string[] = [];
     const ready = async (at: number, bytes: number) => void told.push(`ready ${at} ${bytes}`);
-    await gpu.downloadPieces(source, range, { ready, take: (piece, at) => void told.push(`take ${at} ${piece.byteLength} ${new Float32Array(piece)[0]}`) });
+    await gpu.downloadPieces(source, range, {
+      ready,
+      take: (piece, at) => void told.push(`take ${at} ${piece.byteLength} ${new Float32Array(piece)[0]}`),
+    });
     const { bytes } = BULK.down;
-    expect(told).toEqual(Array.from({ length: PIECES }, (_, k) => [`ready ${k * bytes} ${bytes}`, `take ${k * bytes} ${bytes} ${(k * bytes) / 4}`]).flat());
+    expect(told).toEqual(
+      Array.from({ length: PIECES }, (_, k) => [
+        `ready ${k * bytes} ${bytes}`,
+        `take ${k * bytes} ${bytes} ${(k * bytes) / 4}`,
+      ]).flat(),
+    );
   });
 
   it('that fail leave no piece on its way, and later ones go on', async () => {
@@ -42,16 +53,36 @@ describe.skipIf(noGpu)('downloads', () => {
 
   it('of several matrices at once, with and without padding, have their bits', async () => {
     const matrices: { readonly values: Float32Array; readonly matrix: DeviceMatrix }[] = [];
-    for (const [rows, columns] of [[700, 16], [300_000, 16], [299_999, 5], [1, 10], [65_536, 80]]) {
+    for (const [rows, columns] of [
+      [700, 16],
+      [300_000, 16],
+      [299_999, 5],
+      [1, 10],
+      [65_536, 80],
+    ]) {
       const stride = 16 * Math.ceil(columns / 16);
-      const values = Float32Array.from({ length: rows * stride }, (_, i) => (i % stride < columns ? rows + i : 0));
-      matrices.push({ values, matrix: { rows, columns, stride, values: await gpu.bufferOf(values, `${rows} x ${columns}`) } });
+      const values = Float32Array.from({ length: rows * stride }, (_, i) =>
+        i % stride < columns ? rows + i : 0,
+      );
+      matrices.push({
+        values,
+        matrix: { rows, columns, stride, values: await gpu.bufferOf(values, `${rows} x ${columns}`) },
+      });
     }
     const { now } = gpu.takeMemory();
     const fetched = await Promise.all(matrices.map(({ matrix }) => downloadRows(gpu, matrix)));
     // Plans count no memory through which data pass to the host.
     expect(gpu.takeMemory()).toEqual({ now, peak: now });
-    for (const [k, { values, matrix: { columns, stride } }] of matrices.entries()) expect(fetched[k].every((value, i) => value === values[Math.floor(i / columns) * stride + (i % columns)])).toBe(true);
+    for (const [
+      k,
+      {
+        values,
+        matrix: { columns, stride },
+      },
+    ] of matrices.entries())
+      expect(
+        fetched[k].every((value, i) => value === values[Math.floor(i / columns) * stride + (i % columns)]),
+      ).toBe(true);
   });
 
   it('whose device is lost before a piece is ready take nothing more', async () => {
@@ -63,7 +94,9 @@ describe.skipIf(noGpu)('downloads', () => {
       other.device.destroy();
       await other.device.lost;
     };
-    await expect(other.downloadPieces(numbers, range, { ready, take: (_, at) => void taken.push(at) })).rejects.toBeInstanceOf(DeviceLostError);
+    await expect(
+      other.downloadPieces(numbers, range, { ready, take: (_, at) => void taken.push(at) }),
+    ).rejects.toBeInstanceOf(DeviceLostError);
     expect(taken).toEqual([0]);
     await other.close();
   });

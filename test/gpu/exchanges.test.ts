@@ -1,4 +1,7 @@
-/** Rows between two GPUs: as they lie in memory, in float32 or in float16 alone, in memory that is used again; and training on several GPUs by parts. */
+/**
+ * Rows between two GPUs: as they lie in memory, in float32 or in float16 alone, in memory that is used again;
+ * and training on several GPUs by parts.
+ */
 import { fstatSync, mkdtempSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,16 +29,28 @@ function matrix(seed: number): Partition {
 /** Rows with their padding. */
 function padded({ columns: { values } }: Partition): Float32Array {
   const rows = new Float32Array(ROWS * STRIDE);
-  for (let row = 0; row < ROWS; row++) rows.set((values as Float32Array).subarray(row * COLUMNS, (row + 1) * COLUMNS), row * STRIDE);
+  for (let row = 0; row < ROWS; row++)
+    rows.set((values as Float32Array).subarray(row * COLUMNS, (row + 1) * COLUMNS), row * STRIDE);
   return rows;
 }
 
 /** The bytes of rows that came, from an array or from files. */
 function bytesOf({ columns, inFiles }: Partition): Uint8Array<ArrayBuffer> {
-  if (inFiles === undefined) return new Uint8Array(columns.values.buffer as SharedArrayBuffer, 0, columns.values.byteLength).slice();
-  const { memory: { files, pieceBytes }, bytes } = inFiles;
+  if (inFiles === undefined)
+    return new Uint8Array(columns.values.buffer as SharedArrayBuffer, 0, columns.values.byteLength).slice();
+  const {
+    memory: { files, pieceBytes },
+    bytes,
+  } = inFiles;
   const all = new Uint8Array(bytes);
-  for (let at = 0, piece = 0; at < bytes; at += pieceBytes, piece++) readSync(files[piece % files.length], all, at, Math.min(pieceBytes, bytes - at), Math.floor(piece / files.length) * pieceBytes);
+  for (let at = 0, piece = 0; at < bytes; at += pieceBytes, piece++)
+    readSync(
+      files[piece % files.length],
+      all,
+      at,
+      Math.min(pieceBytes, bytes - at),
+      Math.floor(piece / files.length) * pieceBytes,
+    );
   return all;
 }
 
@@ -44,8 +59,13 @@ const halves = (came: Partition) => new Uint16Array(bytesOf(came).buffer);
 const filesInMemory = new MemoryFiles();
 const noFiles = filesInMemory.make(1) === undefined;
 
-describe.skipIf(noGpu !== undefined).each([['arrays', false], ['files in memory', true]])('rows on their way from one GPU to another, by %s', (_, inFiles) => {
-  beforeEach(({ skip }) => skip(inFiles && noFiles, 'there are no files in memory here: rows between GPUs go through arrays'));
+describe.skipIf(noGpu !== undefined).each([
+  ['arrays', false],
+  ['files in memory', true],
+])('rows on their way from one GPU to another, by %s', (_, inFiles) => {
+  beforeEach(({ skip }) =>
+    skip(inFiles && noFiles, 'there are no files in memory here: rows between GPUs go through arrays'),
+  );
   let from: GpuDevice;
   let to: GpuDevice;
   beforeAll(async () => {
@@ -57,13 +77,24 @@ describe.skipIf(noGpu !== undefined).each([['arrays', false], ['files in memory'
   const memory = new HostMemory(inFiles ? filesInMemory : undefined);
   afterAll(() => memory.close());
   const take = (bytes: number) => memory.take(bytes);
-  const place = (rows: string, whole: string, rowFrom: number) => to.run({ kernel: 'place-rows', inputs: { rows: ref(rows) }, outputs: { whole: ref(whole) }, params: { rowFrom } });
+  const place = (rows: string, whole: string, rowFrom: number) =>
+    to.run({
+      kernel: 'place-rows',
+      inputs: { rows: ref(rows) },
+      outputs: { whole: ref(whole) },
+      params: { rowFrom },
+    });
 
   /** A matrix that a task has written there. */
   const make = async (made: Partition) => {
     from.put(ref('given'), made);
     from.allocate(ref('a'), { rows: ROWS, columns: COLUMNS, stride: STRIDE });
-    await from.run({ kernel: 'place-rows', inputs: { rows: ref('given') }, outputs: { whole: ref('a') }, params: { rowFrom: 0 } });
+    await from.run({
+      kernel: 'place-rows',
+      inputs: { rows: ref('given') },
+      outputs: { whole: ref('a') },
+      params: { rowFrom: 0 },
+    });
     from.release(ref('given'));
   };
 
@@ -81,7 +112,10 @@ describe.skipIf(noGpu !== undefined).each([['arrays', false], ['files in memory'
     expect(metrics).toMatchObject({ rows: ROWS, bytesUp: 4 * ROWS * STRIDE });
     // Rows that are there already are copied there.
     expect((await place('b', 'all', 0)).metrics).toMatchObject({ rows: ROWS, bytesUp: 4 * ROWS * STRIDE });
-    expect([...((await to.fetch(ref('all'))).columns.values as Float32Array)]).toEqual([...(b.columns.values as Float32Array), ...(a.columns.values as Float32Array)]);
+    expect([...((await to.fetch(ref('all'))).columns.values as Float32Array)]).toEqual([
+      ...(b.columns.values as Float32Array),
+      ...(a.columns.values as Float32Array),
+    ]);
     for (const name of ['a', 'b', 'all']) to.release(ref(name));
     from.release(ref('a'));
   });
@@ -97,12 +131,24 @@ describe.skipIf(noGpu !== undefined).each([['arrays', false], ['files in memory'
     expect((await place('a', 'all', 0)).metrics.bytesUp).toBe(2 * ROWS * STRIDE);
     await place('b', 'all', ROWS);
     const all = await to.fetch(ref('all'), { form: 'f16', take });
-    expect([...halves(all).subarray(0, 2 * ROWS * STRIDE)]).toEqual([...toHalf(padded(a)), ...toHalf(padded(b))]);
+    expect([...halves(all).subarray(0, 2 * ROWS * STRIDE)]).toEqual([
+      ...toHalf(padded(a)),
+      ...toHalf(padded(b)),
+    ]);
     // No task gets float32 from it, nor a fetch.
     await expect(to.fetch(ref('all'))).rejects.toThrow('partition all/0@0 has its half mirror alone');
-    await expect(to.run({ kernel: 'gram', inputs: { factors: ref('all') }, outputs: { gram: ref('b') }, params: { rank: COLUMNS, weight: 1 } })).rejects.toThrow('task gram: of the matrix named factors there is a copy of half the width alone');
+    await expect(
+      to.run({
+        kernel: 'gram',
+        inputs: { factors: ref('all') },
+        outputs: { gram: ref('b') },
+        params: { rank: COLUMNS, weight: 1 },
+      }),
+    ).rejects.toThrow('task gram: of the matrix named factors there is a copy of half the width alone');
     to.put(ref('wide'), await from.fetch(ref('a'), { form: 'f32', take }));
-    await expect(place('wide', 'all', 0)).rejects.toThrow('task place-rows: the rows and the matrix are in different precisions');
+    await expect(place('wide', 'all', 0)).rejects.toThrow(
+      'task place-rows: the rows and the matrix are in different precisions',
+    );
     for (const name of ['a', 'b', 'all', 'wide']) to.release(ref(name));
     from.release(ref('a'));
   });
@@ -115,18 +161,31 @@ describe.skipIf(noGpu !== undefined).each([['arrays', false], ['files in memory'
       return { layout: 'factors', rows, columns: { values } };
     };
     const names = ['x', 'y', 'z'];
-    await Promise.all(names.map(async (name) => {
-      from.put(ref(name), wide(name));
-      from.allocate(ref(`${name}-made`), { rows, columns: COLUMNS, stride: STRIDE });
-      await from.run({ kernel: 'place-rows', inputs: { rows: ref(name) }, outputs: { whole: ref(`${name}-made`) }, params: { rowFrom: 0 } });
-      to.put(ref(name), await from.fetch(ref(`${name}-made`), { form: 'f32', take }));
-      to.allocate(ref(`${name}-came`), { rows, columns: COLUMNS, stride: STRIDE });
-      await place(name, `${name}-came`, 0);
-    }));
+    await Promise.all(
+      names.map(async (name) => {
+        from.put(ref(name), wide(name));
+        from.allocate(ref(`${name}-made`), { rows, columns: COLUMNS, stride: STRIDE });
+        await from.run({
+          kernel: 'place-rows',
+          inputs: { rows: ref(name) },
+          outputs: { whole: ref(`${name}-made`) },
+          params: { rowFrom: 0 },
+        });
+        to.put(ref(name), await from.fetch(ref(`${name}-made`), { form: 'f32', take }));
+        to.allocate(ref(`${name}-came`), { rows, columns: COLUMNS, stride: STRIDE });
+        await place(name, `${name}-came`, 0);
+      }),
+    );
     for (const name of names) {
       const values = (await to.fetch(ref(`${name}-came`))).columns.values as Float32Array;
-      expect(Buffer.compare(Buffer.from(values.buffer), Buffer.from((wide(name).columns.values as Float32Array).buffer))).toBe(0);
-      for (const device of [from, to]) for (const one of [name, `${name}-made`, `${name}-came`]) device.release(ref(one));
+      expect(
+        Buffer.compare(
+          Buffer.from(values.buffer),
+          Buffer.from((wide(name).columns.values as Float32Array).buffer),
+        ),
+      ).toBe(0);
+      for (const device of [from, to])
+        for (const one of [name, `${name}-made`, `${name}-came`]) device.release(ref(one));
     }
   });
 
@@ -135,8 +194,15 @@ describe.skipIf(noGpu !== undefined).each([['arrays', false], ['files in memory'
     await make(a);
     to.put(ref('a'), await from.fetch(ref('a'), { form: 'f32', take }));
     to.put(ref('b'), b);
-    await to.run({ kernel: 'add-rows', inputs: { addend: ref('a') }, outputs: { sum: ref('b') }, params: { from: 0, to: ROWS } });
-    const sum = (b.columns.values as Float32Array).map((value, i) => value + (a.columns.values as Float32Array)[i]);
+    await to.run({
+      kernel: 'add-rows',
+      inputs: { addend: ref('a') },
+      outputs: { sum: ref('b') },
+      params: { from: 0, to: ROWS },
+    });
+    const sum = (b.columns.values as Float32Array).map(
+      (value, i) => value + (a.columns.values as Float32Array)[i],
+    );
     expect([...((await to.fetch(ref('b'))).columns.values as Float32Array)]).toEqual([...sum]);
     for (const name of ['a', 'b']) to.release(ref(name));
     from.release(ref('a'));
@@ -150,7 +216,12 @@ describe('files in memory', () => {
     const first = memory.take(20 << 20) as FileMemory;
     expect(first.files).toHaveLength(8);
     expect(readdirSync(folder)).toEqual([]);
-    memory.put(ref('a'), { layout: 'wire-rows', rows: 1, columns: {}, inFiles: { memory: first, form: 'f32', bytes: 4 } });
+    memory.put(ref('a'), {
+      layout: 'wire-rows',
+      rows: 1,
+      columns: {},
+      inFiles: { memory: first, form: 'f32', bytes: 4 },
+    });
     memory.release(ref('a'));
     expect(memory.take(20 << 20)).toBe(first);
     await memory.close();
@@ -168,7 +239,11 @@ describe('host memory', () => {
     const memory = new HostMemory();
     const [first, second] = [memory.take(1000), memory.take(1000)] as [SharedArrayBuffer, SharedArrayBuffer];
     expect(second).not.toBe(first);
-    memory.put(ref('a'), { layout: 'wire-rows', rows: 1, columns: { values: new Float32Array(first, 0, 250) } });
+    memory.put(ref('a'), {
+      layout: 'wire-rows',
+      rows: 1,
+      columns: { values: new Float32Array(first, 0, 250) },
+    });
     memory.put(ref('b'), { layout: 'factors', rows: 1, columns: { values: sharedArray(Float32Array, 250) } });
     memory.release(ref('a'));
     memory.release(ref('b'));
@@ -182,7 +257,12 @@ describe('several devices', () => {
   async function fit(device: 'cpu' | 'gpu', fakeDevices: number, options: AlsOptions) {
     const session = await Session.create({ device, workers: 2, fakeDevices });
     try {
-      const { training } = await new ALS({ rank: 8, maxIter: 2, seed: 3, ...options }).fit(session.from(ratingBatches(rows)), options.implicitPrefs ? {} : { validation: session.from(ratingBatches(randomRatings(62, 120, 80, 300))) });
+      const { training } = await new ALS({ rank: 8, maxIter: 2, seed: 3, ...options }).fit(
+        session.from(ratingBatches(rows)),
+        options.implicitPrefs
+          ? {}
+          : { validation: session.from(ratingBatches(randomRatings(62, 120, 80, 300))) },
+      );
       const { loss, trainRmse = 0, testRmse = 0 } = training!.iterations.at(-1)!;
       return [Math.log(loss), trainRmse, testRmse];
     } finally {
@@ -191,9 +271,15 @@ describe('several devices', () => {
   }
   const byParts = { partitionUsers: '1,4', partitionItems: '1,4' };
 
-  it.each<[string, AlsOptions]>([['explicit', {}], ['explicit, by parts', byParts], ['implicit, by parts', { ...byParts, implicitPrefs: true }], ['explicit, by a grid', { partitionUsers: '4,4', partitionItems: '4,4' }]])('give the model of one, %s', async (_, options) => {
+  it.each<[string, AlsOptions]>([
+    ['explicit', {}],
+    ['explicit, by parts', byParts],
+    ['implicit, by parts', { ...byParts, implicitPrefs: true }],
+    ['explicit, by a grid', { partitionUsers: '4,4', partitionItems: '4,4' }],
+  ])('give the model of one, %s', async (_, options) => {
     const one = await fit('cpu', 1, options.implicitPrefs ? { implicitPrefs: true } : {});
-    for (const devices of [2, 4]) (await fit('cpu', devices, options)).forEach((value, at) => expect(value).toBeCloseTo(one[at], 4));
+    for (const devices of [2, 4])
+      (await fit('cpu', devices, options)).forEach((value, at) => expect(value).toBeCloseTo(one[at], 4));
   });
 
   it.skipIf(noGpu)('give the model of one, GPUs too', async () => {

@@ -19,8 +19,20 @@ describe.skipIf(noGpu)('a GPU', () => {
     const groups = Math.ceil(rows / NORM_ROWS);
     const sums = await gpu.buffer(8 * groups, 'sums');
     const kernel = await gpu.compile(weightedNormKernel, {});
-    const bindings = { offsets: await gpu.bufferOf(offsets, 'offsets'), factors: await gpu.bufferOf(factors, 'factors'), sums };
-    const { bytes } = await gpu.pass('norm').dispatch(kernel, bindings, { from_row: 0, to_row: rows, stride, exponent: 1, first: 1, second: 1, others: 1 }, groups).submit({ read: { buffer: sums, bytes: 8 * groups } });
+    const bindings = {
+      offsets: await gpu.bufferOf(offsets, 'offsets'),
+      factors: await gpu.bufferOf(factors, 'factors'),
+      sums,
+    };
+    const { bytes } = await gpu
+      .pass('norm')
+      .dispatch(
+        kernel,
+        bindings,
+        { from_row: 0, to_row: rows, stride, exponent: 1, first: 1, second: 1, others: 1 },
+        groups,
+      )
+      .submit({ read: { buffer: sums, bytes: 8 * groups } });
     const sums64 = Float64Array.from(new Float32Array(bytes));
     const of = (first: number) => sums64.filter((_, k) => k % 2 === first).reduce((a, b) => a + b);
     const squares = factors.reduce((a, b) => a + b * b);
@@ -29,7 +41,9 @@ describe.skipIf(noGpu)('a GPU', () => {
   });
 
   it('refuses a kernel whose text is wrong, with the line, and goes on', async () => {
-    await expect(gpu.compile({ ...spinKernel, values: () => ({}) }, {})).rejects.toThrow(/^kernel spin \{\}: line \d+: unresolved value 'THREADS'\n@compute @workgroup_size\(THREADS\)$/);
+    await expect(gpu.compile({ ...spinKernel, values: () => ({}) }, {})).rejects.toThrow(
+      /^kernel spin \{\}: line \d+: unresolved value 'THREADS'\n@compute @workgroup_size\(THREADS\)$/,
+    );
     await expect(gpu.compile(weightedNormKernel, {})).resolves.toMatchObject({ label: 'weighted-norm {}' });
   });
 });

@@ -27,7 +27,10 @@ describe.skipIf(noGpu)('half-iterations on a GPU', () => {
 
   it('find all their kernels compiled, where these were compiled ahead', async () => {
     const ahead: string[] = [];
-    for (const shape of [{ rank: 12, solver: 'cg', biases: true }, { rank: 12, solver: 'cholesky', biases: false }] as const) {
+    for (const shape of [
+      { rank: 12, solver: 'cg', biases: true },
+      { rank: 12, solver: 'cholesky', biases: false },
+    ] as const) {
       const solver = shape.solver === 'cg' ? ({ steps: 6 } as const) : shape.solver;
       for (const variant of updateVariants(gpu.info, shape)) {
         await compileEvery(gpu, { variant, rank: shape.rank, biases: shape.biases, solver });

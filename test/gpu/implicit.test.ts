@@ -41,20 +41,41 @@ describe.skipIf(noGpu)('implicit als on a GPU', () => {
   });
   afterAll(() => session?.close());
 
-  const rows = distinctRatings(5, 60, 40, 700).map((row, i) => (i % 9 === 4 ? { ...row, rating: -row.rating } : row));
-  const fit = (options: AlsOptions): Promise<Model> => new ALS({ implicitPrefs: true, weight: 'spark', solver: 'cholesky', seed: 3, ...options }).fit(session.from(ratingBatches(rows)));
+  const rows = distinctRatings(5, 60, 40, 700).map((row, i) =>
+    i % 9 === 4 ? { ...row, rating: -row.rating } : row,
+  );
+  const fit = (options: AlsOptions): Promise<Model> =>
+    new ALS({ implicitPrefs: true, weight: 'spark', solver: 'cholesky', seed: 3, ...options }).fit(
+      session.from(ratingBatches(rows)),
+    );
 
-  it.each([{ regParam: 0.05, alpha: 3 }, { regParam: 0.01, alpha: 1, unobservedWeight: 0.1 }, { regParam: 0.1, alpha: 0 }])('predicts what a dense float64 reference predicts, and reports its loss, %j', async (form) => {
+  it.each([
+    { regParam: 0.05, alpha: 3 },
+    { regParam: 0.01, alpha: 1, unobservedWeight: 0.1 },
+    { regParam: 0.1, alpha: 0 },
+  ])('predicts what a dense float64 reference predicts, and reports its loss, %j', async (form) => {
     for (const rank of [5, 18]) {
-      const [first, model] = [await fit({ ...form, rank, maxIter: 1 }), await fit({ ...form, rank, maxIter: 3 })];
+      const [first, model] = [
+        await fit({ ...form, rank, maxIter: 1 }),
+        await fit({ ...form, rank, maxIter: 3 }),
+      ];
       const got = { users: factorsById(model.userFactors), items: factorsById(model.itemFactors) };
       const expected = referenceImplicit(rows, factorsById(first.userFactors), form, 2);
-      for (const user of got.users.keys()) for (const item of got.items.keys()) expect(Math.abs(referencePredict(got, user, item) - referencePredict(expected, user, item))).toBeLessThanOrEqual(1e-5);
-      expect(model.training!.iterations.at(-1)!.loss / referenceImplicitLoss(rows, got, form)).toBeCloseTo(1, 5);
+      for (const user of got.users.keys())
+        for (const item of got.items.keys())
+          expect(
+            Math.abs(referencePredict(got, user, item) - referencePredict(expected, user, item)),
+          ).toBeLessThanOrEqual(1e-5);
+      expect(model.training!.iterations.at(-1)!.loss / referenceImplicitLoss(rows, got, form)).toBeCloseTo(
+        1,
+        5,
+      );
     }
   });
 
   it('refuses float16 where the weights leave no room for it', () => {
-    expect(() => new ALS({ implicitPrefs: true, alpha: 0, precision: 'f16' })).toThrow('precision f16 cannot act with alpha 0');
+    expect(() => new ALS({ implicitPrefs: true, alpha: 0, precision: 'f16' })).toThrow(
+      'precision f16 cannot act with alpha 0',
+    );
   });
 });

@@ -1,4 +1,7 @@
-/** A GPU whose memory does not hold the ratings, on the software adapter: they come from host memory or from files, two parts at a time. */
+/**
+ * A GPU whose memory does not hold the ratings, on the software adapter: they come from host memory or from
+ * files, two parts at a time.
+ */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,15 +21,23 @@ const many = randomRatings(83, 2500, 1500, 400_000);
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-gpu-out-of-core-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const factorsOf = (model: Model) => [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+const factorsOf = (model: Model) =>
+  [model.userFactors, model.itemFactors].map(
+    (batch) => batch.data.children[1].children[0].values as Float32Array,
+  );
 
 async function train(options: SessionOptions, ratings = rows, maxIter = 2): Promise<Model> {
   await using session = await Session.create({ device: 'gpu', workers: 1, ...options });
-  return await new ALS({ rank: 4, maxIter, seed: 5, solver: 'cholesky' }).fit(session.from(ratingBatches(ratings)), { validation: session.from(ratingBatches(held)) });
+  return await new ALS({ rank: 4, maxIter, seed: 5, solver: 'cholesky' }).fit(
+    session.from(ratingBatches(ratings)),
+    { validation: session.from(ratingBatches(held)) },
+  );
 }
 
 function expectSame(got: Model, expected: Model): void {
-  const furthest = factorsOf(expected).map((values, side) => values.reduce((most, value, i) => Math.max(most, Math.abs(value - factorsOf(got)[side][i])), 0));
+  const furthest = factorsOf(expected).map((values, side) =>
+    values.reduce((most, value, i) => Math.max(most, Math.abs(value - factorsOf(got)[side][i])), 0),
+  );
   expect(Math.max(...furthest)).toBeLessThan(2e-3);
   const [last, lastExpected] = [got, expected].map((model) => model.training!.iterations.at(-1)!);
   expect(last.loss / lastExpected.loss).toBeCloseTo(1, 4);
@@ -50,20 +61,35 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
   it('is refused where no grid fits, with the least that works', async () => {
     const failed = train({ deviceMemory: 500 }, few);
     await expect(failed).rejects.toThrow(CapacityError);
-    const least = await failed.then(() => 0, ({ message }: Error) => Number(/the least that a device needs is [\d.]+ \w+ \((\d+) bytes\),/.exec(message)?.[1]));
+    const least = await failed.then(
+      () => 0,
+      ({ message }: Error) =>
+        Number(/the least that a device needs is [\d.]+ \w+ \((\d+) bytes\),/.exec(message)?.[1]),
+    );
     expect(least).toBeGreaterThan(500);
     // The walk knows no test pairs and no kernels with their lists yet.
     const deviceMemory = Math.ceil(1.25 * least);
     const [whole, finest] = [await train({}, few), await train({ deviceMemory }, few)];
-    expect(finest.training!.plan.choices.grid).toMatchObject({ users: { factors: 'host', ratings: 'host' }, items: { factors: 'host', ratings: 'host' } });
+    expect(finest.training!.plan.choices.grid).toMatchObject({
+      users: { factors: 'host', ratings: 'host' },
+      items: { factors: 'host', ratings: 'host' },
+    });
     expect(finest.training!.plan.memory['gpu:0']).toBeLessThanOrEqual(deviceMemory);
     expectSame(finest, whole);
   });
 
   it('is given them from files where host memory does not hold them either, which are gone at the end', async () => {
-    const [whole, spilled] = [await train({}, many, 1), await train({ memoryBudget: baseBytes(1), spillDir: folder }, many, 1)];
-    expect(spilled.training!.plan.choices.grid).toMatchObject({ users: { ratings: 'spill' }, items: { ratings: 'spill' } });
-    expect(spilled.training!.plan.datasets.find(({ name }) => name === 'ratings-by-user')?.parts.length).toBe(2);
+    const [whole, spilled] = [
+      await train({}, many, 1),
+      await train({ memoryBudget: baseBytes(1), spillDir: folder }, many, 1),
+    ];
+    expect(spilled.training!.plan.choices.grid).toMatchObject({
+      users: { ratings: 'spill' },
+      items: { ratings: 'spill' },
+    });
+    expect(spilled.training!.plan.datasets.find(({ name }) => name === 'ratings-by-user')?.parts.length).toBe(
+      2,
+    );
     expect(spilled.training!.plan.memory['gpu:0']).toBeLessThan(whole.training!.plan.memory['gpu:0']);
     expectSame(spilled, whole);
     expect(readdirSync(folder)).toEqual([]);

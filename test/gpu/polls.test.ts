@@ -53,6 +53,9 @@ describe('polls of a GPU', () => {
   });
 
   it('leave the refusal of what is no function to Node', () => {
-    for (const other of [undefined, null, 'text', {}]) expect(() => setImmediate(other as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
+    for (const other of [undefined, null, 'text', {}])
+      expect(() => setImmediate(other as never)).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }),
+      );
   });
 });

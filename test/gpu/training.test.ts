@@ -2,7 +2,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
-import { ALS, type AlsOptions, CancelledError, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
+import {
+  ALS,
+  type AlsOptions,
+  CancelledError,
+  DeviceLostError,
+  LostTrainingError,
+  type Model,
+  type ProgressEvent,
+  Session,
+} from '../../index.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
@@ -11,15 +20,31 @@ import { randomRatings, ratingBatches } from '../support/ratings.ts';
 const rows = randomRatings(71, 90, 60, 2500);
 const held = randomRatings(72, 90, 60, 200);
 
-const fit = (session: Session, options: AlsOptions, onEvent?: (event: ProgressEvent) => void, signal?: AbortSignal) =>
-  new ALS({ maxIter: 3, seed: 5, ...options }).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(held)), onEvent, signal });
+const fit = (
+  session: Session,
+  options: AlsOptions,
+  onEvent?: (event: ProgressEvent) => void,
+  signal?: AbortSignal,
+) =>
+  new ALS({ maxIter: 3, seed: 5, ...options }).fit(session.from(ratingBatches(rows)), {
+    validation: session.from(ratingBatches(held)),
+    onEvent,
+    signal,
+  });
 
-const factorsOf = (model: Model) => [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+const factorsOf = (model: Model) =>
+  [model.userFactors, model.itemFactors].map(
+    (batch) => batch.data.children[1].children[0].values as Float32Array,
+  );
 
 /** Largest difference of two models' factors. */
 function distance(left: Model, right: Model): number {
   const [a, b] = [factorsOf(left), factorsOf(right)];
-  return Math.max(...a.map((values, side) => values.reduce((most, value, i) => Math.max(most, Math.abs(value - b[side][i])), 0)));
+  return Math.max(
+    ...a.map((values, side) =>
+      values.reduce((most, value, i) => Math.max(most, Math.abs(value - b[side][i])), 0),
+    ),
+  );
 }
 
 describe.skipIf(noGpu)('training on a GPU', () => {
@@ -35,7 +60,13 @@ describe.skipIf(noGpu)('training on a GPU', () => {
   });
   afterEach(() => vi.restoreAllMocks());
 
-  it.each<AlsOptions>([{ rank: 6, solver: 'cholesky' }, { rank: 10, solver: 'cholesky', biases: true }, { rank: 40, solver: 'cg', cgSteps: 3 }, { rank: 6, nonnegative: true, biases: false }, { rank: 10, nonnegative: true, biases: true }])('gives the model of a CPU, within float32: %j', async (options) => {
+  it.each<AlsOptions>([
+    { rank: 6, solver: 'cholesky' },
+    { rank: 10, solver: 'cholesky', biases: true },
+    { rank: 40, solver: 'cg', cgSteps: 3 },
+    { rank: 6, nonnegative: true, biases: false },
+    { rank: 10, nonnegative: true, biases: true },
+  ])('gives the model of a CPU, within float32: %j', async (options) => {
     const [expected, got] = [await fit(cpu, options), await fit(gpu, options)];
     expect(distance(got, expected)).toBeLessThan(2e-3);
     const [last, lastExpected] = [got, expected].map((model) => model.training!.iterations.at(-1)!);
@@ -47,40 +78,76 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     expect(update).toMatchObject({ runs: 3, rows: 3 * got.userCount });
     // With biases their zeros.
     expect(update.bytesUp).toBeLessThan(100 * got.userCount);
-    // R by row, by column without its values, the validation set and where the solve tells the loss with biases the totals of items, each once, and the two lists of rows that go up with R, of 16 bytes a row.
+    // R by row, by column without its values, the validation set and where the solve tells the loss with
+    // biases the totals of items, each once, and the two lists of rows that go up with R, of 16 bytes a row.
     const blocks = plan.datasets.filter(({ layout }) => layout === 'rating-block');
     expect(blocks.map(({ name }) => name)).toEqual(['ratings-by-user', 'ratings-by-item', 'test-ratings']);
     const totals = plan.datasets.filter(({ layout }) => layout === 'row-totals');
     expect(totals).toHaveLength(options.biases === false || options.nonnegative ? 0 : 1);
-    expect(placed.bytesUp).toBe([...blocks, ...totals].reduce((sum, { parts }) => sum + (parts[0].bytes ?? 0), 2 * 16 * (got.userCount + got.itemCount) - 4 * plan.sizes.ratings));
-    expect(got.metadata.plan).toMatchObject({ choices: { users: { variant: expect.any(String), precision: 'f32' } } });
+    expect(placed.bytesUp).toBe(
+      [...blocks, ...totals].reduce(
+        (sum, { parts }) => sum + (parts[0].bytes ?? 0),
+        2 * 16 * (got.userCount + got.itemCount) - 4 * plan.sizes.ratings,
+      ),
+    );
+    expect(got.metadata.plan).toMatchObject({
+      choices: { users: { variant: expect.any(String), precision: 'f32' } },
+    });
   });
 
   it('takes the kernel that is asked for, and names those that exist', async () => {
     const model = await fit(gpu, { rank: 4, maxIter: 1, kernel: 'tiled4-f32' });
-    expect(stageNamed(model.training!.plan, 'update-items')).toMatchObject({ kernel: expect.stringMatching(/^update tiled4-f32 /), reasons: expect.arrayContaining([expect.stringMatching(/as asked/)]) });
-    await expect(fit(gpu, { rank: 4, kernel: 'no-such' })).rejects.toThrow(/there is no kernel no-such for rank 4.*There are: .*tiled4-f32/);
-    const unread = gpu.from((async function* (): AsyncGenerator<never> {
-      yield* [];
-      throw new Error('these ratings must not be read');
-    })());
-    await expect(new ALS({ rank: 4, kernel: 'no-such' }).fit(unread)).rejects.toThrow(/there is no kernel no-such/);
+    expect(stageNamed(model.training!.plan, 'update-items')).toMatchObject({
+      kernel: expect.stringMatching(/^update tiled4-f32 /),
+      reasons: expect.arrayContaining([expect.stringMatching(/as asked/)]),
+    });
+    await expect(fit(gpu, { rank: 4, kernel: 'no-such' })).rejects.toThrow(
+      /there is no kernel no-such for rank 4.*There are: .*tiled4-f32/,
+    );
+    const unread = gpu.from(
+      (async function* (): AsyncGenerator<never> {
+        yield* [];
+        throw new Error('these ratings must not be read');
+      })(),
+    );
+    await expect(new ALS({ rank: 4, kernel: 'no-such' }).fit(unread)).rejects.toThrow(
+      /there is no kernel no-such/,
+    );
     const half = await fit(gpu, { rank: 4, maxIter: 1, precision: 'f16' });
     expect(half.training?.plan.choices.items).toMatchObject({ precision: 'f16' });
     expect(distance(half, model)).toBeLessThan(0.05);
   });
 
-  it.each([5, 100])('in float16 ends at the test RMSE of float32, with ratings from 1 to %i', async (most) => {
-    const whole = plantedRatings(73, 200, 125, 15_000).map(({ user, item, rating }) => ({ user, item, rating: Math.min(most, Math.max(1, Math.round((rating / 6) * most))) }));
-    const held = (number: number) => number % 3 === 0;
-    const [train, test] = [whole.filter((_, i) => !held(i)), whole.filter((_, i) => held(i))].map((part) => gpu.from(ratingBatches(part)));
-    const rmse = async (precision: 'f32' | 'f16') => (await new ALS({ rank: 8, maxIter: 10, seed: 5, solver: 'cg', precision }).fit(train, { validation: test })).training!.iterations.at(-1)!.testRmse!;
-    expect(Math.abs((await rmse('f16')) - (await rmse('f32')))).toBeLessThan(0.002);
-  });
+  it.each([5, 100])(
+    'in float16 ends at the test RMSE of float32, with ratings from 1 to %i',
+    async (most) => {
+      const whole = plantedRatings(73, 200, 125, 15_000).map(({ user, item, rating }) => ({
+        user,
+        item,
+        rating: Math.min(most, Math.max(1, Math.round((rating / 6) * most))),
+      }));
+      const held = (number: number) => number % 3 === 0;
+      const [train, test] = [whole.filter((_, i) => !held(i)), whole.filter((_, i) => held(i))].map((part) =>
+        gpu.from(ratingBatches(part)),
+      );
+      const rmse = async (precision: 'f32' | 'f16') =>
+        (
+          await new ALS({ rank: 8, maxIter: 10, seed: 5, solver: 'cg', precision }).fit(train, {
+            validation: test,
+          })
+        ).training!.iterations.at(-1)!.testRmse!;
+      expect(Math.abs((await rmse('f16')) - (await rmse('f32')))).toBeLessThan(0.002);
+    },
+  );
 
   it('is cancelled between iterations, and the session goes on', async () => {
     const controller = new AbortController();
-    const cancelled = fit(gpu, { rank: 4, maxIter: 1000 }, (event) => void (event.type === 'iteration' && event.iteration === 2 && controller.abort()), controller.signal);
+    const cancelled = fit(
+      gpu,
+      { rank: 4, maxIter: 1000 },
+      (event) => void (event.type === 'iteration' && event.iteration === 2 && controller.abort()),
+      controller.signal,
+    );
     await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
     expect((await fit(gpu, { rank: 4, maxIter: 1 })).training?.iterations).toHaveLength(1);
   });
@@ -99,7 +166,9 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => (clock += 60_000));
     const error = await fit(session, { rank: 4 }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(LostTrainingError);
-    expect(String(error)).toMatch(/the GPU swiftshader\S* was lost during .*; the model of iteration 1 is kept/);
+    expect(String(error)).toMatch(
+      /the GPU swiftshader\S* was lost during .*; the model of iteration 1 is kept/,
+    );
     const { model } = error as LostTrainingError;
     expect(distance(model, await fit(cpu, { rank: 4, maxIter: 1, solver: 'cholesky' }))).toBeLessThan(2e-3);
     await expect(fit(session, { rank: 4 })).rejects.toBeInstanceOf(DeviceLostError);

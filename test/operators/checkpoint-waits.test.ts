@@ -50,21 +50,37 @@ class SlowStore implements Checkpoints<Matrices> {
 }
 
 function digestOf(matrices: Matrices): number {
-  return Object.values(matrices).flatMap(partsOfMatrix).reduce((sum, values) => values.reduce((all, value, at) => all + value * (1 + (at % 97)), sum), 0);
+  return Object.values(matrices)
+    .flatMap(partsOfMatrix)
+    .reduce((sum, values) => values.reduce((all, value, at) => all + value * (1 + (at % 97)), sum), 0);
 }
 
 /** The log of a training of so many iterations, with a checkpoint every `interval`. */
 async function logOf(interval: number, maxIter: number): Promise<readonly string[]> {
   const random = testRandom(5);
-  const rows = Array.from({ length: 60 }, () => Array.from({ length: 30 }, (_, item) => item).filter(() => random() < 0.3));
-  const data = alsProblem(rows, 30, rows.map((row) => row.slice(0, 1)));
+  const rows = Array.from({ length: 60 }, () =>
+    Array.from({ length: 30 }, (_, item) => item).filter(() => random() < 0.3),
+  );
+  const data = alsProblem(
+    rows,
+    30,
+    rows.map((row) => row.slice(0, 1)),
+  );
   await using session = await Session.create({ device: 'cpu', workers: 1 });
   const device = secondDevice();
   (session.context().executor.devices as Device[]).push(device);
   // Each of the two sides is solved by one task.
-  const store = new SlowStore(interval, () => Math.floor(device.ran.filter(({ kernel }) => kernel === 'update').length / 2));
-  const params = sizedParams(checkAlsParams({ rank: 4, maxIter, solver: 'cholesky' }), { users: 60, items: 30, ratings: 1 });
-  const context = session.context({ onEvent: (event) => void (event.type === 'iteration' && store.log.push(`told ${event.iteration}`)) });
+  const store = new SlowStore(interval, () =>
+    Math.floor(device.ran.filter(({ kernel }) => kernel === 'update').length / 2),
+  );
+  const params = sizedParams(checkAlsParams({ rank: 4, maxIter, solver: 'cholesky' }), {
+    users: 60,
+    items: 30,
+    ratings: 1,
+  });
+  const context = session.context({
+    onEvent: (event) => void (event.type === 'iteration' && store.log.push(`told ${event.iteration}`)),
+  });
   await Holdings.within(context, async (ctx) => {
     const devices = planDevices(ctx.executor);
     const profile = { users: 60, items: 30, ratings: rows.flat().length, testRatings: 60 };
@@ -75,9 +91,31 @@ async function logOf(interval: number, maxIter: number): Promise<readonly string
 }
 
 it('the round behind a checkpoint runs while it is written, and is told of once it is whole: a kill loses an interval at most', async () => {
-  expect(await logOf(1, 4)).toEqual(['told 1', 'write 1', '1 is whole behind round 2', 'told 2', 'write 2', '2 is whole behind round 3', 'told 3', 'write 3', '3 is whole behind round 4', 'told 4', 'write 4']);
+  expect(await logOf(1, 4)).toEqual([
+    'told 1',
+    'write 1',
+    '1 is whole behind round 2',
+    'told 2',
+    'write 2',
+    '2 is whole behind round 3',
+    'told 3',
+    'write 3',
+    '3 is whole behind round 4',
+    'told 4',
+    'write 4',
+  ]);
 });
 
 it('rounds between two checkpoints wait for nothing', async () => {
-  expect(await logOf(3, 6)).toEqual(['told 1', 'told 2', 'told 3', 'write 3', '3 is whole behind round 4', 'told 4', 'told 5', 'told 6', 'write 6']);
+  expect(await logOf(3, 6)).toEqual([
+    'told 1',
+    'told 2',
+    'told 3',
+    'write 3',
+    '3 is whole behind round 4',
+    'told 4',
+    'told 5',
+    'told 6',
+    'write 6',
+  ]);
 });

@@ -12,16 +12,29 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-const folders = { 'movietweetings-100k': resolve(import.meta.dirname, '../../examples/data/movietweetings-100k'), ...Object.fromEntries(['filmtrust', 'ml-latest-small', 'douban-monti', 'bookcrossing'].map((name) => [name, dataFolder(name)])) };
+const folders = {
+  'movietweetings-100k': resolve(import.meta.dirname, '../../examples/data/movietweetings-100k'),
+  ...Object.fromEntries(
+    ['filmtrust', 'ml-latest-small', 'douban-monti', 'bookcrossing'].map((name) => [name, dataFolder(name)]),
+  ),
+};
 
 function splitsOf(folder: string): (readonly [Dataset, Dataset])[] {
   const read = (name: string) => session.read.parquet(join(folder, name));
   if (existsSync(join(folder, 'train.parquet'))) return [[read('train.parquet'), read('test.parquet')]];
-  return [1, 2, 3].map((seed) => read('ratings.parquet').randomSplit([0.9, 0.1], { seed }) as [Dataset, Dataset]);
+  return [1, 2, 3].map(
+    (seed) => read('ratings.parquet').randomSplit([0.9, 0.1], { seed }) as [Dataset, Dataset],
+  );
 }
 
-/** Test RMSE over that of damped means, after the last iteration and after the third, averaged over the splits. */
-async function ratiosOf(trainer: ALS | SGD, folder: string): Promise<{ readonly last: number; readonly third: number }> {
+/**
+ * Test RMSE over that of damped means, after the last iteration and after the third, averaged over the
+ * splits.
+ */
+async function ratiosOf(
+  trainer: ALS | SGD,
+  folder: string,
+): Promise<{ readonly last: number; readonly third: number }> {
   let [last, third] = [0, 0];
   const splits = splitsOf(folder);
   for (const [train, test] of splits) {
@@ -34,20 +47,29 @@ async function ratiosOf(trainer: ALS | SGD, folder: string): Promise<{ readonly 
 }
 
 describe.each(Object.entries(folders))('on %s', (_, folder) => {
-  it.skipIf(!folder)('ALS is below 0.995 of damped means, and after 3 iterations within 3 % of after 10', async () => {
-    const { last, third } = await ratiosOf(new ALS(), folder as string);
-    expect(last).toBeLessThan(0.995);
-    expect(third / last).toBeLessThan(1.03);
-    expect(third / last).toBeGreaterThan(0.97);
-  });
+  it.skipIf(!folder)(
+    'ALS is below 0.995 of damped means, and after 3 iterations within 3 % of after 10',
+    async () => {
+      const { last, third } = await ratiosOf(new ALS(), folder as string);
+      expect(last).toBeLessThan(0.995);
+      expect(third / last).toBeLessThan(1.03);
+      expect(third / last).toBeGreaterThan(0.97);
+    },
+  );
 
-  it.skipIf(!folder)('SGD is below 0.995 of damped means, and at ranks 10 and 64 within 2 % of ALS', async () => {
-    for (const rank of [10, 64]) {
-      const [als, sgd] = [await ratiosOf(new ALS({ rank }), folder as string), await ratiosOf(new SGD({ rank }), folder as string)];
-      expect(sgd.last).toBeLessThan(0.995);
-      expect(sgd.last / als.last).toBeLessThan(1.02);
-    }
-  });
+  it.skipIf(!folder)(
+    'SGD is below 0.995 of damped means, and at ranks 10 and 64 within 2 % of ALS',
+    async () => {
+      for (const rank of [10, 64]) {
+        const [als, sgd] = [
+          await ratiosOf(new ALS({ rank }), folder as string),
+          await ratiosOf(new SGD({ rank }), folder as string),
+        ];
+        expect(sgd.last).toBeLessThan(0.995);
+        expect(sgd.last / als.last).toBeLessThan(1.02);
+      }
+    },
+  );
 
   it.skipIf(!folder)('ALS without biases is after 3 iterations within 10 % of after 10', async () => {
     const { last, third } = await ratiosOf(new ALS({ biases: false }), folder as string);
@@ -70,11 +92,20 @@ describe.each<[string, (options: object) => ALS | SGD]>([
     ['one user', Array.from({ length: 12 }, (_, item) => ({ user: 1, item, rating: 1 + (item % 5) }))],
     ['one item', Array.from({ length: 12 }, (_, user) => ({ user, item: 1, rating: 1 + (user % 5) }))],
     ['one rating', [{ user: 1, item: 1, rating: 3 }]],
-    ['ratings from 0 to a million', Array.from({ length: 400 }, (_, k) => ({ user: k % 23, item: (7 * k) % 31, rating: k % 40 === 0 ? 1e6 : k % 9 }))],
+    [
+      'ratings from 0 to a million',
+      Array.from({ length: 400 }, (_, k) => ({
+        user: k % 23,
+        item: (7 * k) % 31,
+        rating: k % 40 === 0 ? 1e6 : k % 9,
+      })),
+    ],
   ])('trains on %s, and is no worse than their mean', async (_, rows) => {
     const { training } = await fit(rows);
     const mean = rows.reduce((sum, { rating }) => sum + rating, 0) / rows.length;
-    const deviation = Math.sqrt(rows.reduce((sum, { rating }) => sum + (rating - mean) ** 2, 0) / rows.length);
+    const deviation = Math.sqrt(
+      rows.reduce((sum, { rating }) => sum + (rating - mean) ** 2, 0) / rows.length,
+    );
     const scale = Math.max(...rows.map(({ rating }) => Math.abs(rating)));
     expect(training?.iterations.at(-1)?.trainRmse).toBeLessThanOrEqual(deviation + 0.1 * (scale || 1));
   });

@@ -12,16 +12,28 @@ const small = randomRatings(71, 300, 200, 6000);
 const medium = randomRatings(72, 4000, 3000, 150_000);
 
 /** Pairs of the same users and items, for errors and metrics while training. */
-const validations = { small: randomRatings(73, 300, 200, 1000), medium: randomRatings(74, 4000, 3000, 30_000) };
+const validations = {
+  small: randomRatings(73, 300, 200, 1000),
+  medium: randomRatings(74, 4000, 3000, 30_000),
+};
 
 type Trainer = Pick<ALS, 'fit'>;
-type More = SessionOptions & Pick<FitOptions, 'checkpointDir' | 'checkpointInterval'> & { readonly validation?: typeof small };
+type More = SessionOptions &
+  Pick<FitOptions, 'checkpointDir' | 'checkpointInterval'> & { readonly validation?: typeof small };
 
 /** The planned and the measured bytes of a run. */
-async function memoryOf(trainer: Trainer | SGD, rows: typeof small, device: 'cpu' | 'gpu', { validation, checkpointDir, checkpointInterval, ...options }: More = {}) {
+async function memoryOf(
+  trainer: Trainer | SGD,
+  rows: typeof small,
+  device: 'cpu' | 'gpu',
+  { validation, checkpointDir, checkpointInterval, ...options }: More = {},
+) {
   const session = await Session.create({ device, workers: 2, ...options });
   try {
-    const more = { ...(validation ? { validation: session.from(ratingBatches(validation, 5000)) } : {}), ...(checkpointDir === undefined ? {} : { checkpointDir, checkpointInterval }) };
+    const more = {
+      ...(validation ? { validation: session.from(ratingBatches(validation, 5000)) } : {}),
+      ...(checkpointDir === undefined ? {} : { checkpointDir, checkpointInterval }),
+    };
     const { training } = await trainer.fit(session.from(ratingBatches(rows, 5000)), more);
     if (training === undefined) throw new Error('a model that was just trained has no report');
     return comparedMemory(training.plan);
@@ -31,7 +43,13 @@ async function memoryOf(trainer: Trainer | SGD, rows: typeof small, device: 'cpu
 }
 
 /** Expects the measured bytes to be within a tenth of the plan's. */
-function expectAsPlanned({ planned, measured }: { readonly planned: number; readonly measured: number | null }): void {
+function expectAsPlanned({
+  planned,
+  measured,
+}: {
+  readonly planned: number;
+  readonly measured: number | null;
+}): void {
   expect((measured ?? 0) / planned).toBeGreaterThan(0.9);
   expect((measured ?? 0) / planned).toBeLessThan(1.1);
 }
@@ -45,18 +63,29 @@ const trainers: readonly (readonly [string, () => Trainer | SGD])[] = [
 ];
 
 /** Expects the planned memory at each place, on few and on many ratings. */
-async function expectAllAsPlanned(make: () => Trainer | SGD, options: (size: 'small' | 'medium') => More): Promise<void> {
-  for (const [size, rows] of [['small', small], ['medium', medium]] as const) {
-    for (const memory of Object.values(await memoryOf(make(), rows, 'cpu', options(size)))) expectAsPlanned(memory);
+async function expectAllAsPlanned(
+  make: () => Trainer | SGD,
+  options: (size: 'small' | 'medium') => More,
+): Promise<void> {
+  for (const [size, rows] of [
+    ['small', small],
+    ['medium', medium],
+  ] as const) {
+    for (const memory of Object.values(await memoryOf(make(), rows, 'cpu', options(size))))
+      expectAsPlanned(memory);
   }
 }
 
 const six = { rank: 24, maxIter: 6 };
 const stopping: readonly (readonly [string, () => Trainer | SGD])[] = [
-  // The course differs with the data: an older version is kept as the best in some runs, in others each round is the best.
+  // The course differs with the data: an older version is kept as the best in some runs, in others each round
+  // is the best.
   ['ALS', () => new ALS({ ...six, earlyStop: 3 })],
   ['SGD', () => new SGD({ ...six, earlyStop: 3 })],
-  ['implicit ALS by a metric', () => new ALS({ ...six, implicitPrefs: true, earlyStop: 3, earlyStopMetric: 'ndcg@10' })],
+  [
+    'implicit ALS by a metric',
+    () => new ALS({ ...six, implicitPrefs: true, earlyStop: 3, earlyStopMetric: 'ndcg@10' }),
+  ],
   ['ALS by a metric', () => new ALS({ ...six, earlyStop: 3, earlyStopMetric: 'ndcg@10' })],
   ['SGD by a metric', () => new SGD({ ...six, earlyStop: 3, earlyStopMetric: 'ndcg@10' })],
 ];
@@ -66,10 +95,17 @@ describe('memory as measured', () => {
     await expectAllAsPlanned(make, (size) => ({ validation: validations[size] }));
   });
 
-  it.each([2, 4])('of %i devices in the place of one CPU is as planned, with parts of unlike rows and their copies', async (fakeDevices) => {
-    for (const [, make] of trainers.filter(([name]) => !name.includes('AdaGrad'))) await expectAllAsPlanned(make, () => ({ fakeDevices }));
-    await expectAllAsPlanned(() => new ALS({ ...six, earlyStop: 3 }), (size) => ({ fakeDevices, validation: validations[size] }));
-  });
+  it.each([2, 4])(
+    'of %i devices in the place of one CPU is as planned, with parts of unlike rows and their copies',
+    async (fakeDevices) => {
+      for (const [, make] of trainers.filter(([name]) => !name.includes('AdaGrad')))
+        await expectAllAsPlanned(make, () => ({ fakeDevices }));
+      await expectAllAsPlanned(
+        () => new ALS({ ...six, earlyStop: 3 }),
+        (size) => ({ fakeDevices, validation: validations[size] }),
+      );
+    },
+  );
 
   it.each([
     ['ALS', () => new ALS(six)],
@@ -78,7 +114,11 @@ describe('memory as measured', () => {
   ] as const)('of %s with checkpoints, whose copies count, is as planned', async (name, make) => {
     const folder = mkdtempSync(join(tmpdir(), 'factorflow-measured-'));
     try {
-      await expectAllAsPlanned(make, (size) => ({ checkpointDir: join(folder, size), checkpointInterval: 2, ...(name === 'ALS with early stop' ? { validation: validations[size] } : {}) }));
+      await expectAllAsPlanned(make, (size) => ({
+        checkpointDir: join(folder, size),
+        checkpointInterval: 2,
+        ...(name === 'ALS with early stop' ? { validation: validations[size] } : {}),
+      }));
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -92,13 +132,16 @@ describe('memory as measured', () => {
     }
   });
 
-  it.skipIf(noGpu).each(trainers.filter(([name]) => !name.includes('AdaGrad')))('of %s on a GPU is as planned', async (_, make) => {
-    const memory = await memoryOf(make(), small, 'gpu');
-    expectAsPlanned(memory['gpu:0']);
-    // The second copy of factors in host memory is made in runs of more than two seconds.
-    expect(memory.host.measured).toBeGreaterThan(0.5 * memory.host.planned);
-    expect(memory.host.measured).toBeLessThan(1.1 * memory.host.planned);
-  });
+  it.skipIf(noGpu).each(trainers.filter(([name]) => !name.includes('AdaGrad')))(
+    'of %s on a GPU is as planned',
+    async (_, make) => {
+      const memory = await memoryOf(make(), small, 'gpu');
+      expectAsPlanned(memory['gpu:0']);
+      // The second copy of factors in host memory is made in runs of more than two seconds.
+      expect(memory.host.measured).toBeGreaterThan(0.5 * memory.host.planned);
+      expect(memory.host.measured).toBeLessThan(1.1 * memory.host.planned);
+    },
+  );
 
   it('ends with a session: all that was held is let go of', async () => {
     const before = hostMeter.now;

@@ -13,30 +13,55 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-const rows = randomRatings(5, 900, 3, 12_000).map(({ user, item, rating }, at) => ({ user, item: item + (at % 40 === 0 ? 1 : 0), rating }));
+const rows = randomRatings(5, 900, 3, 12_000).map(({ user, item, rating }, at) => ({
+  user,
+  item: item + (at % 40 === 0 ? 1 : 0),
+  rating,
+}));
 
 /** Stages with another number of tasks in the run than in the plan. */
 function wrong({ training }: Model): string[] {
   const { plan, iterations } = training!;
   return stagesOf(plan).flatMap(({ phase, stage: { name, work, tasks } }) => {
     if (phase === 'load' || work?.kind === 'exchange' || work?.kind === 'allocate') return [];
-    const of = (one: string) => stagesOf(plan).filter((other) => other.phase !== 'load' && other.stage.name === one);
-    const planned = of(name).reduce((sum, other) => sum + (other.stage.tasks ?? Number.NaN) * (other.times === 1 ? 1 : iterations.length), 0);
-    return planned === plan.measured?.[name]?.runs ? [] : [`${name}: ${tasks} tasks, ${planned} in all, and ${plan.measured?.[name]?.runs} ran`];
+    const of = (one: string) =>
+      stagesOf(plan).filter((other) => other.phase !== 'load' && other.stage.name === one);
+    const planned = of(name).reduce(
+      (sum, other) => sum + (other.stage.tasks ?? Number.NaN) * (other.times === 1 ? 1 : iterations.length),
+      0,
+    );
+    return planned === plan.measured?.[name]?.runs
+      ? []
+      : [`${name}: ${tasks} tasks, ${planned} in all, and ${plan.measured?.[name]?.runs} ran`];
   });
 }
 
-const train = (trainer: ALS | SGD) => trainer.fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(rows.slice(0, 5000))) });
+const train = (trainer: ALS | SGD) =>
+  trainer.fit(session.from(ratingBatches(rows)), {
+    validation: session.from(ratingBatches(rows.slice(0, 5000))),
+  });
 
 it('by ALS', async () => {
   expect(wrong(await train(new ALS({ rank: 3, maxIter: 3, biases: true })))).toEqual([]);
 });
 
-it.each<SgdOptions>([{}, { schedule: 'wavefront', rate: 'adagrad' }, { schedule: 'hogwild' }, { schedule: 'hogwild', rate: 'adagrad', earlyStop: 1 }])('by SGD, %j', async (options) => {
+it.each<SgdOptions>([
+  {},
+  { schedule: 'wavefront', rate: 'adagrad' },
+  { schedule: 'hogwild' },
+  { schedule: 'hogwild', rate: 'adagrad', earlyStop: 1 },
+])('by SGD, %j', async (options) => {
   expect(wrong(await train(new SGD({ rank: 3, maxIter: 3, ...options })))).toEqual([]);
 });
 
 it('has no more tasks than rows before the data are known too', () => {
-  const plan = planAls({ users: 20_000, items: 50, ratings: 1_000_000 }, checkAlsParams({}), { compute: [cpuInfo], host: cpuInfo });
-  expect(['update-items', 'update-users', 'penalty-items', 'train-error'].map((name) => stageNamed(plan, name).tasks)).toEqual([50, 128, 50, 128]);
+  const plan = planAls({ users: 20_000, items: 50, ratings: 1_000_000 }, checkAlsParams({}), {
+    compute: [cpuInfo],
+    host: cpuInfo,
+  });
+  expect(
+    ['update-items', 'update-users', 'penalty-items', 'train-error'].map(
+      (name) => stageNamed(plan, name).tasks,
+    ),
+  ).toEqual([50, 128, 50, 128]);
 });

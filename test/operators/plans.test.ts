@@ -20,14 +20,22 @@ import { cpuInfo, h200Info } from '../support/devices/device-info.ts';
 import { undamped } from '../support/settings.ts';
 
 /** Plans without what biases add, unless a case asks for them. */
-const alsParams = (params: Parameters<typeof checkAlsParams>[0]) => checkAlsParams({ biases: false, start: 'spark', ...params });
-const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) => checkSgdParams({ biases: false, ...params });
-
+const alsParams = (params: Parameters<typeof checkAlsParams>[0]) =>
+  checkAlsParams({ biases: false, start: 'spark', ...params });
+const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) =>
+  checkSgdParams({ biases: false, ...params });
 
 const cpu: PlanDevices = { compute: [cpuInfo], host: cpuInfo };
 const on = (...compute: DeviceInfo[]): PlanDevices => ({ compute, host: cpuInfo });
-const movielens = { users: 138_493, items: 27_278, ratings: 18_000_000, testRatings: 2_000_000, input: 'parquet-source > select-ratings' };
-const scheduleFor = (problem: ScheduleProblem, params: SgdParams, device = cpuInfo) => schedulesFor(problem, params, [device]).next().value as SgdSchedule;
+const movielens = {
+  users: 138_493,
+  items: 27_278,
+  ratings: 18_000_000,
+  testRatings: 2_000_000,
+  input: 'parquet-source > select-ratings',
+};
+const scheduleFor = (problem: ScheduleProblem, params: SgdParams, device = cpuInfo) =>
+  schedulesFor(problem, params, [device]).next().value as SgdSchedule;
 const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
 
 describe('the plan of als', () => {
@@ -36,25 +44,55 @@ describe('the plan of als', () => {
     ['movielens-rank-32-early-stop', { rank: 32, earlyStop: 3 }],
     ['movielens-rank-64', { rank: 64, regParam: 0.05 }],
     ['movielens-rank-100-cholesky', { rank: 100, solver: 'cholesky' as const }],
-    ['movielens-rank-64-implicit', { rank: 64, implicitPrefs: true, alpha: 40, unobservedWeight: 0.1, cgSteps: 3 }],
-    ['movielens-rank-32-implicit-early-stop', { rank: 32, implicitPrefs: true, earlyStop: 2, earlyStopMetric: 'ndcg@20' as const }],
+    [
+      'movielens-rank-64-implicit',
+      { rank: 64, implicitPrefs: true, alpha: 40, unobservedWeight: 0.1, cgSteps: 3 },
+    ],
+    [
+      'movielens-rank-32-implicit-early-stop',
+      { rank: 32, implicitPrefs: true, earlyStop: 2, earlyStopMetric: 'ndcg@20' as const },
+    ],
     ['movielens-rank-32-nonnegative', { rank: 32, ...undamped, nonnegative: true }],
   ])('prints as %s.txt', async (name, params) => {
-    await expect(`${explain(planAls(movielens, alsParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(`${explain(planAls(movielens, alsParams(params), cpu))}\n`).toMatchFileSnapshot(
+      golden(name),
+    );
   });
 
   it('on a GPU prints as netflix-rank-100-gpu.txt', async () => {
-    const choice = (name: string, deviceBytes: number) => ({ variant: name, precision: 'f16' as const, ratingScale: 1, reason: `kernel ${name}, by rule`, deviceBytes });
+    const choice = (name: string, deviceBytes: number) => ({
+      variant: name,
+      precision: 'f16' as const,
+      ratingScale: 1,
+      reason: `kernel ${name}, by rule`,
+      deviceBytes,
+    });
     const choices = { users: choice('tensor-fused', 3e8), items: choice('tensor', 5e8) };
-    const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 }, alsParams({ rank: 100, regParam: 0.05 }), on({ ...h200Info, description: 'a card; f16, subgroups, tensor' }), choices);
+    const plan = planAls(
+      { users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 },
+      alsParams({ rank: 100, regParam: 0.05 }),
+      on({ ...h200Info, description: 'a card; f16, subgroups, tensor' }),
+      choices,
+    );
     await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden('netflix-rank-100-gpu'));
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
   it('on two GPUs exchanges users in float16 where kernels read float16, or 8 bits, which are rounded from it', () => {
-    const choice = (precision: 'f32' | 'f16' | 'int8') => ({ variant: 'some', precision, ratingScale: 1, reason: '', deviceBytes: 0 });
+    const choice = (precision: 'f32' | 'f16' | 'int8') => ({
+      variant: 'some',
+      precision,
+      ratingScale: 1,
+      reason: '',
+      deviceBytes: 0,
+    });
     const halves = (precision: 'f32' | 'f16' | 'int8') => {
-      const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112 }, alsParams({ rank: 200, biases: false }), on(h200Info, { ...h200Info, place: 'gpu:1' }), { users: choice(precision), items: choice(precision) });
+      const plan = planAls(
+        { users: 480_189, items: 17_770, ratings: 99_072_112 },
+        alsParams({ rank: 200, biases: false }),
+        on(h200Info, { ...h200Info, place: 'gpu:1' }),
+        { users: choice(precision), items: choice(precision) },
+      );
       return plan.datasets.filter(({ half }) => half === 'only').map(({ name }) => name);
     };
     expect(halves('f16')).toHaveLength(1);
@@ -64,45 +102,121 @@ describe('the plan of als', () => {
 
   it('counts the data that are alive at once: both sides and the version of the larger that is written, and on a GPU ratings and scratch', () => {
     const { users: m, items: n, ratings: nz } = movielens;
-    // A stride of 16 floats on both. With an early stop the best version stays whole while both sides of another are replaced.
+    // A stride of 16 floats on both. With an early stop the best version stays whole while both sides of
+    // another are replaced.
     expect(planAls(movielens, alsParams({ rank: 10 }), cpu).memory.cpu).toBe(64 * (2 * m + n));
-    expect(planAls(movielens, alsParams({ rank: 10, earlyStop: 2 }), cpu).memory.cpu).toBe(64 * (3 * m + 2 * n));
-    const choice = (deviceBytes: number) => ({ variant: 'any', precision: 'f32' as const, ratingScale: 1, reason: '', deviceBytes });
-    const gpu = planAls({ users: m, items: n, ratings: nz }, alsParams({ rank: 10 }), on(h200Info), { users: choice(1000), items: choice(500) });
+    expect(planAls(movielens, alsParams({ rank: 10, earlyStop: 2 }), cpu).memory.cpu).toBe(
+      64 * (3 * m + 2 * n),
+    );
+    const choice = (deviceBytes: number) => ({
+      variant: 'any',
+      precision: 'f32' as const,
+      ratingScale: 1,
+      reason: '',
+      deviceBytes,
+    });
+    const gpu = planAls({ users: m, items: n, ratings: nz }, alsParams({ rank: 10 }), on(h200Info), {
+      users: choice(1000),
+      items: choice(500),
+    });
     expect(gpu.memory['gpu:0']).toBe(2 * 64 * (m + n) + 4 * (m + n + 2) + 16 * nz + 1500);
     // Freed matrices are kept for the next ones as far as memory goes, and scratch of one name is one buffer.
     const scratch = (slots: number) => ({ ...choice(0), scratchBytes: { slots } });
     const least = 64 * (2 * m + n) + 4 * (m + n + 2) + 16 * nz + 1000;
-    const tight = planAls({ users: m, items: n, ratings: nz }, alsParams({ rank: 10 }), on({ ...h200Info, capacityBytes: least }), { users: scratch(900), items: scratch(1000) });
+    const tight = planAls(
+      { users: m, items: n, ratings: nz },
+      alsParams({ rank: 10 }),
+      on({ ...h200Info, capacityBytes: least }),
+      { users: scratch(900), items: scratch(1000) },
+    );
     expect(tight.memory['gpu:0']).toBe(least);
   });
 
   it('refuses data beyond one buffer of a GPU', () => {
-    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, alsParams({ partitionUsers: '1,1', partitionItems: '1,1' }), on({ ...h200Info, bindingBytes: 2 ** 27 }));
+    const plan = () =>
+      planAls(
+        { users: 1000, items: 1000, ratings: 50_000_000 },
+        alsParams({ partitionUsers: '1,1', partitionItems: '1,1' }),
+        on({ ...h200Info, bindingBytes: 2 ** 27 }),
+      );
     expect(plan).toThrow(CapacityError);
-    expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu:0 binds at most 128.0 MiB (134217728 bytes)');
-    const cut = planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, alsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
-    expect(cut.choices.grid).toMatchObject({ users: { q: 2, fixed: 'whole' }, items: { q: 2, fixed: 'whole' } });
-    const grid = { users: { q: 2, fixed: 'whole', factors: 'device', ratings: 'device' }, items: { q: 3, fixed: 'parts', factors: 'device', ratings: 'device' } } as const;
-    const equations = () => planAls({ users: 500_000, items: 6000, ratings: 50_000_000 }, alsParams({ rank: 100, biases: false }), on(h200Info), undefined, { grid });
+    expect(plan).toThrow(
+      '50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu:0 binds at most 128.0 MiB (134217728 bytes)',
+    );
+    const cut = planAls(
+      { users: 1000, items: 1000, ratings: 50_000_000 },
+      alsParams({}),
+      on({ ...h200Info, bindingBytes: 2 ** 27 }),
+    );
+    expect(cut.choices.grid).toMatchObject({
+      users: { q: 2, fixed: 'whole' },
+      items: { q: 2, fixed: 'whole' },
+    });
+    const grid = {
+      users: { q: 2, fixed: 'whole', factors: 'device', ratings: 'device' },
+      items: { q: 3, fixed: 'parts', factors: 'device', ratings: 'device' },
+    } as const;
+    const equations = () =>
+      planAls(
+        { users: 500_000, items: 6000, ratings: 50_000_000 },
+        alsParams({ rank: 100, biases: false }),
+        on(h200Info),
+        undefined,
+        { grid },
+      );
     expect(equations).toThrow('the normal equations of 250,000 rows need 4.8 GiB');
-    expect(equations).toThrow(expect.objectContaining({ details: expect.objectContaining({ advice: expect.stringContaining('Cut that side into more parts') }) }));
+    expect(equations).toThrow(
+      expect.objectContaining({
+        details: expect.objectContaining({
+          advice: expect.stringContaining('Cut that side into more parts'),
+        }),
+      }),
+    );
   });
 
   it.each<[string, number, PlanDevices, RegExp]>([
-    ['of memory', 1e6, on({ ...h200Info, capacityBytes: 1e6 }), /^plan: no grid fits: needs about \d.* MiB at gpu:0, which has 976\.6 KiB; /],
-    ['of a buffer', 50_000_000, on({ ...h200Info, bindingBytes: 2 ** 20 }), /^plan: no grid fits: has buffers beyond the 1\.0 MiB that gpu:0 binds; with other parts/],
-    ['of the numbers of ratings', 2e10, { compute: [{ ...cpuInfo, capacityBytes: null }], host: cpuInfo }, /^plan: no grid fits: has parts of more than 1,073,741,823 ratings; with other parts/],
+    [
+      'of memory',
+      1e6,
+      on({ ...h200Info, capacityBytes: 1e6 }),
+      /^plan: no grid fits: needs about \d.* MiB at gpu:0, which has 976\.6 KiB; /,
+    ],
+    [
+      'of a buffer',
+      50_000_000,
+      on({ ...h200Info, bindingBytes: 2 ** 20 }),
+      /^plan: no grid fits: has buffers beyond the 1\.0 MiB that gpu:0 binds; with other parts/,
+    ],
+    [
+      'of the numbers of ratings',
+      2e10,
+      { compute: [{ ...cpuInfo, capacityBytes: null }], host: cpuInfo },
+      /^plan: no grid fits: has parts of more than 1,073,741,823 ratings; with other parts/,
+    ],
   ])('names the bound %s that parts which are asked for are beyond', (_, ratings, devices, message) => {
-    const plan = () => planAls({ users: 100_000, items: 1000, ratings }, alsParams({ partitionUsers: '2,2', partitionItems: '2,2' }), devices);
+    const plan = () =>
+      planAls(
+        { users: 100_000, items: 1000, ratings },
+        alsParams({ partitionUsers: '2,2', partitionItems: '2,2' }),
+        devices,
+      );
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow(message);
   });
 
   it('prints the measures of a run beside the plan', async () => {
     const plan = planAls(movielens, alsParams({ rank: 8 }), cpu);
-    const measured = { runs: 1280, rows: 272_780, bytesUp: 1.44e9, bytesDown: 0, milliseconds: 4321, wallMilliseconds: 2200 };
-    await expect(`${explain({ ...plan, measured: { 'update-items': measured } })}\n`).toMatchFileSnapshot(golden('analyzed'));
+    const measured = {
+      runs: 1280,
+      rows: 272_780,
+      bytesUp: 1.44e9,
+      bytesDown: 0,
+      milliseconds: 4321,
+      wallMilliseconds: 2200,
+    };
+    await expect(`${explain({ ...plan, measured: { 'update-items': measured } })}\n`).toMatchFileSnapshot(
+      golden('analyzed'),
+    );
   });
 
   it('is JSON and survives it', () => {
@@ -119,9 +233,16 @@ describe('the plan of als', () => {
   });
 
   it('refuses factors that do not fit, with the bytes needed and had', () => {
-    const plan = () => planAls({ ...movielens, users: 10_000_000 }, alsParams({ rank: 512, partitionUsers: '1,1', partitionItems: '1,1' }), cpu);
+    const plan = () =>
+      planAls(
+        { ...movielens, users: 10_000_000 },
+        alsParams({ rank: 512, partitionUsers: '1,1', partitionItems: '1,1' }),
+        cpu,
+      );
     expect(plan).toThrow(CapacityError);
-    expect(plan).toThrow(/the factors need .* \(41015865344 bytes\) but device cpu has 4\.0 GiB \(4294967296 bytes\)/);
+    expect(plan).toThrow(
+      /the factors need .* \(41015865344 bytes\) but device cpu has 4\.0 GiB \(4294967296 bytes\)/,
+    );
   });
 });
 
@@ -138,11 +259,24 @@ describe('solver auto', () => {
 describe('the plan of sgd', () => {
   it.each([
     ['movielens-sgd-rank-32', { rank: 32, regParam: 0.05 }],
-    ['movielens-sgd-rank-128-biases', { rank: 128, ...undamped, regParam: undefined, regParamUsers: 0.02, regParamItems: 0.04, rate: 'adagrad' as const, earlyStop: 3 }],
+    [
+      'movielens-sgd-rank-128-biases',
+      {
+        rank: 128,
+        ...undamped,
+        regParam: undefined,
+        regParamUsers: 0.02,
+        regParamItems: 0.04,
+        rate: 'adagrad' as const,
+        earlyStop: 3,
+      },
+    ],
     ['movielens-sgd-hogwild', { rank: 32, schedule: 'hogwild' as const, rate: 'bold' as const }],
     ['movielens-sgd-wavefront', { rank: 32, schedule: 'wavefront' as const, rate: 'constant' as const }],
   ])('prints as %s.txt', async (name, params) => {
-    await expect(`${explain(planSgd(movielens, sgdParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(`${explain(planSgd(movielens, sgdParams(params), cpu))}\n`).toMatchFileSnapshot(
+      golden(name),
+    );
   });
 
   it('is JSON and survives it', () => {
@@ -157,26 +291,46 @@ describe('the plan of sgd', () => {
   });
 
   it('refuses factors that do not fit: two versions of both sides', () => {
-    expect(() => planSgd({ ...movielens, users: 2_000_000 }, sgdParams({ rank: 512 }), cpu)).toThrow(/the factors need .* but device cpu has 4\.0 GiB/);
+    expect(() => planSgd({ ...movielens, users: 2_000_000 }, sgdParams({ rank: 512 }), cpu)).toThrow(
+      /the factors need .* but device cpu has 4\.0 GiB/,
+    );
     const many: PlanDevices = { compute: [{ ...cpuInfo, parallelism: 32 }], host: cpuInfo };
-    expect(() => planSgd({ users: 10 ** 9, items: 10 ** 8, ratings: 10 ** 11 }, sgdParams({ rank: 64 }), many)).toThrow(/the factors need 524\.5 GiB/);
+    expect(() =>
+      planSgd({ users: 10 ** 9, items: 10 ** 8, ratings: 10 ** 11 }, sgdParams({ rank: 64 }), many),
+    ).toThrow(/the factors need 524\.5 GiB/);
   });
 
   it('has the same grid for up to four workers, then twice as many bands as workers, and a band of columns that fits the cache', () => {
     const grid = (parallelism: number, rank = 8) => {
-      const { rowBands, columnBands } = scheduleFor(movielens, sgdParams({ rank }), { ...cpuInfo, parallelism });
+      const { rowBands, columnBands } = scheduleFor(movielens, sgdParams({ rank }), {
+        ...cpuInfo,
+        parallelism,
+      });
       return [rowBands, columnBands];
     };
-    expect([1, 2, 4].map((workers) => grid(workers))).toEqual([[8, 8], [8, 8], [8, 8]]);
+    expect([1, 2, 4].map((workers) => grid(workers))).toEqual([
+      [8, 8],
+      [8, 8],
+      [8, 8],
+    ]);
     expect(grid(16)).toEqual([32, 32]);
     expect(grid(2, 512)).toEqual([8, 54]);
-    expect(scheduleFor({ users: 10, items: 90 }, sgdParams({}))).toMatchObject({ rows: 'items', rowBands: 8, columnBands: 8 });
-    expect(scheduleFor({ users: 3, items: 90 }, sgdParams({ schedule: 'wavefront' }))).toMatchObject({ rows: 'items', rowBands: 2, columnBands: 3 });
+    expect(scheduleFor({ users: 10, items: 90 }, sgdParams({}))).toMatchObject({
+      rows: 'items',
+      rowBands: 8,
+      columnBands: 8,
+    });
+    expect(scheduleFor({ users: 3, items: 90 }, sgdParams({ schedule: 'wavefront' }))).toMatchObject({
+      rows: 'items',
+      rowBands: 2,
+      columnBands: 3,
+    });
   });
 });
 
 describe('the convergence of sgd', () => {
-  const schedule = (name: 'hogwild' | 'blocks' | 'wavefront', parallelism: number, problem = movielens) => scheduleFor(problem, sgdParams({ schedule: name }), { ...cpuInfo, parallelism });
+  const schedule = (name: 'hogwild' | 'blocks' | 'wavefront', parallelism: number, problem = movielens) =>
+    scheduleFor(problem, sgdParams({ schedule: name }), { ...cpuInfo, parallelism });
   // The paper's Hugewiki: min(m, n) = 40k and s = 768 converge in 2 x 2 blocks and fail in 4 x 4.
   const hugewiki = { users: 50_082_603, items: 39_780, ratings: 3_069_817_980 };
 
@@ -184,32 +338,46 @@ describe('the convergence of sgd', () => {
     const report = (workers: number) => convergenceReport(hugewiki, schedule('hogwild', workers));
     expect(report(256)).toMatchObject({ workers: 256, leastSide: 39_780, bound: 1989 });
     expect(report(256).warning).toBeUndefined();
-    const split = (i: number) => convergenceReport(hugewiki, { ...schedule('hogwild', 768), rowBands: i, columnBands: i }).warning;
+    const split = (i: number) =>
+      convergenceReport(hugewiki, { ...schedule('hogwild', 768), rowBands: i, columnBands: i }).warning;
     expect([1, 2, 4].map((i) => split(i) !== undefined)).toEqual([false, false, true]);
   });
 
   it('counts expected collisions exactly where the items are known: s Σ (n_v / Nz)²', () => {
     const problem = { users: 100, items: 3, ratings: 10, itemCounts: [5, 3, 2] };
     expect(convergenceReport(problem, schedule('hogwild', 4)).collisionRate).toBeCloseTo(4 * 0.38);
-    expect(convergenceReport({ ...problem, itemCounts: undefined }, schedule('hogwild', 4)).collisionRate).toBeCloseTo(4 / 3);
+    expect(
+      convergenceReport({ ...problem, itemCounts: undefined }, schedule('hogwild', 4)).collisionRate,
+    ).toBeCloseTo(4 / 3);
   });
 
   it('of blocks has no collisions, and warns of grids with fewer than twice as many bands as workers', () => {
-    expect(convergenceReport(movielens, schedule('blocks', 2))).toMatchObject({ collisionRate: 0, workers: 1 });
+    expect(convergenceReport(movielens, schedule('blocks', 2))).toMatchObject({
+      collisionRate: 0,
+      workers: 1,
+    });
     expect(convergenceReport(movielens, schedule('blocks', 2)).warning).toBeUndefined();
     expect(convergenceReport(movielens, schedule('wavefront', 2)).warning).toBeUndefined();
-    expect(convergenceReport({ users: 5, items: 3, ratings: 9 }, schedule('blocks', 2, { ...movielens, users: 5, items: 3 })).warning).toMatch(/fewer than 2 s = 4 bands/);
+    expect(
+      convergenceReport(
+        { users: 5, items: 3, ratings: 9 },
+        schedule('blocks', 2, { ...movielens, users: 5, items: 3 }),
+      ).warning,
+    ).toMatch(/fewer than 2 s = 4 bands/);
   });
 });
 
 describe('algorithm auto', () => {
-  const choose = (rank: number, more = {}) => chooseAlgorithm({ ...movielens, rank, cgSteps: 6, ...more }, cpuInfo);
+  const choose = (rank: number, more = {}) =>
+    chooseAlgorithm({ ...movielens, rank, cgSteps: 6, ...more }, cpuInfo);
 
   it('takes ALS at small ranks and SGD at large ones, earlier with a target, and gives the figures', () => {
     expect(choose(10).algorithm).toBe('als');
     expect(choose(64).algorithm).toBe('sgd');
     expect([choose(20).algorithm, choose(20, { targetRmse: 0.8 }).algorithm]).toEqual(['als', 'sgd']);
-    expect(choose(64).reason).toMatch(/an iteration of ALS takes about \d\.\d\d s, 2 epochs of SGD, which do as much, 0\.\d\d s; sgd must be 1\.5 times cheaper/);
+    expect(choose(64).reason).toMatch(
+      /an iteration of ALS takes about \d\.\d\d s, 2 epochs of SGD, which do as much, 0\.\d\d s; sgd must be 1\.5 times cheaper/,
+    );
   });
 
   it('takes ALS where rows are short', () => {

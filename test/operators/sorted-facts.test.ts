@@ -1,4 +1,7 @@
-/** Facts of sorted ratings, which tasks sum by kernels, beside those of the block's order in float64, and the deviation of two passes. */
+/**
+ * Facts of sorted ratings, which tasks sum by kernels, beside those of the block's order in float64, and the
+ * deviation of two passes.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RatingInput } from '../../api/rating-input.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
@@ -19,7 +22,12 @@ const rows = randomRatings(31, 300, 200, 9000);
 /** Ratings whose deviation is far below their mean. */
 const lifted: Rows = rows.map((row, at) => ({ ...row, rating: 4096 + (at % 9) / 8 }));
 /** One item has more ratings than scratch holds at a time, and its neighbour one. */
-const long: Rows = Array.from({ length: (1 << 20) + 77 }, (_, user) => ({ ...rows[0], user, item: user === 5 ? 2 : 1, rating: 1 + (user % 5) }));
+const long: Rows = Array.from({ length: (1 << 20) + 77 }, (_, user) => ({
+  ...rows[0],
+  user,
+  item: user === 5 ? 2 : 1,
+  rating: 1 + (user % 5),
+}));
 
 describe('the facts of sorted ratings', () => {
   let session: Session;
@@ -35,29 +43,66 @@ describe('the facts of sorted ratings', () => {
     ['of a row longer than scratch', long],
   ] as const)('are those of one pass: ratings %s', async (_name, given) => {
     await Holdings.within(session.context(), async (ctx) => {
-      const indexed = await new RatingInput({}).index(session.from(ratingBatches([...given], 100_000)), undefined, ctx);
+      const indexed = await new RatingInput({}).index(
+        session.from(ratingBatches([...given], 100_000)),
+        undefined,
+        ctx,
+      );
       const blocks = await buildRatingBlocks(indexed, 'keep', ctx);
-      const { means, columnCounts: _counts, deviation: _, mean, ...shape } = ratingFacts(blocks.byUser, blocks.byItem.rows, 'users');
+      const {
+        means,
+        columnCounts: _counts,
+        deviation: _,
+        mean,
+        ...shape
+      } = ratingFacts(blocks.byUser, blocks.byItem.rows, 'users');
       const facts = await sortedRatingFacts(blocks, ctx);
       expect(facts).toMatchObject(shape);
       expect(Math.abs(facts.mean - mean)).toBeLessThanOrEqual(1e-12 * Math.abs(mean));
-      const deviation = Math.sqrt(blocks.byUser.values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / shape.ratings);
+      const deviation = Math.sqrt(
+        blocks.byUser.values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / shape.ratings,
+      );
       expect(Math.abs(facts.deviation - deviation)).toBeLessThanOrEqual(1e-12 * Math.abs(mean));
       const found = await sortedMeans(blocks.byUser, facts, ctx);
-      for (const side of ['rows', 'columns'] as const) found[side].forEach((value, at) => Math.abs(value - means[side][at]) <= 1e-5 || expect(value).toBe(means[side][at]));
+      for (const side of ['rows', 'columns'] as const)
+        found[side].forEach(
+          (value, at) => Math.abs(value - means[side][at]) <= 1e-5 || expect(value).toBe(means[side][at]),
+        );
     });
   });
 
   it('have a scale of the same bits in one block and in bands, near that of one pass', async () => {
     await Holdings.within(session.context(), async (ctx) => {
-      const { byUser: block } = await buildRatingBlocks(await new RatingInput({}).index(session.from(ratingBatches(long, 100_000)), undefined, ctx), 'keep', ctx);
-      const bands = [0, 17, 500_000, 1_048_500].map((from, at, cuts) => ({ from, to: cuts[at + 1] ?? block.rows }));
-      const parts = ofParts(bands.map(({ from, to }, partition) => partOfBlocks(from, [{ firstColumn: 0, block: rowsOfBlock(block, from, to, { name: 'scaled', partition, version: 0 }) }])));
+      const { byUser: block } = await buildRatingBlocks(
+        await new RatingInput({}).index(session.from(ratingBatches(long, 100_000)), undefined, ctx),
+        'keep',
+        ctx,
+      );
+      const bands = [0, 17, 500_000, 1_048_500].map((from, at, cuts) => ({
+        from,
+        to: cuts[at + 1] ?? block.rows,
+      }));
+      const parts = ofParts(
+        bands.map(({ from, to }, partition) =>
+          partOfBlocks(from, [
+            {
+              firstColumn: 0,
+              block: rowsOfBlock(block, from, to, { name: 'scaled', partition, version: 0 }),
+            },
+          ]),
+        ),
+      );
       const scale = await ratingScale(block, true, {}, ctx);
       expect(await ratingScale(parts, true, {}, ctx)).toEqual(scale);
       const mean = block.values.reduce((sum, value) => sum + value, 0) / block.ratings;
       expect(Math.abs(scale.mean / mean - 1)).toBeLessThan(1e-12);
-      expect(Math.abs(scale.deviation / Math.sqrt(block.values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / block.ratings) - 1)).toBeLessThan(1e-12);
+      expect(
+        Math.abs(
+          scale.deviation /
+            Math.sqrt(block.values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / block.ratings) -
+            1,
+        ),
+      ).toBeLessThan(1e-12);
       const expected = block.values.map((value) => (value - scale.center) / scale.deviation);
       expect(Math.abs((await standardize(parts, scale, ctx)) / block.ratings - 1)).toBeLessThan(1e-6);
       expect(block.values).toEqual(expected);
@@ -69,19 +114,54 @@ describe('the facts of sorted ratings', () => {
     ['items', 'one block', undefined],
     ['users', 'bands', undefined],
     ['items', 'bands', 2.5],
-  ] as const)('are those of one pass over the rows alone: %s in %s, with known means %j', async (rowsAre, _form, known) => {
-    await Holdings.within(session.context(), async (ctx) => {
-      const { byUser, byItem } = await buildRatingBlocks(await new RatingInput({}).index(session.from(ratingBatches([...rows])), undefined, ctx), 'keep', ctx);
-      const [block, columns] = rowsAre === 'users' ? [byUser, byItem.rows] : [byItem, byUser.rows];
-      const parts = balancedRanges(block.offsets, 3).map(({ from, to }, partition) => partOfBlocks(from, [{ firstColumn: 0, block: rowsOfBlock(block, from, to, { name: 'bands', partition, version: 0 }) }]));
-      const given = known === undefined ? undefined : { mean: known, rows: Float32Array.from({ length: block.rows }, (_, row) => (row % 3 === 0 ? 0.5 : Number.NaN)), columns: new Float32Array(columns).fill(Number.NaN) };
-      const expected = ratingFacts(block, columns, rowsAre, given);
-      const { means, mean, deviation, ...shape } = await rowFacts(_form === 'bands' ? ofParts(parts) : block, columns, rowsAre, given, ctx);
-      const { means: twins, mean: twin, deviation: _, ...rest } = expected;
-      expect(shape).toEqual(rest);
-      expect(Math.abs(mean - twin)).toBeLessThanOrEqual(1e-12 * Math.abs(twin));
-      expect(Math.abs(deviation / Math.sqrt(block.values.reduce((sum, value) => sum + (value - twin) ** 2, 0) / block.ratings) - 1)).toBeLessThanOrEqual(1e-12);
-      for (const side of ['rows', 'columns'] as const) means[side].forEach((value, at) => Math.abs(value - twins[side][at]) <= 1e-6 || expect(value).toBe(twins[side][at]));
-    });
-  });
+  ] as const)(
+    'are those of one pass over the rows alone: %s in %s, with known means %j',
+    async (rowsAre, _form, known) => {
+      await Holdings.within(session.context(), async (ctx) => {
+        const { byUser, byItem } = await buildRatingBlocks(
+          await new RatingInput({}).index(session.from(ratingBatches([...rows])), undefined, ctx),
+          'keep',
+          ctx,
+        );
+        const [block, columns] = rowsAre === 'users' ? [byUser, byItem.rows] : [byItem, byUser.rows];
+        const parts = balancedRanges(block.offsets, 3).map(({ from, to }, partition) =>
+          partOfBlocks(from, [
+            { firstColumn: 0, block: rowsOfBlock(block, from, to, { name: 'bands', partition, version: 0 }) },
+          ]),
+        );
+        const given =
+          known === undefined
+            ? undefined
+            : {
+                mean: known,
+                rows: Float32Array.from({ length: block.rows }, (_, row) =>
+                  row % 3 === 0 ? 0.5 : Number.NaN,
+                ),
+                columns: new Float32Array(columns).fill(Number.NaN),
+              };
+        const expected = ratingFacts(block, columns, rowsAre, given);
+        const { means, mean, deviation, ...shape } = await rowFacts(
+          _form === 'bands' ? ofParts(parts) : block,
+          columns,
+          rowsAre,
+          given,
+          ctx,
+        );
+        const { means: twins, mean: twin, deviation: _, ...rest } = expected;
+        expect(shape).toEqual(rest);
+        expect(Math.abs(mean - twin)).toBeLessThanOrEqual(1e-12 * Math.abs(twin));
+        expect(
+          Math.abs(
+            deviation /
+              Math.sqrt(block.values.reduce((sum, value) => sum + (value - twin) ** 2, 0) / block.ratings) -
+              1,
+          ),
+        ).toBeLessThanOrEqual(1e-12);
+        for (const side of ['rows', 'columns'] as const)
+          means[side].forEach(
+            (value, at) => Math.abs(value - twins[side][at]) <= 1e-6 || expect(value).toBe(twins[side][at]),
+          );
+      });
+    },
+  );
 });

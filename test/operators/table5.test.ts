@@ -7,10 +7,18 @@ import { table5Line, table5Machines, table5Sets } from '../../scripts/docs/table
 const page = readFileSync(join(import.meta.dirname, '../../docs/measured/table5.md'), 'utf8');
 /** Problems whose plans have thousands of blocks are planned on one machine each. */
 const large = ['SparkALS', 'Factorbird', 'Facebook'];
-const cases = table5Sets.flatMap((set) => table5Machines.filter(({ count, gigabytes }) => !large.includes(set.name) || (count === 1 && gigabytes === 141)).map((machine) => [set.name, machine, set] as const));
+const cases = table5Sets.flatMap((set) =>
+  table5Machines
+    .filter(({ count, gigabytes }) => !large.includes(set.name) || (count === 1 && gigabytes === 141))
+    .map((machine) => [set.name, machine, set] as const),
+);
 
 describe('table 5', () => {
-  it.each(cases)('%s on %j', (_, machine, set) => {
-    expect(page).toContain(`\n${table5Line(set, machine)}\n`);
-  }, 120_000);
+  it.each(cases)(
+    '%s on %j',
+    (_, machine, set) => {
+      expect(page).toContain(`\n${table5Line(set, machine)}\n`);
+    },
+    120_000,
+  );
 });

@@ -5,7 +5,17 @@ import { DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { Task } from '../../engine/task.ts';
-import { ALS, type AlsOptions, CancelledError, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';
+import {
+  ALS,
+  type AlsOptions,
+  CancelledError,
+  type Dataset,
+  LostTrainingError,
+  type Model,
+  type ProgressEvent,
+  Session,
+  SGD,
+} from '../../index.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { secondDevice } from '../support/devices/second-device.ts';
@@ -20,8 +30,15 @@ async function openWith(device: Device | undefined): Promise<Session> {
   return session;
 }
 
-async function fit(session: Session, parameters = options, onEvent?: (event: ProgressEvent) => void): Promise<Model> {
-  return new ALS(parameters).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(test)), onEvent });
+async function fit(
+  session: Session,
+  parameters = options,
+  onEvent?: (event: ProgressEvent) => void,
+): Promise<Model> {
+  return new ALS(parameters).fit(session.from(ratingBatches(rows)), {
+    validation: session.from(ratingBatches(test)),
+    onEvent,
+  });
 }
 
 async function rowsOf(dataset: Dataset): Promise<string[]> {
@@ -30,31 +47,55 @@ async function rowsOf(dataset: Dataset): Promise<string[]> {
   return rows;
 }
 
-const factorsOf = (model: Model) => [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values);
+const factorsOf = (model: Model) =>
+  [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values);
 
 describe('training on a second device', () => {
-  it.each([{}, { biases: true }, { earlyStop: 1 }] as AlsOptions[])('starts from the same bits and gives what the CPU gives, %j', async (more) => {
-    await using plain = await openWith(undefined);
-    await using both = await openWith(secondDevice());
-    const [expected, got] = [await fit(plain, { ...options, ...more }), await fit(both, { ...options, ...more })];
-    expect(factorsOf(got)).toEqual(factorsOf(expected));
-    expect(got.training?.plan.devices.map(({ kind }) => kind)).toEqual(['gpu', 'cpu']);
-  });
+  it.each([{}, { biases: true }, { earlyStop: 1 }] as AlsOptions[])(
+    'starts from the same bits and gives what the CPU gives, %j',
+    async (more) => {
+      await using plain = await openWith(undefined);
+      await using both = await openWith(secondDevice());
+      const [expected, got] = [
+        await fit(plain, { ...options, ...more }),
+        await fit(both, { ...options, ...more }),
+      ];
+      expect(factorsOf(got)).toEqual(factorsOf(expected));
+      expect(got.training?.plan.devices.map(({ kind }) => kind)).toEqual(['gpu', 'cpu']);
+    },
+  );
 
   it('gives it passes as wholes, with the kernel that it chose for the side, and leaves nothing there', async () => {
     const device = secondDevice();
     await using session = await openWith(device);
     const model = await fit(session, { ...options, maxIter: 1 });
     const of = (kernel: string) => device.ran.filter((task) => task.kernel === kernel);
-    expect(of('update').map(({ params }) => params.variant)).toEqual([`for-${model.itemCount}-rows`, `for-${model.userCount}-rows`]);
-    expect(of('update')[0].params).toMatchObject({ from: 0, to: model.itemCount, precision: 'f32', cgBelow: 0 });
+    expect(of('update').map(({ params }) => params.variant)).toEqual([
+      `for-${model.itemCount}-rows`,
+      `for-${model.userCount}-rows`,
+    ]);
+    expect(of('update')[0].params).toMatchObject({
+      from: 0,
+      to: model.itemCount,
+      precision: 'f32',
+      cgBelow: 0,
+    });
     expect(of('squared-error')).toHaveLength(2);
     expect(of('initialize')).toHaveLength(0);
     const { plan } = model.training!;
-    expect(stageNamed(plan, 'update-users')).toMatchObject({ at: ['gpu:0'], kernel: `update for-${model.userCount}-rows cholesky`, tasks: 1, reasons: [expect.stringMatching(/^of \d+ ratings/)] });
+    expect(stageNamed(plan, 'update-users')).toMatchObject({
+      at: ['gpu:0'],
+      kernel: `update for-${model.userCount}-rows cholesky`,
+      tasks: 1,
+      reasons: [expect.stringMatching(/^of \d+ ratings/)],
+    });
     expect(stageNamed(plan, 'initialize')).toMatchObject({ at: ['cpu'] });
-    expect(model.metadata.plan).toMatchObject({ choices: { items: { variant: `for-${model.itemCount}-rows`, precision: 'f32' } } });
-    for (const { inputs } of device.ran) for (const ref of Object.values(inputs)) await expect(device.fetch(ref)).rejects.toThrow('not on device');
+    expect(model.metadata.plan).toMatchObject({
+      choices: { items: { variant: `for-${model.itemCount}-rows`, precision: 'f32' } },
+    });
+    for (const { inputs } of device.ran)
+      for (const ref of Object.values(inputs))
+        await expect(device.fetch(ref)).rejects.toThrow('not on device');
   });
 
   it('keeps the model when the device is lost after its factors came back, and frees what the device keeps however a run ends', async () => {
@@ -68,7 +109,10 @@ describe('training on a second device', () => {
     expect((await fit(session, { ...options, maxIter: 1 })).training?.iterations).toHaveLength(1);
     expect(trims).toBe(1);
     const controller = new AbortController();
-    const cancelled = new SGD({ maxIter: 1 }).fit(session.from(ratingBatches(rows)), { signal: controller.signal, onEvent: ({ type }) => type === 'plan' && controller.abort() });
+    const cancelled = new SGD({ maxIter: 1 }).fit(session.from(ratingBatches(rows)), {
+      signal: controller.signal,
+      onEvent: ({ type }) => type === 'plan' && controller.abort(),
+    });
     await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
     expect(trims).toBe(2);
   });
@@ -76,9 +120,14 @@ describe('training on a second device', () => {
   it('leaves nothing of SGD there', async () => {
     const device = secondDevice();
     await using session = await openWith(device);
-    await new SGD({ rank: 4, maxIter: 2, rate: 'adagrad', earlyStop: 1 }).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(test)) });
+    await new SGD({ rank: 4, maxIter: 2, rate: 'adagrad', earlyStop: 1 }).fit(
+      session.from(ratingBatches(rows)),
+      { validation: session.from(ratingBatches(test)) },
+    );
     expect(device.ran.filter(({ kernel }) => kernel === 'sgd-block')).toHaveLength(2);
-    for (const { inputs, outputs } of device.ran) for (const ref of [...Object.values(inputs), ...Object.values(outputs)]) await expect(device.fetch(ref)).rejects.toThrow('not on device');
+    for (const { inputs, outputs } of device.ran)
+      for (const ref of [...Object.values(inputs), ...Object.values(outputs)])
+        await expect(device.fetch(ref)).rejects.toThrow('not on device');
   });
 
   it('shares SGD with a third by blocks, one task after the other where devices keep no order, and leaves nothing there', async () => {
@@ -87,32 +136,61 @@ describe('training on a second device', () => {
     (session.context().executor.devices as Device[]).push(devices[1]);
     await using plain = await openWith(undefined);
     const planted = plantedRatings(3, 150, 90, 6000);
-    const sgd = (on: Session) => new SGD({ rank: 4, biases: true, maxIter: 6, seed: 3, rate: 'adagrad', learningRate: 0.2, regParam: 0.05 }).fit(on.from(ratingBatches(planted.slice(500))), { validation: on.from(ratingBatches(planted.slice(0, 500))) });
-    const [expected, got] = [await sgd(plain), await sgd(session)].map((model) => model.training!.iterations.at(-1)!);
+    const sgd = (on: Session) =>
+      new SGD({
+        rank: 4,
+        biases: true,
+        maxIter: 6,
+        seed: 3,
+        rate: 'adagrad',
+        learningRate: 0.2,
+        regParam: 0.05,
+      }).fit(on.from(ratingBatches(planted.slice(500))), {
+        validation: on.from(ratingBatches(planted.slice(0, 500))),
+      });
+    const [expected, got] = [await sgd(plain), await sgd(session)].map((model) =>
+      model.training!.iterations.at(-1)!,
+    );
     expect(got.testRmse! - expected.testRmse!).toBeLessThan(0.02);
     for (const { ran, fetch } of devices) {
       expect(ran.filter(({ kernel }) => kernel === 'sgd-block')).toHaveLength(6 * 4);
-      for (const { inputs, outputs } of ran) for (const ref of [...Object.values(inputs), ...Object.values(outputs)]) await expect(fetch(ref)).rejects.toThrow('not on device');
+      for (const { inputs, outputs } of ran)
+        for (const ref of [...Object.values(inputs), ...Object.values(outputs)])
+          await expect(fetch(ref)).rejects.toThrow('not on device');
     }
     // The next run fits as well.
     expect((await sgd(session)).training?.iterations).toHaveLength(6);
   });
 
-  it.each([0, 1, 2])('takes a validation set of which the training set has no pair, with %i devices beside the CPU', async (count) => {
-    await using session = await openWith(undefined);
-    for (let at = 0; at < count; at++) (session.context().executor.devices as Device[]).push(secondDevice({ place: `gpu:${at}` }));
-    const validation = session.from(ratingBatches(test.map(({ user, item, rating }) => ({ user: user + 10_000, item, rating }))));
-    for (const trainer of [new ALS({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2, schedule: 'hogwild' })]) {
-      const { training } = await trainer.fit(session.from(ratingBatches(rows)), { validation });
-      expect(training?.coldPairs).toBe(test.length);
-      expect(training?.iterations.map(({ testRmse }) => testRmse)).toEqual([undefined, undefined]);
-    }
-  });
+  it.each([0, 1, 2])(
+    'takes a validation set of which the training set has no pair, with %i devices beside the CPU',
+    async (count) => {
+      await using session = await openWith(undefined);
+      for (let at = 0; at < count; at++)
+        (session.context().executor.devices as Device[]).push(secondDevice({ place: `gpu:${at}` }));
+      const validation = session.from(
+        ratingBatches(test.map(({ user, item, rating }) => ({ user: user + 10_000, item, rating }))),
+      );
+      for (const trainer of [
+        new ALS({ rank: 2, maxIter: 2 }),
+        new SGD({ rank: 2, maxIter: 2 }),
+        new SGD({ rank: 2, maxIter: 2, schedule: 'hogwild' }),
+      ]) {
+        const { training } = await trainer.fit(session.from(ratingBatches(rows)), { validation });
+        expect(training?.coldPairs).toBe(test.length);
+        expect(training?.iterations.map(({ testRmse }) => testRmse)).toEqual([undefined, undefined]);
+      }
+    },
+  );
 
   it('says which device it is, which solves for nonnegative factors too', async () => {
     await using session = await openWith(secondDevice());
     const notes: string[] = [];
-    await fit(session, { rank: 2, maxIter: 1, nonnegative: true }, (event) => void (event.type === 'note' && notes.push(event.text)));
+    await fit(
+      session,
+      { rank: 2, maxIter: 1, nonnegative: true },
+      (event) => void (event.type === 'note' && notes.push(event.text)),
+    );
     expect(notes[0]).toMatch(/^GPU: /);
     expect(computeDevice(session.context().executor)).not.toBe(hostDevice(session.context().executor));
   });
@@ -160,7 +238,10 @@ describe('a device that is lost while training', () => {
     const { model, iteration, message, exitCode } = error as LostTrainingError;
     expect([iteration, exitCode]).toEqual([2, 5]);
     expect(message).toBe('train: the GPU was lost; the model of iteration 2 is kept');
-    expect(model.training).toMatchObject({ bestIteration: 2, iterations: [{ iteration: 1 }, { iteration: 2 }] });
+    expect(model.training).toMatchObject({
+      bestIteration: 2,
+      iterations: [{ iteration: 1 }, { iteration: 2 }],
+    });
     await using plain = await openWith(undefined);
     expect(factorsOf(model)).toEqual(factorsOf(await fit(plain, { ...options, maxIter: 2 })));
   });
@@ -170,11 +251,16 @@ describe('a device that is lost while training', () => {
     const error = await fit(session).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(DeviceLostError);
     expect(error).not.toBeInstanceOf(LostTrainingError);
-    expect(String(error)).toMatch(/the GPU was lost; no iteration's factors had been copied to the host by then/);
+    expect(String(error)).toMatch(
+      /the GPU was lost; no iteration's factors had been copied to the host by then/,
+    );
   });
 
   it('leaves the last epoch of SGD that was copied, and none before the first', async () => {
-    const sgd = (session: Session, maxIter = 5) => new SGD({ rank: 4, biases: true, maxIter, seed: 3, schedule: 'hogwild' }).fit(session.from(ratingBatches(rows)));
+    const sgd = (session: Session, maxIter = 5) =>
+      new SGD({ rank: 4, biases: true, maxIter, seed: 3, schedule: 'hogwild' }).fit(
+        session.from(ratingBatches(rows)),
+      );
     const losingAt = (n: number) => {
       let epochs = 0;
       return secondDevice({
@@ -189,11 +275,17 @@ describe('a device that is lost while training', () => {
     const error = await sgd(session).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(LostTrainingError);
     const { model, iteration } = error as LostTrainingError;
-    expect(model.training).toMatchObject({ algorithm: 'sgd', bestIteration: iteration, iterations: { length: iteration } });
+    expect(model.training).toMatchObject({
+      algorithm: 'sgd',
+      bestIteration: iteration,
+      iterations: { length: iteration },
+    });
     // One thread steps the batches in their order, so that the same epochs give the same bits.
     await using again = await openWith(secondDevice());
     expect(factorsOf(model)).toEqual(factorsOf(await sgd(again, iteration)));
     await using early = await openWith(losingAt(1));
-    await expect(sgd(early)).rejects.toThrow(/the GPU was lost; no epoch's factors had been copied to the host by then/);
+    await expect(sgd(early)).rejects.toThrow(
+      /the GPU was lost; no epoch's factors had been copied to the host by then/,
+    );
   });
 });

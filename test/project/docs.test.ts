@@ -1,4 +1,7 @@
-/** Checks of the Markdown files: generated pages are current, links have targets, command lines and imports are valid. */
+/**
+ * Checks of the Markdown files: generated pages are current, links have targets, command lines and imports
+ * are valid.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -20,8 +23,10 @@ describe('the generated pages', async () => {
 
   it('tell of every command and every exported name', () => {
     const [api, cli] = [textOf('docs/reference/api.md'), textOf('docs/reference/cli.md')];
-    for (const command of ['train', 'evaluate', 'predict', 'recommend', 'plan']) expect(cli).toContain(`\n## ${command}\n`);
-    for (const { name } of new SourceFile(root, 'index.ts').reexports()) expect(api).toContain(`\n### ${name}\n`);
+    for (const command of ['train', 'evaluate', 'predict', 'recommend', 'plan'])
+      expect(cli).toContain(`\n## ${command}\n`);
+    for (const { name } of new SourceFile(root, 'index.ts').reexports())
+      expect(api).toContain(`\n### ${name}\n`);
   });
 });
 
@@ -31,7 +36,9 @@ it('every name of a public signature is exported', () => {
 
 describe('links', () => {
   it.each(pages)('of %s lead to files and headings', (page) => {
-    const links = [...withoutCode(textOf(page)).matchAll(/\]\((?![a-z]+:)([^)\s]+)\)/g)].map((match) => match[1]);
+    const links = [...withoutCode(textOf(page)).matchAll(/\]\((?![a-z]+:)([^)\s]+)\)/g)].map(
+      (match) => match[1],
+    );
     const broken = links.filter((link) => {
       const [path, anchor] = link.split('#');
       const target = path === '' ? page : relative(root, resolve(root, dirname(page), path));
@@ -45,7 +52,9 @@ describe('links', () => {
 it('the contents of the measured results have all of their parts', () => {
   const text = textOf('bench/RESULTS.md');
   const contents = text.slice(text.indexOf('## Contents'), text.indexOf('## The main figures'));
-  const parts = Array.from(text.matchAll(/^#{2,4} (.*)$/gm), ([, name]) => name).filter((name) => !['Contents', 'The main figures and what bounds them', 'On a GPU'].includes(name));
+  const parts = Array.from(text.matchAll(/^#{2,4} (.*)$/gm), ([, name]) => name).filter(
+    (name) => !['Contents', 'The main figures and what bounds them', 'On a GPU'].includes(name),
+  );
   expect(parts.length).toBeGreaterThan(30);
   expect(parts.filter((name) => !contents.includes(`[${name}](`))).toEqual([]);
 });
@@ -55,7 +64,11 @@ describe('command lines', () => {
 
   it('are found', () => {
     expect(lines.length).toBeGreaterThan(30);
-    expect(commandLines('    $ factorflow train "a b" --rank 8   # why\n\n`factorflow doctor`, `factorflow <command>`')).toEqual(['factorflow train "a b" --rank 8', 'factorflow doctor']);
+    expect(
+      commandLines(
+        '    $ factorflow train "a b" --rank 8   # why\n\n`factorflow doctor`, `factorflow <command>`',
+      ),
+    ).toEqual(['factorflow train "a b" --rank 8', 'factorflow doctor']);
   });
 
   it.each(lines)('%s: %s', async (_, line) => {
@@ -66,7 +79,9 @@ describe('command lines', () => {
   });
 
   it('with a flag that is not there would be found out', async () => {
-    await expect(parseArguments(words('factorflow train ratings/ --model-dir m --rnak 8').slice(1))).rejects.toThrow('unknown flag --rnak');
+    await expect(
+      parseArguments(words('factorflow train ratings/ --model-dir m --rnak 8').slice(1)),
+    ).rejects.toThrow('unknown flag --rnak');
   });
 });
 
@@ -75,7 +90,9 @@ describe('TypeScript on the pages', () => {
 
   it.each(pages)('of %s imports names that there are', (page) => {
     const imports = [...textOf(page).matchAll(/import (?:type )?\{([^}]*)\} from 'factorflow'/g)];
-    const names = imports.flatMap((match) => match[1].split(',').map((name) => name.replace(/\btype\b/, '').trim()));
+    const names = imports.flatMap((match) =>
+      match[1].split(',').map((name) => name.replace(/\btype\b/, '').trim()),
+    );
     expect(names.filter((name) => !exported.includes(name))).toEqual([]);
   });
 });
@@ -86,13 +103,24 @@ function withoutCode(text: string): string {
 
 /** The anchors that GitHub gives headings. */
 function headings(text: string): string[] {
-  return [...text.matchAll(/^#+ (.*)$/gm)].map((match) => match[1].toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'));
+  return [...text.matchAll(/^#+ (.*)$/gm)].map((match) =>
+    match[1]
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
 }
 
-/** Lines of code blocks that begin with the program's name, and spans of code that do and leave nothing open. */
+/**
+ * Lines of code blocks that begin with the program's name, and spans of code that do and leave nothing open.
+ */
 function commandLines(text: string): string[] {
-  const blocks = [...text.matchAll(/^ *(?:\$ )?(?:npx )?(factorflow .*)$/gm)].map((match) => match[1].replace(/\s+(#|>).*$/, '').trim());
-  const spans = [...text.matchAll(/`(factorflow [a-z][^`\n]*)`/g)].map((match) => match[1]).filter((line) => !/[<[…]/.test(line));
+  const blocks = [...text.matchAll(/^ *(?:\$ )?(?:npx )?(factorflow .*)$/gm)].map((match) =>
+    match[1].replace(/\s+(#|>).*$/, '').trim(),
+  );
+  const spans = [...text.matchAll(/`(factorflow [a-z][^`\n]*)`/g)]
+    .map((match) => match[1])
+    .filter((line) => !/[<[…]/.test(line));
   return [...blocks, ...spans];
 }
 

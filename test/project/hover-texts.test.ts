@@ -1,4 +1,7 @@
-/** Texts that an editor shows over options: each has a meaning and its default, and internal members are not public. */
+/**
+ * Texts that an editor shows over options: each has a meaning and its default, and internal members are not
+ * public.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from '@babel/parser';
@@ -17,12 +20,20 @@ interface Member {
 
 /** The members of an interface that are public, with their comments on one line. */
 function membersOf(file: string, name: string): Member[] {
-  const { body } = parse(readFileSync(join(root, file), 'utf8'), { sourceType: 'module', plugins: ['typescript'] }).program;
-  const declared = body.map((one) => (one.type === 'ExportNamedDeclaration' ? one.declaration : one)).find((one) => one?.type === 'TSInterfaceDeclaration' && one.id.name === name);
+  const { body } = parse(readFileSync(join(root, file), 'utf8'), {
+    sourceType: 'module',
+    plugins: ['typescript'],
+  }).program;
+  const declared = body
+    .map((one) => (one.type === 'ExportNamedDeclaration' ? one.declaration : one))
+    .find((one) => one?.type === 'TSInterfaceDeclaration' && one.id.name === name);
   if (declared?.type !== 'TSInterfaceDeclaration') throw new Error(`${file} declares no interface ${name}`);
   const members = declared.body.body.map((member): Member => {
-    if (member.type !== 'TSPropertySignature' || member.key.type !== 'Identifier') throw new Error(`${name} of ${file} has a member that is no property`);
-    const text = (member.leadingComments ?? []).map(({ value }) => value.replaceAll(/\s*\n\s*(\*\s?)?/g, ' ')).join(' ');
+    if (member.type !== 'TSPropertySignature' || member.key.type !== 'Identifier')
+      throw new Error(`${name} of ${file} has a member that is no property`);
+    const text = (member.leadingComments ?? [])
+      .map(({ value }) => value.replaceAll(/\s*\n\s*(\*\s?)?/g, ' '))
+      .join(' ');
     return { name: member.key.name, optional: member.optional === true, text };
   });
   return members.filter(({ text }) => !text.includes('@internal'));
@@ -40,12 +51,15 @@ describe.each([
   ['ALS', alsTable.params, membersOf('operators/als/params.ts', 'AlsParams')],
   ['SGD', sgdTable.params, membersOf('operators/sgd/params.ts', 'SgdParams')],
 ] as const)('every parameter of %s', (_, params, own) => {
-  it.each(Object.entries(params as Readonly<Record<string, Param>>))('%s states its meaning and its default', (name, { fallback }) => {
-    const text = [...own, ...common].find((member) => member.name === name)?.text ?? '';
-    const [meaning, , stated] = /^(.*?)\b(default:?) (.*)$/i.exec(text)?.slice(1) ?? [];
-    expect(meaning?.length).toBeGreaterThan(20);
-    if (fallback !== undefined) expect(stated).toContain(written(fallback));
-  });
+  it.each(Object.entries(params as Readonly<Record<string, Param>>))(
+    '%s states its meaning and its default',
+    (name, { fallback }) => {
+      const text = [...own, ...common].find((member) => member.name === name)?.text ?? '';
+      const [meaning, , stated] = /^(.*?)\b(default:?) (.*)$/i.exec(text)?.slice(1) ?? [];
+      expect(meaning?.length).toBeGreaterThan(20);
+      if (fallback !== undefined) expect(stated).toContain(written(fallback));
+    },
+  );
 });
 
 describe.each([
@@ -63,7 +77,9 @@ describe.each([
 
   it('states its meaning and its default', () => {
     expect(members.length).toBeGreaterThan(0);
-    expect(members.filter(({ text }) => !/\w.*\bdefault\b/i.test(text)).map((member) => member.name)).toEqual([]);
+    expect(members.filter(({ text }) => !/\w.*\bdefault\b/i.test(text)).map((member) => member.name)).toEqual(
+      [],
+    );
   });
 });
 
@@ -71,9 +87,13 @@ describe('the published types', () => {
   it('have no internal member, and are there', () => {
     const types = globSync('**/*.d.ts', { cwd: join(root, 'dist/types') });
     expect(types).toContain('index.d.ts');
-    expect(types.filter((file) => readFileSync(join(root, 'dist/types', file), 'utf8').includes('@internal'))).toEqual([]);
+    expect(
+      types.filter((file) => readFileSync(join(root, 'dist/types', file), 'utf8').includes('@internal')),
+    ).toEqual([]);
     // Members that the command and tests use, and nothing else.
     expect(readFileSync(join(root, 'dist/api/session-options.d.ts'), 'utf8')).toContain('fakeDevices');
-    expect(readFileSync(join(root, 'dist/types/api/session-options.d.ts'), 'utf8')).not.toContain('fakeDevices');
+    expect(readFileSync(join(root, 'dist/types/api/session-options.d.ts'), 'utf8')).not.toContain(
+      'fakeDevices',
+    );
   });
 });

@@ -1,6 +1,19 @@
-/** The packed package in a project of its own, installed without optional packages: what it holds, loads, says and declares. */
+/**
+ * The packed package in a project of its own, installed without optional packages: what it holds, loads, says
+ * and declares.
+ */
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -30,47 +43,90 @@ async function ended(program: string, ...args: readonly string[]): Promise<Ended
 }
 
 beforeAll(async () => {
-  const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', project], { cwd: root, maxBuffer: 2 ** 26 });
+  const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', project], {
+    cwd: root,
+    maxBuffer: 2 ** 26,
+  });
   const [{ filename }] = JSON.parse(stdout) as [{ readonly filename: string }];
   mkdirSync(installed, { recursive: true });
   await run('tar', ['-xzf', join(project, filename), '-C', installed, '--strip-components=1']);
   rmSync(join(project, filename));
-  // At the versions of the lock, side by side: what this project nests below one of them for its own sake alone is not nested there.
-  for (const path of dependencies()) cpSync(join(root, path), join(modules, path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)), { recursive: true });
+  // At the versions of the lock, side by side: what this project nests below one of them for its own sake
+  // alone is not nested there.
+  for (const path of dependencies())
+    cpSync(
+      join(root, path),
+      join(modules, path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)),
+      { recursive: true },
+    );
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }\n');
 }, 120_000);
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
 /** Folders of the packages that an installation without optional ones brings. */
 function dependencies(): string[] {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { readonly packages: Readonly<Record<string, Readonly<Record<string, boolean>>>> };
-  return Object.entries(packages).filter(([path, { dev, optional, devOptional }]) => path !== '' && !dev && !optional && !devOptional).map(([path]) => path);
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    readonly packages: Readonly<Record<string, Readonly<Record<string, boolean>>>>;
+  };
+  return Object.entries(packages)
+    .filter(([path, { dev, optional, devOptional }]) => path !== '' && !dev && !optional && !devOptional)
+    .map(([path]) => path);
 }
 
 describe('the package', () => {
-  const names = () => globSync('**/*', { cwd: installed }).filter((path) => statSync(join(installed, path)).isFile());
+  const names = () =>
+    globSync('**/*', { cwd: installed }).filter((path) => statSync(join(installed, path)).isFile());
 
   it('holds what it refers to, and nothing of the build', () => {
-    expect(names()).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md', 'dist/programs/index.js', 'dist/types/index.d.ts', 'docs/README.md', 'examples/01-train.ts']));
+    expect(names()).toEqual(
+      expect.arrayContaining([
+        'README.md',
+        'LICENSE',
+        'CHANGELOG.md',
+        'dist/programs/index.js',
+        'dist/types/index.d.ts',
+        'docs/README.md',
+        'examples/01-train.ts',
+      ]),
+    );
     expect(names().filter((path) => /\.map$|tsbuildinfo|^(test|bench|scripts)\//.test(path))).toEqual([]);
     const sourceOf = (path: string) => path.replace(/^dist\/(.*)\.js$/, '$1.ts');
-    const mapped = names().filter((path) => existsSync(join(root, sourceOf(path))) && readFileSync(join(installed, path), 'utf8').includes('sourceMappingURL='));
+    const mapped = names().filter(
+      (path) =>
+        existsSync(join(root, sourceOf(path))) &&
+        readFileSync(join(installed, path), 'utf8').includes('sourceMappingURL='),
+    );
     expect(mapped).toEqual([]);
   });
 
   it('holds no module that a bundle has already, and of declarations those that public types lead to, all of them', () => {
-    expect(names().filter((path) => /^dist\/(?!programs\/)(?!.*\/generated\/).*\.js$/.test(path))).toEqual([]);
-    const imports = (file: string) => [...readFileSync(join(installed, file), 'utf8').matchAll(/(?:from|import) ?\(?["'](\.[^"']+)\.[jt]s["']/g)];
+    expect(names().filter((path) => /^dist\/(?!programs\/)(?!.*\/generated\/).*\.js$/.test(path))).toEqual(
+      [],
+    );
+    const imports = (file: string) => [
+      ...readFileSync(join(installed, file), 'utf8').matchAll(
+        /(?:from|import) ?\(?["'](\.[^"']+)\.[jt]s["']/g,
+      ),
+    ];
     const found = new Set(['dist/types/index.d.ts']);
-    for (const file of found) for (const [, path] of imports(file)) found.add(`${join(dirname(file), path)}.d.ts`);
+    for (const file of found)
+      for (const [, path] of imports(file)) found.add(`${join(dirname(file), path)}.d.ts`);
     expect(found.size).toBeGreaterThan(100);
-    expect(names().filter((path) => path.endsWith('.d.ts')).sort()).toEqual([...found].sort());
+    expect(
+      names()
+        .filter((path) => path.endsWith('.d.ts'))
+        .sort(),
+    ).toEqual([...found].sort());
   });
 
   it('has no dead links', () => {
     const pages = names().filter((path) => path.endsWith('.md'));
     expect(pages.length).toBeGreaterThan(10);
-    const links = pages.flatMap((page) => [...readFileSync(join(installed, page), 'utf8').matchAll(/\]\((?![a-z]+:|#)([^)\s#]+)/g)].map(([, link]) => ({ page, target: relative(installed, resolve(installed, dirname(page), link)) })));
+    const links = pages.flatMap((page) =>
+      [...readFileSync(join(installed, page), 'utf8').matchAll(/\]\((?![a-z]+:|#)([^)\s#]+)/g)].map(
+        ([, link]) => ({ page, target: relative(installed, resolve(installed, dirname(page), link)) }),
+      ),
+    );
     expect(links.length).toBeGreaterThan(30);
     expect(links.filter(({ target }) => !existsSync(join(installed, target)))).toEqual([]);
   });
@@ -78,7 +134,10 @@ describe('the package', () => {
   it('takes less than 50 MB with all that it needs', () => {
     expect(existsSync(join(modules, 'webgpu'))).toBe(false);
     // In blocks of 4 KiB, as a disk keeps them.
-    const bytes = globSync('**/*', { cwd: modules, withFileTypes: true }).reduce((sum, entry) => sum + Math.ceil(statSync(join(entry.parentPath, entry.name)).size / 4096) * 4096, 0);
+    const bytes = globSync('**/*', { cwd: modules, withFileTypes: true }).reduce(
+      (sum, entry) => sum + Math.ceil(statSync(join(entry.parentPath, entry.name)).size / 4096) * 4096,
+      0,
+    );
     expect(bytes / 1e6).toBeLessThan(50);
   });
 });
@@ -87,11 +146,15 @@ describe.each([
   ['the oldest Node', oldest.path],
   ['this Node', process.execPath],
 ])(`on %s`, (_, node) => {
-  const body = "const session = await Session.create({ workers: 1 }); const ratings = session.read.parquet('node_modules/factorflow/examples/data/movietweetings-100k/ratings.parquet'); const model = await new ALS({ rank: 2, maxIter: 1 }).fit(ratings); console.log(model.userCount, session.device.kind); await session.close();";
+  const body =
+    "const session = await Session.create({ workers: 1 }); const ratings = session.read.parquet('node_modules/factorflow/examples/data/movietweetings-100k/ratings.parquet'); const model = await new ALS({ rank: 2, maxIter: 1 }).fit(ratings); console.log(model.userCount, session.device.kind); await session.close();";
 
   it('is imported and required, and the two are one', async () => {
     writeFileSync(join(project, 'imports.mjs'), `import { ALS, Session } from 'factorflow'; ${body}`);
-    writeFileSync(join(project, 'requires.cjs'), `const { ALS, Session } = require('factorflow'); (async () => { ${body} console.log((await import('factorflow')).ALS === ALS); })();`);
+    writeFileSync(
+      join(project, 'requires.cjs'),
+      `const { ALS, Session } = require('factorflow'); (async () => { ${body} console.log((await import('factorflow')).ALS === ALS); })();`,
+    );
     expect(await ended(node, 'imports.mjs')).toMatchObject({ code: 0, stdout: '16554 cpu\n' });
     expect(await ended(node, 'requires.cjs')).toMatchObject({ code: 0, stdout: '16554 cpu\ntrue\n' });
   });
@@ -99,28 +162,65 @@ describe.each([
   it('says how to add the package for GPUs that was left out', async () => {
     const command = join(installed, 'dist/programs/cli/main.js');
     const doctor = await ended(node, command, 'doctor');
-    expect(doctor).toMatchObject({ code: 0, stdout: expect.stringMatching(/webgpu +not installed\n(.|\n)*The package webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@0/) });
-    const { version } = JSON.parse(readFileSync(join(root, 'node_modules/webgpu/package.json'), 'utf8')) as { readonly version: string };
+    expect(doctor).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /webgpu +not installed\n(.|\n)*The package webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@0/,
+      ),
+    });
+    const { version } = JSON.parse(readFileSync(join(root, 'node_modules/webgpu/package.json'), 'utf8')) as {
+      readonly version: string;
+    };
     expect(doctor.stdout).toContain(`npm install webgpu@${version},`);
     const message = /no GPU: the package webgpu is not installed\. .*npm install webgpu@.* Or use device cpu/;
-    expect(await ended(node, command, 'plan', '--users', '9', '--items', '9', '--ratings', '9', '--device', 'gpu')).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
-    expect(await ended(node, '--input-type=module', '-e', "import { Session } from 'factorflow'; await Session.create({ device: 'gpu' })")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
+    expect(
+      await ended(node, command, 'plan', '--users', '9', '--items', '9', '--ratings', '9', '--device', 'gpu'),
+    ).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+    expect(
+      await ended(
+        node,
+        '--input-type=module',
+        '-e',
+        "import { Session } from 'factorflow'; await Session.create({ device: 'gpu' })",
+      ),
+    ).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
   });
 });
 
 describe('on a Node that is too old', () => {
   const older = `data:text/javascript,${encodeURIComponent("Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.11.0' } })")}`;
-  const message = /factorflow needs Node 22\.12 or newer, and this is 20\.11\.0\. Install a newer one from https:\/\/nodejs\.org, or give your project its own: after npm install node@24, npx and npm scripts there run with it\n/i;
+  const message =
+    /factorflow needs Node 22\.12 or newer, and this is 20\.11\.0\. Install a newer one from https:\/\/nodejs\.org, or give your project its own: after npm install node@24, npx and npm scripts there run with it\n/i;
 
   it('the command, an import and a require say the same', async () => {
-    expect(await ended(process.execPath, '--import', older, join(installed, 'dist/programs/cli/main.js'), 'doctor')).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
-    expect(await ended(process.execPath, '--import', older, '--input-type=module', '-e', "import 'factorflow'")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
-    expect(await ended(process.execPath, '--import', older, '--input-type=commonjs', '-e', "require('factorflow')")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
+    expect(
+      await ended(
+        process.execPath,
+        '--import',
+        older,
+        join(installed, 'dist/programs/cli/main.js'),
+        'doctor',
+      ),
+    ).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+    expect(
+      await ended(process.execPath, '--import', older, '--input-type=module', '-e', "import 'factorflow'"),
+    ).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
+    expect(
+      await ended(
+        process.execPath,
+        '--import',
+        older,
+        '--input-type=commonjs',
+        '-e',
+        "require('factorflow')",
+      ),
+    ).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
   });
 
   it('the command loads nothing but the check before it has looked', () => {
     const programs = join(installed, 'dist/programs/cli');
-    const importsOf = (file: string) => [...readFileSync(file, 'utf8').matchAll(/\bfrom ?"([^"]+)"/g)].map(([, path]) => path);
+    const importsOf = (file: string) =>
+      [...readFileSync(file, 'utf8').matchAll(/\bfrom ?"([^"]+)"/g)].map(([, path]) => path);
     const before = importsOf(join(programs, 'main.js'));
     expect(before).toEqual([expect.stringMatching(/^\.\.\/chunks\/node-version-/), 'node:os']);
     expect(importsOf(join(programs, before[0]))).toEqual([]);
@@ -129,7 +229,13 @@ describe('on a Node that is too old', () => {
 
 describe('a bundle', () => {
   const bundled = async (name: string, inside: boolean) => {
-    await build({ root: project, configFile: false, logLevel: 'error', ssr: inside ? { noExternal: ['factorflow'] } : {}, build: { ssr: 'imports.mjs', outDir: name, minify: false, rolldownOptions: { onLog: () => {} } } });
+    await build({
+      root: project,
+      configFile: false,
+      logLevel: 'error',
+      ssr: inside ? { noExternal: ['factorflow'] } : {},
+      build: { ssr: 'imports.mjs', outDir: name, minify: false, rolldownOptions: { onLog: () => {} } },
+    });
     return ended(process.execPath, join(name, 'imports.js'));
   };
 
@@ -138,7 +244,12 @@ describe('a bundle', () => {
   });
 
   it('that has swallowed the package says what to do', async () => {
-    expect(await bundled('inside', true)).toMatchObject({ code: 1, stderr: expect.stringMatching(/UsageError: FactorFlow was put into a bundle.*external: \['factorflow'\] .*docs\/bundlers\.md/) });
+    expect(await bundled('inside', true)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /UsageError: FactorFlow was put into a bundle.*external: \['factorflow'\] .*docs\/bundlers\.md/,
+      ),
+    });
   });
 });
 
@@ -173,10 +284,23 @@ export const internal: SessionOptions = { fakeDevices: 2 };
     ['typescript', ['--module', 'nodenext']],
     ['typescript', ['--module', 'esnext', '--moduleResolution', 'bundler']],
     ['typescript-5.4', ['--module', 'nodenext']],
-  ])('compile strictly with %s %j', async (compiler, flags) => {
-    writeFileSync(join(project, 'program.ts'), program);
-    const { code, stdout } = await ended(process.execPath, join(root, 'node_modules', compiler, 'bin/tsc'), '--noEmit', '--strict', '--target', 'es2022', ...flags, 'program.ts');
-    expect(stdout).toBe('');
-    expect(code).toBe(0);
-  }, 120_000);
+  ])(
+    'compile strictly with %s %j',
+    async (compiler, flags) => {
+      writeFileSync(join(project, 'program.ts'), program);
+      const { code, stdout } = await ended(
+        process.execPath,
+        join(root, 'node_modules', compiler, 'bin/tsc'),
+        '--noEmit',
+        '--strict',
+        '--target',
+        'es2022',
+        ...flags,
+        'program.ts',
+      );
+      expect(stdout).toBe('');
+      expect(code).toBe(0);
+    },
+    120_000,
+  );
 });

@@ -3,14 +3,16 @@ import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
-const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8')) as Record<string, Record<string, string>>;
+const read = (file: string) =>
+  JSON.parse(readFileSync(join(root, file), 'utf8')) as Record<string, Record<string, string>>;
 
 describe('package.json', () => {
   const manifest = read('package.json');
 
   it('names exact versions only', () => {
     for (const kind of ['dependencies', 'optionalDependencies', 'devDependencies']) {
-      for (const [name, version] of Object.entries(manifest[kind])) expect(`${name} ${version}`).toMatch(/ (npm:[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/);
+      for (const [name, version] of Object.entries(manifest[kind]))
+        expect(`${name} ${version}`).toMatch(/ (npm:[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/);
     }
   });
 
@@ -34,11 +36,14 @@ describe('package.json', () => {
   });
 
   it('runs nothing of its own at installation', () => {
-    for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) expect(manifest.scripts).not.toHaveProperty(script);
+    for (const script of ['preinstall', 'install', 'postinstall', 'prepare'])
+      expect(manifest.scripts).not.toHaveProperty(script);
   });
 
   it('has the version of the plugin for Apache Spark, which compares them', () => {
-    const [pom, wheel] = ['spark/pom.xml', 'spark/python/pyproject.toml'].map((file) => readFileSync(join(root, file), 'utf8'));
+    const [pom, wheel] = ['spark/pom.xml', 'spark/python/pyproject.toml'].map((file) =>
+      readFileSync(join(root, file), 'utf8'),
+    );
     expect(/^ {2}<version>(.*)<\/version>$/m.exec(pom)?.[1]).toBe(manifest.version);
     expect(/^version = "(.*)"$/m.exec(wheel)?.[1]).toBe(manifest.version);
   });
@@ -47,13 +52,27 @@ describe('package.json', () => {
     const lock = readFileSync(join(root, 'package-lock.json'), 'utf8');
     expect(lock).not.toContain('"resolved"');
     const packages = (JSON.parse(lock) as { packages: Record<string, { version: string }> }).packages;
-    for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.optionalDependencies, ...manifest.devDependencies })) expect(packages[`node_modules/${name}`].version).toBe(version.replace(/^npm:.*@/, ''));
+    for (const [name, version] of Object.entries({
+      ...manifest.dependencies,
+      ...manifest.optionalDependencies,
+      ...manifest.devDependencies,
+    }))
+      expect(packages[`node_modules/${name}`].version).toBe(version.replace(/^npm:.*@/, ''));
   });
 
   it('is locked for every platform, also those whose packages were not at hand', () => {
-    const packages = (JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, { version: string; optionalDependencies?: Record<string, string> }> }).packages;
+    const packages = (
+      JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+        packages: Record<string, { version: string; optionalDependencies?: Record<string, string> }>;
+      }
+    ).packages;
     for (const [path, { optionalDependencies = {} }] of Object.entries(packages)) {
-      for (const name of Object.keys(optionalDependencies)) expect([path, name, packages[`node_modules/${name}`]?.version]).toEqual([path, name, expect.any(String)]);
+      for (const name of Object.keys(optionalDependencies))
+        expect([path, name, packages[`node_modules/${name}`]?.version]).toEqual([
+          path,
+          name,
+          expect.any(String),
+        ]);
     }
   });
 });

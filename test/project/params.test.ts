@@ -16,7 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-describe.each([['ALS', alsTable.params, ALS], ['SGD', sgdTable.params, SGD]] as const)('every parameter of %s', (_, params, Trainer) => {
+describe.each([
+  ['ALS', alsTable.params, ALS],
+  ['SGD', sgdTable.params, SGD],
+] as const)('every parameter of %s', (_, params, Trainer) => {
   const entries = Object.entries(params as Readonly<Record<string, Param>>);
 
   it.each(entries)('%s is a flag with its help, and in the documentation', (name, { help }) => {
@@ -30,9 +33,24 @@ describe.each([['ALS', alsTable.params, ALS], ['SGD', sgdTable.params, SGD]] as 
   it('is in the metadata of a model, where it is set', async () => {
     const rows = ratingBatches(randomRatings(1, 20, 15, 100));
     // Groups are of several devices.
-    const unset = (name: string) => name === 'kernel' || name === 'partitionGroups' || name === 'regParam' || name === 'unobservedWeight';
-    const set = Object.fromEntries(entries.filter(([name, { fallback }]) => fallback === undefined && !unset(name)).map(([name, { kind }]) => [name, kind !== 'text' ? 1 : name.startsWith('partition') ? '1,1' : 'rmse']));
-    const model = await new Trainer({ rank: 2, maxIter: 1, ...set }).fit(session.from(rows), { validation: session.from(rows) });
-    expect(Object.keys(model.metadata.params as JsonObject).sort()).toEqual(entries.map(([name]) => name).filter((name) => name !== 'kernel' && name !== 'unobservedWeight' && name !== 'partitionGroups').sort());
+    const unset = (name: string) =>
+      name === 'kernel' || name === 'partitionGroups' || name === 'regParam' || name === 'unobservedWeight';
+    const set = Object.fromEntries(
+      entries
+        .filter(([name, { fallback }]) => fallback === undefined && !unset(name))
+        .map(([name, { kind }]) => [
+          name,
+          kind !== 'text' ? 1 : name.startsWith('partition') ? '1,1' : 'rmse',
+        ]),
+    );
+    const model = await new Trainer({ rank: 2, maxIter: 1, ...set }).fit(session.from(rows), {
+      validation: session.from(rows),
+    });
+    expect(Object.keys(model.metadata.params as JsonObject).sort()).toEqual(
+      entries
+        .map(([name]) => name)
+        .filter((name) => name !== 'kernel' && name !== 'unobservedWeight' && name !== 'partitionGroups')
+        .sort(),
+    );
   });
 });

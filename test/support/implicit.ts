@@ -4,7 +4,8 @@ import { randomRatings, type Triple } from './ratings.ts';
 /** Random ratings 1, 2, 3 of distinct pairs. */
 export function distinctRatings(seed: number, users: number, items: number, count: number): Triple[] {
   const found = new Map<string, Triple>();
-  for (const row of randomRatings(seed, users, items, count)) found.set(`${row.user} ${row.item}`, { ...row, rating: 1 + (Math.round(row.rating * 7) % 3) });
+  for (const row of randomRatings(seed, users, items, count))
+    found.set(`${row.user} ${row.item}`, { ...row, rating: 1 + (Math.round(row.rating * 7) % 3) });
   return [...found.values()];
 }
 

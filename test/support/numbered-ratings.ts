@@ -1,6 +1,9 @@
 import type { Triples } from './worker-parent.ts';
 
-/** Ratings by a planted signal over scattered ids, the same at each call: users 3, 10, 17, .. and items 1, 6, 11, ... */
+/**
+ * Ratings by a planted signal over scattered ids, the same at each call: users 3, 10, 17, .. and items 1, 6,
+ * 11, ...
+ */
 export function numberedRatings(count: number, { users = 120, items = 70, scale = 1 } = {}): Triples {
   let state = 12345;
   const next = () => {

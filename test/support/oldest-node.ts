@@ -15,11 +15,14 @@ export interface TestNode {
 }
 
 /**
- * The oldest Node that package.json's "engines" admits, from npm, kept in build/. This process's own Node where npm has none for this
- * platform or cannot be reached.
+ * The oldest Node that package.json's "engines" admits, from npm, kept in build/. This process's own Node
+ * where npm has none for this platform or cannot be reached.
+ *
  */
 export async function oldestNode(): Promise<TestNode> {
-  const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { readonly engines: { readonly node: string } };
+  const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+    readonly engines: { readonly node: string };
+  };
   const version = `${engines.node.replace('>=', '')}.0`;
   const name = `node-${process.platform}-${process.arch}`;
   const folder = join(root, 'build/nodes', version);
@@ -41,7 +44,20 @@ async function install(spec: string, folder: string): Promise<void> {
   await mkdir(parent, { recursive: true });
   const unfinished = await mkdtemp(join(parent, 'unfinished-'));
   try {
-    await promisify(execFile)('npm', ['install', '--prefix', unfinished, '--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=0', spec], { cwd: unfinished, timeout: 40_000 });
+    await promisify(execFile)(
+      'npm',
+      [
+        'install',
+        '--prefix',
+        unfinished,
+        '--ignore-scripts',
+        '--no-audit',
+        '--no-fund',
+        '--fetch-retries=0',
+        spec,
+      ],
+      { cwd: unfinished, timeout: 40_000 },
+    );
     await rename(unfinished, folder);
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });

@@ -8,7 +8,9 @@ import { placeOf } from '../../engine/stream/stream.ts';
 export type PlacedRow = readonly [values: string, place: string];
 
 /** The rows, or the error that ends them. */
-export type Outcome = { readonly schema: string; readonly rows: readonly PlacedRow[] } | { readonly error: string };
+export type Outcome =
+  | { readonly schema: string; readonly rows: readonly PlacedRow[] }
+  | { readonly error: string };
 
 export interface SplitOptions {
   readonly columns?: readonly string[];
@@ -19,18 +21,34 @@ export interface SplitOptions {
 
 export async function readWhole(source: Source, { columns, needs }: SplitOptions = {}): Promise<Outcome> {
   return outcomeOf(async () => {
-    const stream = await source.execute({ signal: new AbortController().signal } as Parameters<Source['execute']>[0], columns, needs);
+    const stream = await source.execute(
+      { signal: new AbortController().signal } as Parameters<Source['execute']>[0],
+      columns,
+      needs,
+    );
     const rows: PlacedRow[] = [];
     for await (const batch of stream) rows.push(...rowsOf(batch));
     return { schema: stream.schema, rows };
   });
 }
 
-/** Reads the splits one by one, each as by a thread that knows nothing but its JSON; a range whose guess was wrong, or that has a fault, again. */
-export async function readInSplits(source: Source, targetBytes: number, { columns, needs, cuts = (splits) => splits }: SplitOptions = {}): Promise<Outcome & { readonly again: number }> {
+/**
+ * Reads the splits one by one, each as by a thread that knows nothing but its JSON; a range whose guess was
+ * wrong, or that has a fault, again.
+ */
+export async function readInSplits(
+  source: Source,
+  targetBytes: number,
+  { columns, needs, cuts = (splits) => splits }: SplitOptions = {},
+): Promise<Outcome & { readonly again: number }> {
   let again = 0;
   const outcome = await outcomeOf(async () => {
-    const found = await source.splits?.({ signal: new AbortController().signal }, columns, needs, targetBytes);
+    const found = await source.splits?.(
+      { signal: new AbortController().signal },
+      columns,
+      needs,
+      targetBytes,
+    );
     if (found === undefined) throw new Error('no splits');
     const rows: PlacedRow[] = [];
     let before = { endsAt: 0, rows: 0, lines: 0 };
@@ -38,32 +56,52 @@ export async function readInSplits(source: Source, targetBytes: number, { column
       if (split.range === undefined || split.range.from === 0) before = { endsAt: 0, rows: 0, lines: 0 };
       let read = await attempt(split, found.schema, needs);
       const { range } = split;
-      const isRight = range === undefined || range.known || ('end' in read && read.end?.startsAt === before.endsAt);
+      const isRight =
+        range === undefined || range.known || ('end' in read && read.end?.startsAt === before.endsAt);
       if (!isRight) {
         again++;
         read = await attempt({ ...split, range: knownFrom(range, before) }, found.schema, needs);
       } else if (range?.known === false && 'rows' in read) {
         const moved = await attempt({ ...split, range: knownFrom(range, before) }, found.schema, needs);
-        const same = 'rows' in moved && JSON.stringify([moved.end, moved.rows.map(([values]) => values)]) === JSON.stringify([read.end, read.rows.map(([values]) => values)]);
-        if (!same) throw new Error(`the range ${JSON.stringify(range)} reads otherwise from its known beginning`);
+        const same =
+          'rows' in moved &&
+          JSON.stringify([moved.end, moved.rows.map(([values]) => values)]) ===
+            JSON.stringify([read.end, read.rows.map(([values]) => values)]);
+        if (!same)
+          throw new Error(`the range ${JSON.stringify(range)} reads otherwise from its known beginning`);
         read = moved;
       }
       if ('error' in read) throw read.error;
       rows.push(...read.rows);
-      if (read.end !== undefined) before = { endsAt: read.end.endsAt, rows: before.rows + read.rows.length, lines: before.lines + read.end.lines };
+      if (read.end !== undefined)
+        before = {
+          endsAt: read.end.endsAt,
+          rows: before.rows + read.rows.length,
+          lines: before.lines + read.end.lines,
+        };
     }
     return { schema: found.schema, rows };
   });
   return { ...outcome, again };
 }
 
-function knownFrom(range: ByteRange, { endsAt, rows, lines }: { readonly endsAt: number; readonly rows: number; readonly lines: number }): ByteRange {
+function knownFrom(
+  range: ByteRange,
+  { endsAt, rows, lines }: { readonly endsAt: number; readonly rows: number; readonly lines: number },
+): ByteRange {
   return { ...range, from: endsAt, known: true, rows, lines };
 }
 
-async function attempt(split: SourceSplit, schema: Schema, needs: ValueNeeds | undefined): Promise<{ rows: PlacedRow[]; end: SplitEnd | undefined } | { error: unknown }> {
+async function attempt(
+  split: SourceSplit,
+  schema: Schema,
+  needs: ValueNeeds | undefined,
+): Promise<{ rows: PlacedRow[]; end: SplitEnd | undefined } | { error: unknown }> {
   const rows: PlacedRow[] = [];
-  const batches = readSplit(split, schema, { signal: new AbortController().signal, takesFaults: needs?.takesFaults ?? false });
+  const batches = readSplit(split, schema, {
+    signal: new AbortController().signal,
+    takesFaults: needs?.takesFaults ?? false,
+  });
   try {
     for (;;) {
       const next = await batches.next();
@@ -75,7 +113,9 @@ async function attempt(split: SourceSplit, schema: Schema, needs: ValueNeeds | u
   }
 }
 
-async function outcomeOf(read: () => Promise<{ readonly schema: Schema; readonly rows: readonly PlacedRow[] }>): Promise<Outcome> {
+async function outcomeOf(
+  read: () => Promise<{ readonly schema: Schema; readonly rows: readonly PlacedRow[] }>,
+): Promise<Outcome> {
   try {
     const { schema, rows } = await read();
     return { schema: String(schema), rows };
@@ -88,6 +128,11 @@ function rowsOf(batch: RecordBatch): PlacedRow[] {
   const columns = batch.schema.fields.map((_, index) => batch.getChildAt(index));
   return Array.from({ length: batch.numRows }, (_, row) => {
     const values = columns.map((column) => column?.get(row) as unknown);
-    return [JSON.stringify(values, (_key, value: unknown) => (typeof value === 'bigint' || Number.isNaN(value) ? String(value) : value)), JSON.stringify(placeOf(batch, row))];
+    return [
+      JSON.stringify(values, (_key, value: unknown) =>
+        typeof value === 'bigint' || Number.isNaN(value) ? String(value) : value,
+      ),
+      JSON.stringify(placeOf(batch, row)),
+    ];
   });
 }

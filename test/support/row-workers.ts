@@ -12,8 +12,9 @@ interface Solved {
 }
 
 /**
- * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k lies in worker k, the factors travel as they
- * came, and a worker that was lost is replaced by a new one.
+ * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k lies in worker k, the
+ * factors travel as they came, and a worker that was lost is replaced by a new one.
+ *
  */
 export class RowTraining {
   readonly #params: JsonObject;
@@ -34,8 +35,13 @@ export class RowTraining {
 
   async start(): Promise<void> {
     const built = await this.#each(async (k) => (await this.#load(k))[0]);
-    for (const { ratings, squares } of built as { ratings: number; squares: number }[]) this.#sums = { ratings: this.#sums.ratings + ratings, squares: this.#sums.squares + squares };
-    this.#solved.users = await this.#each(async (k) => ({ version: 0, frames: (await this.#workers[k].ask({ type: 'start', block: `users-${k}`, version: 0, ...this.#sums })).factors }));
+    for (const { ratings, squares } of built as { ratings: number; squares: number }[])
+      this.#sums = { ratings: this.#sums.ratings + ratings, squares: this.#sums.squares + squares };
+    this.#solved.users = await this.#each(async (k) => ({
+      version: 0,
+      frames: (await this.#workers[k].ask({ type: 'start', block: `users-${k}`, version: 0, ...this.#sums }))
+        .factors,
+    }));
     await this.#gram('users', 0);
   }
 
@@ -44,7 +50,10 @@ export class RowTraining {
     for (const side of ['items', 'users'] as const) {
       const version = (this.#solved[side][0]?.version ?? 0) + 1;
       await this.#each((k) => this.#fix(k, other[side]));
-      this.#solved[side] = await this.#each(async (k) => ({ version, frames: await this.#solve(k, side, version) }));
+      this.#solved[side] = await this.#each(async (k) => ({
+        version,
+        frames: await this.#solve(k, side, version),
+      }));
       await this.#gram(side, version);
     }
   }
@@ -52,14 +61,22 @@ export class RowTraining {
   async loss(): Promise<{ loss: number; trainRmse: number }> {
     const [users, items] = sides.map((side) => this.#solved[side][0].version);
     const answers = await this.#each(async (k) => {
-      const ofUsers = await this.#workers[k].ask({ type: 'loss', block: `users-${k}`, version: users, fixed: items });
+      const ofUsers = await this.#workers[k].ask({
+        type: 'loss',
+        block: `users-${k}`,
+        version: users,
+        fixed: items,
+      });
       const ofItems = await this.#workers[k].ask({ type: 'loss', block: `items-${k}`, version: items });
       return [ofUsers.answer.header, ofItems.answer.header];
     });
     const sum = (name: string) => answers.flat().reduce((all, answer) => all + Number(answer[name] ?? 0), 0);
     const [gu, gi] = sides.map((side) => this.#grams[side]);
     const trace = gu && gi ? gu.reduce((all, value, k) => all + value * gi[k], 0) : 0;
-    return { loss: sum('squared') + sum('observed') + sum('penalty') + trace, trainRmse: Math.sqrt(sum('squared') / sum('count')) };
+    return {
+      loss: sum('squared') + sum('observed') + sum('penalty') + trace,
+      trainRmse: Math.sqrt(sum('squared') / sum('count')),
+    };
   }
 
   factors(side: Side): Map<number, number[]> {
@@ -99,7 +116,12 @@ export class RowTraining {
       const block = `${side}-${k}`;
       const own = this.#ratingsOf(side, k);
       const half = Math.floor(own.users.length / 2);
-      const part = (from: number, to?: number) => ratingStream({ users: own.users.slice(from, to), items: own.items.slice(from, to), ratings: own.ratings.slice(from, to) });
+      const part = (from: number, to?: number) =>
+        ratingStream({
+          users: own.users.slice(from, to),
+          items: own.items.slice(from, to),
+          ratings: own.ratings.slice(from, to),
+        });
       await worker.ask({ type: 'load', block, side }, part(0, half));
       await worker.ask({ type: 'load', block, side }, part(half));
       built.push((await worker.ask({ type: 'build', block, rows: own.users.length })).answer.header);
@@ -108,13 +130,20 @@ export class RowTraining {
   }
 
   #ratingsOf(side: Side, k: number): Triples {
-    const keep = this.#triples[side].flatMap((id, at) => ((id as number) % this.#workers.length === k ? [at] : []));
+    const keep = this.#triples[side].flatMap((id, at) =>
+      (id as number) % this.#workers.length === k ? [at] : [],
+    );
     const take = <T>(values: readonly T[]) => keep.map((at) => values[at]);
-    return { users: take(this.#triples.users), items: take(this.#triples.items), ratings: take(this.#triples.ratings) };
+    return {
+      users: take(this.#triples.users),
+      items: take(this.#triples.items),
+      ratings: take(this.#triples.ratings),
+    };
   }
 
   async #fix(k: number, side: Side): Promise<void> {
-    for (const { version, frames } of this.#solved[side]) for (const { payload } of frames) await this.#workers[k].ask({ type: 'fixed', side, version }, payload);
+    for (const { version, frames } of this.#solved[side])
+      for (const { payload } of frames) await this.#workers[k].ask({ type: 'fixed', side, version }, payload);
   }
 
   /** Gives what a new worker lacks, as its answers ask for it. */
@@ -124,11 +153,26 @@ export class RowTraining {
     const gram = this.#grams[other[side]];
     const payload = gram && new Uint8Array(gram.buffer);
     for (;;) {
-      const { answer, factors } = await this.#workers[k].ask({ type: 'solve', block, fixed: this.#solved[other[side]][0].version, previous: before?.version ?? null, version, ...this.#sums }, payload);
+      const { answer, factors } = await this.#workers[k].ask(
+        {
+          type: 'solve',
+          block,
+          fixed: this.#solved[other[side]][0].version,
+          previous: before?.version ?? null,
+          version,
+          ...this.#sums,
+        },
+        payload,
+      );
       const { missing } = answer.header;
       if (missing === undefined) return factors;
       if (missing === 'block') await this.#load(k);
-      else if (missing === 'previous') for (const { payload: rows } of before.frames) await this.#workers[k].ask({ type: 'previous', block, version: before.version, ...this.#sums }, rows);
+      else if (missing === 'previous')
+        for (const { payload: rows } of before.frames)
+          await this.#workers[k].ask(
+            { type: 'previous', block, version: before.version, ...this.#sums },
+            rows,
+          );
       else if (missing === 'fixed') await this.#fix(k, other[side]);
       else throw new Error(`${String(missing)} is missing`);
     }
@@ -137,10 +181,14 @@ export class RowTraining {
   async #gram(side: Side, version: number): Promise<void> {
     if (this.#params.implicitPrefs !== true) return;
     const parts = await this.#each(async (k) => {
-      const { payload } = (await this.#workers[k].ask({ type: 'gram', block: `${side}-${k}`, version })).answer;
+      const { payload } = (await this.#workers[k].ask({ type: 'gram', block: `${side}-${k}`, version }))
+        .answer;
       return new Float64Array(Uint8Array.from(payload).buffer);
     });
-    this.#grams = { ...this.#grams, [side]: parts.reduce((all, one) => all.map((value, at) => value + one[at])) };
+    this.#grams = {
+      ...this.#grams,
+      [side]: parts.reduce((all, one) => all.map((value, at) => value + one[at])),
+    };
   }
 
   #each<T>(work: (k: number) => Promise<T>): Promise<T[]> {

@@ -11,20 +11,37 @@ import { trainAls } from '../../operators/als/train.ts';
 import { testRandom } from './ratings.ts';
 import { alsProblem } from './steps/small-problems.ts';
 
-/** ALS of 90 users and 40 items drawn by a seed, by a grid: gives the last test RMSE, of implicit data the logarithm of the last loss. */
-export function smallAls(seed: number): (session: Session, options: AlsOptions, grid?: AlsGrid) => Promise<number> {
+/**
+ * ALS of 90 users and 40 items drawn by a seed, by a grid: gives the last test RMSE, of implicit data the
+ * logarithm of the last loss.
+ */
+export function smallAls(
+  seed: number,
+): (session: Session, options: AlsOptions, grid?: AlsGrid) => Promise<number> {
   const random = testRandom(seed);
-  const rows = Array.from({ length: 90 }, () => Array.from({ length: 40 }, (_, item) => item).filter(() => random() < 0.3));
+  const rows = Array.from({ length: 90 }, () =>
+    Array.from({ length: 40 }, (_, item) => item).filter(() => random() < 0.3),
+  );
   const test = rows.map((row) => row.slice(0, 2));
   const data = alsProblem(rows, 40, test);
   const profile = { users: 90, items: 40, ratings: rows.flat().length, testRatings: test.flat().length };
   return (session, options, grid) => {
-    const params = sizedParams(checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', ...options }), profile);
-    const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(data.byUser, 40, params), items: rowShifts(data.byItem, 90, params) } } : {};
+    const params = sizedParams(
+      checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', ...options }),
+      profile,
+    );
+    const shifts = params.implicitPrefs
+      ? { shifts: { users: rowShifts(data.byUser, 40, params), items: rowShifts(data.byItem, 90, params) } }
+      : {};
     return Holdings.within(session.context(), async (ctx) => {
       const devices = planDevices(ctx.executor);
       const plan = planAls(profile, params, devices, await chooseKernels(profile, params, ctx), { grid });
-      const { iterations } = await trainAls({ ...data, ...shifts, ...(params.implicitPrefs ? { test: undefined } : {}) }, params, { devices: devices.compute, plan: () => plan }, ctx);
+      const { iterations } = await trainAls(
+        { ...data, ...shifts, ...(params.implicitPrefs ? { test: undefined } : {}) },
+        params,
+        { devices: devices.compute, plan: () => plan },
+        ctx,
+      );
       const { loss, testRmse } = iterations.at(-1)!;
       return testRmse ?? Math.log(loss);
     });

@@ -1,6 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join, resolve } from 'node:path';
-import { Field, Float32, Int32, Int64, makeData, RecordBatch, Schema, Struct, Table, tableFromIPC, tableToIPC, type TypeMap } from 'apache-arrow';
+import {
+  Field,
+  Float32,
+  Int32,
+  Int64,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+  tableFromIPC,
+  tableToIPC,
+  type TypeMap,
+} from 'apache-arrow';
 import { frameHead } from '../../cli/worker/frame-output.ts';
 import type { JsonObject } from '../../engine/json.ts';
 
@@ -19,7 +32,9 @@ export interface Ended {
   readonly frames: readonly Frame[];
 }
 
-/** The built command `worker` with this process as its parent: sends bytes and reads frames as a plugin does. */
+/**
+ * The built command `worker` with this process as its parent: sends bytes and reads frames as a plugin does.
+ */
 export class WorkerParent {
   readonly child: ChildProcess;
   readonly frames: Frame[] = [];
@@ -29,8 +44,20 @@ export class WorkerParent {
   #over = false;
   #requests = 0;
 
-  constructor({ flags = ['--device', 'cpu', '--workers', '1'], nodeArgs = [], folder = root }: { readonly flags?: readonly string[]; readonly nodeArgs?: readonly string[]; readonly folder?: string } = {}) {
-    this.child = spawn(process.execPath, [...nodeArgs, program, 'worker', ...flags], { stdio: ['pipe', 'pipe', 'pipe'], cwd: folder, env: { ...process.env, TMPDIR: folder } });
+  constructor({
+    flags = ['--device', 'cpu', '--workers', '1'],
+    nodeArgs = [],
+    folder = root,
+  }: {
+    readonly flags?: readonly string[];
+    readonly nodeArgs?: readonly string[];
+    readonly folder?: string;
+  } = {}) {
+    this.child = spawn(process.execPath, [...nodeArgs, program, 'worker', ...flags], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      cwd: folder,
+      env: { ...process.env, TMPDIR: folder },
+    });
     let stderr = '';
     this.child.stderr?.on('data', (text: Buffer) => (stderr += String(text)));
     this.child.stdin?.on('error', () => {});
@@ -59,12 +86,18 @@ export class WorkerParent {
     this.write(`${JSON.stringify({ rows })}\n`);
   }
 
-  /** The first frame of a type that comes, or came, from position `from` on. Throws when the process ends before. */
+  /**
+   * The first frame of a type that comes, or came, from position `from` on. Throws when the process ends
+   * before.
+   */
   async frame(type: string, from = 0): Promise<Frame> {
     for (;;) {
       const found = this.frames.slice(from).find(({ header }) => header.type === type);
       if (found !== undefined) return found;
-      if (this.#over) throw new Error(`the worker ended before ${type}: ${JSON.stringify(this.frames.at(-1)?.header)} ${(await this.ended).stderr}`);
+      if (this.#over)
+        throw new Error(
+          `the worker ended before ${type}: ${JSON.stringify(this.frames.at(-1)?.header)} ${(await this.ended).stderr}`,
+        );
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
   }
@@ -78,14 +111,21 @@ export class WorkerParent {
   }
 
   /** Sends a request of `rows`, and gives its answer with the frames before it. */
-  async ask(request: JsonObject, payload: Uint8Array = new Uint8Array(0)): Promise<{ readonly answer: Frame; readonly factors: readonly Frame[] }> {
+  async ask(
+    request: JsonObject,
+    payload: Uint8Array = new Uint8Array(0),
+  ): Promise<{ readonly answer: Frame; readonly factors: readonly Frame[] }> {
     const from = this.frames.length;
     const id = this.request(request, payload);
     for (;;) {
       const own = this.frames.slice(from).filter(({ header }) => header.id === id);
       const answer = own.find(({ header }) => header.type === 'answer');
-      if (answer !== undefined) return { answer, factors: own.filter(({ header }) => header.type === 'factors') };
-      if (this.#over) throw new Error(`the worker ended before the answer: ${JSON.stringify(this.frames.at(-1)?.header)} ${(await this.ended).stderr}`);
+      if (answer !== undefined)
+        return { answer, factors: own.filter(({ header }) => header.type === 'factors') };
+      if (this.#over)
+        throw new Error(
+          `the worker ended before the answer: ${JSON.stringify(this.frames.at(-1)?.header)} ${(await this.ended).stderr}`,
+        );
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
   }
@@ -96,7 +136,10 @@ export class WorkerParent {
       const [header, payload] = [this.#rest.readUInt32LE(0), this.#rest.readUInt32LE(4)];
       const end = 8 + header + payload;
       if (this.#rest.length < end) break;
-      this.frames.push({ header: JSON.parse(this.#rest.toString('utf8', 8, 8 + header)) as JsonObject, payload: this.#rest.subarray(8 + header, end) });
+      this.frames.push({
+        header: JSON.parse(this.#rest.toString('utf8', 8, 8 + header)) as JsonObject,
+        payload: this.#rest.subarray(8 + header, end),
+      });
       this.#rest = this.#rest.subarray(end);
     }
     this.#look();
@@ -121,22 +164,40 @@ export interface Triples {
 }
 
 /** Ratings as an Arrow stream in batches of `batchRows`. */
-export function ratingStream({ users, items, ratings }: Triples, { wide = false, batchRows = 1000 } = {}): Uint8Array {
+export function ratingStream(
+  { users, items, ratings }: Triples,
+  { wide = false, batchRows = 1000 } = {},
+): Uint8Array {
   const type = wide ? new Int64() : new Int32();
   const ids = (given: readonly (number | null)[]) => {
     const values = given.map((value) => value ?? 0);
     const nullCount = given.filter((value) => value === null).length;
     const nullBitmap = new Uint8Array(Math.ceil(values.length / 64) * 8);
     given.forEach((value, row) => (nullBitmap[row >> 3] |= value === null ? 0 : 1 << (row & 7)));
-    return makeData({ type, length: values.length, nullCount, ...(nullCount > 0 ? { nullBitmap } : {}), data: wide ? BigInt64Array.from(values, BigInt) : Int32Array.from(values) });
+    return makeData({
+      type,
+      length: values.length,
+      nullCount,
+      ...(nullCount > 0 ? { nullBitmap } : {}),
+      data: wide ? BigInt64Array.from(values, BigInt) : Int32Array.from(values),
+    });
   };
   const fields = [new Field('user', type), new Field('item', type), new Field('rating', new Float32())];
   const schema = new Schema<TypeMap>(fields);
   const batches: RecordBatch[] = [];
   for (let at = 0; at < users.length; at += batchRows) {
     const to = Math.min(users.length, at + batchRows);
-    const children = [ids(users.slice(at, to)), ids(items.slice(at, to)), makeData({ type: new Float32(), length: to - at, data: Float32Array.from(ratings.slice(at, to)) })];
-    batches.push(new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(fields), length: to - at, nullCount: 0, children })));
+    const children = [
+      ids(users.slice(at, to)),
+      ids(items.slice(at, to)),
+      makeData({ type: new Float32(), length: to - at, data: Float32Array.from(ratings.slice(at, to)) }),
+    ];
+    batches.push(
+      new RecordBatch(
+        schema,
+        makeData({ type: new Struct<TypeMap>(fields), length: to - at, nullCount: 0, children }),
+      ),
+    );
   }
   return tableToIPC(new Table(schema, batches), 'stream');
 }
@@ -145,7 +206,8 @@ export function ratingStream({ users, items, ratings }: Triples, { wide = false,
 export function rowsOf(frames: readonly Frame[]): Map<number, number[]> {
   const rows = new Map<number, number[]>();
   for (const { payload } of frames) {
-    for (const row of tableFromIPC(payload)) rows.set(Number(row.id), Array.from(row.features as Iterable<number>));
+    for (const row of tableFromIPC(payload))
+      rows.set(Number(row.id), Array.from(row.features as Iterable<number>));
   }
   return rows;
 }

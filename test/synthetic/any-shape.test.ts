@@ -13,10 +13,21 @@ import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-shape-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const sizes = fc.tuple(fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 1, max: 3000 }), fc.double({ min: 0, max: 1, noNaN: true }), fc.boolean()).map(([users, items, share, sparse]) => {
-  const pairs = users * items;
-  return { users, items, ratings: Math.max(1, Math.floor(sparse ? Math.pow(pairs, share) : pairs * share)) };
-});
+const sizes = fc
+  .tuple(
+    fc.integer({ min: 1, max: 3000 }),
+    fc.integer({ min: 1, max: 3000 }),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    fc.boolean(),
+  )
+  .map(([users, items, share, sparse]) => {
+    const pairs = users * items;
+    return {
+      users,
+      items,
+      ratings: Math.max(1, Math.floor(sparse ? Math.pow(pairs, share) : pairs * share)),
+    };
+  });
 
 describe('a data set of a given size', () => {
   it('has degrees that sum to its ratings, none above its items, from one rating to a full matrix', () => {
@@ -27,12 +38,25 @@ describe('a data set of a given size', () => {
         expect(Math.max(...degrees)).toBeLessThanOrEqual(size.items);
         expect(Math.min(...degrees)).toBeGreaterThanOrEqual(0);
       }),
-      { numRuns: 300, examples: [[{ users: 1, items: 1, ratings: 1 }], [{ users: 1, items: 72, ratings: 72 }], [{ users: 3000, items: 3000, ratings: 9_000_000 }], [{ users: 2999, items: 7, ratings: 20_992 }], [{ users: 5000, items: 1, ratings: 5000 }]] },
+      {
+        numRuns: 300,
+        examples: [
+          [{ users: 1, items: 1, ratings: 1 }],
+          [{ users: 1, items: 72, ratings: 72 }],
+          [{ users: 3000, items: 3000, ratings: 9_000_000 }],
+          [{ users: 2999, items: 7, ratings: 20_992 }],
+          [{ users: 5000, items: 1, ratings: 5000 }],
+        ],
+      },
     );
   });
 
   it('has each pair once', () => {
-    for (const size of [{ users: 20, items: 30, ratings: 600 }, { users: 20, items: 30, ratings: 599 }, { users: 100, items: 50, ratings: 1000 }]) {
+    for (const size of [
+      { users: 20, items: 30, ratings: 600 },
+      { users: 20, items: 30, ratings: 599 },
+      { users: 100, items: 50, ratings: 1000 },
+    ]) {
       const pairs = new Set<number>();
       for (const { batch } of generateRatings(buildRatingTables(anyShape(size), 3))) {
         const [users, items] = batch.data.children.map(({ values }) => values as Int32Array);
@@ -47,10 +71,27 @@ describe('a data set of a given size', () => {
     const contents: string[] = [];
     for (const workers of [1, 2, 5]) {
       const output = join(folder, `by-${workers}`);
-      const { description } = await generateDataset({ preset: anyShape(size), seed: 5, output, workers, ratingsPerPart: 4000 });
-      expect(description).toMatchObject({ preset: 'custom', users: 500, items: 200, train: 27_000, test: 3000 });
-      const files = readdirSync(output, { recursive: true }).map(String).filter((name) => name.includes('.')).sort();
-      contents.push(files.map((name) => `${name} ${readFileSync(join(output, name)).toString('base64')}`).join('\n'));
+      const { description } = await generateDataset({
+        preset: anyShape(size),
+        seed: 5,
+        output,
+        workers,
+        ratingsPerPart: 4000,
+      });
+      expect(description).toMatchObject({
+        preset: 'custom',
+        users: 500,
+        items: 200,
+        train: 27_000,
+        test: 3000,
+      });
+      const files = readdirSync(output, { recursive: true })
+        .map(String)
+        .filter((name) => name.includes('.'))
+        .sort();
+      contents.push(
+        files.map((name) => `${name} ${readFileSync(join(output, name)).toString('base64')}`).join('\n'),
+      );
     }
     expect(contents.slice(1).map((content) => content === contents[0])).toEqual([true, true]);
   });
@@ -70,9 +111,15 @@ describe('an impossible size is refused', () => {
 
   it('as is one whose tables exceed the memory, before anything is written', async () => {
     const output = join(folder, 'huge');
-    const generating = generateDataset({ preset: anyShape({ users: 2 ** 31 - 1, items: 2 ** 31 - 1, ratings: 1e12 }), output, workers: 256 });
+    const generating = generateDataset({
+      preset: anyShape({ users: 2 ** 31 - 1, items: 2 ** 31 - 1, ratings: 1e12 }),
+      output,
+      workers: 256,
+    });
     await expect(generating).rejects.toThrow(CapacityError);
-    await expect(generating).rejects.toThrow(/the tables of 2,147,483,647 users and 2,147,483,647 items take/);
+    await expect(generating).rejects.toThrow(
+      /the tables of 2,147,483,647 users and 2,147,483,647 items take/,
+    );
     expect(readdirSync(folder)).not.toContain('huge');
   });
 });

@@ -18,9 +18,13 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 async function filesOf(output: string): Promise<Record<string, Buffer>> {
-  const files = (await readdir(output, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  const files = (await readdir(output, { recursive: true, withFileTypes: true })).filter((entry) =>
+    entry.isFile(),
+  );
   const paths = files.map((file) => join(file.parentPath, file.name)).sort();
-  return Object.fromEntries(await Promise.all(paths.map(async (path) => [path.slice(output.length + 1), await readFile(path)])));
+  return Object.fromEntries(
+    await Promise.all(paths.map(async (path) => [path.slice(output.length + 1), await readFile(path)])),
+  );
 }
 
 async function query(sql: string) {
@@ -36,7 +40,9 @@ describe('generateDataset', () => {
     const one = await filesOf(join(folder, 'one'));
     expect(Object.keys(one)).toEqual(['dataset.json', 'test/part-00000.parquet', 'train/part-00000.parquet']);
     expect(await filesOf(join(folder, 'two'))).toEqual(one);
-    expect((await filesOf(join(folder, 'other')))['train/part-00000.parquet']).not.toEqual(one['train/part-00000.parquet']);
+    expect((await filesOf(join(folder, 'other')))['train/part-00000.parquet']).not.toEqual(
+      one['train/part-00000.parquet'],
+    );
   });
 
   it('writes the same bytes for any number of threads', async () => {
@@ -51,11 +57,21 @@ describe('generateDataset', () => {
   it('cuts part files at users and never changes their order', async () => {
     const [whole, cut] = [join(folder, 'whole'), join(folder, 'cut')];
     const { description } = await generateDataset({ ...small, seed: 4, output: whole });
-    const { description: same, files } = await generateDataset({ ...small, seed: 4, output: cut, ratingsPerPart: 4000 });
+    const { description: same, files } = await generateDataset({
+      ...small,
+      seed: 4,
+      output: cut,
+      ratingsPerPart: 4000,
+    });
     expect(same).toEqual(description);
     expect([files.train.files, files.test.files, files.train.rows]).toEqual([8, 8, shape.train]);
-    for (const part of ['train', 'test']) expect(await query(`select * from '${cut}/${part}/*.parquet'`)).toEqual(await query(`select * from '${whole}/${part}/*.parquet'`));
-    const [[sharing]] = await query(`select count(*) from (select "user" from read_parquet('${cut}/train/*.parquet', filename = true) group by all having count(distinct filename) > 1)`);
+    for (const part of ['train', 'test'])
+      expect(await query(`select * from '${cut}/${part}/*.parquet'`)).toEqual(
+        await query(`select * from '${whole}/${part}/*.parquet'`),
+      );
+    const [[sharing]] = await query(
+      `select count(*) from (select "user" from read_parquet('${cut}/train/*.parquet', filename = true) group by all having count(distinct filename) > 1)`,
+    );
     expect(sharing).toBe('0');
   });
 
@@ -65,25 +81,39 @@ describe('generateDataset', () => {
     expect(JSON.parse(await readFile(join(output, 'dataset.json'), 'utf8'))).toEqual(description);
     expect(files.train.path).toBe(join(output, 'train'));
     const all = `read_parquet(['${output}/train/*.parquet', '${output}/test/*.parquet'])`;
-    expect(await query(`select count(*) from '${output}/train/*.parquet' union all select count(*) from '${output}/test/*.parquet'`)).toEqual([
-      [String(shape.train)],
-      [String(shape.test)],
-    ]);
+    expect(
+      await query(
+        `select count(*) from '${output}/train/*.parquet' union all select count(*) from '${output}/test/*.parquet'`,
+      ),
+    ).toEqual([[String(shape.train)], [String(shape.test)]]);
     const [[users, items, pairs, low, high]] = await query(
       `select count(distinct "user"), count(distinct item), count(distinct ("user", item)), min(rating), max(rating) from ${all}`,
     );
-    expect([users, items, pairs]).toEqual([shape.users, description.degrees.items.rated, shape.train + shape.test].map(String));
+    expect([users, items, pairs]).toEqual(
+      [shape.users, description.degrees.items.rated, shape.train + shape.test].map(String),
+    );
     expect([low, high]).toEqual([0.5, 5]);
     const types = await query(`select column_name, column_type from (describe select * from ${all})`);
-    expect(types).toEqual([['user', 'INTEGER'], ['item', 'INTEGER'], ['rating', 'FLOAT']]);
-    const [[mean, most, median]] = await query(`select sum(n) / count(*), max(n), median(n) from (select count(*) n from ${all} group by item)`);
+    expect(types).toEqual([
+      ['user', 'INTEGER'],
+      ['item', 'INTEGER'],
+      ['rating', 'FLOAT'],
+    ]);
+    const [[mean, most, median]] = await query(
+      `select sum(n) / count(*), max(n), median(n) from (select count(*) n from ${all} group by item)`,
+    );
     expect({ mean, maximum: Number(most), median }).toEqual({
       mean: description.degrees.items.mean,
       maximum: description.degrees.items.maximum,
       median: description.degrees.items.median,
     });
-    const [[perUser, mostOfUser]] = await query(`select sum(n) / count(*), max(n) from (select count(*) n from ${all} group by "user")`);
-    expect({ mean: perUser, maximum: Number(mostOfUser) }).toMatchObject({ mean: description.degrees.users.mean, maximum: description.degrees.users.maximum });
+    const [[perUser, mostOfUser]] = await query(
+      `select sum(n) / count(*), max(n) from (select count(*) n from ${all} group by "user")`,
+    );
+    expect({ mean: perUser, maximum: Number(mostOfUser) }).toMatchObject({
+      mean: description.degrees.users.mean,
+      maximum: description.degrees.users.maximum,
+    });
   });
 
   it('replaces a data set only when told to, and never a folder with something else', async () => {
@@ -120,9 +150,15 @@ describe('generateDataset', () => {
     const output = join(folder, 'data');
     await expect(generateDataset({ preset: 'nothing', output })).rejects.toThrow(/unknown preset "nothing"/);
     await expect(generateDataset({ ...small, seed: -1, output })).rejects.toThrow(/seed is -1/);
-    await expect(generateDataset({ ...small, workers: 0, output })).rejects.toThrow(/workers must be .* got 0/);
-    await expect(generateDataset({ ...small, copies: { users: 0, items: 1 }, output })).rejects.toThrow(/0 x 1 copies cannot be made/);
-    await expect(generateDataset({ ...small, output, signal: AbortSignal.abort() })).rejects.toThrow('cancelled');
+    await expect(generateDataset({ ...small, workers: 0, output })).rejects.toThrow(
+      /workers must be .* got 0/,
+    );
+    await expect(generateDataset({ ...small, copies: { users: 0, items: 1 }, output })).rejects.toThrow(
+      /0 x 1 copies cannot be made/,
+    );
+    await expect(generateDataset({ ...small, output, signal: AbortSignal.abort() })).rejects.toThrow(
+      'cancelled',
+    );
     expect(await readdir(folder)).toEqual([]);
   });
 });

@@ -5,7 +5,10 @@ import { findPreset } from '../../synthetic/presets.ts';
 import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
 import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
 
-/** The presets at about 20,000 ratings with seed 7: rows, and the beginning of the SHA-256 of all columns. Data sets that people keep depend on these bits. */
+/**
+ * The presets at about 20,000 ratings with seed 7: rows, and the beginning of the SHA-256 of all columns.
+ * Data sets that people keep depend on these bits.
+ */
 const golden: readonly (readonly [string, number, string])[] = [
   ['movielens20m', 19929, '49fbf1c01b28275f'],
   ['netflix', 20088, 'e6fe11522873c2a5'],
@@ -26,7 +29,8 @@ describe('the rows of a preset and seed are those of the first release', () => {
     for (const { part, batch } of generateRatings(buildRatingTables(shape, 7))) {
       count += batch.numRows;
       hash.update(part);
-      for (const { values } of batch.data.children) hash.update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+      for (const { values } of batch.data.children)
+        hash.update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     }
     expect([count, hash.digest('hex').slice(0, 16)]).toEqual([rows, digest]);
   });

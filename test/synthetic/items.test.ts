@@ -8,7 +8,12 @@ describe('the item sampler', () => {
   const random = new RandomStream(1, purposes.itemsOfUser);
 
   /** P(each item is among the first `count` of successive draws without replacement). */
-  function inclusion(count: number, taken: readonly number[] = [], probability = 1, into = new Float64Array(6)): Float64Array {
+  function inclusion(
+    count: number,
+    taken: readonly number[] = [],
+    probability = 1,
+    into = new Float64Array(6),
+  ): Float64Array {
     for (const item of taken) if (taken.length === count) into[item] += probability;
     if (taken.length === count) return into;
     const left = weights.reduce((sum, weight, item) => (taken.includes(item) ? sum : sum + weight), 0);
@@ -28,7 +33,8 @@ describe('the item sampler', () => {
       for (const item of drawn.subarray(0, count)) hits[item]++;
     }
     const expected = inclusion(count);
-    for (let item = 0; item < 6; item++) expect(Math.abs(hits[item] / requests - expected[item])).toBeLessThan(0.01);
+    for (let item = 0; item < 6; item++)
+      expect(Math.abs(hits[item] / requests - expected[item])).toBeLessThan(0.01);
   });
 
   it('ends when all of a steep catalogue is wanted', () => {

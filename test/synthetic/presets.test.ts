@@ -1,4 +1,6 @@
-/** The promises of each preset on part of its users: few enough for a test, many enough for its statistics. */
+/**
+ * The promises of each preset on part of its users: few enough for a test, many enough for its statistics.
+ */
 import { describe, expect, it } from 'vitest';
 import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
 import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
@@ -10,8 +12,13 @@ import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
 import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
 import { userRanges } from '../../synthetic/dataset/generate-dataset.ts';
 
-/** [mean, median, maximum] of both parts together, and bands of the best predictor's RMSE and of the ratings' deviation. */
-const promised: Readonly<Record<string, { users: readonly number[]; best: readonly number[]; deviation: readonly number[] }>> = {
+/**
+ * [mean, median, maximum] of both parts together, and bands of the best predictor's RMSE and of the ratings'
+ * deviation.
+ */
+const promised: Readonly<
+  Record<string, { users: readonly number[]; best: readonly number[]; deviation: readonly number[] }>
+> = {
   movielens20m: { users: [144.41, 68, 9200], best: [0.685, 0.705], deviation: [0.98, 1.04] },
   netflix: { users: [209.25, 92.5, 15_200], best: [0.76, 0.785], deviation: [1.04, 1.11] },
   yahoomusic: { users: [256.55, 75, 119_400], best: [17.6, 19], deviation: [27, 31] },
@@ -34,7 +41,10 @@ describe('every preset', () => {
 
   // 50 million degrees take seconds; a 25th of them has the same law, with a lower end of the tail.
   it.each(presetNames)('%s: users rate as much as they should', (name) => {
-    const preset = name === 'hugewiki' ? { ...findPreset(name), users: 2_003_304, train: 122_792_719, test: 1_253_116 } : findPreset(name);
+    const preset =
+      name === 'hugewiki'
+        ? { ...findPreset(name), users: 2_003_304, train: 122_792_719, test: 1_253_116 }
+        : findPreset(name);
     const degrees = degreeSequence(preset.users, preset.train + preset.test, preset.degrees);
     const { mean, median, maximum } = summarizeDegrees(degrees);
     const [meanGoal, medianGoal, maximumGoal] = promised[name].users;
@@ -53,7 +63,10 @@ describe('every preset', () => {
     // The preset with the fewest test ratings here, yahoomusic, has 900.
     const [low, high] = promised[name].best;
     within(statistics.bestTestRmse, [low * 0.95, high * 1.05]);
-    within(statistics.ratings.deviation, [promised[name].deviation[0] * 0.95, promised[name].deviation[1] * 1.05]);
+    within(statistics.ratings.deviation, [
+      promised[name].deviation[0] * 0.95,
+      promised[name].deviation[1] * 1.05,
+    ]);
     const items = summarizeDegrees(statistics.itemDegrees);
     expect(items.maximum).toBeGreaterThan(3 * items.mean);
     expect(items.median).toBeLessThan(items.mean);
@@ -86,9 +99,11 @@ describe('the best predictor of fine scales', () => {
     const scale = { minimum: 1, maximum: 100, step: 1 };
     for (const noise of [4, 20, 60]) {
       for (const signal of [-80, 0.5, 1, 37.2, 50, 99, 100.5, 240]) {
-        // 99 thresholds, each split in a scale that is coarse for its noise: the same sum without the shortcut.
+        // 99 thresholds, each split in a scale that is coarse for its noise: the same sum without the
+        // shortcut.
         let sum = 0;
-        for (let level = 0; level < 99; level++) sum += expectedLevel((signal - 1.5 - level) / noise, 1, { minimum: -0.5, maximum: 0.5, step: 1 });
+        for (let level = 0; level < 99; level++)
+          sum += expectedLevel((signal - 1.5 - level) / noise, 1, { minimum: -0.5, maximum: 0.5, step: 1 });
         expect(Math.abs(expectedLevel(signal, noise, scale) - sum)).toBeLessThan(1e-6);
       }
     }

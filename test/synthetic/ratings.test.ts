@@ -7,7 +7,14 @@ import { type RatingPart, scalePreset } from '../../synthetic/preset.ts';
 import { findPreset } from '../../synthetic/presets.ts';
 import { generateRatings, type GenerateOptions } from '../../synthetic/ratings/rating-generator.ts';
 import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
-import { buildRatingTables, degreeOf, ratingsOf, type RatingTables, testDegreeOf, userDegrees } from '../../synthetic/ratings/rating-tables.ts';
+import {
+  buildRatingTables,
+  degreeOf,
+  ratingsOf,
+  type RatingTables,
+  testDegreeOf,
+  userDegrees,
+} from '../../synthetic/ratings/rating-tables.ts';
 import { SyntheticSource } from '../../synthetic/synthetic-source.ts';
 
 const movielens = findPreset('movielens20m');
@@ -73,14 +80,21 @@ describe('generated ratings', () => {
       expect(concat(ranges.map((users) => collect(tables, part, { users })))).toEqual(whole);
       expect(collect(tables, part, { batchSize: 97 })).toEqual(whole);
       expect(collect(tables, part, { parts: [part] })).toEqual(whole);
-      expect(ranges.reduce((rows, users) => rows + ratingsOf(tables, part, users), 0)).toBe(whole.users.length);
+      expect(ranges.reduce((rows, users) => rows + ratingsOf(tables, part, users), 0)).toBe(
+        whole.users.length,
+      );
     }
   });
 
   it('are counted alike by any cut, added in any order', () => {
     const whole = statisticsOf(tables);
     const sum = new RatingStatistics(small);
-    for (const users of [{ first: 60, end: small.users }, { first: 0, end: 17 }, { first: 17, end: 60 }]) sum.add(statisticsOf(tables, { users }).toPartition());
+    for (const users of [
+      { first: 60, end: small.users },
+      { first: 0, end: 17 },
+      { first: 17, end: 60 },
+    ])
+      sum.add(statisticsOf(tables, { users }).toPartition());
     expect(sum.bestTestRmse).toBe(whole.bestTestRmse);
     expect(sum.ratings).toEqual(whole.ratings);
     expect(sum.itemDegrees).toEqual(whole.itemDegrees);
@@ -94,7 +108,9 @@ describe('generated ratings', () => {
     const degrees = new Int32Array(small.users);
     for (const user of users) degrees[user]++;
     expect(userDegrees(tables)).toEqual(degrees);
-    expect(new Set(users.map((user, row) => user * small.items + items[row])).size).toBe(small.train + small.test);
+    expect(new Set(users.map((user, row) => user * small.items + items[row])).size).toBe(
+      small.train + small.test,
+    );
     expect(items.every((item) => item >= 0 && item < small.items)).toBe(true);
   });
 
@@ -136,7 +152,9 @@ describe('SyntheticSource', () => {
 
   it('ends soon after it is cancelled, between two batches', async () => {
     const controller = new AbortController();
-    const stream = await new SyntheticSource({ preset: small, part: 'train', batchSize: 100 }).execute(controller);
+    const stream = await new SyntheticSource({ preset: small, part: 'train', batchSize: 100 }).execute(
+      controller,
+    );
     let batches = 0;
     const pull = async () => {
       for await (const _ of stream) if (++batches === 3) controller.abort();
@@ -147,7 +165,9 @@ describe('SyntheticSource', () => {
 
   it('refuses users and seeds that there cannot be', () => {
     const part = 'train';
-    expect(() => new SyntheticSource({ preset: small, part, users: { first: 5, end: small.users + 1 } })).toThrow(/users 5\.\.139/);
+    expect(
+      () => new SyntheticSource({ preset: small, part, users: { first: 5, end: small.users + 1 } }),
+    ).toThrow(/users 5\.\.139/);
     expect(() => new SyntheticSource({ preset: small, part, seed: NaN })).toThrow(/seed is NaN/);
     expect(() => new SyntheticSource({ preset: small, part, batchSize: 0 })).toThrow(/batchSize is 0/);
   });
@@ -195,7 +215,9 @@ describe('the shape of movielens20m', () => {
   it.each([1e-9, 1e-4, 0.0005, 0.003, 0.5, 2.5])('can be made at scale %d', (scale) => {
     const preset = scalePreset(movielens, scale);
     expect(Math.abs((preset.train + preset.test) / preset.users - 144.41)).toBeLessThan(0.5);
-    expect(degreeSequence(preset.users, preset.train + preset.test, preset.degrees).at(-1)).toBeLessThanOrEqual(preset.items / 2);
+    expect(
+      degreeSequence(preset.users, preset.train + preset.test, preset.degrees).at(-1),
+    ).toBeLessThanOrEqual(preset.items / 2);
     if (scale > 0.001) return;
     const statistics = statisticsOf(buildRatingTables(preset, 3));
     expect([statistics.train, statistics.test]).toEqual([preset.train, preset.test]);
@@ -203,7 +225,8 @@ describe('the shape of movielens20m', () => {
 
   it('refuses what cannot be', () => {
     expect(() => findPreset('movielens')).toThrow(/unknown preset "movielens".*movielens20m/);
-    for (const scale of [0, -1, NaN, Infinity, 1e6]) expect(() => scalePreset(movielens, scale)).toThrow(/scale/);
+    for (const scale of [0, -1, NaN, Infinity, 1e6])
+      expect(() => scalePreset(movielens, scale)).toThrow(/scale/);
     for (const seed of [-1, 0.5, 2 ** 53]) expect(() => buildRatingTables(small, seed)).toThrow(/seed/);
     expect(() => degreeSequence(10, 100, movielens.degrees)).toThrow(/outside 20/);
   });
@@ -226,7 +249,11 @@ describe('the best predictor', () => {
     for (const signal of [-1, 0.4, 2.25, 3.6, 4.9, 7]) {
       const draws = 100_000;
       let sum = 0;
-      for (let n = 0; n < draws; n++) sum += Math.min(9, Math.max(0, Math.round((signal + model.noise * noise() - scale.minimum) / scale.step)));
+      for (let n = 0; n < draws; n++)
+        sum += Math.min(
+          9,
+          Math.max(0, Math.round((signal + model.noise * noise() - scale.minimum) / scale.step)),
+        );
       expect(Math.abs(sum / draws - expectedLevel(signal, model.noise, scale))).toBeLessThan(0.02);
     }
     expect(expectedLevel(3.1, 0, scale)).toBe(5);

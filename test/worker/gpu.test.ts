@@ -13,7 +13,16 @@ afterEach(() => {
   for (const one of open.splice(0)) one.kill();
 });
 
-async function trained(params: { readonly rank: number; readonly implicitPrefs?: boolean; readonly alpha?: number; readonly solver?: string }, blocks: number, flags?: readonly string[]) {
+async function trained(
+  params: {
+    readonly rank: number;
+    readonly implicitPrefs?: boolean;
+    readonly alpha?: number;
+    readonly solver?: string;
+  },
+  blocks: number,
+  flags?: readonly string[],
+) {
   const rows = new RowTraining({ ...params }, triples, blocks, flags);
   open.push(rows);
   await rows.start();
@@ -28,8 +37,15 @@ describe.skipIf(noGpu)('a worker with a GPU', () => {
     parent.feed({ params: { rank: 4, maxIter: 2 } }, ratingStream(triples), 600);
     const { code, frames } = await parent.ended;
     expect(code).toBe(0);
-    expect(frames.find(({ header }) => header.type === 'device')?.header).toMatchObject({ requested: 'gpu', kind: 'gpu', adapter: expect.stringMatching(/swiftshader/i) });
-    expect(frames.find(({ header }) => header.type === 'report')?.header).toMatchObject({ device: 'gpu', iterations: [{ iteration: 1 }, { iteration: 2 }] });
+    expect(frames.find(({ header }) => header.type === 'device')?.header).toMatchObject({
+      requested: 'gpu',
+      kind: 'gpu',
+      adapter: expect.stringMatching(/swiftshader/i),
+    });
+    expect(frames.find(({ header }) => header.type === 'report')?.header).toMatchObject({
+      device: 'gpu',
+      iterations: [{ iteration: 1 }, { iteration: 2 }],
+    });
   });
 
   it('refuses a card that is not there', async () => {
@@ -37,18 +53,29 @@ describe.skipIf(noGpu)('a worker with a GPU', () => {
     parent.feed({}, ratingStream(triples), 600);
     const { code, frames } = await parent.ended;
     expect(code).toBe(2);
-    expect(frames.at(-1)?.header).toMatchObject({ type: 'error', code: 'USAGE', message: expect.stringMatching(/gpu:63|by number/) });
+    expect(frames.at(-1)?.header).toMatchObject({
+      type: 'error',
+      code: 'USAGE',
+      message: expect.stringMatching(/gpu:63|by number/),
+    });
   });
 
   it.each([
     ['explicit ratings', { rank: 4, solver: 'cholesky' }],
     ['implicit data', { rank: 4, implicitPrefs: true, alpha: 3, solver: 'cholesky' }],
-  ] as const)('solves blocks of %s as a CPU does, within rounding', async (_, params) => {
-    const expected = await trained(params, 1);
-    const found = await trained(params, 2, gpu);
-    expect(found.codes).toEqual([0, 0]);
-    expect(found.loss / expected.loss).toBeCloseTo(1, 3);
-    expect([...found.users.keys()]).toEqual([...expected.users.keys()]);
-    for (const [id, row] of found.users) row.forEach((value, k) => expect(Math.abs(value - (expected.users.get(id)?.[k] ?? Number.NaN))).toBeLessThan(5e-3));
-  }, 180_000);
+  ] as const)(
+    'solves blocks of %s as a CPU does, within rounding',
+    async (_, params) => {
+      const expected = await trained(params, 1);
+      const found = await trained(params, 2, gpu);
+      expect(found.codes).toEqual([0, 0]);
+      expect(found.loss / expected.loss).toBeCloseTo(1, 3);
+      expect([...found.users.keys()]).toEqual([...expected.users.keys()]);
+      for (const [id, row] of found.users)
+        row.forEach((value, k) =>
+          expect(Math.abs(value - (expected.users.get(id)?.[k] ?? Number.NaN))).toBeLessThan(5e-3),
+        );
+    },
+    180_000,
+  );
 });

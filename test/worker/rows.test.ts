@@ -24,8 +24,18 @@ async function oneHost(params: AlsOptions, ratings: Triples = triples) {
   const session = await Session.create({ device: 'cpu', workers: 1 });
   try {
     const model = await ALS.spark(params).fit(session.from(tableFromIPC(ratingStream(ratings)).batches));
-    const map = ({ ids, values, columns }: typeof model.userArrays) => new Map(Array.from(ids as Int32Array, (id, row) => [Number(id), [...values.subarray(row * columns, (row + 1) * columns)]]));
-    return { users: map(model.userArrays), items: map(model.itemArrays), last: model.training?.iterations.at(-1) };
+    const map = ({ ids, values, columns }: typeof model.userArrays) =>
+      new Map(
+        Array.from(ids as Int32Array, (id, row) => [
+          Number(id),
+          [...values.subarray(row * columns, (row + 1) * columns)],
+        ]),
+      );
+    return {
+      users: map(model.userArrays),
+      items: map(model.itemArrays),
+      last: model.training?.iterations.at(-1),
+    };
   } finally {
     await session.close();
   }
@@ -47,21 +57,28 @@ function difference(a: Map<number, number[]>, b: Map<number, number[]>): number 
 describe('blocks of explicit ratings', () => {
   it.each([
     [1, 'exactly', { rank: 6, maxIter: 3, seed: 3, regParam: 0.05, solver: 'cholesky' }],
-    [2, 'by conjugate gradients, which start from the rows before', { rank: 6, maxIter: 3, seed: 3, solver: 'cg', cgSteps: 3 }],
+    [
+      2,
+      'by conjugate gradients, which start from the rows before',
+      { rank: 6, maxIter: 3, seed: 3, solver: 'cg', cgSteps: 3 },
+    ],
     [3, 'by the solver of each row', { rank: 6, maxIter: 4, seed: 5, regExponent: 0.5 }],
     [3, 'with non-negative factors', { rank: 4, maxIter: 2, nonnegative: true }],
-  ] as const)('in %d workers, solved %s, give the factors and the loss of one host', async (blocks, _, params) => {
-    const expected = await oneHost(params);
-    const rows = training(params, blocks);
-    await rows.start();
-    for (let k = 0; k < params.maxIter; k++) await rows.iterate();
-    expect(rows.factors('users')).toEqual(expected.users);
-    expect(rows.factors('items')).toEqual(expected.items);
-    const { loss, trainRmse } = await rows.loss();
-    expect(loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
-    expect(trainRmse / (expected.last?.trainRmse ?? 0)).toBeCloseTo(1, 9);
-    expect(await rows.end()).toEqual(Array.from({ length: blocks }, () => 0));
-  });
+  ] as const)(
+    'in %d workers, solved %s, give the factors and the loss of one host',
+    async (blocks, _, params) => {
+      const expected = await oneHost(params);
+      const rows = training(params, blocks);
+      await rows.start();
+      for (let k = 0; k < params.maxIter; k++) await rows.iterate();
+      expect(rows.factors('users')).toEqual(expected.users);
+      expect(rows.factors('items')).toEqual(expected.items);
+      const { loss, trainRmse } = await rows.loss();
+      expect(loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
+      expect(trainRmse / (expected.last?.trainRmse ?? 0)).toBeCloseTo(1, 9);
+      expect(await rows.end()).toEqual(Array.from({ length: blocks }, () => 0));
+    },
+  );
 
   it('of unusual size are trained in the unit of one host', async () => {
     const params = { rank: 4, maxIter: 2, regParam: 1e5 };
@@ -103,16 +120,19 @@ describe('blocks of explicit ratings', () => {
 });
 
 describe('blocks of implicit data', () => {
-  it.each([1, 3])('in %d workers give the factors and the loss of one host within rounding', async (blocks) => {
-    const params = { rank: 5, maxIter: 3, implicitPrefs: true, alpha: 4, seed: 2 };
-    const expected = await oneHost(params);
-    const rows = training(params, blocks);
-    await rows.start();
-    for (let k = 0; k < params.maxIter; k++) await rows.iterate();
-    expect(difference(rows.factors('users'), expected.users)).toBeLessThan(1e-4);
-    expect(difference(rows.factors('items'), expected.items)).toBeLessThan(1e-4);
-    expect((await rows.loss()).loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 5);
-  });
+  it.each([1, 3])(
+    'in %d workers give the factors and the loss of one host within rounding',
+    async (blocks) => {
+      const params = { rank: 5, maxIter: 3, implicitPrefs: true, alpha: 4, seed: 2 };
+      const expected = await oneHost(params);
+      const rows = training(params, blocks);
+      await rows.start();
+      for (let k = 0; k < params.maxIter; k++) await rows.iterate();
+      expect(difference(rows.factors('users'), expected.users)).toBeLessThan(1e-4);
+      expect(difference(rows.factors('items'), expected.items)).toBeLessThan(1e-4);
+      expect((await rows.loss()).loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 5);
+    },
+  );
 });
 
 describe('a session of rows', () => {
@@ -127,15 +147,31 @@ describe('a session of rows', () => {
   it('tells what it holds, and what is missing', async () => {
     const worker = await begun();
     const sums = { ratings: triples.users.length, squares: 9 * triples.users.length };
-    const ask = async (request: Parameters<WorkerParent['ask']>[0], payload?: Uint8Array) => (await worker.ask(request, payload)).answer.header;
-    expect(await ask({ type: 'solve', block: 'a', fixed: 0, version: 1, ...sums })).toMatchObject({ missing: 'block' });
-    expect(await ask({ type: 'load', block: 'a', side: 'users' }, ratingStream(triples))).toMatchObject({ ratings: triples.users.length });
-    expect(await ask({ type: 'state' })).toMatchObject({ blocks: { a: { side: 'users', built: false, version: null } }, fixed: {} });
-    expect(await ask({ type: 'build', block: 'a', rows: triples.users.length })).toMatchObject({ rows: 120, columns: 70, ratings: triples.users.length });
-    expect(await ask({ type: 'solve', block: 'a', fixed: 0, version: 1, ...sums })).toMatchObject({ missing: 'fixed' });
+    const ask = async (request: Parameters<WorkerParent['ask']>[0], payload?: Uint8Array) =>
+      (await worker.ask(request, payload)).answer.header;
+    expect(await ask({ type: 'solve', block: 'a', fixed: 0, version: 1, ...sums })).toMatchObject({
+      missing: 'block',
+    });
+    expect(await ask({ type: 'load', block: 'a', side: 'users' }, ratingStream(triples))).toMatchObject({
+      ratings: triples.users.length,
+    });
+    expect(await ask({ type: 'state' })).toMatchObject({
+      blocks: { a: { side: 'users', built: false, version: null } },
+      fixed: {},
+    });
+    expect(await ask({ type: 'build', block: 'a', rows: triples.users.length })).toMatchObject({
+      rows: 120,
+      columns: 70,
+      ratings: triples.users.length,
+    });
+    expect(await ask({ type: 'solve', block: 'a', fixed: 0, version: 1, ...sums })).toMatchObject({
+      missing: 'fixed',
+    });
     expect(await ask({ type: 'gram', block: 'a', version: 0 })).toMatchObject({ missing: 'version' });
     const { factors } = await worker.ask({ type: 'start', block: 'a', version: 0, ...sums });
-    expect(factors.map(({ header }) => header)).toMatchObject([{ side: 'users', first: 0, rows: 120, of: 120 }]);
+    expect(factors.map(({ header }) => header)).toMatchObject([
+      { side: 'users', first: 0, rows: 120, of: 120 },
+    ]);
     expect(await ask({ type: 'loss', block: 'a', version: 0, fixed: 5 })).toMatchObject({ missing: 'fixed' });
     expect(await ask({ type: 'release', block: 'a' })).toMatchObject({ type: 'answer' });
     expect(await ask({ type: 'state' })).toMatchObject({ blocks: {} });
@@ -143,15 +179,34 @@ describe('a session of rows', () => {
 
   it.each([
     ['an unknown request', [{ type: 'fly', block: 'a' }], 2, /unknown request fly/],
-    ['a block of another number of ratings', [{ type: 'build', block: 'a', rows: 5 }], 3, /2,400 ratings came, but the block should have 5/],
-    ['ratings for a block that is built', [{ type: 'build', block: 'a', rows: 2400 }, { type: 'load', block: 'a', side: 'users' }], 2, /built already/],
+    [
+      'a block of another number of ratings',
+      [{ type: 'build', block: 'a', rows: 5 }],
+      3,
+      /2,400 ratings came, but the block should have 5/,
+    ],
+    [
+      'ratings for a block that is built',
+      [
+        { type: 'build', block: 'a', rows: 2400 },
+        { type: 'load', block: 'a', side: 'users' },
+      ],
+      2,
+      /built already/,
+    ],
     ['a block of two sides', [{ type: 'load', block: 'a', side: 'items' }], 2, /the block a is one of users/],
     ['a request without a field', [{ type: 'build', block: 'a' }], 2, /"build" needs a number rows/],
-    ['a block that is not built', [{ type: 'start', block: 'a', version: 0, ratings: 1, squares: 1 }], 2, /not built/],
+    [
+      'a block that is not built',
+      [{ type: 'start', block: 'a', version: 0, ratings: 1, squares: 1 }],
+      2,
+      /not built/,
+    ],
   ] as const)('ends at %s', async (_, requests, code, message) => {
     const worker = await begun();
     await worker.ask({ type: 'load', block: 'a', side: 'users' }, ratingStream(triples));
-    for (const request of requests) worker.request(request, request.type === 'load' ? ratingStream(triples) : undefined);
+    for (const request of requests)
+      worker.request(request, request.type === 'load' ? ratingStream(triples) : undefined);
     const ended = await worker.ended;
     expect(ended.code).toBe(code);
     expect(String(ended.frames.at(-1)?.header.message)).toMatch(message);
@@ -167,14 +222,21 @@ describe('a session of rows', () => {
   });
 
   it.each([
-    ['rows of the fixed side that a block needs did not come', 3, /69 of the 70 rows of the fixed side that the block needs did not come/],
+    [
+      'rows of the fixed side that a block needs did not come',
+      3,
+      /69 of the 70 rows of the fixed side that the block needs did not come/,
+    ],
   ] as const)('ends where %s', async (_, code, message) => {
     const worker = await begun();
     const sums = { ratings: 2400, squares: 24_000 };
     await worker.ask({ type: 'load', block: 'u', side: 'users' }, ratingStream(triples));
     await worker.ask({ type: 'build', block: 'u', rows: 2400 });
     // The start of one item, as the users of a block of one row.
-    await worker.ask({ type: 'load', block: 'one', side: 'users' }, ratingStream({ users: [triples.items[0]], items: [1], ratings: [1] }));
+    await worker.ask(
+      { type: 'load', block: 'one', side: 'users' },
+      ratingStream({ users: [triples.items[0]], items: [1], ratings: [1] }),
+    );
     await worker.ask({ type: 'build', block: 'one', rows: 1 });
     const { factors } = await worker.ask({ type: 'start', block: 'one', version: 0, ...sums });
     await worker.ask({ type: 'fixed', side: 'items', version: 0 }, factors[0].payload);
@@ -184,12 +246,17 @@ describe('a session of rows', () => {
     expect(String(ended.frames.at(-1)?.header.message)).toMatch(message);
   });
 
-  it.each([['biases', true], ['regOffset', 3]] as const)('refuses %s', async (name, value) => {
+  it.each([
+    ['biases', true],
+    ['regOffset', 3],
+  ] as const)('refuses %s', async (name, value) => {
     const worker = new WorkerParent();
     worker.write(`${JSON.stringify({ protocol: 1, command: 'rows', params: { [name]: value } })}\n`);
     const ended = await worker.ended;
     expect(ended.code).toBe(2);
-    expect(String(ended.frames.at(-1)?.header.message)).toMatch(new RegExp(`${name} cannot act on blocks of rows`));
+    expect(String(ended.frames.at(-1)?.header.message)).toMatch(
+      new RegExp(`${name} cannot act on blocks of rows`),
+    );
   });
 
   it('ends when stdin does', async () => {

@@ -1,4 +1,6 @@
-/** The command `worker` as a parent process sees it: docs/reference/worker-protocol.md, training on one host. */
+/**
+ * The command `worker` as a parent process sees it: docs/reference/worker-protocol.md, training on one host.
+ */
 import { tableFromIPC, tableToIPC } from 'apache-arrow';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,14 +28,21 @@ async function fed(opening: JsonObject, bytes: Uint8Array = stream, told = rows)
   return parent.ended;
 }
 
-const factorsOf = ({ frames }: Ended, side: string) => rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === side));
+const factorsOf = ({ frames }: Ended, side: string) =>
+  rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === side));
 const errorOf = ({ frames }: Ended) => frames.at(-1)?.header ?? {};
 
 async function direct(bytes: Uint8Array, params: ConstructorParameters<typeof ALS>[0]) {
   const session = await Session.create({ device: 'cpu', workers: 1 });
   try {
     const { userArrays, itemArrays } = await ALS.spark(params).fit(session.from(tableFromIPC(bytes).batches));
-    const map = ({ ids, values, columns }: typeof userArrays) => new Map(Array.from(ids as Int32Array, (id, row) => [Number(id), [...values.subarray(row * columns, (row + 1) * columns)]]));
+    const map = ({ ids, values, columns }: typeof userArrays) =>
+      new Map(
+        Array.from(ids as Int32Array, (id, row) => [
+          Number(id),
+          [...values.subarray(row * columns, (row + 1) * columns)],
+        ]),
+      );
     return { users: map(userArrays), items: map(itemArrays) };
   } finally {
     await session.close();
@@ -59,20 +68,50 @@ describe('a whole feed', () => {
     const { frames } = await parent.ended;
     expect(parent.rest.length).toBe(0);
     const types = frames.map(({ header }) => header.type);
-    expect(types.filter((type) => type !== 'progress' && type !== 'note' && type !== 'warning')).toEqual(['hello', 'device', 'plan', 'iteration', 'iteration', 'iteration', 'report', 'factors', 'factors', 'done']);
-    expect(frames[0].header).toMatchObject({ protocol: 1, version: packageInfo().version, node: process.versions.node });
+    expect(types.filter((type) => type !== 'progress' && type !== 'note' && type !== 'warning')).toEqual([
+      'hello',
+      'device',
+      'plan',
+      'iteration',
+      'iteration',
+      'iteration',
+      'report',
+      'factors',
+      'factors',
+      'done',
+    ]);
+    expect(frames[0].header).toMatchObject({
+      protocol: 1,
+      version: packageInfo().version,
+      node: process.versions.node,
+    });
     expect(frames[1].header).toMatchObject({ requested: 'cpu', kind: 'cpu', adapter: null });
-    const [plan, report] = ['plan', 'report'].map((type) => frames.find(({ header }) => header.type === type)?.header);
-    expect(plan).toMatchObject({ text: expect.stringContaining('update-items'), plan: { algorithm: 'als', sizes: { users: 120, items: 70, ratings: rows } } });
-    expect(report).toMatchObject({ ratings: rows, users: 120, items: 70, iterations: [{ iteration: 1 }, { iteration: 2 }, { iteration: 3 }] });
+    const [plan, report] = ['plan', 'report'].map(
+      (type) => frames.find(({ header }) => header.type === type)?.header,
+    );
+    expect(plan).toMatchObject({
+      text: expect.stringContaining('update-items'),
+      plan: { algorithm: 'als', sizes: { users: 120, items: 70, ratings: rows } },
+    });
+    expect(report).toMatchObject({
+      ratings: rows,
+      users: 120,
+      items: 70,
+      iterations: [{ iteration: 1 }, { iteration: 2 }, { iteration: 3 }],
+    });
     expect(report).not.toHaveProperty('model');
-    const told = frames.findLast(({ header }) => header.type === 'progress' && header.phase === 'read')?.header;
+    const told = frames.findLast(
+      ({ header }) => header.type === 'progress' && header.phase === 'read',
+    )?.header;
     expect(told).toMatchObject({ done: rows, unit: 'ratings' });
   });
 
   it('of 64-bit ids gives factors with 64-bit ids, and columns may have other names', async () => {
     const renamed = tableFromIPC(ratingStream(triples, { wide: true }));
-    const ended = await fed({ params: { rank: 3, maxIter: 2 }, columns: { user: 'item', item: 'user' }, rows: null }, tableToIPC(renamed, 'stream'));
+    const ended = await fed(
+      { params: { rank: 3, maxIter: 2 }, columns: { user: 'item', item: 'user' }, rows: null },
+      tableToIPC(renamed, 'stream'),
+    );
     const expected = await direct(stream, { rank: 3, maxIter: 2, userCol: 'item', itemCol: 'user' });
     expect(factorsOf(ended, 'users')).toEqual(expected.users);
     const frame = ended.frames.find(({ header }) => header.type === 'factors')?.payload ?? [];
@@ -84,7 +123,8 @@ describe('a whole feed', () => {
     parent.feed({ params: { rank: 4, maxIter: 3 } }, stream, rows);
     await parent.frame('plan');
     const tasks = `/proc/${parent.child.pid}/task`;
-    if (existsSync(tasks)) for (const task of readdirSync(tasks)) expect(readIfThere(`${tasks}/${task}/children`)).toBe('');
+    if (existsSync(tasks))
+      for (const task of readdirSync(tasks)) expect(readIfThere(`${tasks}/${task}/children`)).toBe('');
     expect((await parent.ended).code).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -101,7 +141,13 @@ describe('a feed is refused', () => {
     parent.close();
     const ended = await parent.ended;
     expect(ended.code).toBe(3);
-    expect(errorOf(ended)).toMatchObject({ type: 'error', code: 'DATA', exitCode: 3, summary: expect.stringMatching(/cut off after 3 batches: its end mark never came/), advice: expect.any(String) });
+    expect(errorOf(ended)).toMatchObject({
+      type: 'error',
+      code: 'DATA',
+      exitCode: 3,
+      summary: expect.stringMatching(/cut off after 3 batches: its end mark never came/),
+      advice: expect.any(String),
+    });
     expect(ended.frames.some(({ header }) => header.type === 'iteration')).toBe(false);
   });
 
@@ -113,7 +159,12 @@ describe('a feed is refused', () => {
 
   it.each([
     ['than the trailer says', { rows: null }, rows - 1, /3,000 ratings came, but the trailer says 2,999/],
-    ['than the first line says', { rows: rows + 1 }, rows, /3,000 ratings came, but the first line says 3,001/],
+    [
+      'than the first line says',
+      { rows: rows + 1 },
+      rows,
+      /3,000 ratings came, but the first line says 3,001/,
+    ],
   ] as const)('with another number of rows %s', async (_, opening, told, message) => {
     const ended = await fed(opening, stream, told);
     expect(ended.code).toBe(3);
@@ -122,8 +173,18 @@ describe('a feed is refused', () => {
 
   it.each([
     ['without a trailer', (parent: WorkerParent) => parent.close(), 3, /trailer .* is missing/],
-    ['with a trailer that is none', (parent: WorkerParent) => parent.write('{"rows":"many"}\n'), 3, /trailer .* is missing/],
-    ['with more behind its trailer', (parent: WorkerParent) => parent.write(`{"rows":${rows}}\nmore`), 2, /bytes came behind the trailer/],
+    [
+      'with a trailer that is none',
+      (parent: WorkerParent) => parent.write('{"rows":"many"}\n'),
+      3,
+      /trailer .* is missing/,
+    ],
+    [
+      'with more behind its trailer',
+      (parent: WorkerParent) => parent.write(`{"rows":${rows}}\nmore`),
+      2,
+      /bytes came behind the trailer/,
+    ],
   ] as const)('%s', async (_, end, code, message) => {
     const parent = new WorkerParent();
     parent.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { maxIter: 100_000 } })}\n`);
@@ -137,7 +198,12 @@ describe('a feed is refused', () => {
 
   it.each([
     ['a null id', 'user', null, /1 bad row, the first in the feed, row 5: user is null/],
-    ['a rating that is no number', 'rating', Number.NaN, /1 bad row, the first in the feed, row 5: rating is NaN/],
+    [
+      'a rating that is no number',
+      'rating',
+      Number.NaN,
+      /1 bad row, the first in the feed, row 5: rating is NaN/,
+    ],
   ] as const)('with %s', async (_, column, value, message) => {
     const ended = await fed({}, withValue(column, value));
     expect(ended.code).toBe(3);
@@ -172,11 +238,18 @@ describe('a feed is refused', () => {
   });
 
   it('by a budget of memory that it is beyond', async () => {
-    const parent = new WorkerParent({ flags: ['--device', 'cpu', '--workers', '1', '--memory-budget', '150MiB'] });
+    const parent = new WorkerParent({
+      flags: ['--device', 'cpu', '--workers', '1', '--memory-budget', '150MiB'],
+    });
     parent.feed({ params: { rank: 4 } }, stream, rows);
     const ended = await parent.ended;
     expect(ended.code).toBe(4);
-    expect(errorOf(ended)).toMatchObject({ code: 'CAPACITY', exitCode: 4, summary: expect.stringMatching(/the memory budget of 150.0 MiB is below/), advice: expect.stringMatching(/Give at least/) });
+    expect(errorOf(ended)).toMatchObject({
+      code: 'CAPACITY',
+      exitCode: 4,
+      summary: expect.stringMatching(/the memory budget of 150.0 MiB is below/),
+      advice: expect.stringMatching(/Give at least/),
+    });
   });
 
   it('that ends before its first line', async () => {
@@ -233,7 +306,9 @@ describe('the sign of life', () => {
   it('ends where nothing reads the frames any more', async () => {
     const parent = new WorkerParent();
     parent.child.stdout?.destroy();
-    parent.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 8, maxIter: 1_000_000 } })}\n`);
+    parent.write(
+      `${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 8, maxIter: 1_000_000 } })}\n`,
+    );
     parent.write(stream);
     parent.write(`{"rows":${rows}}\n`);
     const [code] = (await once(parent.child, 'exit')) as [number | null];
@@ -241,9 +316,13 @@ describe('the sign of life', () => {
   });
 
   it('counts while the main thread is busy: the process is killed then, and leaves no files', async () => {
-    const block = "process.on('SIGUSR2', () => { process.getBuiltinModule('fs').writeSync(2, 'blocked'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); })";
+    const block =
+      "process.on('SIGUSR2', () => { process.getBuiltinModule('fs').writeSync(2, 'blocked'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); })";
     const spill = mkdtempSync(join(folder, 'spill-'));
-    const parent = await endless({ nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(block)}`], flags: ['--device', 'cpu', '--workers', '1', '--spill-dir', spill] });
+    const parent = await endless({
+      nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(block)}`],
+      flags: ['--device', 'cpu', '--workers', '1', '--spill-dir', spill],
+    });
     const spilled = readdirSync(spill).find((name) => name.includes(`-${parent.child.pid}-`));
     expect(spilled).toBeDefined();
     writeFileSync(join(spill, String(spilled), 'part'), 'ratings');
@@ -260,15 +339,24 @@ describe('the sign of life', () => {
     const script = `const { spawn } = require('node:child_process');
       spawn(process.execPath, [${JSON.stringify(program)}, 'worker', '--device', 'cpu', '--workers', '1'], { stdio: [3, 4, 'ignore'] });
       setInterval(() => {}, 1000);`;
-    const between = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe'] });
-    const [input, output] = [between.stdio[3], between.stdio[4]] as unknown as [NodeJS.WritableStream, NodeJS.ReadableStream];
+    const between = spawn(process.execPath, ['-e', script], {
+      stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe'],
+    });
+    const [input, output] = [between.stdio[3], between.stdio[4]] as unknown as [
+      NodeJS.WritableStream,
+      NodeJS.ReadableStream,
+    ];
     const closed = new Promise<void>((resolve) => output.once('end', () => resolve()));
     let seen = '';
-    const training = new Promise<void>((resolve) => output.on('data', (bytes: Buffer) => {
-      seen += bytes.toString('latin1');
-      if (seen.includes('"type":"iteration"')) resolve();
-    }));
-    input.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 8, maxIter: 1_000_000 } })}\n`);
+    const training = new Promise<void>((resolve) =>
+      output.on('data', (bytes: Buffer) => {
+        seen += bytes.toString('latin1');
+        if (seen.includes('"type":"iteration"')) resolve();
+      }),
+    );
+    input.write(
+      `${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 8, maxIter: 1_000_000 } })}\n`,
+    );
     input.write(stream);
     input.write(`{"rows":${rows}}\n`);
     await training;

@@ -8,26 +8,49 @@ export interface CheckpointOptions {
   readonly checkpointDir?: string;
   /** Iterations between two checkpoints, 1 or more; the last iteration has one too. Default 10. */
   readonly checkpointInterval?: number;
-  /** Continues from the newest checkpoint in checkpointDir; without one, training starts from the beginning. Default false: a folder that has one is refused. */
+  /**
+   * Continues from the newest checkpoint in checkpointDir; without one, training starts from the beginning.
+   * Default false: a folder that has one is refused.
+   */
   readonly resume?: boolean;
 }
 
-export const checkpointOptionNames = ['checkpointDir', 'checkpointInterval', 'resume'] as const satisfies readonly (keyof CheckpointOptions)[];
+export const checkpointOptionNames = [
+  'checkpointDir',
+  'checkpointInterval',
+  'resume',
+] as const satisfies readonly (keyof CheckpointOptions)[];
 
 export const CHECKPOINT_INTERVAL = 10;
 
 /** Throws UsageError for an option that is out of range or cannot act. */
-export function checkCheckpointOptions({ checkpointDir, checkpointInterval, resume }: CheckpointOptions): void {
-  if (checkpointDir !== undefined && (typeof checkpointDir !== 'string' || checkpointDir === '')) throw new UsageError(`checkpointDir must be the path of a folder, got ${shown(checkpointDir)}`);
-  if (resume !== undefined && typeof resume !== 'boolean') throw new UsageError(`resume must be true or false, got ${shown(resume)}`);
-  const isCount = Number.isInteger(checkpointInterval) && Number(checkpointInterval) >= 1 && Number(checkpointInterval) <= MOST_ITERATIONS;
-  if (checkpointInterval !== undefined && !isCount) throw new UsageError(`checkpointInterval must be a whole number from 1 to ${MOST_ITERATIONS.toLocaleString('en')}, got ${shown(checkpointInterval)}`);
+export function checkCheckpointOptions({
+  checkpointDir,
+  checkpointInterval,
+  resume,
+}: CheckpointOptions): void {
+  if (checkpointDir !== undefined && (typeof checkpointDir !== 'string' || checkpointDir === ''))
+    throw new UsageError(`checkpointDir must be the path of a folder, got ${shown(checkpointDir)}`);
+  if (resume !== undefined && typeof resume !== 'boolean')
+    throw new UsageError(`resume must be true or false, got ${shown(resume)}`);
+  const isCount =
+    Number.isInteger(checkpointInterval) &&
+    Number(checkpointInterval) >= 1 &&
+    Number(checkpointInterval) <= MOST_ITERATIONS;
+  if (checkpointInterval !== undefined && !isCount)
+    throw new UsageError(
+      `checkpointInterval must be a whole number from 1 to ${MOST_ITERATIONS.toLocaleString('en')}, got ${shown(checkpointInterval)}`,
+    );
   if (checkpointDir !== undefined) return;
   const idle = checkpointInterval !== undefined ? 'checkpointInterval' : resume ? 'resume: true' : undefined;
-  if (idle !== undefined) throw new UsageError(`${idle} acts only with checkpointDir`, { advice: 'Give both, or leave it out' });
+  if (idle !== undefined)
+    throw new UsageError(`${idle} acts only with checkpointDir`, { advice: 'Give both, or leave it out' });
 }
 
 /** Iterations between two checkpoints; undefined where there are none. */
-export function intervalOf({ checkpointDir, checkpointInterval = CHECKPOINT_INTERVAL }: CheckpointOptions): number | undefined {
+export function intervalOf({
+  checkpointDir,
+  checkpointInterval = CHECKPOINT_INTERVAL,
+}: CheckpointOptions): number | undefined {
   return checkpointDir === undefined ? undefined : checkpointInterval;
 }

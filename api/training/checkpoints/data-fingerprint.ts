@@ -9,13 +9,35 @@ import { blocksOf, rowParts, type SortedRatings } from '../../../operators/ratin
 import { differencesOf } from '../plans/given-plan.ts';
 
 /** The data of a run as a checkpoint tells them apart. */
-export type Fingerprint = { readonly users: number; readonly items: number; readonly ratings: number; readonly validationPairs: number | null; readonly userIds: string; readonly itemIds: string; readonly values: string; readonly validation: string | null };
+export type Fingerprint = {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings: number;
+  readonly validationPairs: number | null;
+  readonly userIds: string;
+  readonly itemIds: string;
+  readonly values: string;
+  readonly validation: string | null;
+};
 
 /** Bytes that are hashed at a time. */
 const PIECE_BYTES = 1 << 24;
 
 /** The same for the same data, however their rows are ordered. */
-export async function fingerprintOf({ users, items, ratings, test }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly ratings: SortedRatings; readonly test: RatingBlock | undefined }, ctx: ExecutionContext): Promise<Fingerprint> {
+export async function fingerprintOf(
+  {
+    users,
+    items,
+    ratings,
+    test,
+  }: {
+    readonly users: KeyColumn;
+    readonly items: KeyColumn;
+    readonly ratings: SortedRatings;
+    readonly test: RatingBlock | undefined;
+  },
+  ctx: ExecutionContext,
+): Promise<Fingerprint> {
   return {
     users: keyCount(users),
     items: keyCount(items),
@@ -28,7 +50,9 @@ export async function fingerprintOf({ users, items, ratings, test }: { readonly 
   };
 }
 
-/** Of the row pointers and indices, then of the values: both at once, so that ratings in files are read once. */
+/**
+ * Of the row pointers and indices, then of the values: both at once, so that ratings in files are read once.
+ */
 async function digestOfRatings(ratings: SortedRatings, ctx: ExecutionContext): Promise<string> {
   const [places, values] = [createHash('sha256'), createHash('sha256')];
   let first = 0;
@@ -59,8 +83,22 @@ async function feed(hash: Hash, { buffer, byteOffset, byteLength }: ArrayBufferV
 
 /** The differences in words: first of counts, then of what is counted. */
 export function fingerprintDifferences(saved: JsonObject, actual: Fingerprint): string[] {
-  const counts = (['users', 'items', 'ratings', 'validationPairs'] as const).flatMap((name) => differencesOf(name === 'validationPairs' ? 'pairs of the validation set' : name, saved[name], actual[name], 'the checkpoint').map((text) => text.replace(' is ', ': ')));
+  const counts = (['users', 'items', 'ratings', 'validationPairs'] as const).flatMap((name) =>
+    differencesOf(
+      name === 'validationPairs' ? 'pairs of the validation set' : name,
+      saved[name],
+      actual[name],
+      'the checkpoint',
+    ).map((text) => text.replace(' is ', ': ')),
+  );
   if (counts.length > 0) return counts;
-  const told = { userIds: 'other users', itemIds: 'other items', values: 'other ratings of the same users and items', validation: 'another validation set' } as const;
-  return (Object.keys(told) as (keyof typeof told)[]).flatMap((name) => (saved[name] === actual[name] ? [] : [told[name]]));
+  const told = {
+    userIds: 'other users',
+    itemIds: 'other items',
+    values: 'other ratings of the same users and items',
+    validation: 'another validation set',
+  } as const;
+  return (Object.keys(told) as (keyof typeof told)[]).flatMap((name) =>
+    saved[name] === actual[name] ? [] : [told[name]],
+  );
 }

@@ -8,7 +8,15 @@ import type { Checkpoints, HostCopy, Matrices } from '../../../operators/trainin
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import { CHECKPOINT_STAGE } from '../../../operators/training/planned-checkpoints.ts';
 import { packageInfo } from '../../package-info.ts';
-import { differencesOf, type GivenPlan, planDifferences, requirePlan, savedPlan, shortly, shownName } from '../plans/given-plan.ts';
+import {
+  differencesOf,
+  type GivenPlan,
+  planDifferences,
+  requirePlan,
+  savedPlan,
+  shortly,
+  shownName,
+} from '../plans/given-plan.ts';
 import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
 import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
 
@@ -46,7 +54,12 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   #resumed: HostCopy<Matrices> | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(folder: CheckpointFolder, run: CheckpointedRun, interval: number, ctx: ExecutionContext) {
+  private constructor(
+    folder: CheckpointFolder,
+    run: CheckpointedRun,
+    interval: number,
+    ctx: ExecutionContext,
+  ) {
     this.#folder = folder;
     this.#run = run;
     this.interval = interval;
@@ -54,16 +67,34 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   }
 
   /**
-   * Takes the folder, and looks at what it holds before ratings are read. Throws UsageError for a folder that cannot be used, that has checkpoints without
-   * `resume`, or whose checkpoint is of another algorithm or other parameters; DataError where no checkpoint in it can be read.
+   * Takes the folder, and looks at what it holds before ratings are read. Throws UsageError for a folder that
+   * cannot be used, that has checkpoints without `resume`, or whose checkpoint is of another algorithm or
+   * other parameters; DataError where no checkpoint in it can be read.
+   *
    */
-  static async open({ checkpointDir, checkpointInterval = CHECKPOINT_INTERVAL, resume = false }: CheckpointOptions & { readonly checkpointDir: string }, run: CheckpointedRun, ctx: ExecutionContext): Promise<RunCheckpoints> {
+  static async open(
+    {
+      checkpointDir,
+      checkpointInterval = CHECKPOINT_INTERVAL,
+      resume = false,
+    }: CheckpointOptions & { readonly checkpointDir: string },
+    run: CheckpointedRun,
+    ctx: ExecutionContext,
+  ): Promise<RunCheckpoints> {
     const folder = await CheckpointFolder.open(checkpointDir);
     const made = new RunCheckpoints(folder, run, checkpointInterval, ctx);
     try {
       const iterations = await folder.iterations();
-      if (iterations.length > 0 && !resume) throw new UsageError(`the folder has the checkpoint of iteration ${iterations[0]} already`, { file: checkpointDir, advice: 'Go on from it with resume: true, or give another checkpointDir' });
-      if (iterations.length === 0 && resume) ctx.events({ type: 'note', text: `no checkpoint in ${checkpointDir}: training starts from the beginning` });
+      if (iterations.length > 0 && !resume)
+        throw new UsageError(`the folder has the checkpoint of iteration ${iterations[0]} already`, {
+          file: checkpointDir,
+          advice: 'Go on from it with resume: true, or give another checkpointDir',
+        });
+      if (iterations.length === 0 && resume)
+        ctx.events({
+          type: 'note',
+          text: `no checkpoint in ${checkpointDir}: training starts from the beginning`,
+        });
       made.#older = iterations;
       await made.#next();
       return made;
@@ -73,17 +104,27 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     }
   }
 
-  /** Makes the next one that can be read the candidate. Throws DataError where there were some, and none is left. */
+  /**
+   * Makes the next one that can be read the candidate. Throws DataError where there were some, and none is
+   * left.
+   */
   async #next(): Promise<void> {
     this.#candidate = undefined;
     while (this.#candidate === undefined && this.#older.length > 0) {
       const [iteration, ...older] = this.#older;
       this.#older = older;
-      const found = await this.#folder.read(iteration).then((one) => this.#requireSameRun(one)).catch((error: unknown) => this.#pass(error));
+      const found = await this.#folder
+        .read(iteration)
+        .then((one) => this.#requireSameRun(one))
+        .catch((error: unknown) => this.#pass(error));
       this.#candidate = found;
     }
     if (this.#candidate === undefined && this.#faults.length > 0) {
-      throw new DataError(`no checkpoint can be used: ${this.#faults.join('; ')}`, { phase: 'resume', file: this.#folder.path, advice: 'Remove them, or give another checkpointDir, to start from the beginning' });
+      throw new DataError(`no checkpoint can be used: ${this.#faults.join('; ')}`, {
+        phase: 'resume',
+        file: this.#folder.path,
+        advice: 'Remove them, or give another checkpointDir, to start from the beginning',
+      });
     }
   }
 
@@ -94,10 +135,26 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     const { maxIter: _, ...own } = JSON.parse(JSON.stringify(params)) as JsonObject;
     const { maxIter: _saved, ...saved } = state.params as JsonObject;
     const names = [...new Set([...Object.keys(own), ...Object.keys(saved)])];
-    const ofParams = names.map((name) => ({ name, differences: differencesOf(shownName(name), saved[name], own[name], 'the checkpoint') })).filter(({ differences }) => differences.length > 0);
-    const differences = [...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'), ...ofParams.flatMap((one) => one.differences)];
-    if (differences.length > 0) throw misfit(path, differences, state.algorithm === algorithm ? ofParams.flatMap(({ name }) => (name in own ? optionOf(name, saved[name]) : [])) : []);
-    if (iteration > params.maxIter) throw misfit(path, [`it is of iteration ${iteration}, and maxIter is ${params.maxIter}`]);
+    const ofParams = names
+      .map((name) => ({
+        name,
+        differences: differencesOf(shownName(name), saved[name], own[name], 'the checkpoint'),
+      }))
+      .filter(({ differences }) => differences.length > 0);
+    const differences = [
+      ...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'),
+      ...ofParams.flatMap((one) => one.differences),
+    ];
+    if (differences.length > 0)
+      throw misfit(
+        path,
+        differences,
+        state.algorithm === algorithm
+          ? ofParams.flatMap(({ name }) => (name in own ? optionOf(name, saved[name]) : []))
+          : [],
+      );
+    if (iteration > params.maxIter)
+      throw misfit(path, [`it is of iteration ${iteration}, and maxIter is ${params.maxIter}`]);
     return found;
   }
 
@@ -105,12 +162,15 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   #pass(error: unknown): undefined {
     if (!(error instanceof DataError)) throw error;
     this.#faults.push(error.message);
-    if (this.#older.length > 0) this.#ctx.events({ type: 'warning', text: `${error.message}; the checkpoint before it is tried` });
+    if (this.#older.length > 0)
+      this.#ctx.events({ type: 'warning', text: `${error.message}; the checkpoint before it is tried` });
   }
 
   /**
-   * Loads the checkpoint to go on from, once the data are known; `lengths`: numbers of each matrix of the factors. Gives its plan. Throws UsageError for other
-   * data, DataError where no checkpoint is good, CapacityError where the disk has no room for those to come.
+   * Loads the checkpoint to go on from, once the data are known; `lengths`: numbers of each matrix of the
+   * factors. Gives its plan. Throws UsageError for other data, DataError where no checkpoint is good,
+   * CapacityError where the disk has no room for those to come.
+   *
    */
   async begin(data: Fingerprint, lengths: Readonly<Record<string, number>>): Promise<GivenPlan | undefined> {
     this.#data = data;
@@ -126,21 +186,47 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     // Those that are damaged, and one that a killed run did not come to remove.
     if (this.#resumed !== undefined) await this.#folder.keep(this.#resumed.iteration);
     const { maxIter, earlyStop } = this.#run.params;
-    const bytes = 4 * Object.values(lengths).reduce((sum, length) => sum + length, 0) * (earlyStop === undefined ? 1 : 2);
-    await this.#folder.requireRoom(bytes, Math.ceil((maxIter - (this.#resumed?.iteration ?? 0)) / this.interval));
+    const bytes =
+      4 * Object.values(lengths).reduce((sum, length) => sum + length, 0) * (earlyStop === undefined ? 1 : 2);
+    await this.#folder.requireRoom(
+      bytes,
+      Math.ceil((maxIter - (this.#resumed?.iteration ?? 0)) / this.interval),
+    );
     return plan;
   }
 
-  async #load(found: StoredCheckpoint, lengths: Readonly<Record<string, number>>): Promise<GivenPlan | undefined> {
+  async #load(
+    found: StoredCheckpoint,
+    lengths: Readonly<Record<string, number>>,
+  ): Promise<GivenPlan | undefined> {
     const { iteration, path, state } = found;
     const best = state.bestIteration as number;
-    const ofBest = best === iteration ? {} : Object.fromEntries(Object.entries(lengths).map(([name, length]) => [`${BEST}${name}`, length]));
+    const ofBest =
+      best === iteration
+        ? {}
+        : Object.fromEntries(Object.entries(lengths).map(([name, length]) => [`${BEST}${name}`, length]));
     const read = await this.#folder.matrices(found, { ...lengths, ...ofBest });
-    const pick = (prefix: string): Matrices => Object.fromEntries(Object.keys(lengths).map((name) => [name, read[`${prefix}${name}`]]));
-    this.#resumed = { iteration, factors: pick(''), ...(best === iteration ? {} : { best: { iteration: best, factors: pick(BEST) } }), iterations: state.iterations as unknown as TrainingIteration[], ...(state.course === undefined ? {} : { course: state.course as JsonObject }) };
+    const pick = (prefix: string): Matrices =>
+      Object.fromEntries(Object.keys(lengths).map((name) => [name, read[`${prefix}${name}`]]));
+    this.#resumed = {
+      iteration,
+      factors: pick(''),
+      ...(best === iteration ? {} : { best: { iteration: best, factors: pick(BEST) } }),
+      iterations: state.iterations as unknown as TrainingIteration[],
+      ...(state.course === undefined ? {} : { course: state.course as JsonObject }),
+    };
     this.resumedFrom = { iteration, checkpoint: path, planChanges: [] };
     this.last = { iteration, path };
-    this.#ctx.events({ type: 'note', text: `training goes on from iteration ${iteration} of ${path}${state.package === packageText() ? '' : `, which ${String(state.package).replaceAll(/[^\w.@/ -]/g, '').slice(0, 60)} wrote`}` });
+    this.#ctx.events({
+      type: 'note',
+      text: `training goes on from iteration ${iteration} of ${path}${
+        state.package === packageText()
+          ? ''
+          : `, which ${String(state.package)
+              .replaceAll(/[^\w.@/ -]/g, '')
+              .slice(0, 60)} wrote`
+      }`,
+    });
     try {
       return requirePlan(state.plan);
     } catch (error) {
@@ -149,7 +235,10 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     }
   }
 
-  /** Notes the plan of this run, which its checkpoints hold, and tells what differs from `before`, that of the checkpoint. */
+  /**
+   * Notes the plan of this run, which its checkpoints hold, and tells what differs from `before`, that of the
+   * checkpoint.
+   */
   planned(plan: PhysicalPlan, before: GivenPlan | undefined): void {
     this.#plan = plan;
     if (before !== undefined) this.#tellChanges(planDifferences(before, plan, 'the checkpoint'));
@@ -185,22 +274,43 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
 
   async #write({ iteration, factors, best, iterations, course }: HostCopy<Matrices>): Promise<void> {
     const { algorithm, params } = this.#run;
-    const ofBest = best && Object.fromEntries(Object.entries(best.factors).map(([name, values]) => [`${BEST}${name}`, values]));
+    const ofBest =
+      best &&
+      Object.fromEntries(Object.entries(best.factors).map(([name, values]) => [`${BEST}${name}`, values]));
     const matrices = { ...factors, ...ofBest };
     const { events, metrics } = this.#ctx;
-    const state = { package: packageText(), algorithm, bestIteration: best?.iteration ?? iteration, params: params as unknown as JsonObject, data: { ...this.#data }, plan: this.#plan && savedPlan(this.#plan), course, iterations: iterations as unknown as JsonObject[] };
+    const state = {
+      package: packageText(),
+      algorithm,
+      bestIteration: best?.iteration ?? iteration,
+      params: params as unknown as JsonObject,
+      data: { ...this.#data },
+      plan: this.#plan && savedPlan(this.#plan),
+      course,
+      iterations: iterations as unknown as JsonObject[],
+    };
     const started = performance.now();
     try {
       await this.#folder.write(iteration, JSON.parse(JSON.stringify(state)) as JsonObject, matrices);
     } catch (error) {
       if (!(error instanceof FactorFlowError)) throw error;
-      events({ type: 'warning', text: `the checkpoint of iteration ${iteration} could not be written, and training goes on without it: ${error.message}` });
+      events({
+        type: 'warning',
+        text: `the checkpoint of iteration ${iteration} could not be written, and training goes on without it: ${error.message}`,
+      });
       return;
     }
     const ended = performance.now();
     metrics.add(CHECKPOINT_STAGE, { bytesDown: bytesOfMatrices(matrices), milliseconds: ended - started });
     metrics.addSpan(CHECKPOINT_STAGE, started, ended);
-    metrics.tracer?.span({ place: 'files', row: 'checkpoints', name: CHECKPOINT_STAGE, start: started, end: ended, args: { iteration, bytes: bytesOfMatrices(matrices) } });
+    metrics.tracer?.span({
+      place: 'files',
+      row: 'checkpoints',
+      name: CHECKPOINT_STAGE,
+      start: started,
+      end: ended,
+      args: { iteration, bytes: bytesOfMatrices(matrices) },
+    });
     this.last = { iteration, path: this.#folder.pathOf(iteration) };
   }
 }
@@ -211,18 +321,43 @@ function packageText(): string {
 }
 
 /** Throws DataError for a state that has not what a run needs. */
-function requireUsable(path: string, { algorithm, params, data, iteration, bestIteration, iterations }: StoredCheckpoint['state']): void {
+function requireUsable(
+  path: string,
+  { algorithm, params, data, iteration, bestIteration, iterations }: StoredCheckpoint['state'],
+): void {
   const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
-  const told = Array.isArray(iterations) && iterations.length === iteration && iterations.every((one, at) => isObject(one) && (one as JsonObject).iteration === at + 1 && Number.isFinite((one as JsonObject).loss));
-  const isBest = Number.isSafeInteger(bestIteration) && Number(bestIteration) >= 1 && Number(bestIteration) <= iteration;
+  const told =
+    Array.isArray(iterations) &&
+    iterations.length === iteration &&
+    iterations.every(
+      (one, at) =>
+        isObject(one) &&
+        (one as JsonObject).iteration === at + 1 &&
+        Number.isFinite((one as JsonObject).loss),
+    );
+  const isBest =
+    Number.isSafeInteger(bestIteration) && Number(bestIteration) >= 1 && Number(bestIteration) <= iteration;
   if (typeof algorithm === 'string' && isObject(params) && isObject(data) && told && isBest) return;
-  throw new DataError('the checkpoint is damaged or foreign: it has no usable state of a run', { phase: 'resume', file: path });
+  throw new DataError('the checkpoint is damaged or foreign: it has no usable state of a run', {
+    phase: 'resume',
+    file: path,
+  });
 }
 
-/** The error of a checkpoint of another run. `options`: the checkpoint's values of the parameters that differ, as options with which a run takes it over. */
+/**
+ * The error of a checkpoint of another run. `options`: the checkpoint's values of the parameters that differ,
+ * as options with which a run takes it over.
+ */
 function misfit(path: string, differences: readonly string[], options: readonly string[] = []): UsageError {
-  const advice = options.length === 0 ? 'Train with the data and parameters of the checkpoint, or give another checkpointDir' : `A checkpoint keeps the values of its run, the defaults of then among them: to go on from it give ${options.join(' and ')}, or give another checkpointDir`;
-  return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, { phase: 'resume', file: path, advice: `${advice}; maxIter may differ` });
+  const advice =
+    options.length === 0
+      ? 'Train with the data and parameters of the checkpoint, or give another checkpointDir'
+      : `A checkpoint keeps the values of its run, the defaults of then among them: to go on from it give ${options.join(' and ')}, or give another checkpointDir`;
+  return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, {
+    phase: 'resume',
+    file: path,
+    advice: `${advice}; maxIter may differ`,
+  });
 }
 
 /** A parameter as advice gives it: cgSteps: 6. */

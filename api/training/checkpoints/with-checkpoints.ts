@@ -4,8 +4,16 @@ import { LostTrainingError } from '../lost-training.ts';
 import type { CheckpointOptions } from './checkpoint-options.ts';
 import { type CheckpointedRun, RunCheckpoints } from './run-checkpoints.ts';
 
-/** Runs a training with its checkpoints, where it has any. An error that a later run may go on from names the last of them. */
-export async function withCheckpoints<Result>({ checkpointDir, ...options }: CheckpointOptions, run: CheckpointedRun, ctx: ExecutionContext, work: (checkpoints: RunCheckpoints | undefined) => Promise<Result>): Promise<Result> {
+/**
+ * Runs a training with its checkpoints, where it has any. An error that a later run may go on from names the
+ * last of them.
+ */
+export async function withCheckpoints<Result>(
+  { checkpointDir, ...options }: CheckpointOptions,
+  run: CheckpointedRun,
+  ctx: ExecutionContext,
+  work: (checkpoints: RunCheckpoints | undefined) => Promise<Result>,
+): Promise<Result> {
   if (checkpointDir === undefined) return work(undefined);
   const checkpoints = await RunCheckpoints.open({ checkpointDir, ...options }, run, ctx);
   try {
@@ -25,9 +33,21 @@ function naming(error: unknown, last: RunCheckpoints['last']): unknown {
   if (last === undefined) return error;
   const kept = `the checkpoint of iteration ${last.iteration} is ${last.path}`;
   const goOn = 'Go on from it with resume: true';
-  if (error instanceof CancelledError) return new CancelledError({ ...error.details, advice: `${kept[0].toUpperCase()}${kept.slice(1)}: go on from it with resume: true`, cause: error.details.cause });
-  if (error instanceof LostTrainingError) return new LostTrainingError(error.details.cause as DeviceLostError, error.model, error.iteration, last.path);
-  if (error instanceof DeviceLostError) return new DeviceLostError(`${error.summary}; ${kept}`, { ...error.details, advice: goOn });
+  if (error instanceof CancelledError)
+    return new CancelledError({
+      ...error.details,
+      advice: `${kept[0].toUpperCase()}${kept.slice(1)}: go on from it with resume: true`,
+      cause: error.details.cause,
+    });
+  if (error instanceof LostTrainingError)
+    return new LostTrainingError(
+      error.details.cause as DeviceLostError,
+      error.model,
+      error.iteration,
+      last.path,
+    );
+  if (error instanceof DeviceLostError)
+    return new DeviceLostError(`${error.summary}; ${kept}`, { ...error.details, advice: goOn });
   if (error instanceof DivergedError) return new DivergedError(`${error.summary}; ${kept}`, error.details);
   return error;
 }

@@ -6,7 +6,19 @@ import { PLAN_VERSION, type PhysicalPlan } from '../../../engine/plan/physical-p
 import { ExplainedPlan } from './explained-plan.ts';
 
 /** The parts of a plan that decide a run, without measurements. */
-export type GivenPlan = Pick<PhysicalPlan, 'planVersion' | 'algorithm' | 'sizes' | 'params' | 'choices' | 'rounds' | 'start' | 'round' | 'measure' | 'end'> & { readonly devices: readonly { readonly place: string; readonly kind: string }[] };
+export type GivenPlan = Pick<
+  PhysicalPlan,
+  | 'planVersion'
+  | 'algorithm'
+  | 'sizes'
+  | 'params'
+  | 'choices'
+  | 'rounds'
+  | 'start'
+  | 'round'
+  | 'measure'
+  | 'end'
+> & { readonly devices: readonly { readonly place: string; readonly kind: string }[] };
 
 const objects = ['sizes', 'params', 'choices'] as const;
 const lists = ['devices', 'start', 'round', 'measure', 'end'] as const;
@@ -16,32 +28,89 @@ const compared = ['rounds', 'devices', 'start', 'round', 'measure', 'end'] as co
 const SHOWN = 3;
 const SHOWN_CHARACTERS = 60;
 
-/** A plan of this version as given: as the API makes it or as JSON, of any origin. Throws UsageError for anything else. */
+/**
+ * A plan of this version as given: as the API makes it or as JSON, of any origin. Throws UsageError for
+ * anything else.
+ */
 export function requirePlan(value: unknown): GivenPlan {
-  const plan = (value instanceof ExplainedPlan ? value.plan : value) as Partial<Record<string, unknown>> | null;
-  if (typeof plan !== 'object' || plan === null || plan.planVersion === undefined) throw new UsageError('this is no plan: it has no planVersion', { advice: 'Give the JSON of a plan' });
-  if (plan.planVersion !== PLAN_VERSION) throw new UsageError(`this plan has version ${shown(plan.planVersion)}, and this release runs plans of version ${PLAN_VERSION}`, { advice: 'Make the plan anew' });
+  const plan = (value instanceof ExplainedPlan ? value.plan : value) as Partial<
+    Record<string, unknown>
+  > | null;
+  if (typeof plan !== 'object' || plan === null || plan.planVersion === undefined)
+    throw new UsageError('this is no plan: it has no planVersion', { advice: 'Give the JSON of a plan' });
+  if (plan.planVersion !== PLAN_VERSION)
+    throw new UsageError(
+      `this plan has version ${shown(plan.planVersion)}, and this release runs plans of version ${PLAN_VERSION}`,
+      { advice: 'Make the plan anew' },
+    );
   const isUsable = (name: string) => isObject(plan[name]);
   const isList = (name: string) => Array.isArray(plan[name]) && (plan[name] as unknown[]).every(isObject);
-  const missing = [...(typeof plan.algorithm === 'string' ? [] : ['algorithm']), ...objects.filter((name) => !isUsable(name)), ...lists.filter((name) => !isList(name))];
-  if (missing.length > 0) throw new UsageError(`this plan has no usable ${missing.join(', ')}`, { advice: 'Make the plan anew' });
+  const missing = [
+    ...(typeof plan.algorithm === 'string' ? [] : ['algorithm']),
+    ...objects.filter((name) => !isUsable(name)),
+    ...lists.filter((name) => !isList(name)),
+  ];
+  if (missing.length > 0)
+    throw new UsageError(`this plan has no usable ${missing.join(', ')}`, { advice: 'Make the plan anew' });
   return plan as unknown as GivenPlan;
 }
 
-/** The plan as it is saved: nothing that differs between runs of the same data, seed and plan, such as the number of threads. */
+/**
+ * The plan as it is saved: nothing that differs between runs of the same data, seed and plan, such as the
+ * number of threads.
+ */
 export function savedPlan(plan: PhysicalPlan): JsonObject {
   return JSON.parse(JSON.stringify(deciding(plan))) as JsonObject;
 }
 
-function deciding({ planVersion, algorithm, sizes, params, choices, rounds, devices, start, round, measure, end }: GivenPlan): GivenPlan {
+function deciding({
+  planVersion,
+  algorithm,
+  sizes,
+  params,
+  choices,
+  rounds,
+  devices,
+  start,
+  round,
+  measure,
+  end,
+}: GivenPlan): GivenPlan {
   const stages = (list: PhysicalPlan['start']) => list.map(({ name, at, work }) => ({ name, at, work }));
-  return { planVersion, algorithm, sizes, params, choices, rounds, devices: devices.map(({ place, kind }) => ({ place, kind })), start: stages(start), round: stages(round), measure: stages(measure), end: stages(end) };
+  return {
+    planVersion,
+    algorithm,
+    sizes,
+    params,
+    choices,
+    rounds,
+    devices: devices.map(({ place, kind }) => ({ place, kind })),
+    start: stages(start),
+    round: stages(round),
+    measure: stages(measure),
+    end: stages(end),
+  };
 }
 
-/** Throws UsageError for a plan of another algorithm or other parameters, or of training that goes on from a model. */
-export function requireProblem({ algorithm, params, choices }: GivenPlan, actual: { readonly algorithm: string; readonly params: object }): void {
-  requireNone([[...differencesOf('algorithm', algorithm, actual.algorithm), ...differencesOf('params', params, { ...actual.params } as JsonObject)]]);
-  if (choices.start !== undefined) throw new UsageError('the plan does not fit: it goes on from a model, and this training starts anew', { phase: 'plan', advice: 'Update the model instead' });
+/**
+ * Throws UsageError for a plan of another algorithm or other parameters, or of training that goes on from a
+ * model.
+ */
+export function requireProblem(
+  { algorithm, params, choices }: GivenPlan,
+  actual: { readonly algorithm: string; readonly params: object },
+): void {
+  requireNone([
+    [
+      ...differencesOf('algorithm', algorithm, actual.algorithm),
+      ...differencesOf('params', params, { ...actual.params } as JsonObject),
+    ],
+  ]);
+  if (choices.start !== undefined)
+    throw new UsageError('the plan does not fit: it goes on from a model, and this training starts anew', {
+      phase: 'plan',
+      advice: 'Update the model instead',
+    });
 }
 
 /** The devices at hand that the plan computes on. Throws UsageError naming one that is not there. */
@@ -50,13 +119,26 @@ export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDe
   const missing = devices.find(({ place, kind }) => there.get(place) !== kind);
   const used = compute.filter(({ place }) => devices.some((device) => device.place === place));
   if (missing !== undefined || used.length === 0) {
-    const names = (list: readonly { readonly place: string }[]) => list.map(({ place }) => (typeof place === 'string' && /^[\w:]+$/.test(place) ? place.slice(0, SHOWN_CHARACTERS) : shown(place))).join(', ');
-    throw new UsageError(`the plan does not fit: it computes on ${names(devices) || 'nothing'}, and this session on ${names(compute)}`, { phase: 'plan', advice: 'Open the devices of the plan, or make the plan anew' });
+    const names = (list: readonly { readonly place: string }[]) =>
+      list
+        .map(({ place }) =>
+          typeof place === 'string' && /^[\w:]+$/.test(place)
+            ? place.slice(0, SHOWN_CHARACTERS)
+            : shown(place),
+        )
+        .join(', ');
+    throw new UsageError(
+      `the plan does not fit: it computes on ${names(devices) || 'nothing'}, and this session on ${names(compute)}`,
+      { phase: 'plan', advice: 'Open the devices of the plan, or make the plan anew' },
+    );
   }
   return { compute: used, host };
 }
 
-/** Sizes of ratings: as they are trained on, and as they were read, with repetitions of pairs and with pairs of unknown users and items. */
+/**
+ * Sizes of ratings: as they are trained on, and as they were read, with repetitions of pairs and with pairs
+ * of unknown users and items.
+ */
 export interface GivenSizes {
   readonly users: number;
   readonly items: number;
@@ -65,27 +147,46 @@ export interface GivenSizes {
 }
 
 /**
- * The values that a plan of any origin has of parameters whose `auto` follows from the sizes of the ratings. They are
- * compared once the ratings are read: sizes of a plan may be without the repeated pairs that `auto` counts.
+ * The values that a plan of any origin has of parameters whose `auto` follows from the sizes of the ratings.
+ * They are compared once the ratings are read: sizes of a plan may be without the repeated pairs that `auto`
+ * counts.
+ *
  */
-export function plannedAutos({ params }: GivenPlan, asked: { readonly [name: string]: unknown }): { readonly [name: string]: number } {
-  const entries = Object.entries(params as JsonObject).filter(([name, value]) => asked[name] === 'auto' && typeof value === 'number');
+export function plannedAutos(
+  { params }: GivenPlan,
+  asked: { readonly [name: string]: unknown },
+): { readonly [name: string]: number } {
+  const entries = Object.entries(params as JsonObject).filter(
+    ([name, value]) => asked[name] === 'auto' && typeof value === 'number',
+  );
   return Object.fromEntries(entries) as { [name: string]: number };
 }
 
 /** Throws UsageError where the plan's sizes are none of these. */
 export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]): void {
-  requireNone(actual.map(({ users, items, ratings, testRatings }) => differencesOf('sizes', sizes, { users, items, ratings, testRatings })));
+  requireNone(
+    actual.map(({ users, items, ratings, testRatings }) =>
+      differencesOf('sizes', sizes, { users, items, ratings, testRatings }),
+    ),
+  );
 }
 
-/** Throws UsageError where the stages and devices of the plan are none of those that the data lead to when the same choices are made. */
+/**
+ * Throws UsageError where the stages and devices of the plan are none of those that the data lead to when the
+ * same choices are made.
+ */
 export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): void {
   const left = deciding(given) as unknown as JsonObject;
-  requireNone(actual.map((plan) => {
-    const right = savedPlan(plan);
-    const chosen = [given.choices, plan.choices].map((choices) => Object.keys(choices).sort().join(', '));
-    return [...differencesOf('choices', chosen[0], chosen[1]), ...compared.flatMap((name) => differencesOf(name, left[name], right[name]))];
-  }));
+  requireNone(
+    actual.map((plan) => {
+      const right = savedPlan(plan);
+      const chosen = [given.choices, plan.choices].map((choices) => Object.keys(choices).sort().join(', '));
+      return [
+        ...differencesOf('choices', chosen[0], chosen[1]),
+        ...compared.flatMap((name) => differencesOf(name, left[name], right[name])),
+      ];
+    }),
+  );
 }
 
 /** The result of `make`; nothing where it throws UsageError, since a plan does not fit. */
@@ -98,10 +199,14 @@ export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Ma
   }
 }
 
-/** The differences between the run of a plan that was saved and that of another: of devices and choices, from which those of stages follow. */
+/**
+ * The differences between the run of a plan that was saved and that of another: of devices and choices, from
+ * which those of stages follow.
+ */
 export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: string): string[] {
   const [left, right] = [deciding(saved) as unknown as JsonObject, savedPlan(plan)];
-  const of = (names: readonly string[]) => names.flatMap((name) => differencesOf(name, left[name], right[name], where));
+  const of = (names: readonly string[]) =>
+    names.flatMap((name) => differencesOf(name, left[name], right[name], where));
   const chosen = of(['devices', 'choices']);
   return chosen.length > 0 ? chosen : of(compared.filter((name) => name !== 'rounds'));
 }
@@ -116,15 +221,36 @@ export function shortly(differences: readonly string[]): string {
 function requireNone(lists: readonly (readonly string[])[]): void {
   const differences = lists.reduce((left, right) => (right.length < left.length ? right : left));
   if (differences.length === 0) return;
-  throw new UsageError(`the plan does not fit: ${shortly(differences)}`, { phase: 'plan', advice: 'Make the plan anew for these ratings, parameters and devices' });
+  throw new UsageError(`the plan does not fit: ${shortly(differences)}`, {
+    phase: 'plan',
+    advice: 'Make the plan anew for these ratings, parameters and devices',
+  });
 }
 
 /** The differences of two values, such as "rank is 10 in the plan, and 12 here". */
-export function differencesOf(path: string, planned: Json | undefined, actual: Json | undefined, where = 'the plan'): string[] {
-  if (typeof planned === 'object' && planned !== null && typeof actual === 'object' && actual !== null && Array.isArray(planned) === Array.isArray(actual)) {
+export function differencesOf(
+  path: string,
+  planned: Json | undefined,
+  actual: Json | undefined,
+  where = 'the plan',
+): string[] {
+  if (
+    typeof planned === 'object' &&
+    planned !== null &&
+    typeof actual === 'object' &&
+    actual !== null &&
+    Array.isArray(planned) === Array.isArray(actual)
+  ) {
     const [left, right] = [planned as JsonObject, actual as JsonObject];
     const names = [...new Set([...Object.keys(left), ...Object.keys(right)])];
-    return names.flatMap((name) => differencesOf(`${path}${Array.isArray(planned) ? `[${name}]` : `.${shownName(name)}`}`, left[name], right[name], where));
+    return names.flatMap((name) =>
+      differencesOf(
+        `${path}${Array.isArray(planned) ? `[${name}]` : `.${shownName(name)}`}`,
+        left[name],
+        right[name],
+        where,
+      ),
+    );
   }
   return planned === actual ? [] : [`${path} is ${shown(planned)} in ${where}, and ${shown(actual)} here`];
 }
@@ -136,7 +262,8 @@ function isObject(value: unknown): boolean {
 /** A value of a plan in a message, in short. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'not there';
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
+  if (typeof value === 'object' && value !== null)
+    return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
   return withoutControls(JSON.stringify(value) ?? typeof value).slice(0, SHOWN_CHARACTERS);
 }
 

@@ -11,8 +11,14 @@ export interface PlanEdge {
   readonly back: boolean;
 }
 
-/** The stages of a plan and the data between them: each stage reads a data set from the stage that wrote it last. */
-export function planFlow(plan: PhysicalPlan): { readonly stages: readonly PlannedStage[]; readonly edges: readonly PlanEdge[] } {
+/**
+ * The stages of a plan and the data between them: each stage reads a data set from the stage that wrote it
+ * last.
+ */
+export function planFlow(plan: PhysicalPlan): {
+  readonly stages: readonly PlannedStage[];
+  readonly edges: readonly PlanEdge[];
+} {
   const stages = stagesOf(plan);
   const edges = new Map<string, { from: number; to: number; data: string[]; back: boolean }>();
   const connect = (from: number, to: number, data: string, back: boolean) => {
@@ -23,7 +29,9 @@ export function planFlow(plan: PhysicalPlan): { readonly stages: readonly Planne
   };
   const loaded = stages.findLastIndex(({ phase }) => phase === 'load');
   for (let at = 1; at <= loaded; at++) connect(at - 1, at, 'ratings', false);
-  const writers = new Map(loaded < 0 ? [] : plan.datasets.flatMap(({ name, given }) => (given ? [[name, loaded] as const] : [])));
+  const writers = new Map(
+    loaded < 0 ? [] : plan.datasets.flatMap(({ name, given }) => (given ? [[name, loaded] as const] : [])),
+  );
   const uses = stages.map(({ stage }) => dataOf(stage));
   uses.forEach(({ reads, writes }, at) => {
     for (const data of reads) {
@@ -40,15 +48,33 @@ export function planFlow(plan: PhysicalPlan): { readonly stages: readonly Planne
 }
 
 /** The data sets that a stage reads and writes; those that are stepped in place are both. */
-function dataOf({ work }: PlannedStage['stage']): { readonly reads: Set<string>; readonly writes: Set<string> } {
+function dataOf({ work }: PlannedStage['stage']): {
+  readonly reads: Set<string>;
+  readonly writes: Set<string>;
+} {
   const [reads, writes] = [new Set<string>(), new Set<string>()];
   if (work === undefined) return { reads, writes };
   if (work.kind === 'allocate') return { reads, writes: new Set(work.data) };
-  if (work.kind === 'exchange') return { reads: new Set(work.data), writes: new Set(work.how === 'share' || (work.how === 'move' && work.to !== 'host') ? work.data : work.how === 'move' ? [] : work.to) };
+  if (work.kind === 'exchange')
+    return {
+      reads: new Set(work.data),
+      writes: new Set(
+        work.how === 'share' || (work.how === 'move' && work.to !== 'host')
+          ? work.data
+          : work.how === 'move'
+            ? []
+            : work.to,
+      ),
+    };
   for (const { kernel, uses } of work.tasks) {
     for (const [name, text] of Object.entries(uses)) {
       const [data, mode] = text.split('@');
-      const how = mode === 'old' ? 'read' : mode === undefined ? (contracts as TaskContracts)[kernel]?.[name] ?? 'read' : 'alone';
+      const how =
+        mode === 'old'
+          ? 'read'
+          : mode === undefined
+            ? ((contracts as TaskContracts)[kernel]?.[name] ?? 'read')
+            : 'alone';
       if (how !== 'write') reads.add(data);
       if (how !== 'read') writes.add(data);
     }

@@ -11,8 +11,9 @@ export interface PlannedTrial {
 export const HALVING_RATE = 3;
 
 /**
- * Trials that differ in λ alone, from the largest λ to the smallest: each begins with the factors of the one before. The others are chains
- * of one. Chains are independent.
+ * Trials that differ in λ alone, from the largest λ to the smallest: each begins with the factors of the one
+ * before. The others are chains of one. Chains are independent.
+ *
  */
 export function chainsOf(trials: readonly PlannedTrial[], warm: boolean): PlannedTrial[][] {
   if (!warm) return trials.map((trial) => [trial]);
@@ -22,7 +23,9 @@ export function chainsOf(trials: readonly PlannedTrial[], warm: boolean): Planne
     const key = typeof regParam === 'number' ? JSON.stringify(others) : `${trial.number}`;
     chains.set(key, [...(chains.get(key) ?? []), trial]);
   }
-  return [...chains.values()].map((chain) => chain.toSorted((a, b) => Number(b.params.regParam) - Number(a.params.regParam) || a.number - b.number));
+  return [...chains.values()].map((chain) =>
+    chain.toSorted((a, b) => Number(b.params.regParam) - Number(a.params.regParam) || a.number - b.number),
+  );
 }
 
 /** Iterations of a trial that begins with the factors of the λ before. */
@@ -38,14 +41,19 @@ export interface Rung {
 }
 
 /**
- * The rungs for so many trials (Jamieson, Talwalkar 2016, Non-stochastic best arm identification and hyperparameter optimization): a third
- * of the trials goes on, with three times the iterations, and the last rung has all of them. The first has one iteration or more.
+ * The rungs for so many trials (Jamieson, Talwalkar 2016, Non-stochastic best arm identification and
+ * hyperparameter optimization): a third of the trials goes on, with three times the iterations, and the last
+ * rung has all of them. The first has one iteration or more.
  *
  *     27 trials of 10 iterations    27 x 1, 9 x 3, 3 x 10 iterations
+ *
  */
 export function rungsOf(trials: number, maxIter: number): Rung[] {
   const steps = Math.max(0, Math.min(Math.floor(logOf(trials)), Math.floor(logOf(maxIter))));
-  return Array.from({ length: steps + 1 }, (_, rung) => ({ share: HALVING_RATE ** (rung - steps), survivors: rung === steps ? 1 : Math.max(1, Math.ceil(trials / HALVING_RATE ** (rung + 1))) }));
+  return Array.from({ length: steps + 1 }, (_, rung) => ({
+    share: HALVING_RATE ** (rung - steps),
+    survivors: rung === steps ? 1 : Math.max(1, Math.ceil(trials / HALVING_RATE ** (rung + 1))),
+  }));
 }
 
 /** Rounded, since the logarithm of 27 to the base 3 is just below 3. */

@@ -23,31 +23,46 @@ const NAME = 'the search space';
 
 /** Throws UsageError for a parameter without values and for a range that has none. */
 export function checkSpace(space: SearchSpace): void {
-  if (typeof space !== 'object' || space === null || Array.isArray(space)) throw new UsageError(`${NAME} must be an object such as { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } }, got ${shown(space)}`);
-  if (Object.keys(space).length === 0) throw new UsageError(`${NAME} is empty`, { advice: 'Name at least one parameter with its values' });
+  if (typeof space !== 'object' || space === null || Array.isArray(space))
+    throw new UsageError(
+      `${NAME} must be an object such as { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } }, got ${shown(space)}`,
+    );
+  if (Object.keys(space).length === 0)
+    throw new UsageError(`${NAME} is empty`, { advice: 'Name at least one parameter with its values' });
   for (const [name, values] of Object.entries(space)) {
     if (isList(values)) {
       if (values.length === 0) throw new UsageError(`${NAME} has no value for ${name}`);
       continue;
     }
     const { from, to, scale = 'linear', whole = false } = (values ?? {}) as Partial<NumberRange>;
-    if (!Number.isFinite(from) || !Number.isFinite(to) || (from as number) > (to as number)) throw new UsageError(`${name} in ${NAME} must be an array, or a range such as { from: 0.01, to: 0.1 } whose bounds ascend, got ${shown(values)}`);
-    if (scale !== 'linear' && scale !== 'log') throw new UsageError(`the scale of ${name} must be linear or log, got ${shown(scale)}`);
-    if (scale === 'log' && (from as number) <= 0) throw new UsageError(`a logarithmic range of ${name} begins above 0, got ${from}`);
-    if (whole && !(Number.isInteger(from) && Number.isInteger(to))) throw new UsageError(`the bounds of ${name} must be whole numbers, got ${from} and ${to}`);
+    if (!Number.isFinite(from) || !Number.isFinite(to) || (from as number) > (to as number))
+      throw new UsageError(
+        `${name} in ${NAME} must be an array, or a range such as { from: 0.01, to: 0.1 } whose bounds ascend, got ${shown(values)}`,
+      );
+    if (scale !== 'linear' && scale !== 'log')
+      throw new UsageError(`the scale of ${name} must be linear or log, got ${shown(scale)}`);
+    if (scale === 'log' && (from as number) <= 0)
+      throw new UsageError(`a logarithmic range of ${name} begins above 0, got ${from}`);
+    if (whole && !(Number.isInteger(from) && Number.isInteger(to)))
+      throw new UsageError(`the bounds of ${name} must be whole numbers, got ${from} and ${to}`);
   }
 }
 
 /** Every combination of the values, the last parameter changing fastest. Throws UsageError for a range. */
 export function gridOf(space: SearchSpace): TrialParams[] {
   const range = Object.entries(space).find(([, values]) => !isList(values));
-  if (range !== undefined) throw new UsageError(`a grid takes lists of values, and ${range[0]} is a range`, { advice: 'Search at random, or list the values' });
+  if (range !== undefined)
+    throw new UsageError(`a grid takes lists of values, and ${range[0]} is a range`, {
+      advice: 'Search at random, or list the values',
+    });
   return paramGrid(space as Readonly<Record<string, readonly unknown[]>>);
 }
 
 /**
- * Trials at random, each parameter on its own: a pure function of the seed, so that the first trials of a longer search are those of a
- * shorter one. A combination of lists comes once; where there are fewer combinations than trials, all of them.
+ * Trials at random, each parameter on its own: a pure function of the seed, so that the first trials of a
+ * longer search are those of a shorter one. A combination of lists comes once; where there are fewer
+ * combinations than trials, all of them.
+ *
  */
 export function randomTrials(space: SearchSpace, trials: number, seed: number): TrialParams[] {
   const random = new CounterRandom(seed, STREAM);
@@ -55,7 +70,9 @@ export function randomTrials(space: SearchSpace, trials: number, seed: number): 
   const names = Object.keys(space);
   const most = names.reduce((product, name) => product * sizeOf(space[name]), 1);
   for (let counter = 0; found.size < Math.min(trials, most) && counter < trials * MOST_DRAWS; counter++) {
-    const drawn = Object.fromEntries(names.map((name, at) => [name, draw(space[name], random.derive(at).uniform(counter))]));
+    const drawn = Object.fromEntries(
+      names.map((name, at) => [name, draw(space[name], random.derive(at).uniform(counter))]),
+    );
     found.set(JSON.stringify(drawn), found.get(JSON.stringify(drawn)) ?? drawn);
   }
   return [...found.values()];
@@ -71,13 +88,24 @@ function draw(values: readonly unknown[] | NumberRange, at: number): unknown {
   if (isList(values)) return values[Math.min(values.length - 1, Math.floor(at * values.length))];
   const { from, to, scale = 'linear', whole = false } = values;
   const [low, high] = whole ? [from - 0.5, to + 0.5] : [from, to];
-  const value = scale === 'log' ? Math.exp(Math.log(Math.max(low, Number.MIN_VALUE)) + at * Math.log(high / Math.max(low, Number.MIN_VALUE))) : low + at * (high - low);
-  return whole ? Math.min(to, Math.max(from, Math.round(value))) : Math.min(to, Math.max(from, Number(value.toPrecision(4))));
+  const value =
+    scale === 'log'
+      ? Math.exp(
+          Math.log(Math.max(low, Number.MIN_VALUE)) + at * Math.log(high / Math.max(low, Number.MIN_VALUE)),
+        )
+      : low + at * (high - low);
+  return whole
+    ? Math.min(to, Math.max(from, Math.round(value)))
+    : Math.min(to, Math.max(from, Number(value.toPrecision(4))));
 }
 
 function sizeOf(values: readonly unknown[] | NumberRange): number {
   if (isList(values)) return values.length;
-  return values.from === values.to ? 1 : values.whole ? values.to - values.from + 1 : Number.POSITIVE_INFINITY;
+  return values.from === values.to
+    ? 1
+    : values.whole
+      ? values.to - values.from + 1
+      : Number.POSITIVE_INFINITY;
 }
 
 function isList(values: unknown): values is readonly unknown[] {

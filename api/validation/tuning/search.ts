@@ -5,13 +5,29 @@ import { startPhase } from '../../../engine/phase.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import { ALS } from '../../training/als.ts';
 import { chainsOf, type PlannedTrial, rungsOf, warmIterations } from './schedule.ts';
-import type { TrainValidationSplit, TrainValidationSplitOptions, TuneOptions } from './train-validation-split.ts';
-import { endsEarly, isError, type RanTrial, runTrial, type Trial, type TrialRatings, type TunedEstimator } from './trial.ts';
+import type {
+  TrainValidationSplit,
+  TrainValidationSplitOptions,
+  TuneOptions,
+} from './train-validation-split.ts';
+import {
+  endsEarly,
+  isError,
+  type RanTrial,
+  runTrial,
+  type Trial,
+  type TrialRatings,
+  type TunedEstimator,
+} from './trial.ts';
 
 /** The best trial: of equal ones the first. Throws DataError where all failed. */
 export function bestOf(trials: readonly Trial[], metric: string): Trial {
   const usable = trials.filter(({ failure, stopped }) => failure === undefined && !stopped);
-  if (usable.length === 0) throw new DataError(`no trial has a ${metric}: ${trials[0]?.failure ?? 'there was none'}`, { phase: 'tune', advice: 'Change the search, or the ratings that are held out' });
+  if (usable.length === 0)
+    throw new DataError(`no trial has a ${metric}: ${trials[0]?.failure ?? 'there was none'}`, {
+      phase: 'tune',
+      advice: 'Change the search, or the ratings that are held out',
+    });
   return usable.reduce((left, right) => (isBetter(right.value, left.value, metric) ? right : left));
 }
 
@@ -36,7 +52,12 @@ export class Search {
   /** Fires where a trial ends the search. */
   readonly #ending = new AbortController();
 
-  constructor(split: TrainValidationSplit, run: SearchRun, ratings: TrialRatings, options: TrainValidationSplitOptions) {
+  constructor(
+    split: TrainValidationSplit,
+    run: SearchRun,
+    ratings: TrialRatings,
+    options: TrainValidationSplitOptions,
+  ) {
     this.#split = split;
     this.#run = run;
     this.#ratings = ratings;
@@ -52,7 +73,9 @@ export class Search {
     const tell = () => phase.progress(this.#results.size);
     if (search === 'halving') await this.#halve(tell);
     else {
-      const warm = this.#options.warmStart === true && trials.every(({ params }) => isAls(this.#options.estimator(params)));
+      const warm =
+        this.#options.warmStart === true &&
+        trials.every(({ params }) => isAls(this.#options.estimator(params)));
       await this.#together(chainsOf(trials, warm), (chain) => this.#chain(chain, tell));
     }
     phase.end(trials.length);
@@ -84,7 +107,15 @@ export class Search {
       const done = known[at];
       if (whole && done !== undefined) this.#results.set(planned.number, done);
       else {
-        const ran = await this.#trial(planned, factors === undefined ? {} : { iterations: warmIterations(this.#maxIter(planned)), from: { factors, iterations: 0, warm: true } });
+        const ran = await this.#trial(
+          planned,
+          factors === undefined
+            ? {}
+            : {
+                iterations: warmIterations(this.#maxIter(planned)),
+                from: { factors, iterations: 0, warm: true },
+              },
+        );
         ({ factors } = ran);
         await this.#end(ran.trial, done === undefined);
       }
@@ -95,7 +126,10 @@ export class Search {
   async #halve(tell: () => void): Promise<void> {
     const { trials, metric } = this.#split;
     const rungs = rungsOf(trials.length, Math.min(...trials.map((trial) => this.#maxIter(trial))));
-    const reached = new Map<number, { readonly factors: AlsStart; readonly iterations: number; readonly warm: false }>();
+    const reached = new Map<
+      number,
+      { readonly factors: AlsStart; readonly iterations: number; readonly warm: false }
+    >();
     let left = trials;
     for (const planned of trials) {
       const done = this.#done.get(keyOf(planned));
@@ -108,16 +142,34 @@ export class Search {
       await this.#together(left, async (planned) => {
         const done = this.#done.get(keyOf(planned));
         const target = Math.max(1, Math.round(share * this.#maxIter(planned)));
-        if (done !== undefined && (done.failure !== undefined || (done.stopped && done.iterations === target) || (!done.stopped && last))) {
+        if (
+          done !== undefined &&
+          (done.failure !== undefined ||
+            (done.stopped && done.iterations === target) ||
+            (!done.stopped && last))
+        ) {
           values.set(planned.number, done);
           return;
         }
         const from = reached.get(planned.number);
-        const ran = await this.#trial(planned, { iterations: target - (from?.iterations ?? 0), from, ranks: last });
-        if (ran.factors && !this.#endsEarly(planned)) reached.set(planned.number, { factors: ran.factors, iterations: target, warm: false });
+        const ran = await this.#trial(planned, {
+          iterations: target - (from?.iterations ?? 0),
+          from,
+          ranks: last,
+        });
+        if (ran.factors && !this.#endsEarly(planned))
+          reached.set(planned.number, { factors: ran.factors, iterations: target, warm: false });
         values.set(planned.number, ran.trial);
       });
-      const ranked = [...values.values()].filter(({ failure }) => failure === undefined).sort((a, b) => (isBetter(a.value, b.value, metric) ? -1 : isBetter(b.value, a.value, metric) ? 1 : a.number - b.number));
+      const ranked = [...values.values()]
+        .filter(({ failure }) => failure === undefined)
+        .sort((a, b) =>
+          isBetter(a.value, b.value, metric)
+            ? -1
+            : isBetter(b.value, a.value, metric)
+              ? 1
+              : a.number - b.number,
+        );
       const going = new Set(last ? [] : ranked.slice(0, survivors).map(({ number }) => number));
       for (const [number, trial] of values) {
         if (going.has(number)) continue;
@@ -130,16 +182,41 @@ export class Search {
     }
   }
 
-  async #trial({ number, params }: PlannedTrial, { ranks = true, ...how }: { readonly iterations?: number; readonly from?: Parameters<typeof runTrial>[0]['from']; readonly ranks?: boolean }): Promise<RanTrial> {
+  async #trial(
+    { number, params }: PlannedTrial,
+    {
+      ranks = true,
+      ...how
+    }: {
+      readonly iterations?: number;
+      readonly from?: Parameters<typeof runTrial>[0]['from'];
+      readonly ranks?: boolean;
+    },
+  ): Promise<RanTrial> {
     const { signal, onEvent } = this.#run;
     throwIfAborted(signal, 'tune');
     // A warning about the ratings has a code, and comes once, with the last fit.
-    const own = (event: ProgressEvent) => void (event.type === 'warning' && event.code === undefined && onEvent(event));
+    const own = (event: ProgressEvent) =>
+      void (event.type === 'warning' && event.code === undefined && onEvent(event));
     const both = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal]);
     const { metric } = this.#split;
-    const isBest = (value: number) => this.#bestRanked === undefined || !isBetter(this.#bestRanked, value, metric);
+    const isBest = (value: number) =>
+      this.#bestRanked === undefined || !isBetter(this.#bestRanked, value, metric);
     const ranking = ranks && this.#ranks(params) ? isBest : undefined;
-    const ran = await runTrial({ number, params, metric, make: this.#options.estimator, rankUsers: this.#options.rankUsers, ranks: ranking, signal: both, onEvent: own, ...how }, this.#ratings);
+    const ran = await runTrial(
+      {
+        number,
+        params,
+        metric,
+        make: this.#options.estimator,
+        rankUsers: this.#options.rankUsers,
+        ranks: ranking,
+        signal: both,
+        onEvent: own,
+        ...how,
+      },
+      this.#ratings,
+    );
     this.failure ??= ran.error;
     return ran;
   }
@@ -148,17 +225,26 @@ export class Search {
     this.#results.set(trial.number, trial);
     this.#noteRanked(trial);
     if (!tell) return;
-    this.#run.onEvent({ type: 'note', text: `trial ${trial.number} of ${this.#split.trials.length}, ${describeTrial(trial, this.#split.metric)}` });
+    this.#run.onEvent({
+      type: 'note',
+      text: `trial ${trial.number} of ${this.#split.trials.length}, ${describeTrial(trial, this.#split.metric)}`,
+    });
     await this.#run.onTrial?.(trial);
   }
 
   #noteRanked({ ranking, value }: Trial): void {
-    if (ranking !== undefined && (this.#bestRanked === undefined || isBetter(value, this.#bestRanked, this.#split.metric))) this.#bestRanked = value;
+    if (
+      ranking !== undefined &&
+      (this.#bestRanked === undefined || isBetter(value, this.#bestRanked, this.#split.metric))
+    )
+      this.#bestRanked = value;
   }
 
   /** True if models rank the validation ratings. Default: true for implicit data. */
   #ranks(params: PlannedTrial['params']): boolean {
-    const { params: own } = this.#options.estimator(params) as { readonly params?: { readonly implicitPrefs?: boolean } };
+    const { params: own } = this.#options.estimator(params) as {
+      readonly params?: { readonly implicitPrefs?: boolean };
+    };
     return this.#options.ranking ?? own?.implicitPrefs === true;
   }
 
@@ -181,9 +267,17 @@ function keyOf({ params }: { readonly params: object }): string {
   return JSON.stringify(params);
 }
 
-/** "rank 8, regParam 0.05: rmse 0.8312 after 10 iterations", or "after 3 of 10 iterations" where the value is of an earlier one. */
-export function describeTrial({ params, value, iterations, bestIteration, failure, stopped }: Trial, metric: string): string {
-  const names = Object.entries(params).map(([name, one]) => `${name} ${Array.isArray(one) ? one.join(',') : String(one)}`).join(', ');
+/**
+ * "rank 8, regParam 0.05: rmse 0.8312 after 10 iterations", or "after 3 of 10 iterations" where the value is
+ * of an earlier one.
+ */
+export function describeTrial(
+  { params, value, iterations, bestIteration, failure, stopped }: Trial,
+  metric: string,
+): string {
+  const names = Object.entries(params)
+    .map(([name, one]) => `${name} ${Array.isArray(one) ? one.join(',') : String(one)}`)
+    .join(', ');
   const after = `${bestIteration < iterations ? `${bestIteration} of ` : ''}${counted(iterations, 'iteration')}`;
   return `${names}: ${failure ?? `${metric} ${value.toFixed(4)} after ${after}${stopped ? ', stopped' : ''}`}`;
 }

@@ -3,7 +3,10 @@ import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import type { Baselines } from '../../../operators/evaluation/baselines.ts';
-import { parseMetric, type RankingMetricName } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
+import {
+  parseMetric,
+  type RankingMetricName,
+} from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { TrainingWarning } from '../../../operators/evaluation/rating-warnings.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
@@ -27,14 +30,20 @@ export interface Trial<P extends object = TrialParams> {
   readonly rmse?: number;
   readonly mae?: number;
   readonly baselines?: Baselines;
-  /** Rankings of the validation ratings, of a trial that was the best when it ended, where they were asked for. */
+  /**
+   * Rankings of the validation ratings, of a trial that was the best when it ended, where they were asked
+   * for.
+   */
   readonly ranking?: HeldOutRanking;
   readonly seconds: number;
   /** True where the factors of another λ were the start. */
   readonly warm?: boolean;
   /** True where successive halving stopped it early: others with as many iterations were better. */
   readonly stopped?: boolean;
-  /** Set if an earlier iteration was noticeably better (code `past-best`): SGD by all epochs, ALS by the first and the last iteration. */
+  /**
+   * Set if an earlier iteration was noticeably better (code `past-best`): SGD by all epochs, ALS by the first
+   * and the last iteration.
+   */
   readonly warnings?: readonly TrainingWarning[];
   /** The reason of a trial that diverged, did not fit, or whose metric cannot be computed. */
   readonly failure?: string;
@@ -60,10 +69,15 @@ export interface TrialRun extends RunOptions, RankUsersOption {
   readonly make: (params: TrialParams) => TunedEstimator;
   /** Iterations, where not all of the trial's own. */
   readonly iterations?: number | undefined;
-  /** Asks, with the value of the metric, if the model is to rank the validation ratings. Without it no model does. */
+  /**
+   * Asks, with the value of the metric, if the model is to rank the validation ratings. Without it no model
+   * does.
+   */
   readonly ranks?: ((value: number) => boolean) | undefined;
   /** Factors to go on from, and the iterations behind them. */
-  readonly from?: { readonly factors: AlsStart; readonly iterations: number; readonly warm: boolean } | undefined;
+  readonly from?:
+    | { readonly factors: AlsStart; readonly iterations: number; readonly warm: boolean }
+    | undefined;
 }
 
 export interface RanTrial {
@@ -88,19 +102,47 @@ export function isError(metric: string): metric is 'rmse' | 'mae' {
 }
 
 /** Trains one trial. One that diverges or does not fit is a trial with a failure; another error is thrown. */
-export async function runTrial({ number, params, metric, make, iterations, from, rankUsers, ranks, signal, onEvent }: TrialRun, { train, validation }: TrialRatings): Promise<RanTrial> {
+export async function runTrial(
+  { number, params, metric, make, iterations, from, rankUsers, ranks, signal, onEvent }: TrialRun,
+  { train, validation }: TrialRatings,
+): Promise<RanTrial> {
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
   let factors: AlsStart | undefined;
   try {
-    const estimator = make({ ...params, ...(iterations === undefined ? {} : { maxIter: iterations }), ...rankedBy(metric, params, iterations, make) });
+    const estimator = make({
+      ...params,
+      ...(iterations === undefined ? {} : { maxIter: iterations }),
+      ...rankedBy(metric, params, iterations, make),
+    });
     const measuresEnds = isError(metric) && !endsEarly(estimator);
-    const asked = ranks && { ranks: (best: TrainingIteration | undefined) => ranks(valueOf(best, metric) ?? Number.NaN) };
-    const model = await estimator.fit(train, { validation, signal, onEvent, ...(isOwn(estimator) ? { rankUsers, continued: { ...asked, measuresEnds, start: from?.factors, kept: (ended: AlsStart) => (factors = ended) } } : {}) });
+    const asked = ranks && {
+      ranks: (best: TrainingIteration | undefined) => ranks(valueOf(best, metric) ?? Number.NaN),
+    };
+    const model = await estimator.fit(train, {
+      validation,
+      signal,
+      onEvent,
+      ...(isOwn(estimator)
+        ? {
+            rankUsers,
+            continued: {
+              ...asked,
+              measuresEnds,
+              start: from?.factors,
+              kept: (ended: AlsStart) => (factors = ended),
+            },
+          }
+        : {}),
+    });
     const { training } = model;
     const best = training?.iterations.find(({ iteration }) => iteration === training.bestIteration);
     const value = valueOf(best, metric);
-    if (training === undefined || value === undefined || !Number.isFinite(value)) throw new DataError(`${metric} cannot be computed on the validation ratings`, { phase: 'tune', advice: 'Check that their users and items occur in the ratings to train on' });
+    if (training === undefined || value === undefined || !Number.isFinite(value))
+      throw new DataError(`${metric} cannot be computed on the validation ratings`, {
+        phase: 'tune',
+        advice: 'Check that their users and items occur in the ratings to train on',
+      });
     const before = from?.warm === false ? from.iterations : 0;
     // Iterations of a trial that goes on from its earlier rung are numbered anew.
     const warnings = from === undefined ? training.warnings.filter(({ code }) => code === 'past-best') : [];
@@ -121,9 +163,24 @@ export async function runTrial({ number, params, metric, make, iterations, from,
     return { trial, factors };
   } catch (error) {
     // A fault of the ratings is not one of the trial.
-    const own = error instanceof DivergedError || error instanceof CapacityError || (error instanceof DataError && error.details.phase === 'tune');
+    const own =
+      error instanceof DivergedError ||
+      error instanceof CapacityError ||
+      (error instanceof DataError && error.details.phase === 'tune');
     if (!own) throw error;
-    return { trial: { number, params, value: Number.NaN, iterations: 0, bestIteration: 0, seconds: seconds(), failure: error.summary }, factors: undefined, error };
+    return {
+      trial: {
+        number,
+        params,
+        value: Number.NaN,
+        iterations: 0,
+        bestIteration: 0,
+        seconds: seconds(),
+        failure: error.summary,
+      },
+      factors: undefined,
+      error,
+    };
   }
 }
 
@@ -138,13 +195,26 @@ export function isOwn(estimator: TunedEstimator): boolean {
 
 /** True for an estimator whose factors may be those of an earlier iteration than its last. */
 export function endsEarly(estimator: TunedEstimator): boolean {
-  const { params } = estimator as { readonly params?: { readonly earlyStop?: number; readonly targetRmse?: number } };
+  const { params } = estimator as {
+    readonly params?: { readonly earlyStop?: number; readonly targetRmse?: number };
+  };
   return params?.earlyStop !== undefined || params?.targetRmse !== undefined;
 }
 
-/** Parameters that let training measure a ranking: it never ends early by them, unless the trial asks for that itself. */
-function rankedBy(metric: TuningMetric, params: TrialParams, iterations: number | undefined, make: TrialRun['make']): TrialParams {
-  if (isError(metric) || params.earlyStop !== undefined) return isError(metric) ? {} : { earlyStopMetric: metric };
-  const { params: own } = make(params) as { readonly params?: { readonly maxIter?: number; readonly earlyStop?: number } };
+/**
+ * Parameters that let training measure a ranking: it never ends early by them, unless the trial asks for that
+ * itself.
+ */
+function rankedBy(
+  metric: TuningMetric,
+  params: TrialParams,
+  iterations: number | undefined,
+  make: TrialRun['make'],
+): TrialParams {
+  if (isError(metric) || params.earlyStop !== undefined)
+    return isError(metric) ? {} : { earlyStopMetric: metric };
+  const { params: own } = make(params) as {
+    readonly params?: { readonly maxIter?: number; readonly earlyStop?: number };
+  };
   return { earlyStop: own?.earlyStop ?? iterations ?? own?.maxIter ?? 1, earlyStopMetric: metric };
 }

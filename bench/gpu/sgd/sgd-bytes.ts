@@ -14,7 +14,11 @@ export const BYTES_TOLD =
 const visits = new WeakMap<SgdData, Map<string, number>>();
 
 /** Bytes read and written by the kernels of one epoch. */
-export function bytesOfEpoch(data: SgdData, { kind, precision = 'f32', tile, columnBands, workers }: SgdSchedule, rank: number): number {
+export function bytesOfEpoch(
+  data: SgdData,
+  { kind, precision = 'f32', tile, columnBands, workers }: SgdSchedule,
+  rank: number,
+): number {
   const { columnOffsets } = data;
   const block = oneBlock(data);
   const columns = columnOffsets.length - 1;
@@ -22,10 +26,24 @@ export function bytesOfEpoch(data: SgdData, { kind, precision = 'f32', tile, col
   const row = stride * (precision === 'f16' ? 2 : 4);
   const all = (block.rows + columns) * stride;
   // In and out again by float16, else one copy; by hogwild a copy before that.
-  const around = (precision === 'f16' ? 12 * all : 0) + (precision === 'f32' || kind === 'hogwild' ? 8 * all : 0);
+  const around =
+    (precision === 'f16' ? 12 * all : 0) + (precision === 'f32' || kind === 'hogwild' ? 8 * all : 0);
   if (kind === 'hogwild') return block.ratings * (12 + 4 * row) + around;
-  if (tile !== undefined) return block.ratings * 8 + 2 * row * (columns + visitsOf(data, `${tile.tiles} tiles`, () => tileOfColumns(data, columns, tile.tiles))) + around;
-  return block.ratings * (12 + 2 * row) + 2 * row * visitsOf(data, `${columnBands} bands of ${workers}`, () => bandOfColumns(columnOffsets, columnBands)) + around;
+  if (tile !== undefined)
+    return (
+      block.ratings * 8 +
+      2 *
+        row *
+        (columns + visitsOf(data, `${tile.tiles} tiles`, () => tileOfColumns(data, columns, tile.tiles))) +
+      around
+    );
+  return (
+    block.ratings * (12 + 2 * row) +
+    2 *
+      row *
+      visitsOf(data, `${columnBands} bands of ${workers}`, () => bandOfColumns(columnOffsets, columnBands)) +
+    around
+  );
 }
 
 /** Number of times that a row begins in a tile or a band of columns: pairs of both that have ratings. */

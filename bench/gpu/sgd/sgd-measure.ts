@@ -1,7 +1,10 @@
 import { median } from '../measure.ts';
 import type { SgdRun, SgdTraining } from './sgd-training.ts';
 
-/** Milliseconds of epochs before anything is timed: an idle card clocks low, and the first epoch lays the ratings out. */
+/**
+ * Milliseconds of epochs before anything is timed: an idle card clocks low, and the first epoch lays the
+ * ratings out.
+ */
 const WARM_UP = 400;
 /** Milliseconds of epochs that are timed, about. */
 const TIMED = 600;
@@ -37,16 +40,29 @@ export async function measureEpochs(training: SgdTraining, run: SgdRun): Promise
   const wall = median(walls);
   const kernels = await kernelTimes(training, run, wall > SLOW ? 1 : TIMED_KERNELS);
   const onGpu = Object.values(kernels).reduce((sum, ms) => sum + ms, 0);
-  return { wall, low: Math.min(...walls), high: Math.max(...walls), onGpu: onGpu === 0 ? undefined : onGpu, kernels, first: seen[0].milliseconds };
+  return {
+    wall,
+    low: Math.min(...walls),
+    high: Math.max(...walls),
+    onGpu: onGpu === 0 ? undefined : onGpu,
+    kernels,
+    first: seen[0].milliseconds,
+  };
 }
 
-async function kernelTimes(training: SgdTraining, run: SgdRun, epochs: number): Promise<Readonly<Record<string, number>>> {
+async function kernelTimes(
+  training: SgdTraining,
+  run: SgdRun,
+  epochs: number,
+): Promise<Readonly<Record<string, number>>> {
   await training.kernelTimes(true);
   let left = epochs;
-  const failure = await training.repeat(run, () => --left > 0).then(
-    () => undefined,
-    (error: unknown) => ({ error }),
-  );
+  const failure = await training
+    .repeat(run, () => --left > 0)
+    .then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
   const sums = await training.kernelTimes(false);
   if (failure !== undefined) throw failure.error;
   return Object.fromEntries(Object.entries(sums).map(([kernel, ms]) => [kernel, ms / epochs]));

@@ -1,4 +1,7 @@
-/** SGD on a GPU, epoch by epoch: ratings are loaded once, and they and the start of the current setting stay on the device. */
+/**
+ * SGD on a GPU, epoch by epoch: ratings are loaded once, and they and the start of the current setting stay
+ * on the device.
+ */
 import { join } from 'node:path';
 import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
@@ -25,7 +28,10 @@ import type { TileShape } from '../../../operators/sgd/schedules/tiles.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';
 import { measureStages, trainingErrors } from '../../../operators/training/loss.ts';
 
-/** Parameters of SGD, and changes to the schedule that they choose: `tile` of its tiles, `bands` of wavefront's grid. */
+/**
+ * Parameters of SGD, and changes to the schedule that they choose: `tile` of its tiles, `bands` of
+ * wavefront's grid.
+ */
 export type SgdSetting = Partial<SgdParams> & {
   readonly tile?: Partial<TileShape>;
   readonly workers?: number;
@@ -54,7 +60,14 @@ export class SgdTraining {
   #list: SgdLayoutData | undefined;
   #current: SgdRun | undefined;
 
-  private constructor(data: SgdData, test: RatingBlock, counts: { readonly users: number; readonly items: number }, seconds: number, session: Session, ctx: ExecutionContext) {
+  private constructor(
+    data: SgdData,
+    test: RatingBlock,
+    counts: { readonly users: number; readonly items: number },
+    seconds: number,
+    session: Session,
+    ctx: ExecutionContext,
+  ) {
     this.#session = session;
     this.data = data;
     this.#test = test;
@@ -68,13 +81,26 @@ export class SgdTraining {
     const begin = performance.now();
     const session = await Session.create({ device: 'gpu' });
     const { ctx } = new Holdings(session.context());
-    const selected = ({ plan }: Dataset) => andThen(plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
+    const selected = ({ plan }: Dataset) =>
+      andThen(plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
     const indexed = await runInto(selected(session.read.parquet(join(folder, 'train'))), new IndexIds(), ctx);
     const { users, items } = indexed;
     const data = await loadSgdData(indexed, { duplicates: 'keep', seed: 1, biases: false }, ctx);
-    const known = await collectKnownPairs(await executePlan(selected(session.read.parquet(join(folder, 'test'))), ctx), users, items, ctx);
+    const known = await collectKnownPairs(
+      await executePlan(selected(session.read.parquet(join(folder, 'test'))), ctx),
+      users,
+      items,
+      ctx,
+    );
     const test = await loadSgdTest(known.indexed, data, ctx);
-    return new SgdTraining(data, test, { users: keyCount(users), items: keyCount(items) }, (performance.now() - begin) / 1000, session, ctx);
+    return new SgdTraining(
+      data,
+      test,
+      { users: keyCount(users), items: keyCount(items) },
+      (performance.now() - begin) / 1000,
+      session,
+      ctx,
+    );
   }
 
   async close(): Promise<void> {
@@ -82,22 +108,45 @@ export class SgdTraining {
     await this.#session[Symbol.asyncDispose]();
   }
 
-  /** The parameters and the schedule of a setting, with its start drawn; that of the setting before is freed. Throws where it cannot act. Ratings are scaled for training without biases, so that these learn the mean too. */
+  /**
+   * The parameters and the schedule of a setting, with its start drawn; that of the setting before is freed.
+   * Throws where it cannot act. Ratings are scaled for training without biases, so that these learn the mean
+   * too.
+   */
   async prepare({ tile, workers, lanes, bands, ...named }: SgdSetting): Promise<SgdRun> {
     const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, biases: false, ...named });
     const profile = { ...this.#counts, ratings: this.data.ratings.ratings, testRatings: this.#test.ratings };
     const devices = planDevices(this.#ctx.executor);
     const chosen = scheduleOf(planSgd(profile, params, devices));
     const grid = bands && { rowBands: bands[0], columnBands: bands[1], workers: bands[0] };
-    const schedule: SgdSchedule = { ...chosen, ...grid, ...(chosen.tile && { tile: tileOf(chosen.tile, tile, this.data) }), ...(workers && { workers }), ...(lanes && { lanes }) };
+    const schedule: SgdSchedule = {
+      ...chosen,
+      ...grid,
+      ...(chosen.tile && { tile: tileOf(chosen.tile, tile, this.data) }),
+      ...(workers && { workers }),
+      ...(lanes && { lanes }),
+    };
     requireTeams(schedule, devices.compute[0].limits?.teamLanes ?? 1);
     if (this.#current) await this.#free(this.#current, this.#current.start, []);
     this.#current = undefined;
-    const laid = (schedule.kind === 'hogwild' ? this.#list : undefined) ?? (await layOut(this.data, this.#test, schedule, params.seed, this.#ctx));
+    const laid =
+      (schedule.kind === 'hogwild' ? this.#list : undefined) ??
+      (await layOut(this.data, this.#test, schedule, params.seed, this.#ctx));
     if (schedule.kind === 'hogwild') this.#list = laid;
-    const { bound, given } = bindSgd(planSgd(profile, params, devices, { schedule }), params, this.data, laid);
+    const { bound, given } = bindSgd(
+      planSgd(profile, params, devices, { schedule }),
+      params,
+      this.data,
+      laid,
+    );
     // The test RMSE alone is asked for.
-    const measured = { ...bound, phases: { ...bound.phases, measure: bound.phases.measure.filter(({ name }) => name === measureStages.test) } };
+    const measured = {
+      ...bound,
+      phases: {
+        ...bound.phases,
+        measure: bound.phases.measure.filter(({ name }) => name === measureStages.test),
+      },
+    };
     const { versions } = await this.#run(measured, 'start', {}, { given });
     return (this.#current = { params, schedule, bound: measured, start: versions });
   }
@@ -106,7 +155,12 @@ export class SgdTraining {
    * Trains from the start, and reports each epoch's time and, with `evaluate`, its test RMSE. Goes on while
    * `more` is true. A rate that diverges is not halved.
    */
-  async train(run: SgdRun, more: (epoch: number) => boolean, evaluate: (epoch: number) => boolean, seen: (epoch: number, milliseconds: number, rmse?: number) => void): Promise<void> {
+  async train(
+    run: SgdRun,
+    more: (epoch: number) => boolean,
+    evaluate: (epoch: number) => boolean,
+    seen: (epoch: number, milliseconds: number, rmse?: number) => void,
+  ): Promise<void> {
     const rate = new LearningRate(run.params);
     let versions = run.start;
     for (let epoch = 1; more(epoch); epoch++) {
@@ -132,7 +186,12 @@ export class SgdTraining {
 
   /** Milliseconds of kernels on the GPU since this was called last, by name; `run` turns their timing on. */
   async kernelTimes(run: boolean): Promise<Readonly<Record<string, number>>> {
-    const { values } = await computeDevice(this.#ctx.executor).run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
+    const { values } = await computeDevice(this.#ctx.executor).run({
+      kernel: 'kernel-times',
+      inputs: {},
+      outputs: {},
+      params: { run },
+    });
     return values as Readonly<Record<string, number>>;
   }
 
@@ -146,18 +205,33 @@ export class SgdTraining {
     return trainingErrors(results, () => 0, this.data.scale.deviation).testRmse ?? Number.NaN;
   }
 
-  async #run(bound: BoundPlan, phase: PhaseName, from: Versions, options: RunStepsOptions = {}, round?: Round, keep: readonly Versions[] = []) {
+  async #run(
+    bound: BoundPlan,
+    phase: PhaseName,
+    from: Versions,
+    options: RunStepsOptions = {},
+    round?: Round,
+    keep: readonly Versions[] = [],
+  ) {
     const { steps, versions } = expand(bound, contracts, phase, from, round, keep);
     return { versions, results: await runSteps(steps, this.#ctx, options) };
   }
 
-  async #free({ bound }: Pick<SgdRun, 'bound'>, versions: Versions, keep: readonly Versions[]): Promise<void> {
+  async #free(
+    { bound }: Pick<SgdRun, 'bound'>,
+    versions: Versions,
+    keep: readonly Versions[],
+  ): Promise<void> {
     await runSteps(expandFree(bound, contracts, 'free', versions, keep), this.#ctx);
   }
 }
 
 /** As many places as so many tiles need. */
-function tileOf(chosen: TileShape, change: Partial<TileShape> | undefined, { columnOffsets }: SgdData): TileShape {
+function tileOf(
+  chosen: TileShape,
+  change: Partial<TileShape> | undefined,
+  { columnOffsets }: SgdData,
+): TileShape {
   const tile = { ...chosen, ...change };
   return { ...tile, places: Math.ceil((columnOffsets.length - 1) / tile.tiles) };
 }
@@ -166,5 +240,6 @@ function tileOf(chosen: TileShape, change: Partial<TileShape> | undefined, { col
 function requireTeams({ tile, lanes: own = 1 }: SgdSchedule, most: number): void {
   const lanes = tile?.lanes ?? own;
   if (lanes > most) throw new Error(`teams of ${lanes} threads, but this GPU has teams of at most ${most}`);
-  if (tile !== undefined && (tile.threads < tile.lanes || tile.threads % tile.lanes !== 0)) throw new Error(`${tile.threads} threads are no whole number of teams of ${tile.lanes}`);
+  if (tile !== undefined && (tile.threads < tile.lanes || tile.threads % tile.lanes !== 0))
+    throw new Error(`${tile.threads} threads are no whole number of teams of ${tile.lanes}`);
 }

@@ -1,5 +1,6 @@
 /**
- * SGD on a GPU: tables in Markdown for bench/RESULTS.md, on a data set that `factorflow generate` wrote and that is loaded once.
+ * SGD on a GPU: tables in Markdown for bench/RESULTS.md, on a data set that `factorflow generate` wrote and
+ * that is loaded once.
  *
  *     node bench/gpu/sgd/sgd.ts FOLDER [--tables settings,workers,blocks,epochs] [--settings JSON] [--rank 128] [--epochs 20]
  *         [--seconds 200] [--output FILE]
@@ -9,18 +10,33 @@
  *     blocks     test RMSE by i, R in i x i blocks (Figure 15)
  *     epochs     test RMSE by epoch for each schedule (Figure 9b)
  *
- * `--settings` replaces those of the first table: '[{"rank":128,"tile":{"lanes":16}},{"rank":64,"schedule":"hogwild"}]', parameters of
- * SGD and changes to the schedule that they choose. `--rank` is k of the other tables. Tables beyond `--seconds` are left out.
+ * `--settings` replaces those of the first table:
+ * '[{"rank":128,"tile":{"lanes":16}},{"rank":64,"schedule":"hogwild"}]', parameters of SGD and changes to the
+ * schedule that they choose. `--rank` is k of the other tables. Tables beyond `--seconds` are left out.
+ *
+ *
  */
 import { parseArgs } from 'node:util';
 import { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { describeMachine } from '../../machine.ts';
 import { copyRate } from '../bandwidth.ts';
 import { chosenTables } from '../tables/bench-report.ts';
-import { blocksTable, epochsTable, settingsTable, SgdBench, type SgdTable, workersTable } from '../tables/sgd-tables.ts';
+import {
+  blocksTable,
+  epochsTable,
+  settingsTable,
+  SgdBench,
+  type SgdTable,
+  workersTable,
+} from '../tables/sgd-tables.ts';
 import { type SgdSetting, SgdTraining } from './sgd-training.ts';
 
-const tables: Readonly<Record<string, SgdTable>> = { settings: settingsTable, workers: workersTable, blocks: blocksTable, epochs: epochsTable };
+const tables: Readonly<Record<string, SgdTable>> = {
+  settings: settingsTable,
+  workers: workersTable,
+  blocks: blocksTable,
+  epochs: epochsTable,
+};
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -39,7 +55,12 @@ const gpu = await Gpu.open();
 const rate = (await copyRate(gpu)) / 1e6;
 await gpu.close();
 const training = await SgdTraining.open(folder);
-const bench = new SgdBench(training, rate, { epochs: Number(values.epochs), rank: Number(values.rank) }, { seconds: Number(values.seconds), output: values.output });
+const bench = new SgdBench(
+  training,
+  rate,
+  { epochs: Number(values.epochs), rank: Number(values.rank) },
+  { seconds: Number(values.seconds), output: values.output },
+);
 bench.line(describeMachine());
 bench.line(training.description);
 await bench.tables(names.map((name) => ({ name, run: () => tables[name](bench, settings) })));

@@ -6,7 +6,9 @@ export interface ReportLimits {
   readonly output?: string;
 }
 
-/** Lines and tables in Markdown of one run of a bench, as they are ready, and the time that is left for more. */
+/**
+ * Lines and tables in Markdown of one run of a bench, as they are ready, and the time that is left for more.
+ */
 export class BenchReport {
   readonly #output: string | undefined;
   readonly #end: number;
@@ -38,7 +40,13 @@ export class BenchReport {
   /** Prints tables one after the other with the time of each, and names those that there is no time for. */
   async tables(all: readonly { readonly name: string; readonly run: () => Promise<void> }[]): Promise<void> {
     for (const [at, { name, run }] of all.entries()) {
-      if (this.timeIsUp) return this.line(`\nTime was up before: ${all.slice(at).map((left) => left.name).join(', ')}`);
+      if (this.timeIsUp)
+        return this.line(
+          `\nTime was up before: ${all
+            .slice(at)
+            .map((left) => left.name)
+            .join(', ')}`,
+        );
       const begin = performance.now();
       await this.attempt(`table ${name}`, run);
       this.line(`\n(${name}: ${((performance.now() - begin) / 1000).toFixed(1)} s)`);
@@ -50,18 +58,30 @@ export class BenchReport {
     try {
       return await work();
     } catch (error) {
-      this.line(`(${label}: ${error instanceof Error ? error.message.split('\n')[0].slice(0, 200) : String(error)})`);
+      this.line(
+        `(${label}: ${error instanceof Error ? error.message.split('\n')[0].slice(0, 200) : String(error)})`,
+      );
       return undefined;
     }
   }
 }
 
-/** The tables that `--tables` names. Ends the process with a message for an unknown table or a missing folder. */
-export function chosenTables(folder: string | undefined, chosen: string, all: Readonly<Record<string, unknown>>): { readonly folder: string; readonly names: readonly string[] } {
+/**
+ * The tables that `--tables` names. Ends the process with a message for an unknown table or a missing folder.
+ */
+export function chosenTables(
+  folder: string | undefined,
+  chosen: string,
+  all: Readonly<Record<string, unknown>>,
+): { readonly folder: string; readonly names: readonly string[] } {
   const names = chosen.split(',');
   const unknown = names.find((name) => all[name] === undefined);
   if (folder !== undefined && unknown === undefined) return { folder, names };
-  console.error(unknown === undefined ? 'Name the folder of a data set' : `There is no table ${unknown}; there are ${Object.keys(all).join(', ')}`);
+  console.error(
+    unknown === undefined
+      ? 'Name the folder of a data set'
+      : `There is no table ${unknown}; there are ${Object.keys(all).join(', ')}`,
+  );
   process.exit(2);
 }
 

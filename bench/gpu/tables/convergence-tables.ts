@@ -13,7 +13,13 @@ export function stepsTable(rank: number): Table {
       const { training } = bench;
       const row = (steps: number, precision: 'f32' | 'f16'): Row => {
         const variant = bestVariant(training, rank, steps, precision);
-        return { label: steps === 0 ? `Cholesky, θ ${precision}` : String(steps), rank, steps, variant, iterations: ITERATIONS };
+        return {
+          label: steps === 0 ? `Cholesky, θ ${precision}` : String(steps),
+          rank,
+          steps,
+          variant,
+          iterations: ITERATIONS,
+        };
       };
       const some = [6, 2, 3, 4, 5, 8, 10, 12, 7, 9, 11].map((steps) => row(steps, 'f16'));
       bench.head(
@@ -21,7 +27,10 @@ export function stepsTable(rank: number): Table {
         'Paper: cuMF_ALS Figure 5 and Algorithm 1: f_s = 6 is the smallest number that does not hurt convergence on Netflix at f = 100. Rows that go to dual systems (see the variant) are solved exactly for any f_s.',
         ['f_s', 'ms an iteration (users + items)', `test RMSE after ${ITERATIONS}`, 'variant'],
       );
-      await bench.rows([...some.slice(0, 1), row(0, 'f16'), ...some.slice(1), row(0, 'f32')], ({ label, variant }, measured) => [label, iterationCell(measured), rmseCell(measured), variant.name]);
+      await bench.rows(
+        [...some.slice(0, 1), row(0, 'f16'), ...some.slice(1), row(0, 'f32')],
+        ({ label, variant }, measured) => [label, iterationCell(measured), rmseCell(measured), variant.name],
+      );
     },
   };
 }
@@ -38,7 +47,11 @@ export function convergenceTable(rank: number): Table {
         'Papers: cuMF Figures 6 and 7 (RMSE 0.92 on Netflix after 30 s), cuMF_ALS Figure 6 and Table IV (6.5 s on Maxwell, 3.3 s on Pascal), other data than here.',
         ['solver', ...Array.from({ length: ITERATIONS }, (_, iteration) => String(iteration + 1)), 'variant'],
       );
-      for (const [label, steps, precision] of [['CG 6, θ f16', 6, 'f16'], ['CG 6, θ f32', 6, 'f32'], ['Cholesky, θ f32', 0, 'f32']] as const) {
+      for (const [label, steps, precision] of [
+        ['CG 6, θ f16', 6, 'f16'],
+        ['CG 6, θ f32', 6, 'f32'],
+        ['Cholesky, θ f32', 0, 'f32'],
+      ] as const) {
         if (bench.timeIsUp) return bench.line(`\nTime was up before ${label}`);
         await bench.attempt(label, async () => {
           const variant = bestVariant(training, rank, steps, precision);

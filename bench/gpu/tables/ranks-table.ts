@@ -23,7 +23,14 @@ export function ranksTable(ranks: readonly number[]): Table {
       bench.head(
         'Ranks: ms an iteration (useful TFLOP/s), the best variants by rule',
         `Papers: cuMF_ALS Figure 5 (exact against CG, f = 100) and 7a (FLOPS of get_hermitian), clMF Figure 8 (f = 10 to 100). ${told(bandwidth)}`,
-        ['f', ...solvers.map(({ label }) => label), 'memory floor ms, f16', 'gather floor ms, f16', 'CG 6, θ f16: of the higher floor', 'variants with θ f16: Cholesky, CG'],
+        [
+          'f',
+          ...solvers.map(({ label }) => label),
+          'memory floor ms, f16',
+          'gather floor ms, f16',
+          'CG 6, θ f16: of the higher floor',
+          'variants with θ f16: Cholesky, CG',
+        ],
       );
       for (const [at, rank] of ranks.entries()) {
         if (bench.timeIsUp) return bench.line(`\nTime was up before ranks ${ranks.slice(at).join(', ')}`);
@@ -44,11 +51,25 @@ async function rankRow(bench: BenchRun, rank: number, bandwidth: Bandwidth | und
       if (precision === 'f16') names.push(variant.name);
       return measure(training, { rank, steps, variant });
     });
-    cells.push(last === undefined ? 'failed' : `${milliseconds(last.wall)} (${teraflops(training.users.ratings, rank, last.wall).toFixed(1)})${last.once ? ' once' : ''}`);
+    cells.push(
+      last === undefined
+        ? 'failed'
+        : `${milliseconds(last.wall)} (${teraflops(training.users.ratings, rank, last.wall).toFixed(1)})${last.once ? ' once' : ''}`,
+    );
   }
   const floor = bandwidth && floors(bandwidth, training, rank, 2);
-  const distance = floor === undefined || last === undefined ? '-' : (last.wall / Math.max(floor.memory, floor.gather)).toFixed(1);
-  bench.row([String(rank), ...cells, floor === undefined ? '-' : milliseconds(floor.memory), floor === undefined ? '-' : milliseconds(floor.gather), distance, names.join(', ')]);
+  const distance =
+    floor === undefined || last === undefined
+      ? '-'
+      : (last.wall / Math.max(floor.memory, floor.gather)).toFixed(1);
+  bench.row([
+    String(rank),
+    ...cells,
+    floor === undefined ? '-' : milliseconds(floor.memory),
+    floor === undefined ? '-' : milliseconds(floor.gather),
+    distance,
+    names.join(', '),
+  ]);
 }
 
 function told(bandwidth: Bandwidth | undefined): string {

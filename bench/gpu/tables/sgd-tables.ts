@@ -15,7 +15,12 @@ export class SgdBench extends BenchReport {
   readonly epochs: number;
   readonly rank: number;
 
-  constructor(training: SgdTraining, copyRate: number, { epochs, rank }: { readonly epochs: number; readonly rank: number }, limits: ReportLimits) {
+  constructor(
+    training: SgdTraining,
+    copyRate: number,
+    { epochs, rank }: { readonly epochs: number; readonly rank: number },
+    limits: ReportLimits,
+  ) {
     super(limits);
     this.training = training;
     this.copyRate = copyRate;
@@ -23,25 +28,45 @@ export class SgdBench extends BenchReport {
     this.rank = rank;
   }
 
-  /** Prepares each setting and prints its lines. The line of a setting that fails has its error; settings beyond the time are counted. */
-  async each<Setting extends SgdSetting>(settings: readonly Setting[], print: (run: SgdRun, setting: Setting) => Promise<readonly string[]>): Promise<void> {
+  /**
+   * Prepares each setting and prints its lines. The line of a setting that fails has its error; settings
+   * beyond the time are counted.
+   */
+  async each<Setting extends SgdSetting>(
+    settings: readonly Setting[],
+    print: (run: SgdRun, setting: Setting) => Promise<readonly string[]>,
+  ): Promise<void> {
     for (const [at, setting] of settings.entries()) {
       const label = JSON.stringify(setting);
-      if (this.timeIsUp) return this.line(`\nTime was up before ${settings.length - at} more lines, from: ${label}`);
-      const cells = await this.attempt(label, async () => print(await this.training.prepare(setting), setting));
+      if (this.timeIsUp)
+        return this.line(`\nTime was up before ${settings.length - at} more lines, from: ${label}`);
+      const cells = await this.attempt(label, async () =>
+        print(await this.training.prepare(setting), setting),
+      );
       if (cells !== undefined) this.row(cells);
     }
   }
 
-  /** Test RMSE after some epochs from the start, with the seconds of training until then; of as many as time allows. */
-  async errors(run: SgdRun, after: readonly number[]): Promise<ReadonlyMap<number, { readonly seconds: number; readonly rmse: number }>> {
+  /**
+   * Test RMSE after some epochs from the start, with the seconds of training until then; of as many as time
+   * allows.
+   */
+  async errors(
+    run: SgdRun,
+    after: readonly number[],
+  ): Promise<ReadonlyMap<number, { readonly seconds: number; readonly rmse: number }>> {
     const found = new Map<number, { readonly seconds: number; readonly rmse: number }>();
     const last = Math.max(0, ...after);
     let seconds = 0;
-    await this.training.train(run, (epoch) => epoch <= last && seconds < LINE_SECONDS && !this.timeIsUp, (epoch) => after.includes(epoch), (epoch, ms, rmse) => {
-      seconds += ms / 1000;
-      if (rmse !== undefined) found.set(epoch, { seconds, rmse });
-    });
+    await this.training.train(
+      run,
+      (epoch) => epoch <= last && seconds < LINE_SECONDS && !this.timeIsUp,
+      (epoch) => after.includes(epoch),
+      (epoch, ms, rmse) => {
+        seconds += ms / 1000;
+        if (rmse !== undefined) found.set(epoch, { seconds, rmse });
+      },
+    );
     return found;
   }
 
@@ -72,7 +97,18 @@ export const settingsTable: SgdTable = async (bench, given) => {
   bench.head(
     `SGD by setting; copies move ${copyRate.toFixed(0)} GB/s here`,
     `Paper: cuMF_SGD Tables 4 and 5, Figure 14. ${BYTES_TOLD} Bandwidth by the kernels’ own time.`,
-    ['k', 'schedule', 'ms an epoch, wall (range)', 'kernels on the GPU', 'host beside them', 'G updates/s', 'GB an epoch', 'GB/s', 'of copies', `test RMSE after ${marks.join(' / ')}`],
+    [
+      'k',
+      'schedule',
+      'ms an epoch, wall (range)',
+      'kernels on the GPU',
+      'host beside them',
+      'G updates/s',
+      'GB an epoch',
+      'GB/s',
+      'of copies',
+      `test RMSE after ${marks.join(' / ')}`,
+    ],
   );
   await bench.each(given.length > 0 ? given : defaultSettings, async (run) => {
     const times = await measureEpochs(training, run);
@@ -94,7 +130,10 @@ export const settingsTable: SgdTable = async (bench, given) => {
   });
 };
 
-/** Epochs after which the tables of workers and blocks take the test RMSE, and most milliseconds of such an epoch. */
+/**
+ * Epochs after which the tables of workers and blocks take the test RMSE, and most milliseconds of such an
+ * epoch.
+ */
 const CHECKED = 5;
 const CHECKED_MILLISECONDS = 400;
 
@@ -107,19 +146,45 @@ export const workersTable: SgdTable = async (bench) => {
   bench.head(
     `Updates/s by workers s, k = ${rank}, float16`,
     'Paper: cuMF_SGD Figure 9a, near-linear up to what the hardware holds (Maxwell: 0.27 G updates/s at s = 768). Tiles: s is the teams of all tiles, those that do not fit at once included.',
-    ['schedule', 's', 'ms an epoch', 'kernels on the GPU', 'G updates/s', 'M updates/s a worker', `test RMSE after ${CHECKED}`],
+    [
+      'schedule',
+      's',
+      'ms an epoch',
+      'kernels on the GPU',
+      'G updates/s',
+      'M updates/s a worker',
+      `test RMSE after ${CHECKED}`,
+    ],
   );
   const settings: SgdSetting[] = [
     ...perTile.map((count): SgdSetting => ({ rank, schedule: 'tile', tile: { threads: count * lanes } })),
-    ...(whole === undefined ? [] : [2, 4].map((times): SgdSetting => ({ rank, schedule: 'tile', tile: { tiles: times * whole.tiles, threads: Math.max(lanes, whole.threads / times) } }))),
+    ...(whole === undefined
+      ? []
+      : [2, 4].map((times): SgdSetting => ({
+          rank,
+          schedule: 'tile',
+          tile: { tiles: times * whole.tiles, threads: Math.max(lanes, whole.threads / times) },
+        }))),
     ...teams.hogwild.map((workers): SgdSetting => ({ rank, schedule: 'hogwild', workers })),
-    ...teams.wavefront.map((workers): SgdSetting => ({ rank, schedule: 'wavefront', bands: [workers, 2 * workers] })),
+    ...teams.wavefront.map((workers): SgdSetting => ({
+      rank,
+      schedule: 'wavefront',
+      bands: [workers, 2 * workers],
+    })),
   ];
   await bench.each(settings, async (run) => {
     const times = await measureEpochs(training, run);
     const errors = times.wall < CHECKED_MILLISECONDS ? await bench.errors(run, [CHECKED]) : undefined;
     const perWorker = training.data.ratings.ratings / times.wall / 1e3 / workersOf(run);
-    return [describeSchedule(run), workersOf(run).toLocaleString('en'), milliseconds(times.wall), kernelCell(times), bench.updates(times.wall), perWorker.toPrecision(3), errors?.get(CHECKED)?.rmse.toFixed(4) ?? '-'];
+    return [
+      describeSchedule(run),
+      workersOf(run).toLocaleString('en'),
+      milliseconds(times.wall),
+      kernelCell(times),
+      bench.updates(times.wall),
+      perWorker.toPrecision(3),
+      errors?.get(CHECKED)?.rmse.toFixed(4) ?? '-',
+    ];
   });
 };
 
@@ -133,13 +198,32 @@ export const blocksTable: SgdTable = async (bench) => {
     ['blocks', 's', 'ms an epoch', 'G updates/s', `test RMSE after ${marks.join(' / ')}`],
   );
   const whole = (await training.prepare({ rank })).schedule.tile;
-  const tiles = whole === undefined ? [] : [1, 2, 4, 8].filter((times) => whole.threads % (times * whole.lanes) === 0).map((times): SgdSetting => ({ rank, schedule: 'tile', tile: { tiles: times * whole.tiles, threads: whole.threads / times } }));
-  const grids = [1024, 512, 256, 128, 64].map((i): SgdSetting => ({ rank, schedule: 'wavefront', bands: [i, i] }));
+  const tiles =
+    whole === undefined
+      ? []
+      : [1, 2, 4, 8]
+          .filter((times) => whole.threads % (times * whole.lanes) === 0)
+          .map((times): SgdSetting => ({
+            rank,
+            schedule: 'tile',
+            tile: { tiles: times * whole.tiles, threads: whole.threads / times },
+          }));
+  const grids = [1024, 512, 256, 128, 64].map((i): SgdSetting => ({
+    rank,
+    schedule: 'wavefront',
+    bands: [i, i],
+  }));
   await bench.each([...grids, ...tiles], async (run) => {
     const errors = await bench.errors(run, marks);
     const [last] = [...errors].slice(-1);
     const wall = last === undefined ? Number.NaN : (1000 * last[1].seconds) / last[0];
-    return [describeSchedule(run), workersOf(run).toLocaleString('en'), milliseconds(wall), bench.updates(wall), marks.map((epoch) => errors.get(epoch)?.rmse.toFixed(4) ?? '-').join(' / ')];
+    return [
+      describeSchedule(run),
+      workersOf(run).toLocaleString('en'),
+      milliseconds(wall),
+      bench.updates(wall),
+      marks.map((epoch) => errors.get(epoch)?.rmse.toFixed(4) ?? '-').join(' / '),
+    ];
   });
 };
 
@@ -151,22 +235,38 @@ export const epochsTable: SgdTable = async (bench) => {
     'Paper: cuMF_SGD Figure 9b: batch-Hogwild! converges a little faster than wavefront-update.',
     ['schedule', ...marks.map(String)],
   );
-  const settings = (['tile', 'hogwild', 'wavefront'] as const).flatMap((schedule) => (['f16', 'f32'] as const).map((precision): SgdSetting => ({ rank, schedule, precision })));
+  const settings = (['tile', 'hogwild', 'wavefront'] as const).flatMap((schedule) =>
+    (['f16', 'f32'] as const).map((precision): SgdSetting => ({ rank, schedule, precision })),
+  );
   await bench.each(settings, async (run) => {
     // Kernels compiled, ratings laid out and the clock up.
     let epochs = 0;
     const begin = performance.now();
-    await bench.training.repeat(run, (ms) => ++epochs < 2 || (ms < CHECKED_MILLISECONDS && performance.now() - begin < CHECKED_MILLISECONDS));
+    await bench.training.repeat(
+      run,
+      (ms) => ++epochs < 2 || (ms < CHECKED_MILLISECONDS && performance.now() - begin < CHECKED_MILLISECONDS),
+    );
     const errors = await bench.errors(run, marks);
-    return [describeSchedule(run), ...marks.map((epoch) => { const at = errors.get(epoch); return at === undefined ? '-' : `${at.seconds.toFixed(3)} / ${at.rmse.toFixed(4)}`; })];
+    return [
+      describeSchedule(run),
+      ...marks.map((epoch) => {
+        const at = errors.get(epoch);
+        return at === undefined ? '-' : `${at.seconds.toFixed(3)} / ${at.rmse.toFixed(4)}`;
+      }),
+    ];
   });
 };
 
 /** "tile, float16, 132 tiles of 135 columns, 128 teams of 8" */
-function describeSchedule({ schedule: { kind, tile, lanes = 1, workers, rowBands, columnBands, precision } }: SgdRun): string {
+function describeSchedule({
+  schedule: { kind, tile, lanes = 1, workers, rowBands, columnBands, precision },
+}: SgdRun): string {
   const stored = precision === 'f16' ? 'float16' : 'float32';
-  if (tile !== undefined) return `tile, ${stored}, ${tile.tiles} tiles of ${tile.places} columns, ${tile.threads / tile.lanes} teams of ${tile.lanes} each`;
-  return kind === 'wavefront' ? `wavefront, ${stored}, ${rowBands} x ${columnBands} blocks, teams of ${lanes}` : `hogwild, ${stored}, ${workers} teams of ${lanes}`;
+  if (tile !== undefined)
+    return `tile, ${stored}, ${tile.tiles} tiles of ${tile.places} columns, ${tile.threads / tile.lanes} teams of ${tile.lanes} each`;
+  return kind === 'wavefront'
+    ? `wavefront, ${stored}, ${rowBands} x ${columnBands} blocks, teams of ${lanes}`
+    : `hogwild, ${stored}, ${workers} teams of ${lanes}`;
 }
 
 function workersOf({ schedule: { tile, workers } }: SgdRun): number {

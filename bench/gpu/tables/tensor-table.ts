@@ -2,7 +2,19 @@ import { normalEquationsTensorKernel } from '../../../gpu/kernels/normal-equatio
 import { updateTensorKernel } from '../../../gpu/kernels/update/update-tensor.ts';
 import { subgroupsFor } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
 import type { UpdateVariant } from '../../../gpu/update/variant.ts';
-import { type BenchRun, CHECK_ITERATIONS, iterationCell, kernelCell, rmseCell, type Row, shortKernels, solveKernels, sumKernels, type Table, teraflops } from '../bench-run.ts';
+import {
+  type BenchRun,
+  CHECK_ITERATIONS,
+  iterationCell,
+  kernelCell,
+  rmseCell,
+  type Row,
+  shortKernels,
+  solveKernels,
+  sumKernels,
+  type Table,
+  teraflops,
+} from '../bench-run.ts';
 
 const STEPS = 6;
 
@@ -17,35 +29,56 @@ export function tensorTable(rank: number): Table {
     async run(bench) {
       const variants = bench.training.variants(rank, STEPS);
       const base = variants.find(({ fused }) => fused !== undefined);
-      if (base === undefined) return bench.line(`\nTensor cores, rank ${rank}: skipped, ${bench.training.gpu.info.name} has none that WebGPU can use, or they do not serve this rank`);
+      if (base === undefined)
+        return bench.line(
+          `\nTensor cores, rank ${rank}: skipped, ${bench.training.gpu.info.name} has none that WebGPU can use, or they do not serve this rank`,
+        );
       const { rows, missing } = settings(bench, rank, base, variants);
       bench.head(
         `Tensor cores, rank ${rank}: CG ${STEPS} steps; each line differs from the first in one thing`,
         "Papers: cuMF_ALS section IV-B and Figure 5 (A in FP16 halves the solver's time), Figure 7a (FLOPS of get_hermitian); neither has tensor cores or solves in place.",
-        ['differs', 'ms an iteration (users + items)', 'of the first', 'useful TFLOP/s', 'in place', 'short rows', 'sums', 'solver', `test RMSE after ${CHECK_ITERATIONS}`],
+        [
+          'differs',
+          'ms an iteration (users + items)',
+          'of the first',
+          'useful TFLOP/s',
+          'in place',
+          'short rows',
+          'sums',
+          'solver',
+          `test RMSE after ${CHECK_ITERATIONS}`,
+        ],
       );
       const { ratings } = bench.training.users;
       let first: number | undefined;
-      await bench.rows([{ label: describe(base), rank, steps: STEPS, variant: base }, ...rows], ({ label }, measured) => {
-        first ??= measured.wall;
-        return [
-          label,
-          iterationCell(measured),
-          (measured.wall / first).toFixed(2),
-          teraflops(ratings, rank, measured.wall).toFixed(1),
-          kernelCell(measured, 'update-tensor'),
-          kernelCell(measured, ...shortKernels),
-          kernelCell(measured, ...sumKernels),
-          kernelCell(measured, ...solveKernels),
-          rmseCell(measured),
-        ];
-      });
+      await bench.rows(
+        [{ label: describe(base), rank, steps: STEPS, variant: base }, ...rows],
+        ({ label }, measured) => {
+          first ??= measured.wall;
+          return [
+            label,
+            iterationCell(measured),
+            (measured.wall / first).toFixed(2),
+            teraflops(ratings, rank, measured.wall).toFixed(1),
+            kernelCell(measured, 'update-tensor'),
+            kernelCell(measured, ...shortKernels),
+            kernelCell(measured, ...sumKernels),
+            kernelCell(measured, ...solveKernels),
+            rmseCell(measured),
+          ];
+        },
+      );
       if (missing.length > 0) bench.line(`\nNot admitted: ${missing.join('; ')}`);
     },
   };
 }
 
-function settings({ training }: BenchRun, rank: number, base: UpdateVariant, variants: readonly UpdateVariant[]): { readonly rows: Row[]; readonly missing: string[] } {
+function settings(
+  { training }: BenchRun,
+  rank: number,
+  base: UpdateVariant,
+  variants: readonly UpdateVariant[],
+): { readonly rows: Row[]; readonly missing: string[] } {
   const rows: Row[] = [];
   const missing: string[] = [];
   const { fused, short } = base;
@@ -54,7 +87,8 @@ function settings({ training }: BenchRun, rank: number, base: UpdateVariant, var
     if (variant === undefined) missing.push(label);
     else rows.push({ label, rank, steps: STEPS, variant });
   };
-  const tiles = (precision: 'f32' | 'f16') => variants.find(({ sum, free, precision: own }) => sum.kernel === 'tiled' && !free && own === precision);
+  const tiles = (precision: 'f32' | 'f16') =>
+    variants.find(({ sum, free, precision: own }) => sum.kernel === 'tiled' && !free && own === precision);
   other('no tensor cores: register tiles, θ in f16', tiles('f16'));
   other('no tensor cores: register tiles, θ in f32', tiles('f32'));
   other('not in place: A through memory', { ...base, fused: undefined });
@@ -63,14 +97,27 @@ function settings({ training }: BenchRun, rank: number, base: UpdateVariant, var
     const admitted = variants.find((variant) => variant.fused !== undefined && variant.short === longest);
     other(longest === 0 ? 'no dual systems' : `dual systems to ${longest} ratings`, admitted);
   }
-  other(halfA ? 'A in f32' : 'A/n in f16', halfA && rank > FULL_REGISTERS ? undefined : { ...base, halfA: !halfA, fused: fused && { ...fused, halfA: !halfA } });
+  other(
+    halfA ? 'A in f32' : 'A/n in f16',
+    halfA && rank > FULL_REGISTERS
+      ? undefined
+      : { ...base, halfA: !halfA, fused: fused && { ...fused, halfA: !halfA } },
+  );
   if (fused !== undefined) {
     for (const bin of [16, 32, 48, 64]) {
       if (bin === fused.bin) continue;
-      const admitted = bin <= subgroupsFor(rank) * 32 && training.gpu.admits(updateTensorKernel, { rank, bin, biases: false, halfA }) && training.gpu.admits(normalEquationsTensorKernel, { rank, bin, biases: false });
-      other(`bin ${bin}`, admitted ? { ...base, sum: { kernel: 'tensor', bin }, fused: { ...fused, bin } } : undefined);
+      const admitted =
+        bin <= subgroupsFor(rank) * 32 &&
+        training.gpu.admits(updateTensorKernel, { rank, bin, biases: false, halfA }) &&
+        training.gpu.admits(normalEquationsTensorKernel, { rank, bin, biases: false });
+      other(
+        `bin ${bin}`,
+        admitted ? { ...base, sum: { kernel: 'tensor', bin }, fused: { ...fused, bin } } : undefined,
+      );
     }
-    for (const longest of [1024, 2048, 4096, 8192]) if (longest !== fused.longest) other(`in place to ${longest} ratings`, { ...base, fused: { ...fused, longest } });
+    for (const longest of [1024, 2048, 4096, 8192])
+      if (longest !== fused.longest)
+        other(`in place to ${longest} ratings`, { ...base, fused: { ...fused, longest } });
   }
   other('rows not sorted by length', { ...base, sorted: false });
   other('long rows not split, nor cut by regions', { ...base, partRatings: 2 ** 31 });

@@ -10,14 +10,28 @@ import { seconds3 } from '../../progress/phrases.ts';
 import { knownRows, openSession } from '../../sessions/open-session.ts';
 
 const options = {
-  from: choice({ describe: 'format of the input', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" }),
+  from: choice({
+    describe: 'format of the input',
+    group: 'Data:',
+    choices: fileFormats,
+    defaultText: "by the files' endings and first bytes",
+  }),
   ...textOptions,
   ...copyingOptions,
 };
 
 export const convert = defineCommand({
   summary: 'Copy ratings into another format: Parquet, CSV, TSV, "::", NDJSON, Arrow',
-  positionals: [{ name: 'paths', describe: 'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)', required: true, many: true, lastIsOutput: true }],
+  positionals: [
+    {
+      name: 'paths',
+      describe:
+        'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)',
+      required: true,
+      many: true,
+      lastIsOutput: true,
+    },
+  ],
   options,
   examples: [
     ['convert ratings.csv ratings.parquet', 'header, delimiter and types are inferred'],
@@ -25,13 +39,17 @@ export const convert = defineCommand({
     ['convert ratings.jsonl.zst ratings.csv.lz4', 'NDJSON and text may be packed by gzip, zstd or lz4'],
     ['convert ratings/ - --to arrow', 'write an Arrow stream for the next program'],
   ],
-  epilog: 'Types are inferred from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls, and in columns of numbers also NA, NULL and the like.',
+  epilog:
+    'Types are inferred from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls, and in columns of numbers also NA, NULL and the like.',
   run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
     const started = performance.now();
     const { from, to, codec, parquetBackend, workers, force, json } = values;
     const output = positionals.paths.at(-1) ?? '';
     const inputs = positionals.paths.slice(0, -1);
-    if (inputs.length === 0) throw new UsageError('convert needs an input and an output', { advice: 'See factorflow convert --help' });
+    if (inputs.length === 0)
+      throw new UsageError('convert needs an input and an output', {
+        advice: 'See factorflow convert --help',
+      });
     const sink = await openOutput(output, { to, codec, parquetBackend, force, json }, inputs);
     await using session = await openSession({ device: 'cpu', workers, parquetBackend }, { signal, profile });
     const source = await session.read.any(inputs, readSpec({ ...values, format: from }));
@@ -40,7 +58,11 @@ export const convert = defineCommand({
     const seconds = (performance.now() - started) / 1000;
     return {
       json: { command: 'convert', rows, bytes, seconds, output },
-      text: summaryOf(output, [['rows', formatCount(rows)], ['time', `${seconds3(seconds)}, ${formatCount(rows / seconds)} rows/s`], ['output', `${output} (${formatBytes(bytes)})`]]),
+      text: summaryOf(output, [
+        ['rows', formatCount(rows)],
+        ['time', `${seconds3(seconds)}, ${formatCount(rows / seconds)} rows/s`],
+        ['output', `${output} (${formatBytes(bytes)})`],
+      ]),
     };
   },
 });

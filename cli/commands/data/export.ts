@@ -12,14 +12,28 @@ export const exportFactors = defineCommand({
   positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
   options: {
     output: requiredText({ describe: 'folder', group: 'Required:' }),
-    to: choice({ describe: 'NumPy arrays (user_ids.npy, user_factors.npy and of items), or Parquet (users.parquet, items.parquet)', group: 'Output:', choices: ['npy', 'parquet'], fallback: 'npy' }),
-    precision: choice({ describe: 'of the numbers; float16 takes half the bytes', group: 'Output:', choices: ['float32', 'float16'], fallback: 'float32' }),
+    to: choice({
+      describe:
+        'NumPy arrays (user_ids.npy, user_factors.npy and of items), or Parquet (users.parquet, items.parquet)',
+      group: 'Output:',
+      choices: ['npy', 'parquet'],
+      fallback: 'npy',
+    }),
+    precision: choice({
+      describe: 'of the numbers; float16 takes half the bytes',
+      group: 'Output:',
+      choices: ['float32', 'float16'],
+      fallback: 'float32',
+    }),
     force: forceOption,
     ...commonOptions,
   },
   examples: [
     ['export model --output arrays', 'numpy.load("arrays/item_factors.npy")'],
-    ['export model --output vectors --to parquet --precision float16', 'id and features, for a vector database'],
+    [
+      'export model --output vectors --to parquet --precision float16',
+      'id and features, for a vector database',
+    ],
   ],
   run: async ({ values, positionals }, { signal }) => {
     const { output, to, precision, force } = values;
@@ -32,8 +46,23 @@ export const exportFactors = defineCommand({
     const seconds = performance.now() / 1000;
     const { userCount: users, itemCount: items, features } = model;
     return {
-      json: { command: 'export', users, items, features, format: to, precision, seconds: { total: seconds }, output },
-      text: summaryOf(output, [['users', formatCount(users)], ['items', formatCount(items)], ['features', `${features}, ${precision}`], ['time', seconds3(seconds)], ['output', output]]),
+      json: {
+        command: 'export',
+        users,
+        items,
+        features,
+        format: to,
+        precision,
+        seconds: { total: seconds },
+        output,
+      },
+      text: summaryOf(output, [
+        ['users', formatCount(users)],
+        ['items', formatCount(items)],
+        ['features', `${features}, ${precision}`],
+        ['time', seconds3(seconds)],
+        ['output', output],
+      ]),
     };
   },
 });

@@ -13,21 +13,38 @@ const options = { ...columnOptions, ...readOptions, parquetBackend: parquetBacke
 
 export const inspect = defineCommand({
   summary: 'Describe a data set: files, columns, users, items, ratings; or a model',
-  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; or the folder of a model', required: true, many: true }],
+  positionals: [
+    {
+      name: 'ratings',
+      describe:
+        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; or the folder of a model',
+      required: true,
+      many: true,
+    },
+  ],
   options,
   examples: [
     ['inspect ratings/', 'print files, row groups, columns with types and codecs; users, items and ratings'],
     ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
     ['inspect model', 'print rank, users, items, parameters and measures of a model'],
   ],
-  epilog: 'Users, items and ratings are counted where their columns have such names as user, item and rating, or are named by flags.',
+  epilog:
+    'Users, items and ratings are counted where their columns have such names as user, item and rating, or are named by flags.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
     const [first, ...others] = positionals.ratings;
     const { inspectModel, isModelFolder } = await import('../../../api/inspect/model-folder.ts');
     if (await isModelFolder(first)) {
-      if (others.length > 0) throw new UsageError(`${first} is a model, which is inspected alone`, { advice: 'Leave the other paths out' });
-      const idle = Object.keys(options).find((name) => given.has(name as keyof typeof options) && !(name in commonOptions));
-      if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts on ratings, and ${first} is a model`, { advice: 'Leave it out' });
+      if (others.length > 0)
+        throw new UsageError(`${first} is a model, which is inspected alone`, {
+          advice: 'Leave the other paths out',
+        });
+      const idle = Object.keys(options).find(
+        (name) => given.has(name as keyof typeof options) && !(name in commonOptions),
+      );
+      if (idle !== undefined)
+        throw new UsageError(`--${flagName(idle)} acts on ratings, and ${first} is a model`, {
+          advice: 'Leave it out',
+        });
       const { modelInspection } = await import('../../report/model-inspection.ts');
       return modelInspection(first, await inspectModel(first));
     }
@@ -44,7 +61,12 @@ export const inspect = defineCommand({
     });
     if (typeof found === 'string') return inspectionResult({ layout, columns, missing: found });
     const missing = Object.values(found).filter((name) => !columns.some((column) => column.name === name));
-    if (missing.length > 0 && !isAsked) return inspectionResult({ layout, columns, missing: `there is no column ${missing.map((name) => `"${name}"`).join(', ')}` });
+    if (missing.length > 0 && !isAsked)
+      return inspectionResult({
+        layout,
+        columns,
+        missing: `there is no column ${missing.map((name) => `"${name}"`).join(', ')}`,
+      });
     const names = found;
 
     let firstBadRow: string | undefined;

@@ -48,11 +48,10 @@ export const split = defineCommand({
       'parts/fold-1/train.csv, parts/fold-1/test.csv and so on',
     ],
   ],
-  epilog:
-    [
-      'The parts do not depend on the order of rows, and repetitions of a pair stay together.',
-      'The same ratings, flags and seed give the parts that train holds out. All columns are kept.',
-    ].join(' '),
+  epilog: [
+    'The parts do not depend on the order of rows, and repetitions of a pair stay together.',
+    'The same ratings, flags and seed give the parts that train holds out. All columns are kept.',
+  ].join(' '),
   run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {
     checkSplit(values, given);
     const { output, to: format, codec, parquetBackend, workers, force: overwrite } = values;

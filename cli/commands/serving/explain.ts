@@ -19,12 +19,22 @@ export const explain = defineCommand({
   summary: "Take a score apart into what each of a user's ratings contributes",
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'ratings', describe: "ratings that the user's are among, such as those trained on, with the model's columns", required: true, many: true },
+    {
+      name: 'ratings',
+      describe: "ratings that the user's are among, such as those trained on, with the model's columns",
+      required: true,
+      many: true,
+    },
   ],
   options: {
     user: requiredText({ describe: 'id of the user, whom the model need not know', group: 'Required:' }),
     item: requiredText({ describe: 'id of the item whose score is explained', group: 'Required:' }),
-    n: wholeNumber({ describe: 'ratings that the table shows, the largest contributions first; --json has all', group: 'Data:', least: 1, fallback: 10 }),
+    n: wholeNumber({
+      describe: 'ratings that the table shows, the largest contributions first; --json has all',
+      group: 'Data:',
+      least: 1,
+      fallback: 10,
+    }),
     regParam: decimal({ describe: 'λ of the user', group: 'Data:', least: 0, defaultText: "the training's" }),
     ...nameOptions,
     ...columnOptions,
@@ -34,7 +44,8 @@ export const explain = defineCommand({
     ...commonOptions,
   },
   examples: [['explain model ratings.parquet --user 7 --item 1196', 'the ratings behind a recommendation']],
-  epilog: "The user is solved exactly from the ratings, by the equations of the training; the score is the base (the mean and the item's bias) and the shares of all ratings. It differs from the model's own where training was not exact or had other ratings.",
+  epilog:
+    "The user is solved exactly from the ratings, by the equations of the training; the score is the base (the mean and the item's bias) and the shares of all ratings. It differs from the model's own where training was not exact or had other ratings.",
   run: async ({ values, positionals }, { signal, onEvent }) => {
     const { user, item, n, regParam } = values;
     checkNameFlags(values);
@@ -43,17 +54,45 @@ export const explain = defineCommand({
     if (!model.hasItem(item)) throw new UsageError(`the model has no item ${item}`);
     const ratings = await readNamed(session, positionals.ratings, values);
     const names = await readNames(session, values, { signal, onEvent }, { model });
-    const { known, name, score, modelScore, base, contributions, unknownItems } = await model.explain({ user, ratings }, item, { regParam, names, signal, onEvent });
-    if (!known) throw new UsageError(`the model knows no item that user ${user} rated`, { advice: 'There is nothing to explain' });
-    const shares = contributions.map(({ item: own, name: title, rating, share }) => ({ item: jsonId(own, model.idForms.item), ...(names ? { name: title ?? null } : {}), rating, share }));
+    const { known, name, score, modelScore, base, contributions, unknownItems } = await model.explain(
+      { user, ratings },
+      item,
+      { regParam, names, signal, onEvent },
+    );
+    if (!known)
+      throw new UsageError(`the model knows no item that user ${user} rated`, {
+        advice: 'There is nothing to explain',
+      });
+    const shares = contributions.map(({ item: own, name: title, rating, share }) => ({
+      item: jsonId(own, model.idForms.item),
+      ...(names ? { name: title ?? null } : {}),
+      rating,
+      share,
+    }));
     return {
-      json: { command: 'explain', user: jsonId(user, model.idForms.user), item: jsonId(item, model.idForms.item), ...(names ? { name: name ?? null } : {}), score, modelScore: modelScore ?? null, base, contributions: shares, unknownItems },
+      json: {
+        command: 'explain',
+        user: jsonId(user, model.idForms.user),
+        item: jsonId(item, model.idForms.item),
+        ...(names ? { name: name ?? null } : {}),
+        score,
+        modelScore: modelScore ?? null,
+        base,
+        contributions: shares,
+        unknownItems,
+      },
       text: [
         facts([
-          ['score', `${score.toFixed(4)} of item ${item}${name === undefined ? '' : ` (${shownName(name)})`} for user ${user}`],
+          [
+            'score',
+            `${score.toFixed(4)} of item ${item}${name === undefined ? '' : ` (${shownName(name)})`} for user ${user}`,
+          ],
           ["the model's own", modelScore?.toFixed(4)],
           ['base', base === 0 ? undefined : `${base.toFixed(4)}: the mean and the item's bias`],
-          ['ratings', `${counted(contributions.length, 'rating')}${unknownItems === 0 ? '' : `; ${counted(unknownItems, 'rating')} of unknown items`}`],
+          [
+            'ratings',
+            `${counted(contributions.length, 'rating')}${unknownItems === 0 ? '' : `; ${counted(unknownItems, 'rating')} of unknown items`}`,
+          ],
         ]),
         shareTable(contributions, n, names !== undefined),
       ].join('\n'),
@@ -63,9 +102,15 @@ export const explain = defineCommand({
 
 function shareTable(contributions: Explanation['contributions'], n: number, isNamed: boolean): string {
   const ifNamed = <T>(cell: T) => (isNamed ? [cell] : []);
-  const table = new Table({ head: ['item', ...ifNamed('name'), 'rating', 'share'], colAligns: ['right', ...ifNamed('left' as const), 'right', 'right'], style: { head: [], border: [], compact: true } });
-  for (const { item, name, rating, share } of contributions.slice(0, n)) table.push([String(item), ...ifNamed(shownName(name)), String(rating), share.toFixed(4)]);
+  const table = new Table({
+    head: ['item', ...ifNamed('name'), 'rating', 'share'],
+    colAligns: ['right', ...ifNamed('left' as const), 'right', 'right'],
+    style: { head: [], border: [], compact: true },
+  });
+  for (const { item, name, rating, share } of contributions.slice(0, n))
+    table.push([String(item), ...ifNamed(shownName(name)), String(rating), share.toFixed(4)]);
   const rest = contributions.slice(n).reduce((sum, { share }) => sum + share, 0);
-  if (contributions.length > n) table.push([counted(contributions.length - n, 'other'), ...ifNamed(''), '', rest.toFixed(4)]);
+  if (contributions.length > n)
+    table.push([counted(contributions.length - n, 'other'), ...ifNamed(''), '', rest.toFixed(4)]);
   return table.toString();
 }

@@ -18,12 +18,30 @@ export const foldIn = defineCommand({
   summary: 'Solve users who came later from their ratings',
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'ratings', describe: "ratings of the users, with the model's columns: files, folders, quoted globs, or - for stdin", required: true, many: true },
+    {
+      name: 'ratings',
+      describe:
+        "ratings of the users, with the model's columns: files, folders, quoted globs, or - for stdin",
+      required: true,
+      many: true,
+    },
   ],
   options: {
-    output: text({ describe: "the users' factors (id, features): a .parquet or .arrow file; a folder of Parquet part files, without an ending; or - for stdout, with --to arrow", group: 'Output:' }),
-    modelDir: text({ describe: 'folder for a model of these users with the items as they are, for recommend and others', group: 'Output:' }),
-    regParam: decimal({ describe: 'λ of the users', group: 'Data:', least: 0, defaultText: "the training's" }),
+    output: text({
+      describe:
+        "the users' factors (id, features): a .parquet or .arrow file; a folder of Parquet part files, without an ending; or - for stdout, with --to arrow",
+      group: 'Output:',
+    }),
+    modelDir: text({
+      describe: 'folder for a model of these users with the items as they are, for recommend and others',
+      group: 'Output:',
+    }),
+    regParam: decimal({
+      describe: 'λ of the users',
+      group: 'Data:',
+      least: 0,
+      defaultText: "the training's",
+    }),
     onDuplicates,
     onBadRows,
     ...columnOptions,
@@ -34,31 +52,62 @@ export const foldIn = defineCommand({
     ['fold-in model new-users.parquet --model-dir new-users', 'then recommend new-users --output recs'],
     ['fold-in model new-users.csv --output factors.parquet', 'their factors alone'],
   ],
-  epilog: 'Each user is solved by the equations of the training, to the residual of an exact solve, with the items as they are. Ratings of unknown items, and users who have no others, are counted and left out.',
+  epilog:
+    'Each user is solved by the equations of the training, to the residual of an exact solve, with the items as they are. Ratings of unknown items, and users who have no others, are counted and left out.',
   run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {
     const { output, modelDir, force, regParam, onDuplicates: duplicates, onBadRows: badRows } = values;
-    if (output === undefined && modelDir === undefined) throw new UsageError('fold-in needs --output or --model-dir', { advice: 'Say where to write the factors, or a model of the users' });
-    const idle = output === undefined ? (['codec', 'to'] as const).find((name) => given.has(name)) : undefined;
-    if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
+    if (output === undefined && modelDir === undefined)
+      throw new UsageError('fold-in needs --output or --model-dir', {
+        advice: 'Say where to write the factors, or a model of the users',
+      });
+    const idle =
+      output === undefined ? (['codec', 'to'] as const).find((name) => given.has(name)) : undefined;
+    if (idle !== undefined)
+      throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
     const inputs = [positionals.model[0], ...positionals.ratings];
     const sink = output === undefined ? undefined : await openOutput(output, values, inputs);
-    if (sink !== undefined && !['parquet-sink', 'arrow-sink'].includes(sink.name)) throw new UsageError(`--output ${output} cannot hold factors, which are lists of numbers`, { advice: 'Write Parquet or Arrow instead' });
+    if (sink !== undefined && !['parquet-sink', 'arrow-sink'].includes(sink.name))
+      throw new UsageError(`--output ${output} cannot hold factors, which are lists of numbers`, {
+        advice: 'Write Parquet or Arrow instead',
+      });
     if (modelDir !== undefined) {
       await refuseOverlap(modelDir, inputs);
       await checkWritable(modelDir);
     }
     await using session = await openSession(values, { signal, profile });
     const model = await session.loadModel(positionals.model[0]);
-    const folded = await model.foldIn(await readNamed(session, positionals.ratings, values), { regParam, onDuplicates: duplicates, onBadRows: badRows, signal, onEvent });
+    const folded = await model.foldIn(await readNamed(session, positionals.ratings, values), {
+      regParam,
+      onDuplicates: duplicates,
+      onBadRows: badRows,
+      signal,
+      onEvent,
+    });
     const { users, withoutItems, ratings, coldRatings } = folded;
     if (modelDir !== undefined) await folded.model.save(modelDir, { overwrite: force, signal });
-    if (sink !== undefined) await writeOutput(session.from([folded.model.userFactors]), sink, { signal, onEvent });
+    if (sink !== undefined)
+      await writeOutput(session.from([folded.model.userFactors]), sink, { signal, onEvent });
     const seconds = performance.now() / 1000;
     return {
-      json: { command: 'fold-in', users, withoutItems, ratings, coldRatings, seconds: { total: seconds }, ...(output === undefined ? {} : { output }), ...(modelDir === undefined ? {} : { model: modelDir }) },
+      json: {
+        command: 'fold-in',
+        users,
+        withoutItems,
+        ratings,
+        coldRatings,
+        seconds: { total: seconds },
+        ...(output === undefined ? {} : { output }),
+        ...(modelDir === undefined ? {} : { model: modelDir }),
+      },
       text: summaryOf(output ?? '', [
-        ['users', `${formatCount(users)}${withoutItems === 0 ? '' : `; ${formatCount(withoutItems)} without a known item ${withoutItems === 1 ? 'is' : 'are'} left out`}`],
-        ['ratings', `${formatCount(ratings)}${coldRatings === 0 ? '' : `; ${counted(coldRatings, 'rating')} of unknown items`}`],
+        [
+          'users',
+          `${formatCount(users)}${withoutItems === 0 ? '' : `; ${formatCount(withoutItems)} without a known item ${withoutItems === 1 ? 'is' : 'are'} left out`}`,
+        ],
+        [
+          'ratings',
+          `${formatCount(ratings)}${coldRatings === 0 ? '' : `; ${counted(coldRatings, 'rating')} of unknown items`}`,
+        ],
         ['time', seconds3(seconds)],
         ...(output === undefined ? [] : ([['output', output]] as const)),
         ...(modelDir === undefined ? [] : ([['model', modelDir]] as const)),

@@ -13,17 +13,33 @@ export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'pairs', describe: "rows with the model's user and item columns, others are passed on: files, folders, quoted globs, or - for stdin", required: true, many: true },
+    {
+      name: 'pairs',
+      describe:
+        "rows with the model's user and item columns, others are passed on: files, folders, quoted globs, or - for stdin",
+      required: true,
+      many: true,
+    },
   ],
   options: {
     output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
     ...pairColumnOptions,
     ...readOptions,
-    coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
+    coldStart: choice({
+      describe: 'rows with unknown users or items: NaN, or left out',
+      group: 'Data:',
+      choices: ['nan', 'drop'],
+      defaultText: "the model's",
+    }),
     ...writingOptions,
   },
-  examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are'],
-    ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout']],
+  examples: [
+    [
+      'predict model pairs.parquet --output predictions --cold-start drop',
+      'a column "prediction" beside those there are',
+    ],
+    ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout'],
+  ],
   run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
     const { output, coldStart } = values;
     const sink = await openOutput(output, values, [positionals.model[0], ...positionals.pairs]);
@@ -32,7 +48,11 @@ export const predict = defineCommand({
     expect('write', (await knownRows(pairs)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
     const { countColdPairs } = await import('../../output/cold-pairs.ts');
-    const { predictions, counts } = countColdPairs(pairs, (rows) => model.predict(rows, { coldStart }), model.columns.prediction);
+    const { predictions, counts } = countColdPairs(
+      pairs,
+      (rows) => model.predict(rows, { coldStart }),
+      model.columns.prediction,
+    );
     const { rows, bytes, files } = await writeOutput(predictions, sink, { signal, onEvent });
     const { unknown, leftOut } = counts();
     const coldPairs = unknown + leftOut;
@@ -41,7 +61,12 @@ export const predict = defineCommand({
       json: { command: 'predict', rows, coldPairs, files, bytes, seconds: { total: seconds }, output },
       text: summaryOf(output, [
         ['predictions', formatCount(rows)],
-        ['cold pairs', coldPairs === 0 ? '0' : `${formatCount(coldPairs)} with an unknown user or item (${leftOut > 0 ? 'left out' : 'NaN'})`],
+        [
+          'cold pairs',
+          coldPairs === 0
+            ? '0'
+            : `${formatCount(coldPairs)} with an unknown user or item (${leftOut > 0 ? 'left out' : 'NaN'})`,
+        ],
         ['time', seconds3(seconds)],
         ['output', `${output} (${counted(files, 'file')}, ${formatBytes(bytes)})`],
       ]),

@@ -14,22 +14,57 @@ import { readOptions } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
-import { jsonId, type Recommendation, recommendationRows, recommendationTable, withItemNames } from '../../report/recommendations.ts';
+import {
+  jsonId,
+  type Recommendation,
+  recommendationRows,
+  recommendationTable,
+  withItemNames,
+} from '../../report/recommendations.ts';
 import { namesAbove } from '../../report/shown-name.ts';
-import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
+import {
+  type CheckedSink,
+  openOutput,
+  OUTPUT_DESCRIPTION,
+  summaryOf,
+  writeOutput,
+} from '../../output/write-output.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
 
 const options = {
   output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
-  users: listOf({ describe: 'users to find items for: all (the default), or ids with commas between them; an id with a comma in quotes, or the flag again for each id', group: 'Data:' }),
-  items: listOf({ describe: 'items to find users for, in place of items for users: all, or ids likewise', group: 'Data:' }),
-  n: wholeNumber({ describe: 'items for each user, or users for each item, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
-  exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob', group: 'Data:' }),
+  users: listOf({
+    describe:
+      'users to find items for: all (the default), or ids with commas between them; an id with a comma in quotes, or the flag again for each id',
+    group: 'Data:',
+  }),
+  items: listOf({
+    describe: 'items to find users for, in place of items for users: all, or ids likewise',
+    group: 'Data:',
+  }),
+  n: wholeNumber({
+    describe: 'items for each user, or users for each item, 1 to 1,000',
+    group: 'Data:',
+    least: 1,
+    most: 1000,
+    fallback: 10,
+  }),
+  exclude: text({
+    describe:
+      'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob',
+    group: 'Data:',
+  }),
   deny: listOf({ describe: 'ids of items that are never recommended', group: 'Data:' }),
   allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
-  unknownUsers: choice({ describe: 'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command', group: 'Data:', choices: ['empty', 'popular', 'error'], fallback: 'empty' }),
+  unknownUsers: choice({
+    describe:
+      'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command',
+    group: 'Data:',
+    choices: ['empty', 'popular', 'error'],
+    fallback: 'empty',
+  }),
   ...nameOptions,
   ...pairColumnOptions,
   ...readOptions,
@@ -52,15 +87,40 @@ export const recommend = defineCommand({
     const side = sideOf(values);
     checkNameFlags(values);
     const ids = values[side] === undefined || values[side].join() === 'all' ? 'all' : values[side];
-    const unfit = (['deny', 'allow', 'unknownUsers'] as const).find((flag) => given.has(flag) && (side === 'items' || (flag === 'unknownUsers' && ids === 'all')));
-    if (unfit !== undefined) throw new UsageError(`--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`, { advice: 'Leave it out' });
-    const idle = output === undefined ? (['codec', 'force', 'to'] as const).find((name) => given.has(name)) : undefined;
-    if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    const unread = exclude === undefined ? (Object.keys({ ...pairColumnOptions, ...readOptions }) as (keyof typeof pairColumnOptions | keyof typeof readOptions)[]).find((name) => given.has(name)) : undefined;
-    if (unread !== undefined) throw new UsageError(`--${flagName(unread)} acts only with --exclude`, { advice: 'Leave it out; --to is the format of the output' });
-    const sink = output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
+    const unfit = (['deny', 'allow', 'unknownUsers'] as const).find(
+      (flag) => given.has(flag) && (side === 'items' || (flag === 'unknownUsers' && ids === 'all')),
+    );
+    if (unfit !== undefined)
+      throw new UsageError(
+        `--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`,
+        { advice: 'Leave it out' },
+      );
+    const idle =
+      output === undefined ? (['codec', 'force', 'to'] as const).find((name) => given.has(name)) : undefined;
+    if (idle !== undefined)
+      throw new UsageError(`--${idle} acts only with --output`, {
+        advice: 'Leave it out, or say where to write',
+      });
+    const unread =
+      exclude === undefined
+        ? (
+            Object.keys({ ...pairColumnOptions, ...readOptions }) as (
+              | keyof typeof pairColumnOptions
+              | keyof typeof readOptions
+            )[]
+          ).find((name) => given.has(name))
+        : undefined;
+    if (unread !== undefined)
+      throw new UsageError(`--${flagName(unread)} acts only with --exclude`, {
+        advice: 'Leave it out; --to is the format of the output',
+      });
+    const sink =
+      output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
     if (sink === undefined && (ids === 'all' || ids.length > MOST_PRINTED)) {
-      throw new UsageError(`--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`, { advice: `Give --output PATH, or a few ${side} with --${side} id,id` });
+      throw new UsageError(
+        `--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`,
+        { advice: `Give --output PATH, or a few ${side} with --${side} id,id` },
+      );
     }
     await using session = await openSession(values, context);
     const model = await session.loadModel(positionals.model[0]);
@@ -69,18 +129,42 @@ export const recommend = defineCommand({
     const names = await readNames(session, values, context, { model });
     const inColumn = output === undefined ? undefined : names;
     const found = (() => {
-      if (side === 'items') return ids === 'all' ? model.recommendForAllItems(n, { exclude: excluded, names: inColumn }) : model.recommendForItems(ids, n, { exclude: excluded, names: inColumn });
+      if (side === 'items')
+        return ids === 'all'
+          ? model.recommendForAllItems(n, { exclude: excluded, names: inColumn })
+          : model.recommendForItems(ids, n, { exclude: excluded, names: inColumn });
       const lists = { exclude: excluded, deny, allow, names: inColumn };
-      return ids === 'all' ? model.recommendForAllUsers(n, lists) : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
+      return ids === 'all'
+        ? model.recommendForAllUsers(n, lists)
+        : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
     })();
     const unknown = {
-      ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)).map((id) => jsonId(id, model.idForms.user)) } : {}),
-      ...(deny || allow ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length } : {}),
+      ...(side === 'users' && ids !== 'all'
+        ? {
+            unknownUsers: [...new Set(ids)]
+              .filter((id) => !model.hasUser(id))
+              .map((id) => jsonId(id, model.idForms.user)),
+          }
+        : {}),
+      ...(deny || allow
+        ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length }
+        : {}),
     };
     const findings = new Findings(context.onEvent, options);
-    const asked: Asked = { n, side, findings, excluding: excluded !== undefined, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown, forms: model.idForms, names };
+    const asked: Asked = {
+      n,
+      side,
+      findings,
+      excluding: excluded !== undefined,
+      lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size,
+      unknown,
+      forms: model.idForms,
+      names,
+    };
     // Awaited here, since the session's threads end with this function.
-    return output === undefined || sink === undefined ? await printed(found, asked, context) : await written(found, { output, sink }, asked, context);
+    return output === undefined || sink === undefined
+      ? await printed(found, asked, context)
+      : await written(found, { output, sink }, asked, context);
   },
 });
 
@@ -102,13 +186,29 @@ function foundJson({ unknown, findings, excluding }: Asked): JsonObject {
   return { ...unknown, ...excluded, warnings: findings.warnings };
 }
 
-async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, asked: Asked, { signal, expect }: CommandContext): Promise<CommandResult> {
+async function written(
+  found: Dataset,
+  { output, sink }: { readonly output: string; readonly sink: CheckedSink },
+  asked: Asked,
+  { signal, expect }: CommandContext,
+): Promise<CommandResult> {
   const { n, side, lists, findings } = asked;
   expect('write', lists * n);
   const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent: findings.onEvent });
   const seconds = performance.now() / 1000;
   return {
-    json: { command: 'recommend', [side]: lists, n, rows, missing: lists * n - rows, ...foundJson(asked), files, bytes, seconds: { total: seconds }, output },
+    json: {
+      command: 'recommend',
+      [side]: lists,
+      n,
+      rows,
+      missing: lists * n - rows,
+      ...foundJson(asked),
+      files,
+      bytes,
+      seconds: { total: seconds },
+      output,
+    },
     text: summaryOf(output, [
       [side, formatCount(lists)],
       ['recommendations', `${formatCount(rows)}, at most ${n} ${side === 'users' ? 'a user' : 'an item'}`],
@@ -122,15 +222,48 @@ async function printed(found: Dataset, asked: Asked, { signal }: CommandContext)
   const { n, side, lists, forms, names, findings } = asked;
   const rows: Recommendation[] = [];
   const columns = side === 'users' ? forms : { user: forms.item, item: forms.user };
-  for await (const batch of await found.stream({ signal, onEvent: findings.onEvent })) rows.push(...recommendationRows(batch, columns));
-  const named = side === 'users' ? withItemNames(rows, names) : rows.map(({ user, rank, item, prediction }) => ({ item: user, ...(names ? { name: names.get(user) ?? null } : {}), rank, user: item, prediction }));
+  for await (const batch of await found.stream({ signal, onEvent: findings.onEvent }))
+    rows.push(...recommendationRows(batch, columns));
+  const named =
+    side === 'users'
+      ? withItemNames(rows, names)
+      : rows.map(({ user, rank, item, prediction }) => ({
+          item: user,
+          ...(names ? { name: names.get(user) ?? null } : {}),
+          rank,
+          user: item,
+          prediction,
+        }));
   return {
-    json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...foundJson(asked), recommendations: named.map((row) => ({ ...row })) },
-    text: side === 'users' ? recommendationTable(withItemNames(rows, names)) : `${namesAbove(rows.map(({ user }) => user), names)}${recommendationTable(rows, ['item', 'rank', 'user', 'prediction'])}`,
+    json: {
+      command: 'recommend',
+      [side]: lists,
+      n,
+      rows: rows.length,
+      missing: lists * n - rows.length,
+      ...foundJson(asked),
+      recommendations: named.map((row) => ({ ...row })),
+    },
+    text:
+      side === 'users'
+        ? recommendationTable(withItemNames(rows, names))
+        : `${namesAbove(
+            rows.map(({ user }) => user),
+            names,
+          )}${recommendationTable(rows, ['item', 'rank', 'user', 'prediction'])}`,
   };
 }
 
-function sideOf({ users, items }: { readonly users: readonly string[] | undefined; readonly items: readonly string[] | undefined }): 'users' | 'items' {
-  if (users !== undefined && items !== undefined) throw new UsageError('give either --users or --items', { advice: 'The first finds items for users, the second users for items' });
+function sideOf({
+  users,
+  items,
+}: {
+  readonly users: readonly string[] | undefined;
+  readonly items: readonly string[] | undefined;
+}): 'users' | 'items' {
+  if (users !== undefined && items !== undefined)
+    throw new UsageError('give either --users or --items', {
+      advice: 'The first finds items for users, the second users for items',
+    });
   return items === undefined ? 'users' : 'items';
 }

@@ -8,14 +8,34 @@ import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
-import { type Recommendation, recommendationRows, recommendationTable, withItemNames } from '../../report/recommendations.ts';
+import {
+  type Recommendation,
+  recommendationRows,
+  recommendationTable,
+  withItemNames,
+} from '../../report/recommendations.ts';
 import { namesAbove } from '../../report/shown-name.ts';
 
 const options = {
-  item: listOf({ describe: 'ids of items, with commas between them; an id with a comma in quotes, or the flag again for each id', group: 'Data:' }),
+  item: listOf({
+    describe:
+      'ids of items, with commas between them; an id with a comma in quotes, or the flag again for each id',
+    group: 'Data:',
+  }),
   user: listOf({ describe: 'ids of users, likewise', group: 'Data:' }),
-  n: wholeNumber({ describe: 'neighbours of each, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
-  similarity: choice({ describe: 'cosine of the angle between two vectors, or their dot product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
+  n: wholeNumber({
+    describe: 'neighbours of each, 1 to 1,000',
+    group: 'Data:',
+    least: 1,
+    most: 1000,
+    fallback: 10,
+  }),
+  similarity: choice({
+    describe: 'cosine of the angle between two vectors, or their dot product; biases are left out',
+    group: 'Data:',
+    choices: ['cosine', 'dot'],
+    fallback: 'cosine',
+  }),
   ...nameOptions,
   ...machineOptions,
   ...commonOptions,
@@ -32,25 +52,43 @@ export const similar = defineCommand({
   ],
   run: async ({ values, positionals }, { signal, onEvent }) => {
     const { item, user, n, similarity } = values;
-    if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
+    if ((item === undefined) === (user === undefined))
+      throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
     checkNameFlags(values);
-    if (user !== undefined && values.itemNames !== undefined) throw new UsageError('--item-names cannot act with --user', { advice: 'Leave it out: users have no names' });
+    if (user !== undefined && values.itemNames !== undefined)
+      throw new UsageError('--item-names cannot act with --user', {
+        advice: 'Leave it out: users have no names',
+      });
     const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);
     await using session = await openSession(values, { signal });
     const model = await session.loadModel(positionals.model[0]);
-    const found = side === 'item' ? model.similarItems(ids, n, { similarity }) : model.similarUsers(ids, n, { similarity });
+    const found =
+      side === 'item'
+        ? model.similarItems(ids, n, { similarity })
+        : model.similarUsers(ids, n, { similarity });
     const names = await readNames(session, values, { signal, onEvent }, { model });
     const rows = withItemNames(await collect(found, model.idForms[side], { signal, onEvent }), names);
-    const neighbours = rows.map((row) => ({ [side]: row.user, rank: row.rank, similar: row.item, ...(names ? { name: row.name ?? null } : {}), similarity: row.prediction }));
+    const neighbours = rows.map((row) => ({
+      [side]: row.user,
+      rank: row.rank,
+      similar: row.item,
+      ...(names ? { name: row.name ?? null } : {}),
+      similarity: row.prediction,
+    }));
     return {
       json: { command: 'similar', side, n, similarity, neighbours },
-      text: namesAbove(rows.map(({ user: own }) => own), names) + recommendationTable(rows, [side, 'rank', `similar ${side}`, similarity]),
+      text:
+        namesAbove(
+          rows.map(({ user: own }) => own),
+          names,
+        ) + recommendationTable(rows, [side, 'rank', `similar ${side}`, similarity]),
     };
   },
 });
 
 async function collect(found: Dataset, form: IdForm, options: RunOptions): Promise<Recommendation[]> {
   const rows: Recommendation[] = [];
-  for await (const batch of await found.stream(options)) rows.push(...recommendationRows(batch, { user: form, item: form }));
+  for await (const batch of await found.stream(options))
+    rows.push(...recommendationRows(batch, { user: form, item: form }));
   return rows;
 }

@@ -2,31 +2,70 @@ import type { AlsOptions } from '../../../api/training/als.ts';
 import { fileFormats } from '../../../connectors/files/format-names.ts';
 import { choice, text } from '../kinds.ts';
 
-const duplicatePolicies = ['keep', 'error', 'last', 'mean', 'sum'] as const satisfies readonly AlsOptions['onDuplicates'][];
+const duplicatePolicies = [
+  'keep',
+  'error',
+  'last',
+  'mean',
+  'sum',
+] as const satisfies readonly AlsOptions['onDuplicates'][];
 
 /** Names of the columns of pairs. */
 export const pairColumnOptions = {
-  userCol: text({ describe: 'column of user ids: whole numbers of any kind, text or UUIDs', group: 'Data:', defaultText: 'user, or one such as userId, user_id, uid' }),
-  itemCol: text({ describe: 'column of item ids', group: 'Data:', defaultText: 'item, or one such as movieId, product_id, asin' }),
+  userCol: text({
+    describe: 'column of user ids: whole numbers of any kind, text or UUIDs',
+    group: 'Data:',
+    defaultText: 'user, or one such as userId, user_id, uid',
+  }),
+  itemCol: text({
+    describe: 'column of item ids',
+    group: 'Data:',
+    defaultText: 'item, or one such as movieId, product_id, asin',
+  }),
 };
 
 /** Names of the columns. */
 export const columnOptions = {
   ...pairColumnOptions,
-  ratingCol: text({ describe: 'column of ratings', group: 'Data:', defaultText: 'rating, or one such as score, stars' }),
+  ratingCol: text({
+    describe: 'column of ratings',
+    group: 'Data:',
+    defaultText: 'rating, or one such as score, stars',
+  }),
 };
 
 /** The names that flags give. */
-export type ColumnValues = { readonly [Name in 'userCol' | 'itemCol' | 'ratingCol' | 'timestampCol']?: string | undefined };
+export type ColumnValues = {
+  readonly [Name in 'userCol' | 'itemCol' | 'ratingCol' | 'timestampCol']?: string | undefined;
+};
 
-export const badRowsOption = choice({ describe: 'policy for rows with values that are missing, cannot be read, or are NaN or infinite', group: 'Data:', choices: ['error', 'skip'], fallback: 'error' });
+export const badRowsOption = choice({
+  describe: 'policy for rows with values that are missing, cannot be read, or are NaN or infinite',
+  group: 'Data:',
+  choices: ['error', 'skip'],
+  fallback: 'error',
+});
 
 /** Policies for repeated and bad rows. */
 export const policyOptions = {
-  timestampCol: text({ describe: 'column of times, for --on-duplicates last and --test-by time', group: 'Data:', defaultText: 'timestamp, or one such as time, date, ts' }),
-  onDuplicates: choice({ describe: 'policy for several ratings of one user and item', group: 'Data:', choices: duplicatePolicies, fallback: 'keep' }),
+  timestampCol: text({
+    describe: 'column of times, for --on-duplicates last and --test-by time',
+    group: 'Data:',
+    defaultText: 'timestamp, or one such as time, date, ts',
+  }),
+  onDuplicates: choice({
+    describe: 'policy for several ratings of one user and item',
+    group: 'Data:',
+    choices: duplicatePolicies,
+    fallback: 'keep',
+  }),
   onBadRows: badRowsOption,
 };
 
 /** Format of ratings that a command reads. */
-export const formatOption = choice({ describe: 'format of the ratings, where the files do not tell it', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" });
+export const formatOption = choice({
+  describe: 'format of the ratings, where the files do not tell it',
+  group: 'Data:',
+  choices: fileFormats,
+  defaultText: "by the files' endings and first bytes",
+});

@@ -6,27 +6,103 @@ import { rankUsersOption } from './held-out-options.ts';
 
 /** The flags of `evaluate --ranking`. */
 export const rankingOptions = {
-  ranking: toggle({ describe: 'rank all items for each user and measure where the test items stand', group: 'Ranking:' }),
-  k: listed({ describe: 'lengths of the lists that are measured', group: 'Ranking:', fallback: [10], defaultText: '10', item: wholeNumber({ describe: '', group: 'Ranking:', least: 1, most: 10_000 }) }),
-  exclude: text({ describe: 'the ratings trained on: their pairs are not ranked, and the baselines are made of them', group: 'Ranking:' }),
-  candidates: text({ describe: 'pairs of user and item: only these items and the test items are ranked for each user', group: 'Ranking:', defaultText: 'all items' }),
-  metrics: listed({ describe: `metrics with commas between them: ${rankingMetricNames.join(', ')}`, group: 'Ranking:', fallback: undefined, defaultText: 'all', item: choice({ describe: '', group: 'Ranking:', choices: rankingMetricNames }) }),
-  minRating: decimal({ describe: 'only test pairs with at least this rating are positives', group: 'Ranking:' }),
-  coldPairs: choice({ describe: 'test pairs that the model does not know: left out, or counted as misses', group: 'Ranking:', choices: ['drop', 'miss'], fallback: 'drop' }),
-  resamples: wholeNumber({ describe: 'resamples of the bootstrap behind the 95 % intervals; 0: none', group: 'Ranking:', least: 0, most: 10_000, fallback: 1000 }),
+  ranking: toggle({
+    describe: 'rank all items for each user and measure where the test items stand',
+    group: 'Ranking:',
+  }),
+  k: listed({
+    describe: 'lengths of the lists that are measured',
+    group: 'Ranking:',
+    fallback: [10],
+    defaultText: '10',
+    item: wholeNumber({ describe: '', group: 'Ranking:', least: 1, most: 10_000 }),
+  }),
+  exclude: text({
+    describe: 'the ratings trained on: their pairs are not ranked, and the baselines are made of them',
+    group: 'Ranking:',
+  }),
+  candidates: text({
+    describe: 'pairs of user and item: only these items and the test items are ranked for each user',
+    group: 'Ranking:',
+    defaultText: 'all items',
+  }),
+  metrics: listed({
+    describe: `metrics with commas between them: ${rankingMetricNames.join(', ')}`,
+    group: 'Ranking:',
+    fallback: undefined,
+    defaultText: 'all',
+    item: choice({ describe: '', group: 'Ranking:', choices: rankingMetricNames }),
+  }),
+  minRating: decimal({
+    describe: 'only test pairs with at least this rating are positives',
+    group: 'Ranking:',
+  }),
+  coldPairs: choice({
+    describe: 'test pairs that the model does not know: left out, or counted as misses',
+    group: 'Ranking:',
+    choices: ['drop', 'miss'],
+    fallback: 'drop',
+  }),
+  resamples: wholeNumber({
+    describe: 'resamples of the bootstrap behind the 95 % intervals; 0: none',
+    group: 'Ranking:',
+    least: 0,
+    most: 10_000,
+    fallback: 1000,
+  }),
   rankUsers: rankUsersOption,
-  seed: wholeNumber({ describe: 'seed of the bootstrap, and of the users that are drawn', group: 'Ranking:', least: 0, most: 2 ** 32 - 1, fallback: 0 }),
+  seed: wholeNumber({
+    describe: 'seed of the bootstrap, and of the users that are drawn',
+    group: 'Ranking:',
+    least: 0,
+    most: 2 ** 32 - 1,
+    fallback: 0,
+  }),
 };
 
 export type RankingValues = Values<typeof rankingOptions>;
 
 /** Throws UsageError for a flag of rankings without --ranking. */
 export function checkRanking({ ranking }: RankingValues, given: ReadonlySet<string>): void {
-  const idle = ranking ? undefined : (['k', 'exclude', 'candidates', 'metrics', 'minRating', 'coldPairs', 'resamples', 'rankUsers', 'seed'] as const).find((name) => given.has(name));
-  if (idle !== undefined) throw new UsageError(`--${idle.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} acts only with --ranking`, { advice: 'Add --ranking, or leave it out' });
+  const idle = ranking
+    ? undefined
+    : (
+        [
+          'k',
+          'exclude',
+          'candidates',
+          'metrics',
+          'minRating',
+          'coldPairs',
+          'resamples',
+          'rankUsers',
+          'seed',
+        ] as const
+      ).find((name) => given.has(name));
+  if (idle !== undefined)
+    throw new UsageError(
+      `--${idle.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} acts only with --ranking`,
+      { advice: 'Add --ranking, or leave it out' },
+    );
 }
 
 /** The options of `evaluateRanking` but for the exclusions. */
-export function rankingSettings({ k, metrics, minRating, coldPairs, resamples, rankUsers, seed }: RankingValues) {
-  return { k: k as readonly number[], metrics: metrics as readonly RankingMetric[] | undefined, minRating, coldPairs, resamples, rankUsers, seed };
+export function rankingSettings({
+  k,
+  metrics,
+  minRating,
+  coldPairs,
+  resamples,
+  rankUsers,
+  seed,
+}: RankingValues) {
+  return {
+    k: k as readonly number[],
+    metrics: metrics as readonly RankingMetric[] | undefined,
+    minRating,
+    coldPairs,
+    resamples,
+    rankUsers,
+    seed,
+  };
 }

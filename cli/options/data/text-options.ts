@@ -12,13 +12,19 @@ const columnTypesOption: Option<Readonly<Record<string, TextType>> | undefined> 
   isList: true,
   fallback: undefined,
   read: (given, flag) => {
-    const parts = typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.entries(given).map((entry) => entry.join('=')) : readList(given, flag);
+    const parts =
+      typeof given === 'object' && given !== null && !Array.isArray(given)
+        ? Object.entries(given).map((entry) => entry.join('='))
+        : readList(given, flag);
     return Object.fromEntries(
       parts.map((part) => {
         const at = part.lastIndexOf('=');
         const [name, type] = [part.slice(0, Math.max(0, at)).trim(), part.slice(at + 1).trim()];
         const known = textTypes.find((candidate) => candidate === type);
-        if (known === undefined || name === '') throw new UsageError(`${flag} takes column=type with commas between, type one of ${list(textTypes)}, got "${part}"`);
+        if (known === undefined || name === '')
+          throw new UsageError(
+            `${flag} takes column=type with commas between, type one of ${list(textTypes)}, got "${part}"`,
+          );
         return [name, known];
       }),
     );
@@ -27,11 +33,23 @@ const columnTypesOption: Option<Readonly<Record<string, TextType>> | undefined> 
 
 /** The properties of text (CSV and its kin, NDJSON) that a command reads. */
 export const textOptions = {
-  delimiter: text({ describe: 'delimiter between the fields, such as ";" or "::"', group: 'Text:', defaultText: 'by the first line' }),
+  delimiter: text({
+    describe: 'delimiter between the fields, such as ";" or "::"',
+    group: 'Text:',
+    defaultText: 'by the first line',
+  }),
   noHeader: toggle({ describe: 'take the first row as data', group: 'Text:' }),
-  columns: listOf({ describe: 'names of the columns of a file without a header, with commas between them; of NDJSON the fields to read', group: 'Text:' }),
+  columns: listOf({
+    describe:
+      'names of the columns of a file without a header, with commas between them; of NDJSON the fields to read',
+    group: 'Text:',
+  }),
   types: columnTypesOption,
-  nullValues: listOf({ describe: 'texts that stand for a missing value in any column, with commas between them', group: 'Text:', defaultText: 'NA, NULL, None and the like in columns of numbers' }),
+  nullValues: listOf({
+    describe: 'texts that stand for a missing value in any column, with commas between them',
+    group: 'Text:',
+    defaultText: 'NA, NULL, None and the like in columns of numbers',
+  }),
   decimalComma: toggle({ describe: 'take 4,5 as a number', group: 'Text:' }),
 };
 
@@ -41,6 +59,22 @@ export const readOptions = { format: formatOption, ...textOptions };
 export type ReadValues = Values<typeof readOptions>;
 
 /** The flags as the library's options. */
-export function readSpec({ format, delimiter, noHeader, columns, types, nullValues, decimalComma }: ReadValues): OpenSourceOptions {
-  return { format, delimiter, header: noHeader ? false : undefined, columns, types, nullValues, decimalComma: decimalComma || undefined };
+export function readSpec({
+  format,
+  delimiter,
+  noHeader,
+  columns,
+  types,
+  nullValues,
+  decimalComma,
+}: ReadValues): OpenSourceOptions {
+  return {
+    format,
+    delimiter,
+    header: noHeader ? false : undefined,
+    columns,
+    types,
+    nullValues,
+    decimalComma: decimalComma || undefined,
+  };
 }

@@ -2,7 +2,9 @@ import { UsageError } from '../../../engine/errors.ts';
 import { flagName } from '../option.ts';
 import { type Algorithm, type AllParams, checkParamFlags, namesOfOnly } from './param-options.ts';
 
-/** Flags that --init-model fixes; rows without new ratings keep their factors, so that nothing is added to λ. */
+/**
+ * Flags that --init-model fixes; rows without new ratings keep their factors, so that nothing is added to λ.
+ */
 const modelFlags: readonly string[] = ['rank', 'biases', 'regOffset', 'biasDamping'];
 
 export interface AlgorithmValues extends AllParams {
@@ -11,7 +13,10 @@ export interface AlgorithmValues extends AllParams {
 }
 
 /** The algorithm of a run: the one that is named, else sgd with --init-model, else als. */
-export function algorithmOf({ algorithm, initModel }: Pick<AlgorithmValues, 'algorithm' | 'initModel'>): Algorithm | 'auto' {
+export function algorithmOf({
+  algorithm,
+  initModel,
+}: Pick<AlgorithmValues, 'algorithm' | 'initModel'>): Algorithm | 'auto' {
   return algorithm ?? (initModel === undefined ? 'als' : 'sgd');
 }
 
@@ -20,13 +25,28 @@ export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<strin
   const algorithm = algorithmOf(values);
   const first = (names: readonly string[]) => {
     const found = names.find((name) => given.has(name));
-    return found === undefined ? undefined : `--${values[found as keyof AlgorithmValues] === false ? 'no-' : ''}${flagName(found)}`;
+    return found === undefined
+      ? undefined
+      : `--${values[found as keyof AlgorithmValues] === false ? 'no-' : ''}${flagName(found)}`;
   };
   const [ofSgd, ofAls] = [first(namesOfOnly('sgd')), first(namesOfOnly('als'))];
-  if (values.initModel !== undefined && algorithm !== 'sgd') throw new UsageError(`--init-model cannot act with --algorithm ${algorithm}: only sgd goes on from a model`, { advice: 'Leave --algorithm out, or give sgd' });
-  if (ofSgd !== undefined && algorithm !== 'sgd') throw new UsageError(`${ofSgd} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm sgd, or leave the flag out' });
-  if (ofAls !== undefined && algorithm !== 'als') throw new UsageError(`${ofAls} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm als, or leave the flag out' });
+  if (values.initModel !== undefined && algorithm !== 'sgd')
+    throw new UsageError(
+      `--init-model cannot act with --algorithm ${algorithm}: only sgd goes on from a model`,
+      { advice: 'Leave --algorithm out, or give sgd' },
+    );
+  if (ofSgd !== undefined && algorithm !== 'sgd')
+    throw new UsageError(`${ofSgd} cannot act with --algorithm ${algorithm}`, {
+      advice: 'Give --algorithm sgd, or leave the flag out',
+    });
+  if (ofAls !== undefined && algorithm !== 'als')
+    throw new UsageError(`${ofAls} cannot act with --algorithm ${algorithm}`, {
+      advice: 'Give --algorithm als, or leave the flag out',
+    });
   if (algorithm !== 'auto') checkParamFlags(algorithm, values, given);
   const fixed = values.initModel === undefined ? undefined : first(modelFlags);
-  if (fixed !== undefined) throw new UsageError(`${fixed} cannot act with --init-model, whose model fixes it`, { advice: 'Leave one of them out' });
+  if (fixed !== undefined)
+    throw new UsageError(`${fixed} cannot act with --init-model, whose model fixes it`, {
+      advice: 'Leave one of them out',
+    });
 }

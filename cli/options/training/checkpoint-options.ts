@@ -5,22 +5,47 @@ import { text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, type Values } from '../option.ts';
 
 export const checkpointOptions = {
-  checkpointDir: text({ describe: 'folder for checkpoints of this run; the last two are kept', group: 'Checkpoints:' }),
-  checkpointInterval: wholeNumber({ describe: 'iterations between two checkpoints; the last iteration has one too', group: 'Checkpoints:', least: 1, most: MOST_ITERATIONS, defaultText: String(CHECKPOINT_INTERVAL) }),
-  resume: toggle({ describe: 'go on from the newest checkpoint, or start from the beginning where there is none', group: 'Checkpoints:' }),
+  checkpointDir: text({
+    describe: 'folder for checkpoints of this run; the last two are kept',
+    group: 'Checkpoints:',
+  }),
+  checkpointInterval: wholeNumber({
+    describe: 'iterations between two checkpoints; the last iteration has one too',
+    group: 'Checkpoints:',
+    least: 1,
+    most: MOST_ITERATIONS,
+    defaultText: String(CHECKPOINT_INTERVAL),
+  }),
+  resume: toggle({
+    describe: 'go on from the newest checkpoint, or start from the beginning where there is none',
+    group: 'Checkpoints:',
+  }),
 };
 
 type CheckpointValues = Values<typeof checkpointOptions>;
 
 /** The flags as options of `fit`. */
-export function fitCheckpoints({ checkpointDir, checkpointInterval, resume }: CheckpointValues): Partial<CheckpointValues> {
+export function fitCheckpoints({
+  checkpointDir,
+  checkpointInterval,
+  resume,
+}: CheckpointValues): Partial<CheckpointValues> {
   return checkpointDir === undefined ? {} : { checkpointDir, checkpointInterval, resume };
 }
 
 /** Throws UsageError for a flag that cannot act beside the others. */
-export function checkCheckpoints(values: CheckpointValues & { readonly initModel?: string | undefined }): void {
+export function checkCheckpoints(
+  values: CheckpointValues & { readonly initModel?: string | undefined },
+): void {
   const { checkpointDir, checkpointInterval, resume, initModel } = values;
   const idle = checkpointInterval !== undefined ? 'checkpointInterval' : resume ? 'resume' : undefined;
-  if (checkpointDir === undefined && idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with --checkpoint-dir`, { advice: 'Give both, or leave it out' });
-  if (checkpointDir !== undefined && initModel !== undefined) throw new UsageError('--checkpoint-dir cannot act with --init-model, whose few epochs are run again in a moment', { advice: 'Leave one of them out' });
+  if (checkpointDir === undefined && idle !== undefined)
+    throw new UsageError(`--${flagName(idle)} acts only with --checkpoint-dir`, {
+      advice: 'Give both, or leave it out',
+    });
+  if (checkpointDir !== undefined && initModel !== undefined)
+    throw new UsageError(
+      '--checkpoint-dir cannot act with --init-model, whose few epochs are run again in a moment',
+      { advice: 'Leave one of them out' },
+    );
 }

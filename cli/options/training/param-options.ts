@@ -13,9 +13,15 @@ export type Algorithm = keyof typeof tables;
 
 const described: Readonly<Record<string, Param>> = { ...sgdTable.params, ...alsTable.params };
 
-/** The flags of the parameters of both algorithms. None has a fallback: the tables have the defaults, and what is given is noticed. */
+/**
+ * The flags of the parameters of both algorithms. None has a fallback: the tables have the defaults, and what
+ * is given is noticed.
+ */
 export const paramOptions = Object.fromEntries(
-  Object.entries(described).map(([name, param]) => [name, optionOf(param, defaultText(name as keyof AllParams))]),
+  Object.entries(described).map(([name, param]) => [
+    name,
+    optionOf(param, defaultText(name as keyof AllParams)),
+  ]),
 ) as { readonly [K in keyof Required<AllParams>]: Option<AllParams[K]> };
 
 /** The names that one algorithm has and the other has not. */
@@ -25,25 +31,38 @@ export function namesOfOnly(algorithm: Algorithm): readonly string[] {
 }
 
 /** The parameters of an algorithm that are given. */
-export function givenParams<A extends Algorithm>(algorithm: A, values: AllParams, given: ReadonlySet<string>): Partial<A extends 'als' ? AlsParams : SgdParams> {
-  const names: readonly (keyof AllParams)[] = namesOf<keyof AlsParams | keyof SgdParams>(tables[algorithm] as typeof sgdTable & typeof alsTable);
-  return Object.fromEntries(names.filter((name) => given.has(name)).map((name) => [name, values[name]])) as never;
+export function givenParams<A extends Algorithm>(
+  algorithm: A,
+  values: AllParams,
+  given: ReadonlySet<string>,
+): Partial<A extends 'als' ? AlsParams : SgdParams> {
+  const names: readonly (keyof AllParams)[] = namesOf<keyof AlsParams | keyof SgdParams>(
+    tables[algorithm] as typeof sgdTable & typeof alsTable,
+  );
+  return Object.fromEntries(
+    names.filter((name) => given.has(name)).map((name) => [name, values[name]]),
+  ) as never;
 }
 
 /** Throws UsageError for a parameter's flag that cannot act beside the others. */
 export function checkParamFlags(algorithm: Algorithm, values: AllParams, given: ReadonlySet<string>): void {
-  const named = (name: string, value?: unknown) => `--${flagName(name)}${value === undefined ? '' : ` ${String(value)}`}`;
+  const named = (name: string, value?: unknown) =>
+    `--${flagName(name)}${value === undefined ? '' : ` ${String(value)}`}`;
   if (algorithm === 'als') checkRules(alsTable, givenParams('als', values, given), named, true);
   else checkRules(sgdTable, givenParams('sgd', values, given), named, true);
 }
 
-function optionOf({ help, group = 'Model:', ...param }: Param, defaultText: string | undefined): Option<unknown> {
+function optionOf(
+  { help, group = 'Model:', ...param }: Param,
+  defaultText: string | undefined,
+): Option<unknown> {
   const spec = { describe: help, group, defaultText };
   if (param.kind === 'toggle') return { ...toggle(spec), off: param.off, fallback: undefined };
   if (param.kind === 'choice') return choice({ ...spec, choices: param.choices });
   if (param.kind === 'text') return text(spec);
   if (param.kind === 'one or two numbers') return oneOrTwo({ ...spec, least: param.least });
-  if (param.kind === 'whole number or auto') return countOr('auto', { ...spec, least: param.least, most: param.most });
+  if (param.kind === 'whole number or auto')
+    return countOr('auto', { ...spec, least: param.least, most: param.most });
   if (param.kind === 'number or auto') return decimalOrAuto({ ...spec, least: param.least });
   const { least, most, above } = param;
   return (param.kind === 'number' ? decimal : wholeNumber)({ ...spec, least, most, above });
@@ -51,8 +70,13 @@ function optionOf({ help, group = 'Model:', ...param }: Param, defaultText: stri
 
 /** "10", or "10; sgd: 20" where the algorithms differ. */
 function defaultText(name: keyof AllParams): string | undefined {
-  const [als, sgd] = [defaultsOf(alsTable), defaultsOf(sgdTable)].map((defaults: AllParams) => defaults[name]);
+  const [als, sgd] = [defaultsOf(alsTable), defaultsOf(sgdTable)].map(
+    (defaults: AllParams) => defaults[name],
+  );
   if (als !== undefined && sgd !== undefined && als !== sgd) return `${als}; sgd: ${sgd}`;
   const value = als ?? sgd;
-  return described[name].defaultText ?? (value === undefined || typeof value === 'boolean' ? undefined : String(value));
+  return (
+    described[name].defaultText ??
+    (value === undefined || typeof value === 'boolean' ? undefined : String(value))
+  );
 }

@@ -9,7 +9,13 @@ export interface Bar {
 }
 
 /** Bars from the left, each with its name and its value as text. */
-export function barChart(title: string, summary: string, bars: readonly Bar[], style: number, numbers?: Chart['numbers']): Chart {
+export function barChart(
+  title: string,
+  summary: string,
+  bars: readonly Bar[],
+  style: number,
+  numbers?: Chart['numbers'],
+): Chart {
   const most = Math.max(...bars.map(({ value }) => value), 0);
   const longest = Math.max(...bars.map(({ name }) => name.length), 0);
   return {
@@ -23,7 +29,12 @@ export function barChart(title: string, summary: string, bars: readonly Bar[], s
       x: { label: null, ticks: [], domain: [0, most === 0 ? 1 : most] },
       y: { label: null, domain: bars.map(({ name }) => name), tickSize: 0 },
       marks: [
-        Plot.barX(bars, { x: 'value', y: 'name', ...fill(style), title: ({ name, text }: Bar) => `${name}: ${text}` }),
+        Plot.barX(bars, {
+          x: 'value',
+          y: 'name',
+          ...fill(style),
+          title: ({ name, text }: Bar) => `${name}: ${text}`,
+        }),
         Plot.text(bars, { x: 'value', y: 'name', text: 'text', dx: 5, textAnchor: 'start' }),
         Plot.ruleX([0]),
       ],

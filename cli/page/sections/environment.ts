@@ -23,7 +23,9 @@ export function environmentSection(argv: readonly string[], adapter: string | nu
 
 /** The words as a shell takes them; credentials and queries of addresses are left out. */
 function commandLine(argv: readonly string[]): string {
-  return ['factorflow', ...argv.map(publicWord)].map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ');
+  return ['factorflow', ...argv.map(publicWord)]
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(' ');
 }
 
 /** A word without the credentials of its address, which may stand behind a flag and =. */

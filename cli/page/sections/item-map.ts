@@ -18,7 +18,10 @@ const MOST_LETTERS = 26;
 /** Items that may have a label: with names, and with ids alone. */
 const MOST_LABELS = { named: 60, unnamed: 25 } as const;
 
-/** Part of the items at either end of an axis that are drawn at its edge, so that a few do not flatten the others. */
+/**
+ * Part of the items at either end of an axis that are drawn at its edge, so that a few do not flatten the
+ * others.
+ */
 const EDGE = 0.005;
 
 /** Sizes of the map in pixels for screens and for phones: see the style. */
@@ -32,15 +35,33 @@ interface Dot extends MappedItem {
   readonly colour: number;
 }
 
-/** Items on a plane, coloured by genre where it is known, else by their number of ratings; the items with the most have titles. */
-export function itemMapSection({ items, share }: ItemMap, all: number, names: ItemNames | undefined): Section {
+/**
+ * Items on a plane, coloured by genre where it is known, else by their number of ratings; the items with the
+ * most have titles.
+ */
+export function itemMapSection(
+  { items, share }: ItemMap,
+  all: number,
+  names: ItemNames | undefined,
+): Section {
   const bounds = colourBounds(items);
   const dots = placed(items, bounds, (item) => shownName(names?.get(item)) || String(item));
-  const { genres, text: onColours } = mapColours(items.map(({ item }) => item), names);
-  const which = items.length < all ? `The ${formatCount(items.length)} items with the most ratings of ${formatCount(all)}` : `All ${formatCount(all)} items`;
+  const { genres, text: onColours } = mapColours(
+    items.map(({ item }) => item),
+    names,
+  );
+  const which =
+    items.length < all
+      ? `The ${formatCount(items.length)} items with the most ratings of ${formatCount(all)}`
+      : `All ${formatCount(all)} items`;
   const text = `${which}, by ${items.every(({ y }) => y === 0) ? 'their factor' : 'the directions of their factors'}: items near each other are liked by the same users.${share < 0.995 ? ` The plane shows ${(100 * share).toFixed(0)} % of the variance.` : ''}${onColours}`;
   const labels = labelsOf(dots.slice(0, names === undefined ? MOST_LABELS.unnamed : MOST_LABELS.named));
-  return { heading: 'Map of items', text, drawing: () => element('figure', {}, genres?.legend() ?? legend(items, bounds), mapOf(dots, { labels, text, genres })) };
+  return {
+    heading: 'Map of items',
+    text,
+    drawing: () =>
+      element('figure', {}, genres?.legend() ?? legend(items, bounds), mapOf(dots, { labels, text, genres })),
+  };
 }
 
 interface MapParts {
@@ -57,24 +78,50 @@ function mapOf(dots: readonly Dot[], { labels, text, genres }: MapParts): HTMLEl
     return tipAt(left, top, lines.filter((line) => line !== undefined).join('\n'), kind);
   });
   const flat = dots.every(({ y }) => y === 0);
-  return element('div', { class: flat ? 'map flat' : 'map', role: 'img', 'aria-label': text }, ...marks, ...labels);
+  return element(
+    'div',
+    { class: flat ? 'map flat' : 'map', role: 'img', 'aria-label': text },
+    ...marks,
+    ...labels,
+  );
 }
 
 /** The titles that have room on the map: of screens, of phones, or of both; the first ones come first. */
 function labelsOf(dots: readonly Dot[]): HTMLElement[] {
-  const boxes = dots.map(({ left, top, title }): Box => ({ left, top, letters: Math.min(title.length, MOST_LETTERS) }));
+  const boxes = dots.map(({ left, top, title }): Box => ({
+    left,
+    top,
+    letters: Math.min(title.length, MOST_LETTERS),
+  }));
   const [wide, narrow] = [freePlaces(boxes, SIZES.wide), freePlaces(boxes, SIZES.narrow)];
   return dots.flatMap(({ left, top, title }, at) => {
-    const places = [wide.has(at) ? 'on-wide' : '', narrow.has(at) ? 'on-narrow' : ''].filter((name) => name !== '');
+    const places = [wide.has(at) ? 'on-wide' : '', narrow.has(at) ? 'on-narrow' : ''].filter(
+      (name) => name !== '',
+    );
     if (places.length === 0) return [];
     const shown = title.length > MOST_LETTERS ? `${title.slice(0, MOST_LETTERS - 1).trimEnd()}…` : title;
-    return [element('span', { class: `${places.join(' ')}${left > 50 ? ' left' : ''}`, style: `left:${left.toFixed(1)}%;top:${top.toFixed(1)}%` }, shown)];
+    return [
+      element(
+        'span',
+        {
+          class: `${places.join(' ')}${left > 50 ? ' left' : ''}`,
+          style: `left:${left.toFixed(1)}%;top:${top.toFixed(1)}%`,
+        },
+        shown,
+      ),
+    ];
   });
 }
 
 function placed(items: readonly MappedItem[], bounds: readonly number[], title: (item: Id) => string): Dot[] {
   const [x, y] = [axisOf(items.map((one) => one.x)), axisOf(items.map((one) => one.y))];
-  return items.map((one) => ({ ...one, title: title(one.item), left: x(one.x), top: 100 - y(one.y), colour: colourOf(one.ratings, bounds) }));
+  return items.map((one) => ({
+    ...one,
+    title: title(one.item),
+    left: x(one.x),
+    top: 100 - y(one.y),
+    colour: colourOf(one.ratings, bounds),
+  }));
 }
 
 /** Maps values to 3 to 97 percent. */
@@ -82,13 +129,18 @@ function axisOf(values: readonly number[]): (value: number) => number {
   const sorted = values.toSorted((a, b) => a - b);
   const cut = Math.floor(EDGE * sorted.length);
   const [least, most] = [sorted[cut], sorted[sorted.length - 1 - cut]];
-  return (value) => (most > least ? 3 + (94 * (Math.min(Math.max(value, least), most) - least)) / (most - least) : 50);
+  return (value) =>
+    most > least ? 3 + (94 * (Math.min(Math.max(value, least), most) - least)) / (most - least) : 50;
 }
 
 /** The fewest ratings of each colour: about the same number of items each. */
 function colourBounds(items: readonly MappedItem[]): readonly number[] {
   const ascending = items.map(({ ratings }) => ratings).toReversed();
-  return [...new Set(Array.from({ length: COLOURS }, (_, at) => ascending[Math.floor((at * ascending.length) / COLOURS)]))];
+  return [
+    ...new Set(
+      Array.from({ length: COLOURS }, (_, at) => ascending[Math.floor((at * ascending.length) / COLOURS)]),
+    ),
+  ];
 }
 
 function colourOf(ratings: number, bounds: readonly number[]): number {
@@ -99,7 +151,12 @@ function colourOf(ratings: number, bounds: readonly number[]): number {
 function legend(items: readonly MappedItem[], bounds: readonly number[]): HTMLElement {
   const keys = bounds.map((least, at) => {
     const most = at + 1 < bounds.length ? bounds[at + 1] - 1 : items[0].ratings;
-    return element('span', { class: 'key' }, element('i', { class: `c${COLOURS - bounds.length + at}` }), range(least, most));
+    return element(
+      'span',
+      { class: 'key' },
+      element('i', { class: `c${COLOURS - bounds.length + at}` }),
+      range(least, most),
+    );
   });
   return element('div', { class: 'legend' }, element('span', {}, 'Ratings of the item:'), ...keys);
 }

@@ -13,17 +13,59 @@ export function planSection(plan: PhysicalPlan): Section {
     const own = measured?.[stage.name];
     const { name, at, kernel = '', tasks, bytesRead, bytesWritten, flops } = stage;
     return [
-      name, phase, [...new Set(at)].join(' '), kernel, tasks === undefined ? '' : formatCount(tasks), formatCount(times), ...[bytesRead, bytesWritten].map((bytes) => (bytes === undefined ? '' : formatBytes(bytes))), flops === undefined ? '' : formatFlops(flops),
-      ...(known ? [own === undefined ? '' : formatMilliseconds(own.wallMilliseconds), own === undefined ? '' : formatMilliseconds(own.milliseconds), own === undefined || own.bytesUp + own.bytesDown === 0 ? '' : `${formatBytes(own.bytesUp)} up, ${formatBytes(own.bytesDown)} down`] : []),
+      name,
+      phase,
+      [...new Set(at)].join(' '),
+      kernel,
+      tasks === undefined ? '' : formatCount(tasks),
+      formatCount(times),
+      ...[bytesRead, bytesWritten].map((bytes) => (bytes === undefined ? '' : formatBytes(bytes))),
+      flops === undefined ? '' : formatFlops(flops),
+      ...(known
+        ? [
+            own === undefined ? '' : formatMilliseconds(own.wallMilliseconds),
+            own === undefined ? '' : formatMilliseconds(own.milliseconds),
+            own === undefined || own.bytesUp + own.bytesDown === 0
+              ? ''
+              : `${formatBytes(own.bytesUp)} up, ${formatBytes(own.bytesDown)} down`,
+          ]
+        : []),
     ];
   });
-  const stageTable: PageTable = { title: 'Stages', head: ['stage', 'phase', 'at', 'kernel', 'tasks', 'times', 'reads', 'writes', 'work', ...(known ? ['wall time', 'time in tasks', 'moved'] : [])], rows, numbers: (column) => column > 3 };
-  const memory: PageTable = { title: 'Memory at its peak, as planned', head: ['place', 'bytes'], rows: Object.entries(plan.memory).map(([place, bytes]) => [place, formatBytes(bytes)]) };
-  const reasons = [...stages.flatMap(({ stage }) => (stage.reasons ?? []).map((reason) => [stage.name, reason])), ...plan.reasons.map((reason) => ['plan', reason])];
+  const stageTable: PageTable = {
+    title: 'Stages',
+    head: [
+      'stage',
+      'phase',
+      'at',
+      'kernel',
+      'tasks',
+      'times',
+      'reads',
+      'writes',
+      'work',
+      ...(known ? ['wall time', 'time in tasks', 'moved'] : []),
+    ],
+    rows,
+    numbers: (column) => column > 3,
+  };
+  const memory: PageTable = {
+    title: 'Memory at its peak, as planned',
+    head: ['place', 'bytes'],
+    rows: Object.entries(plan.memory).map(([place, bytes]) => [place, formatBytes(bytes)]),
+  };
+  const reasons = [
+    ...stages.flatMap(({ stage }) => (stage.reasons ?? []).map((reason) => [stage.name, reason])),
+    ...plan.reasons.map((reason) => ['plan', reason]),
+  ];
   return {
     heading: 'Plan',
     text: `${plan.algorithm.toUpperCase()} on ${plan.devices.map(({ place, description }) => `${place} (${description})`).join(', ')}. Dashed arrows lead from one round to the next.`,
     drawing: () => planGraph(plan),
-    tables: [stageTable, memory, { title: 'Reasons', head: ['stage', 'reason'], rows: reasons, numbers: () => false }],
+    tables: [
+      stageTable,
+      memory,
+      { title: 'Reasons', head: ['stage', 'reason'], rows: reasons, numbers: () => false },
+    ],
   };
 }

@@ -6,7 +6,10 @@ import { element, table } from '../document.ts';
 import type { Section } from '../section.ts';
 
 /** Recommendations for a few users next to what they rated highest; undefined without users. */
-export function samplesSection(samples: readonly SampleUser[], names: ItemNames | undefined): Section | undefined {
+export function samplesSection(
+  samples: readonly SampleUser[],
+  names: ItemNames | undefined,
+): Section | undefined {
   if (samples.length === 0) return undefined;
   const title = (item: Id) => shownName(names?.get(item)) || String(item);
   return {
@@ -16,7 +19,10 @@ export function samplesSection(samples: readonly SampleUser[], names: ItemNames 
   };
 }
 
-function sampleOf({ user, ratings, rated, recommended }: SampleUser, title: (item: Id) => string): HTMLElement {
+function sampleOf(
+  { user, ratings, rated, recommended }: SampleUser,
+  title: (item: Id) => string,
+): HTMLElement {
   const own = rated.map(({ item, rating }) => [title(item), String(Number(rating.toPrecision(4)))]);
   const found = recommended.map(({ item, score }) => [title(item), score.toFixed(2)]);
   return element(
@@ -24,6 +30,12 @@ function sampleOf({ user, ratings, rated, recommended }: SampleUser, title: (ite
     { class: 'sample' },
     element('h3', {}, `User ${String(user)}, ${counted(ratings, 'rating')}`),
     element('div', {}, table(['rated highest', 'rating'], own)),
-    element('div', {}, found.length === 0 ? element('p', {}, 'No item is left to recommend.') : table(['recommended', 'predicted'], found)),
+    element(
+      'div',
+      {},
+      found.length === 0
+        ? element('p', {}, 'No item is left to recommend.')
+        : table(['recommended', 'predicted'], found),
+    ),
   );
 }

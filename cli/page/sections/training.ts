@@ -30,10 +30,22 @@ interface Point {
   readonly y: number;
 }
 
-/** The quantities that were measured, most important first: the test error or metric, the training error, the loss. */
+/**
+ * The quantities that were measured, most important first: the test error or metric, the training error, the
+ * loss.
+ */
 function curvesOf({ iterations, baselines }: TrainingCourse): Curve[] {
-  const rules = baselines ? [{ name: 'damped means', value: baselines.dampedMeans.rmse }, { name: 'the mean', value: baselines.mean.rmse }] : [];
-  const metrics = Object.keys(iterations[0]?.testMetrics ?? {}).map((name): Curve => ({ name: `test ${name}`, style: 0, of: ({ testMetrics }) => testMetrics?.[name] }));
+  const rules = baselines
+    ? [
+        { name: 'damped means', value: baselines.dampedMeans.rmse },
+        { name: 'the mean', value: baselines.mean.rmse },
+      ]
+    : [];
+  const metrics = Object.keys(iterations[0]?.testMetrics ?? {}).map((name): Curve => ({
+    name: `test ${name}`,
+    style: 0,
+    of: ({ testMetrics }) => testMetrics?.[name],
+  }));
   const all: Curve[] = [
     { name: 'test RMSE', style: 0, of: ({ testRmse }) => testRmse, rules },
     ...metrics,
@@ -45,7 +57,9 @@ function curvesOf({ iterations, baselines }: TrainingCourse): Curve[] {
 
 /** The course of the most important quantity, for the first screen. */
 export function leadCurve(course: TrainingCourse): readonly Chart[] {
-  return curvesOf(course).slice(0, 1).map((curve) => byIteration(curve, course, 0.36));
+  return curvesOf(course)
+    .slice(0, 1)
+    .map((curve) => byIteration(curve, course, 0.36));
 }
 
 /** The other quantities, the most important one by time, and all numbers. */
@@ -53,9 +67,16 @@ export function trainingSection(course: TrainingCourse): Section {
   const { called, iterations, bestIteration } = course;
   const curves = curvesOf(course);
   const others = curves.slice(1).map((curve) => byIteration(curve, course, 0.4));
-  const shown = (value: number | undefined, name: string) => (value === undefined ? '' : name === 'loss' ? value.toPrecision(7) : value.toFixed(4));
-  const rows = thinned(iterations).map((one) => [String(one.iteration), one.seconds.toFixed(3), ...curves.map(({ name, of }) => shown(of(one), name))]);
-  const fromSolve = iterations.some((one) => one.fromSolve) ? ' Loss and train RMSE before the last are computed by the solve, the last by a pass over the ratings.' : '';
+  const shown = (value: number | undefined, name: string) =>
+    value === undefined ? '' : name === 'loss' ? value.toPrecision(7) : value.toFixed(4);
+  const rows = thinned(iterations).map((one) => [
+    String(one.iteration),
+    one.seconds.toFixed(3),
+    ...curves.map(({ name, of }) => shown(of(one), name)),
+  ]);
+  const fromSolve = iterations.some((one) => one.fromSolve)
+    ? ' Loss and train RMSE before the last are computed by the solve, the last by a pass over the ratings.'
+    : '';
   return {
     heading: called === 'epoch' ? 'Epochs' : 'Iterations',
     text: `The model is ${called} ${formatCount(bestIteration)}. Seconds are of the ${called}s alone, without evaluation.${fromSolve}`,
@@ -67,14 +88,32 @@ export function trainingSection(course: TrainingCourse): Section {
 function byIteration(curve: Curve, course: TrainingCourse, shape: number): Chart {
   const { called, iterations, bestIteration } = course;
   const points = pointsOf(curve, iterations, ({ iteration }) => iteration);
-  const ticks = (width: number) => ({ ticks: Math.min(iterations.length, width < 500 ? 6 : 12), tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') });
-  return curveChart({ title: `${titled(curve.name)} by ${called}`, curve, points, called, best: bestIteration, shape, axis: (width) => ({ label: called, ...ticks(width) }) });
+  const ticks = (width: number) => ({
+    ticks: Math.min(iterations.length, width < 500 ? 6 : 12),
+    tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : ''),
+  });
+  return curveChart({
+    title: `${titled(curve.name)} by ${called}`,
+    curve,
+    points,
+    called,
+    best: bestIteration,
+    shape,
+    axis: (width) => ({ label: called, ...ticks(width) }),
+  });
 }
 
 function byTime(curve: Curve, { iterations }: TrainingCourse): Chart {
   let passed = 0;
   const points = pointsOf(curve, iterations, ({ seconds }) => (passed += seconds));
-  return curveChart({ title: `${titled(curve.name)} by time`, curve, points, called: 'second', shape: 0.4, axis: () => ({ label: 'seconds' }) });
+  return curveChart({
+    title: `${titled(curve.name)} by time`,
+    curve,
+    points,
+    called: 'second',
+    shape: 0.4,
+    axis: () => ({ label: 'seconds' }),
+  });
 }
 
 interface CurveChart {
@@ -91,7 +130,10 @@ interface CurveChart {
 
 function curveChart({ title, curve, points, called, best, shape, axis }: CurveChart): Chart {
   const { name, style, rules = [] } = curve;
-  const { domain, has } = ownScale(points.map(({ y }) => y), rules);
+  const { domain, has } = ownScale(
+    points.map(({ y }) => y),
+    rules,
+  );
   const inside = points.filter(({ y }) => has(y));
   const near = rules.filter(({ value }) => has(value));
   const chosen = inside.filter(({ x }) => x === best);
@@ -99,7 +141,14 @@ function curveChart({ title, curve, points, called, best, shape, axis }: CurveCh
   return {
     title,
     summary: summaryOf(curve, points, called, has),
-    tips: points.length > 4 * MOST_DOTS ? [] : inside.map(({ x, y }): Tip => ({ x, y, text: `${called} ${called === 'second' ? x.toPrecision(3) : x}${x === best ? ', the model' : ''}\n${name} ${figure(y)}` })),
+    tips:
+      points.length > 4 * MOST_DOTS
+        ? []
+        : inside.map(({ x, y }): Tip => ({
+            x,
+            y,
+            text: `${called} ${called === 'second' ? x.toPrecision(3) : x}${x === best ? ', the model' : ''}\n${name} ${figure(y)}`,
+          })),
     options: (width) => ({
       height: Math.max(210, Math.round(shape * width)),
       marginLeft: 56,
@@ -111,25 +160,52 @@ function curveChart({ title, curve, points, called, best, shape, axis }: CurveCh
       marks: [
         ...near.flatMap(({ name: rule, value }) => [
           Plot.ruleY([value], { stroke: 'currentColor', strokeOpacity: 0.5, strokeDasharray: '3 4' }),
-          Plot.text([value], { frameAnchor: 'right', y: (y: number) => y, dy: -7, textAnchor: 'end', text: () => `${rule} ${value.toFixed(4)}` }),
+          Plot.text([value], {
+            frameAnchor: 'right',
+            y: (y: number) => y,
+            dy: -7,
+            textAnchor: 'end',
+            text: () => `${rule} ${value.toFixed(4)}`,
+          }),
         ]),
         Plot.lineY(inside, { x: 'x', y: 'y', ...stroke(style) }),
         ...(points.length > MOST_DOTS ? [] : [Plot.dot(inside, { x: 'x', y: 'y', r: 3, ...fill(style) })]),
-        Plot.dot(points.length > 1 ? chosen : [], { x: 'x', y: 'y', r: 6, stroke: stroke(style).stroke, strokeWidth: 2 }),
+        Plot.dot(points.length > 1 ? chosen : [], {
+          x: 'x',
+          y: 'y',
+          r: 6,
+          stroke: stroke(style).stroke,
+          strokeWidth: 2,
+        }),
       ],
     }),
   };
 }
 
 /** The course in words, with the values that the scale leaves out. */
-function summaryOf({ name, rules = [] }: Curve, points: readonly Point[], called: string, has: (value: number) => boolean): string {
+function summaryOf(
+  { name, rules = [] }: Curve,
+  points: readonly Point[],
+  called: string,
+  has: (value: number) => boolean,
+): string {
   const [first, last] = [points[0], points[points.length - 1]];
-  const course = points.length === 1 ? `${name} ${figure(first.y)}` : `From ${figure(first.y)} to ${figure(last.y)}`;
-  const beyond = [...points.filter(({ y }) => !has(y)).map(({ x, y }) => `${called} ${called === 'second' ? x.toPrecision(3) : x} (${figure(y)})`), ...rules.filter(({ value }) => !has(value)).map((rule) => `${rule.name} (${figure(rule.value)})`)];
+  const course =
+    points.length === 1 ? `${name} ${figure(first.y)}` : `From ${figure(first.y)} to ${figure(last.y)}`;
+  const beyond = [
+    ...points
+      .filter(({ y }) => !has(y))
+      .map(({ x, y }) => `${called} ${called === 'second' ? x.toPrecision(3) : x} (${figure(y)})`),
+    ...rules.filter(({ value }) => !has(value)).map((rule) => `${rule.name} (${figure(rule.value)})`),
+  ];
   return `${course}${beyond.length === 0 ? '' : `; beyond the scale: ${beyond.length > 4 ? `${beyond.slice(0, 3).join(', ')} and ${beyond.length - 3} more` : beyond.join(', ')}`}.`;
 }
 
-function pointsOf({ of }: Curve, iterations: readonly TrainingIteration[], place: (one: TrainingIteration) => number): Point[] {
+function pointsOf(
+  { of }: Curve,
+  iterations: readonly TrainingIteration[],
+  place: (one: TrainingIteration) => number,
+): Point[] {
   return iterations.flatMap((one) => {
     const [x, y] = [place(one), of(one)];
     return y === undefined || !Number.isFinite(y) ? [] : [{ x, y }];

@@ -18,13 +18,29 @@ export function trialsSection(trials: readonly Trial[], metric: string): Section
   const [best] = sortedTrials(trials, metric);
   const usable = trials.filter(({ failure }) => failure === undefined);
   const names = [...new Set(trials.flatMap(({ params }) => Object.keys(params)))];
-  const numbers = names.filter((name) => new Set(usable.map(({ params }) => params[name])).size > 1 && usable.every(({ params }) => typeof params[name] === 'number'));
+  const numbers = names.filter(
+    (name) =>
+      new Set(usable.map(({ params }) => params[name])).size > 1 &&
+      usable.every(({ params }) => typeof params[name] === 'number'),
+  );
   const { head, rows } = trialRows(trials, metric);
   const shown = sampleOf(sortedTrials(usable, metric));
   return {
     heading: 'Trials',
     text: `The best is trial ${best.number}: ${metric} ${best.value.toFixed(4)} on the validation ratings. The best of many is too good by a little; no test set was looked at.${trials.length > MOST_ROWS ? ` The table has the ${MOST_ROWS} best of ${formatCount(trials.length)} trials` : ''}${shown.length < usable.length ? `, the charts the ${formatCount(MOST_POINTS / 2)} best and an even sample of the others` : ''}${trials.length > MOST_ROWS ? '; the metadata of the model have all.' : ''}`,
-    charts: [points(`${metric} by trial`, shown, metric, 'trial', ({ number }) => number, best), ...numbers.map((name) => points(`${metric} by ${flagName(name)}`, shown, metric, flagName(name), ({ params }) => params[name] as number, best))],
+    charts: [
+      points(`${metric} by trial`, shown, metric, 'trial', ({ number }) => number, best),
+      ...numbers.map((name) =>
+        points(
+          `${metric} by ${flagName(name)}`,
+          shown,
+          metric,
+          flagName(name),
+          ({ params }) => params[name] as number,
+          best,
+        ),
+      ),
+    ],
     tables: [{ head, rows: rows.slice(0, MOST_ROWS), numbers: (column) => column < head.length - 1 }],
   };
 }
@@ -34,29 +50,64 @@ function sampleOf(sorted: readonly Trial[]): readonly Trial[] {
   if (sorted.length <= MOST_POINTS) return sorted;
   const best = sorted.slice(0, MOST_POINTS / 2);
   const others = sorted.slice(best.length);
-  return [...best, ...Array.from({ length: MOST_POINTS / 2 }, (_, at) => others[Math.floor((at * others.length) / (MOST_POINTS / 2))])];
+  return [
+    ...best,
+    ...Array.from(
+      { length: MOST_POINTS / 2 },
+      (_, at) => others[Math.floor((at * others.length) / (MOST_POINTS / 2))],
+    ),
+  ];
 }
 
-function points(title: string, trials: readonly Trial[], metric: string, name: string, of: (trial: Trial) => number, best: Trial): Chart {
+function points(
+  title: string,
+  trials: readonly Trial[],
+  metric: string,
+  name: string,
+  of: (trial: Trial) => number,
+  best: Trial,
+): Chart {
   const all = trials.map((trial) => ({ x: of(trial), y: trial.value, trial }));
   const least = Math.min(...all.map(({ x }) => x));
   const wide = name !== 'trial' && least > 0 && Math.max(...all.map(({ x }) => x)) / least >= 10;
-  const text = (trial: Trial) => `trial ${trial.number}\n${metric} ${trial.value.toFixed(4)}\n${Object.entries(trial.params).map(([param, value]) => `${flagName(param)} ${String(value)}`).join(', ')}`;
+  const text = (trial: Trial) =>
+    `trial ${trial.number}\n${metric} ${trial.value.toFixed(4)}\n${Object.entries(trial.params)
+      .map(([param, value]) => `${flagName(param)} ${String(value)}`)
+      .join(', ')}`;
   return {
     title,
     summary: `The best value, ${best.value.toFixed(4)}, is at ${name} ${of(best)}.`,
-    series: [{ name: 'best', style: 1 }, { name: 'others', style: 0 }],
+    series: [
+      { name: 'best', style: 1 },
+      { name: 'others', style: 0 },
+    ],
     tips: all.length > MOST_TIPS ? [] : all.map(({ x, y, trial }) => ({ x, y, text: text(trial) })),
     options: (width) => ({
       height: Math.max(220, Math.round(0.5 * width)),
       marginLeft: 56,
       marginTop: 30,
       marginBottom: 44,
-      x: { label: name, labelOffset: 40, ...(wide ? { type: 'log', tickFormat: '~g' } : {}), ...(name === 'trial' ? { ticks: Math.min(trials.length, width < 500 ? 6 : 12), tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') } : {}) },
+      x: {
+        label: name,
+        labelOffset: 40,
+        ...(wide ? { type: 'log', tickFormat: '~g' } : {}),
+        ...(name === 'trial'
+          ? {
+              ticks: Math.min(trials.length, width < 500 ? 6 : 12),
+              tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : ''),
+            }
+          : {}),
+      },
       y: { label: metric, grid: true, nice: true },
       marks: [
-        Plot.dot(all.filter(({ trial }) => trial !== best), { x: 'x', y: 'y', r: 4, ...fill(0), fillOpacity: 0.7 }),
-        Plot.dot(all.filter(({ trial }) => trial === best), { x: 'x', y: 'y', r: 7, symbol: 'star', ...fill(1) }),
+        Plot.dot(
+          all.filter(({ trial }) => trial !== best),
+          { x: 'x', y: 'y', r: 4, ...fill(0), fillOpacity: 0.7 },
+        ),
+        Plot.dot(
+          all.filter(({ trial }) => trial === best),
+          { x: 'x', y: 'y', r: 7, symbol: 'star', ...fill(1) },
+        ),
       ],
     }),
   };

@@ -1,10 +1,13 @@
 /**
- * Reads rows of separated text as numbers and texts, as long as they are plain (see connectors/lines/plain-rows.ts, which has the same codes of
- * readings). 16 bytes of a field are looked at at once: the mask of its digits gives its length, and its digits, moved to the right end, are summed in pairs
+ * Reads rows of separated text as numbers and texts, as long as they are plain (see
+ * connectors/lines/plain-rows.ts, which has the same codes of readings). 16 bytes of a field are looked at at
+ * once: the mask of its digits gives its length, and its digits, moved to the right end, are summed in pairs
  *
  *     0 0 .. 0 1 2 3 4 5   ->   0 0 .. 0 1 23 45   ->   .. 0 12345
  *
- * Columns are four Int32 each: reading, leading zeros allowed, address of values (of a text: of its beginnings), address of ends of texts.
+ * Columns are four Int32 each: reading, leading zeros allowed, address of values (of a text: of its
+ * beginnings), address of ends of texts.
+ *
  */
 const INT32: i32 = 1;
 const INT64: i32 = 2;
@@ -30,9 +33,15 @@ function countDigits(digits: v128): i32 {
 /** The number that the first `count` of the digits make. */
 @inline
 function numberOf(digits: v128, count: i32): i64 {
-  const places = i8x16.add(i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), i8x16.splat(<i8>(count - 16)));
+  const places = i8x16.add(
+    i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+    i8x16.splat(<i8>(count - 16)),
+  );
   const right = i8x16.swizzle(digits, places);
-  const pairs = i16x8.add(i16x8.mul(v128.and(right, i16x8.splat(0xff)), i16x8.splat(10)), i16x8.shr_u(right, 8));
+  const pairs = i16x8.add(
+    i16x8.mul(v128.and(right, i16x8.splat(0xff)), i16x8.splat(10)),
+    i16x8.shr_u(right, 8),
+  );
   const fours = i32x4.dot_i16x8_s(pairs, i16x8(100, 1, 100, 1, 100, 1, 100, 1));
   const low = i32x4.extract_lane(fours, 2) * 10000 + i32x4.extract_lane(fours, 3);
   if (count <= 8) return <i64>low;
@@ -52,16 +61,29 @@ function endOfField(p: usize, delimiter: i32): usize {
   let marks = 0;
   for (;;) {
     const bytes = v128.load(p);
-    marks = i8x16.bitmask(v128.or(i8x16.eq(bytes, i8x16.splat(<i8>delimiter)), i8x16.eq(bytes, i8x16.splat(<i8>LF))));
+    marks = i8x16.bitmask(
+      v128.or(i8x16.eq(bytes, i8x16.splat(<i8>delimiter)), i8x16.eq(bytes, i8x16.splat(<i8>LF))),
+    );
     if (marks != 0) break;
     p += 16;
   }
   return p + ctz(marks);
 }
 
-/** Reads a row that begins at `p` into the `row`th place of its columns; gives the address behind it, or 0 where it is not plain. */
+/**
+ * Reads a row that begins at `p` into the `row`th place of its columns; gives the address behind it, or 0
+ * where it is not plain.
+ */
 @inline
-function readRow(p: usize, row: usize, columns: usize, end: usize, delimiter: i32, quotes: i32, point: i32): usize {
+function readRow(
+  p: usize,
+  row: usize,
+  columns: usize,
+  end: usize,
+  delimiter: i32,
+  quotes: i32,
+  point: i32,
+): usize {
   for (let column = columns; column < end; column += 16) {
     const reading = load<i32>(column);
     if (reading == INT32 || reading == INT64) {
@@ -69,7 +91,12 @@ function readRow(p: usize, row: usize, columns: usize, end: usize, delimiter: i3
       if (negative) p++;
       const digits = i8x16.sub(v128.load(p), i8x16.splat(<i8>ZERO));
       const length = countDigits(digits);
-      if (length == 0 || length > MOST_DIGITS || (load<u8>(p) == ZERO && length > 1 && load<i32>(column, 4) == 0)) return 0;
+      if (
+        length == 0 ||
+        length > MOST_DIGITS ||
+        (load<u8>(p) == ZERO && length > 1 && load<i32>(column, 4) == 0)
+      )
+        return 0;
       const size = numberOf(digits, length);
       const value = negative ? -size : size;
       if (reading == INT64) store<i64>(<usize>load<u32>(column, 8) + (row << 3), value);
@@ -123,11 +150,24 @@ function readRow(p: usize, row: usize, columns: usize, end: usize, delimiter: i3
 }
 
 /**
- * Reads rows from `from` on that begin before `last`, `most` at most, until the first that is not plain, whose address it leaves at `reached`; gives the
- * number of rows. The byte at `to` is a line end, and 16 bytes behind it can be loaded.
+ * Reads rows from `from` on that begin before `last`, `most` at most, until the first that is not plain,
+ * whose address it leaves at `reached`; gives the number of rows. The byte at `to` is a line end, and 16
+ * bytes behind it can be loaded.
+ *
  */
-export function scanRows(from: usize, last: usize, to: usize, most: i32, columns: usize, count: i32, delimiter: i32, quotes: i32, point: i32, reached: usize): i32 {
-  const end = columns + (<usize>count << 4);
+export function scanRows(
+  from: usize,
+  last: usize,
+  to: usize,
+  most: i32,
+  columns: usize,
+  count: i32,
+  delimiter: i32,
+  quotes: i32,
+  point: i32,
+  reached: usize,
+): i32 {
+  const end = columns + ((<usize>count) << 4);
   let row: usize = 0;
   while (row < <usize>most && from < last) {
     const next = readRow(from, row, columns, end, delimiter, quotes, point);
@@ -139,7 +179,10 @@ export function scanRows(from: usize, last: usize, to: usize, most: i32, columns
   return <i32>row;
 }
 
-/** Copies texts one behind the other to `target`, behind which 16 bytes may be written, and writes their `rows` + 1 offsets; gives their bytes. */
+/**
+ * Copies texts one behind the other to `target`, behind which 16 bytes may be written, and writes their
+ * `rows` + 1 offsets; gives their bytes.
+ */
 export function copyTexts(starts: usize, ends: usize, rows: i32, offsets: usize, target: usize): i32 {
   const beginning = target;
   store<u32>(offsets, 0);

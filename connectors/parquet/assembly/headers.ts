@@ -1,10 +1,13 @@
 /**
- * Reads headers of pages, structs of Thrift's compact protocol, without trust in them: a length beyond the bytes, a list longer
- * than what is left, an integer of more than ten bytes and structs nested deeper than Parquet's ever are make a header that is damaged.
+ * Reads headers of pages, structs of Thrift's compact protocol, without trust in them: a length beyond the
+ * bytes, a list longer than what is left, an integer of more than ten bytes and structs nested deeper than
+ * Parquet's ever are make a header that is damaged.
  *
  *     out      Int32[4][16]: by struct and field, the number; -1 for what is not there, -2 for a number that is negative or has more than 31 bits, and for what
  *              is none, -3 for true, -4 for false, -5 for a struct. Struct 0 is the header, 1 that of a first page of values (its field 5), 2 of a dictionary (7), 3 of a second page of values (8)
  *     cursor   Uint32: the address of the next byte, 0 once the header has turned out to be damaged
+ *
+ *
  */
 
 const STRUCTS: u32 = 4;
@@ -45,7 +48,13 @@ function readStruct(cursor: usize, end: usize, depth: u32, number: u32, out: usi
       put(slot, value >= 0 && value <= 0x7fffffff ? <i32>value : -2);
     } else if (type == STRUCT) {
       put(slot, -5);
-      readStruct(cursor, end, depth + 1, number == 0 ? (field == 5 ? 1 : field == 7 ? 2 : field == 8 ? 3 : STRUCTS) : STRUCTS, out);
+      readStruct(
+        cursor,
+        end,
+        depth + 1,
+        number == 0 ? (field == 5 ? 1 : field == 7 ? 2 : field == 8 ? 3 : STRUCTS) : STRUCTS,
+        out,
+      );
     } else {
       put(slot, -2);
       skipValue(cursor, end, depth, type);
@@ -75,7 +84,7 @@ function varint(cursor: usize, end: usize): u64 {
   let value: u64 = 0;
   for (let shift: u64 = 0; shift < 70; shift += 7) {
     const byte = byteAt(cursor, end);
-    value |= <u64>(byte & 127) << shift;
+    value |= (<u64>(byte & 127)) << shift;
     if (byte < 128) return value;
   }
   fail(cursor);

@@ -1,6 +1,7 @@
 /**
- * The inner loops of Parquet's pages. Addresses come in as arguments, nothing is kept between calls, and a damaged page makes a
- * function return 0 or trap: reads stay inside the memory.
+ * The inner loops of Parquet's pages. Addresses come in as arguments, nothing is kept between calls, and a
+ * damaged page makes a function return 0 or trap: reads stay inside the memory.
+ *
  */
 
 export { readHeader } from './headers';

@@ -7,6 +7,8 @@
  *             packed: 1 for a packed run; value: the repeated index, or the number of indices of the packed run that were given
  *
  * A packed run's `at` stays at its first byte until all of it is given.
+ *
+ *
  */
 
 const AT: usize = 0;
@@ -16,7 +18,10 @@ const LEFT: usize = 12;
 const PACKED: usize = 16;
 const VALUE: usize = 20;
 
-/** Largest number of groups of one run whose indices have no bits: their number says nothing about the page's bytes. */
+/**
+ * Largest number of groups of one run whose indices have no bits: their number says nothing about the page's
+ * bytes.
+ */
 const MOST_EMPTY: u32 = 1 << 27;
 
 /** Gives the next `n` values of 4 bytes; 0 where the page ends early or an index is not below `size`. */
@@ -88,19 +93,32 @@ function readRuns<T>(state: usize, n: u32, dictionary: usize, size: u32, out: us
 
 /** Indices [from, from + n) of a packed run. Of those of at most 15 bits four lie in one word of 64. */
 @inline
-function unpack<T>(run: usize, width: u32, from: u32, n: u32, dictionary: usize, size: u32, out: usize): bool {
+function unpack<T>(
+  run: usize,
+  width: u32,
+  from: u32,
+  n: u32,
+  dictionary: usize,
+  size: u32,
+  out: usize,
+): bool {
   const mask: u64 = ((<u64>1) << width) - 1;
   const top = size - 1;
   // The sign is that of an index beyond the dictionary.
   let beyond: u32 = 0;
   let i = from;
   const end = from + n;
-  for (; i < end && (i & 7) != 0; i++, out += sizeof<T>()) beyond |= give<T>(wordAt(run, i * width) & mask, dictionary, top, out);
+  for (; i < end && (i & 7) != 0; i++, out += sizeof<T>())
+    beyond |= give<T>(wordAt(run, i * width) & mask, dictionary, top, out);
   if (width <= 15) {
     const bits = <u64>width;
     const second = <usize>(width >> 1);
     const shift = <u64>((width & 1) << 2);
-    for (let group = run + <usize>((i >> 3) * width); i + 8 <= end; i += 8, out += 8 * sizeof<T>(), group += width) {
+    for (
+      let group = run + <usize>((i >> 3) * width);
+      i + 8 <= end;
+      i += 8, out += 8 * sizeof<T>(), group += width
+    ) {
       const low = load<u64>(group);
       const high = load<u64>(group + second) >> shift;
       beyond |= give<T>(low & mask, dictionary, top, out);
@@ -113,7 +131,8 @@ function unpack<T>(run: usize, width: u32, from: u32, n: u32, dictionary: usize,
       beyond |= give<T>((high >> (3 * bits)) & mask, dictionary, top, out + 7 * sizeof<T>());
     }
   }
-  for (; i < end; i++, out += sizeof<T>()) beyond |= give<T>(wordAt(run, i * width) & mask, dictionary, top, out);
+  for (; i < end; i++, out += sizeof<T>())
+    beyond |= give<T>(wordAt(run, i * width) & mask, dictionary, top, out);
   return beyond >> 31 == 0;
 }
 

@@ -1,7 +1,9 @@
 /**
- * Unpacks a block of Snappy (its format description, 2011): the unpacked length as a varint, then elements. The low two bits of an element's
- * first byte tell its kind: 0 a literal, 1 to 3 a copy of bytes given before, whose offset has 11, 16 or 32 bits.
- * 0 where the block is damaged or does not unpack to exactly `size` bytes.
+ * Unpacks a block of Snappy (its format description, 2011): the unpacked length as a varint, then elements.
+ * The low two bits of an element's first byte tell its kind: 0 a literal, 1 to 3 a copy of bytes given
+ * before, whose offset has 11, 16 or 32 bits. 0 where the block is damaged or does not unpack to exactly
+ * `size` bytes.
+ *
  */
 export function unpackSnappy(from: usize, bytes: usize, out: usize, size: usize): u32 {
   const end = from + bytes;
@@ -13,7 +15,7 @@ export function unpackSnappy(from: usize, bytes: usize, out: usize, size: usize)
   do {
     if (from >= end || shift > 28) return 0;
     byte = load<u8>(from++);
-    length |= <usize>(byte & 127) << shift;
+    length |= (<usize>(byte & 127)) << shift;
     shift += 7;
   } while (byte > 127);
   if (length != size) return 0;
@@ -26,7 +28,7 @@ export function unpackSnappy(from: usize, bytes: usize, out: usize, size: usize)
         const extra = count - 59;
         if (extra > end - from) return 0;
         count = 0;
-        for (let i: usize = 0; i < extra; i++) count |= <usize>load<u8>(from + i) << (i << 3);
+        for (let i: usize = 0; i < extra; i++) count |= (<usize>load<u8>(from + i)) << (i << 3);
         from += extra;
       }
       count++;
@@ -39,7 +41,8 @@ export function unpackSnappy(from: usize, bytes: usize, out: usize, size: usize)
     const more: usize = kind == 3 ? 4 : kind;
     if (more > end - from) return 0;
     const count: usize = kind == 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1;
-    const offset: usize = kind == 1 ? ((tag >> 5) << 8) | load<u8>(from) : kind == 2 ? load<u16>(from) : load<u32>(from);
+    const offset: usize =
+      kind == 1 ? ((tag >> 5) << 8) | load<u8>(from) : kind == 2 ? load<u16>(from) : load<u32>(from);
     from += more;
     if (offset == 0 || offset > out - begin || count > outEnd - out) return 0;
     const source = out - offset;

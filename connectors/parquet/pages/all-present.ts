@@ -1,10 +1,11 @@
 /**
- * True where the definition levels of a page say that none of its values is null: runs of one bit (see ../assembly/runs.ts) that are all 1. False also for
- * levels that are cut off.
+ * True where the definition levels of a page say that none of its values is null: runs of one bit (see
+ * ../assembly/runs.ts) that are all 1. False also for levels that are cut off.
+ *
  */
 export function allPresent(levels: Uint8Array, values: number): boolean {
   let at = 0;
-  for (let done = 0; done < values; ) {
+  for (let done = 0; done < values;) {
     let head = 0;
     for (let scale = 1; ; scale *= 128) {
       if (at >= levels.length || scale > 2 ** 28) return false;

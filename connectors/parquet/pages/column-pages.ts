@@ -19,8 +19,10 @@ export function isReadCodec(codec: string): boolean {
 }
 
 /**
- * The numbers of one column of a row group, page by page: stored bytes are read a window at a time, one page is unpacked, and its values are given in
- * pieces of the size that the caller asks for, so memory does not grow with the row group.
+ * The numbers of one column of a row group, page by page: stored bytes are read a window at a time, one page
+ * is unpacked, and its values are given in pieces of the size that the caller asks for, so memory does not
+ * grow with the row group.
+ *
  */
 export class ColumnPages {
   readonly #window: FileWindow;
@@ -41,27 +43,48 @@ export class ColumnPages {
   #page = 0;
   #pageRoom = 0;
 
-  constructor(window: FileWindow, { column, codec }: ColumnChunkInfo, width: 4 | 8, optional: boolean, kernel: PageKernel) {
-    [this.#window, this.#column, this.#width, this.#optional, this.#kernel] = [window, column, width, optional, kernel];
+  constructor(
+    window: FileWindow,
+    { column, codec }: ColumnChunkInfo,
+    width: 4 | 8,
+    optional: boolean,
+    kernel: PageKernel,
+  ) {
+    [this.#window, this.#column, this.#width, this.#optional, this.#kernel] = [
+      window,
+      column,
+      width,
+      optional,
+      kernel,
+    ];
     this.#unpack = codec === 'snappy' ? unpackSnappy(kernel) : pageCodecs[codec];
     this.#state = kernel.reserve(STATE_BYTES);
     this.#headers = new HeaderReader(kernel);
   }
 
   /** Begins in the middle, behind the rows of a page that `skip` counts. `out` has room for `most` values. */
-  async begin({ at, skip }: { readonly at: number; readonly skip: number }, out: number, most: number): Promise<void> {
+  async begin(
+    { at, skip }: { readonly at: number; readonly skip: number },
+    out: number,
+    most: number,
+  ): Promise<void> {
     await this.#guard(async () => {
-      const header = this.#headers.read(await this.#window.read(0, Math.min(this.#window.size, HEADER_BYTES)));
+      const header = this.#headers.read(
+        await this.#window.read(0, Math.min(this.#window.size, HEADER_BYTES)),
+      );
       if (header.kind === 'dictionary') await this.#nextPage();
       this.#at = at;
     });
     for (let rows = skip; rows > 0; rows -= most) await this.fill(out, Math.min(rows, most));
   }
 
-  /** Puts the next `rows` values at `out` of the kernel's memory. Throws PageProblem, or the file system's error. */
+  /**
+   * Puts the next `rows` values at `out` of the kernel's memory. Throws PageProblem, or the file system's
+   * error.
+   */
   async fill(out: number, rows: number): Promise<void> {
     await this.#guard(async () => {
-      for (let done = 0; done < rows; ) {
+      for (let done = 0; done < rows;) {
         while (this.#left === 0) await this.#nextPage();
         const some = Math.min(this.#left, rows - done);
         this.#give(out + done * this.#width, some);
@@ -90,7 +113,8 @@ export class ColumnPages {
     const { at, size } = this.#dictionary as { at: number; size: number };
     const { readRuns32, readRuns64 } = this.#kernel.functions;
     const read = this.#width === 4 ? readRuns32 : readRuns64;
-    if (read(this.#state, rows, at, size, out) === 0) throw new Error('indices that the page or the dictionary does not have');
+    if (read(this.#state, rows, at, size, out) === 0)
+      throw new Error('indices that the page or the dictionary does not have');
   }
 
   async #nextPage(): Promise<void> {
@@ -116,7 +140,8 @@ export class ColumnPages {
       const [levels, rest] = [packed.subarray(0, second.levels), packed.subarray(second.levels)];
       this.#requirePresent(levels, values);
       if (second.isPacked) return this.#unpacked(rest, unpacked - second.levels);
-      if (packed.length !== unpacked) throw new Error(`a page of ${packed.length} bytes, whose header says ${unpacked}`);
+      if (packed.length !== unpacked)
+        throw new Error(`a page of ${packed.length} bytes, whose header says ${unpacked}`);
       return rest;
     }
     const bytes = this.#unpacked(packed, unpacked);
@@ -129,12 +154,14 @@ export class ColumnPages {
   }
 
   #requirePresent(levels: Uint8Array, values: number): void {
-    if (this.#optional ? !allPresent(levels, values) : levels.length > 0) throw new Error('a page with nulls');
+    if (this.#optional ? !allPresent(levels, values) : levels.length > 0)
+      throw new Error('a page with nulls');
   }
 
   #takeDictionary({ values, encoding }: PageHeader, bytes: Uint8Array): void {
     if (this.#dictionary !== undefined) throw new Error('a second dictionary');
-    if (!plain.includes(encoding) || bytes.length !== values * this.#width) throw new Error(`a dictionary of ${values} values in ${bytes.length} bytes (${encoding})`);
+    if (!plain.includes(encoding) || bytes.length !== values * this.#width)
+      throw new Error(`a dictionary of ${values} values in ${bytes.length} bytes (${encoding})`);
     const at = this.#kernel.reserve(bytes.length);
     this.#kernel.bytes.set(bytes, at);
     this.#dictionary = { at, size: values };
@@ -147,12 +174,20 @@ export class ColumnPages {
       this.#plain = bytes;
       return;
     }
-    if (!indexed.includes(encoding) || this.#dictionary === undefined) throw new Error(`the encoding ${encoding}`);
+    if (!indexed.includes(encoding) || this.#dictionary === undefined)
+      throw new Error(`the encoding ${encoding}`);
     this.#plain = undefined;
     if (bytes.length === 0) throw new Error('a page of indices without their width');
     const indices = bytes.subarray(1);
     const at = this.#place(indices);
-    new Uint32Array(this.#kernel.buffer, this.#state, STATE_BYTES / 4).set([at, at + indices.length, bytes[0], 0, 0, 0]);
+    new Uint32Array(this.#kernel.buffer, this.#state, STATE_BYTES / 4).set([
+      at,
+      at + indices.length,
+      bytes[0],
+      0,
+      0,
+      0,
+    ]);
   }
 
   /** The address of a page in the kernel's memory. */

@@ -11,7 +11,10 @@ export type RowRange = JsonObject & {
   readonly from: number;
   /** Number of rows. */
   readonly rows: number;
-  /** By column: bytes from the column's beginning to the page's header, and the rows of the page before the range. Empty for a range that begins with the row group. */
+  /**
+   * By column: bytes from the column's beginning to the page's header, and the rows of the page before the
+   * range. Empty for a range that begins with the row group.
+   */
   readonly starts: { readonly [column: string]: { readonly at: number; readonly skip: number } };
 };
 
@@ -26,20 +29,42 @@ interface Page {
 }
 
 /**
- * Cuts a large row group between pages, by the pages' headers alone, so that threads share it and none holds all of it. Undefined for a small one, and where
- * a header is not as expected: reading the pages in order has the error.
+ * Cuts a large row group between pages, by the pages' headers alone, so that threads share it and none holds
+ * all of it. Undefined for a small one, and where a header is not as expected: reading the pages in order has
+ * the error.
+ *
  */
-export async function cutRowGroup(file: string, { rows, columns }: RowGroupInfo, names: readonly string[]): Promise<RowRange[] | undefined> {
+export async function cutRowGroup(
+  file: string,
+  { rows, columns }: RowGroupInfo,
+  names: readonly string[],
+): Promise<RowRange[] | undefined> {
   if (rows <= 2 * RANGE_ROWS || names.length === 0) return undefined;
   const handle = openSync(file, 'r');
   const kernel = PageKernel.take();
   try {
     const headers = new HeaderReader(kernel);
     const pages = new Map<string, readonly Page[]>();
-    for (const name of names) pages.set(name, await pagesOf(handle, headers, columns.find(({ column }) => column === name) as ColumnChunkInfo, rows));
-    // The column with the fewest pages has the largest: cuts lie between them, so that they are unpacked once.
+    for (const name of names)
+      pages.set(
+        name,
+        await pagesOf(
+          handle,
+          headers,
+          columns.find(({ column }) => column === name) as ColumnChunkInfo,
+          rows,
+        ),
+      );
+    // The column with the fewest pages has the largest: cuts lie between them, so that they are unpacked
+    // once.
     const [fewest] = [...pages.values()].sort((left, right) => left.length - right.length);
-    return rangesOf(fewest.map(({ firstRow }) => firstRow), rows).map((range) => ({ ...range, starts: Object.fromEntries([...pages].map(([name, all]) => [name, startOf(all, range.from)])) }));
+    return rangesOf(
+      fewest.map(({ firstRow }) => firstRow),
+      rows,
+    ).map((range) => ({
+      ...range,
+      starts: Object.fromEntries([...pages].map(([name, all]) => [name, startOf(all, range.from)])),
+    }));
   } catch {
     return undefined;
   } finally {
@@ -48,7 +73,12 @@ export async function cutRowGroup(file: string, { rows, columns }: RowGroupInfo,
   }
 }
 
-async function pagesOf(handle: number, reader: HeaderReader, { start, bytes }: ColumnChunkInfo, rows: number): Promise<Page[]> {
+async function pagesOf(
+  handle: number,
+  reader: HeaderReader,
+  { start, bytes }: ColumnChunkInfo,
+  rows: number,
+): Promise<Page[]> {
   const pages: Page[] = [];
   const buffer = new Uint8Array(HEADER_BYTES);
   let firstRow = 0;

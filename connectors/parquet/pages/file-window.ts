@@ -6,7 +6,10 @@ import { HEADER_BYTES } from './page-header.ts';
 /** Most bytes that are read at a time, unless a page has more. */
 const WINDOW = 1 << 20;
 
-/** Windows that no reader of this thread uses, for the next ones: new windows for each row group would be garbage. */
+/**
+ * Windows that no reader of this thread uses, for the next ones: new windows for each row group would be
+ * garbage.
+ */
 const idle: Uint8Array[] = [];
 const MOST_IDLE = 4;
 
@@ -24,7 +27,13 @@ export class FileWindow {
   #length = 0;
 
   /** `share`: the part of the column that is read, about. */
-  constructor(handle: RandomAccess, file: string, counter: FetchCounter, { start, bytes }: { readonly start: number; readonly bytes: number }, share = 1) {
+  constructor(
+    handle: RandomAccess,
+    file: string,
+    counter: FetchCounter,
+    { start, bytes }: { readonly start: number; readonly bytes: number },
+    share = 1,
+  ) {
     [this.#handle, this.#file, this.#counter, this.#start, this.size] = [handle, file, counter, start, bytes];
     this.#window = Math.min(WINDOW, Math.ceil(1.1 * share * bytes) + HEADER_BYTES);
   }
@@ -35,7 +44,8 @@ export class FileWindow {
     if (kept < length) {
       const all = Math.min(Math.max(length, this.#window), this.size - at);
       const old = this.#bytes;
-      if (all > old.length) this.#bytes = all <= WINDOW ? (idle.pop() ?? new Uint8Array(WINDOW)) : new Uint8Array(all);
+      if (all > old.length)
+        this.#bytes = all <= WINDOW ? (idle.pop() ?? new Uint8Array(WINDOW)) : new Uint8Array(all);
       this.#bytes.set(old.subarray(this.#length - kept, this.#length));
       await this.#readInto(this.#bytes.subarray(kept, all), this.#start + at + kept);
       [this.#from, this.#length] = [at, all];

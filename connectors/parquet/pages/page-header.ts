@@ -10,7 +10,10 @@ export interface PageHeader {
   readonly unpacked: number;
   readonly values: number;
   readonly encoding: string;
-  /** In a page of the second version, bytes of levels before the values, which are never packed, and whether the values are. */
+  /**
+   * In a page of the second version, bytes of levels before the values, which are never packed, and whether
+   * the values are.
+   */
   readonly second?: { readonly levels: number; readonly isPacked: boolean };
 }
 
@@ -21,7 +24,18 @@ export const HEADER_BYTES = 1 << 12;
 
 /** Kinds of pages and encodings by their numbers (parquet.thrift). */
 const [VALUES, DICTIONARY, SECOND_VALUES] = [0, 2, 3];
-const encodings = ['PLAIN', 'GROUP_VAR_INT', 'PLAIN_DICTIONARY', 'RLE', 'BIT_PACKED', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY', 'DELTA_BYTE_ARRAY', 'RLE_DICTIONARY', 'BYTE_STREAM_SPLIT'];
+const encodings = [
+  'PLAIN',
+  'GROUP_VAR_INT',
+  'PLAIN_DICTIONARY',
+  'RLE',
+  'BIT_PACKED',
+  'DELTA_BINARY_PACKED',
+  'DELTA_LENGTH_BYTE_ARRAY',
+  'DELTA_BYTE_ARRAY',
+  'RLE_DICTIONARY',
+  'BYTE_STREAM_SPLIT',
+];
 
 /** Fields of a struct, and structs, as ../assembly/headers.ts has them, and a cursor behind. */
 const FIELDS = 16;
@@ -38,7 +52,9 @@ export class HeaderReader {
     this.#at = kernel.reserve(OUT_BYTES + 4 + HEADER_BYTES);
   }
 
-  /** The header at the beginning of some bytes; throws an Error for one that is damaged or of another kind. */
+  /**
+   * The header at the beginning of some bytes; throws an Error for one that is damaged or of another kind.
+   */
   read(bytes: Uint8Array): PageHeader {
     const from = this.#at + OUT_BYTES + 4;
     const some = bytes.length > HEADER_BYTES ? bytes.subarray(0, HEADER_BYTES) : bytes;
@@ -54,14 +70,28 @@ function pageHeader(bytes: number, fields: Int32Array): PageHeader {
   const [header, first, dictionary, second] = [0, 1, 2, 3].map(of);
   const type = header[1];
   const sizes = { bytes, packed: size(header[3]), unpacked: size(header[2]) };
-  if (type === DICTIONARY && header[7] === STRUCT) return { ...sizes, kind: 'dictionary', values: size(dictionary[1]), encoding: String(encodings[dictionary[2]]) };
-  if (type === VALUES && header[5] === STRUCT) return { ...sizes, kind: 'values', values: size(first[1]), encoding: String(encodings[first[2]]) };
+  if (type === DICTIONARY && header[7] === STRUCT)
+    return {
+      ...sizes,
+      kind: 'dictionary',
+      values: size(dictionary[1]),
+      encoding: String(encodings[dictionary[2]]),
+    };
+  if (type === VALUES && header[5] === STRUCT)
+    return { ...sizes, kind: 'values', values: size(first[1]), encoding: String(encodings[first[2]]) };
   if (type !== SECOND_VALUES || header[8] !== STRUCT) throw new Error(`a page of the kind ${type}`);
   const [, values, nulls, rows, encoding, definitions, repetitions, isPacked] = second;
   if (nulls !== 0 || rows !== values || repetitions !== 0) throw new Error('a page with nulls or lists');
   const levels = size(definitions);
-  if (levels > Math.min(sizes.packed, sizes.unpacked)) throw new Error(`${levels} bytes of levels in a page of ${sizes.packed}`);
-  return { ...sizes, kind: 'values', values: size(values), encoding: String(encodings[encoding]), second: { levels, isPacked: isPacked !== FALSE } };
+  if (levels > Math.min(sizes.packed, sizes.unpacked))
+    throw new Error(`${levels} bytes of levels in a page of ${sizes.packed}`);
+  return {
+    ...sizes,
+    kind: 'values',
+    values: size(values),
+    encoding: String(encodings[encoding]),
+    second: { levels, isPacked: isPacked !== FALSE },
+  };
 }
 
 function size(number: number): number {

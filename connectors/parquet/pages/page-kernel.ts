@@ -15,7 +15,10 @@ const BEHIND = 16;
 const KEPT_BYTES = 8 << 20;
 
 let module: WebAssembly.Module | undefined;
-/** The kernel that the next reader of this thread gets, one at most: a new memory for each reader would be garbage that takes longer to collect than pages take to read. */
+/**
+ * The kernel that the next reader of this thread gets, one at most: a new memory for each reader would be
+ * garbage that takes longer to collect than pages take to read.
+ */
 const idle: PageKernel[] = [];
 
 /** The loops over pages with a memory of their own, which one reader uses at a time. */
@@ -26,7 +29,8 @@ export class PageKernel {
 
   private constructor() {
     module ??= new WebAssembly.Module(Buffer.from(pages, 'base64'));
-    this.functions = new WebAssembly.Instance(module, { env: { memory: this.#memory } }).exports as unknown as PageFunctions;
+    this.functions = new WebAssembly.Instance(module, { env: { memory: this.#memory } })
+      .exports as unknown as PageFunctions;
   }
 
   static take(): PageKernel {

@@ -18,19 +18,40 @@ export interface PageFile {
   readonly counter: FetchCounter;
 }
 
-/** True for columns of a row group that `readPages` reads: numbers without nulls, not nested, in the usual encodings. It still may meet pages that it does not read. */
-export function hasPlainPages({ rowGroups, plainColumns = [] }: ParquetFileInfo, rowGroup: number, names: readonly string[]): boolean {
+/**
+ * True for columns of a row group that `readPages` reads: numbers without nulls, not nested, in the usual
+ * encodings. It still may meet pages that it does not read.
+ */
+export function hasPlainPages(
+  { rowGroups, plainColumns = [] }: ParquetFileInfo,
+  rowGroup: number,
+  names: readonly string[],
+): boolean {
   return names.every((name) => {
     const chunk = rowGroups[rowGroup].columns.find(({ column }) => column === name);
-    return chunk !== undefined && plainColumns.includes(name) && isReadCodec(chunk.codec) && !chunk.statistics.nulls && chunk.encodings.every((encoding) => encodings.includes(encoding));
+    return (
+      chunk !== undefined &&
+      plainColumns.includes(name) &&
+      isReadCodec(chunk.codec) &&
+      !chunk.statistics.nulls &&
+      chunk.encodings.every((encoding) => encodings.includes(encoding))
+    );
   });
 }
 
 /**
- * Some rows of a row group, `batchSize` at a time, straight from its pages. `borrowed`: a batch lies in memory that is used again when the next one
- * is pulled. Throws PageProblem where `hasPlainPages` did not see all, behind the batches before that place.
+ * Some rows of a row group, `batchSize` at a time, straight from its pages. `borrowed`: a batch lies in
+ * memory that is used again when the next one is pulled. Throws PageProblem where `hasPlainPages` did not see
+ * all, behind the batches before that place.
+ *
  */
-export async function* readPages({ file, handle, footer, counter }: PageFile, rowGroup: number, { rows, starts }: RowRange, schema: Schema, { batchSize, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
+export async function* readPages(
+  { file, handle, footer, counter }: PageFile,
+  rowGroup: number,
+  { rows, starts }: RowRange,
+  schema: Schema,
+  { batchSize, borrowed = false }: ReadOptions,
+): AsyncGenerator<RecordBatch> {
   const { columns, rows: all } = footer.rowGroups[rowGroup];
   const share = rows / all;
   const kernel = PageKernel.take();
@@ -42,14 +63,22 @@ export async function* readPages({ file, handle, footer, counter }: PageFile, ro
       const window = new FileWindow(handle, file, counter, chunk, share);
       windows.push(window);
       const width = field.type.ArrayType.BYTES_PER_ELEMENT as 4 | 8;
-      return { field, out: kernel.reserve(most * width), pages: new ColumnPages(window, chunk, width, field.nullable, kernel) };
+      return {
+        field,
+        out: kernel.reserve(most * width),
+        pages: new ColumnPages(window, chunk, width, field.nullable, kernel),
+      };
     });
-    for (const { field, out, pages } of readers) if (starts[field.name] !== undefined) await pages.begin(starts[field.name], out, most);
+    for (const { field, out, pages } of readers)
+      if (starts[field.name] !== undefined) await pages.begin(starts[field.name], out, most);
     for (let row = 0; row < rows; row += most) {
       const length = Math.min(most, rows - row);
       for (const { pages, out } of readers) await pages.fill(out, length);
       const children = readers.map(({ field, out }) => column(field, kernel.buffer, out, length, borrowed));
-      yield new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }));
+      yield new RecordBatch(
+        schema,
+        makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }),
+      );
     }
   } finally {
     for (const window of windows) window.giveBack();
@@ -59,6 +88,8 @@ export async function* readPages({ file, handle, footer, counter }: PageFile, ro
 
 function column({ type }: Field, buffer: ArrayBuffer, at: number, length: number, borrowed: boolean) {
   const bytes = length * type.ArrayType.BYTES_PER_ELEMENT;
-  const data = borrowed ? new type.ArrayType(buffer, at, length) : new type.ArrayType(buffer.slice(at, at + bytes));
+  const data = borrowed
+    ? new type.ArrayType(buffer, at, length)
+    : new type.ArrayType(buffer.slice(at, at + bytes));
   return makeData({ type: type as Int32, length, nullCount: 0, data });
 }

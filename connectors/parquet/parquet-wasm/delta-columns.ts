@@ -11,31 +11,63 @@ import { pageCodecs, type UnpackPage } from '../pages/unpack-page.ts';
 const PAGE_BYTES = 2 ** 31 - 1;
 
 const { gzip, brotli, lz4_raw, zstd } = pageCodecs;
-const unpackers: Partial<Record<CompressionCodec, UnpackPage>> = { GZIP: gzip, BROTLI: brotli, LZ4_RAW: lz4_raw, ...(zstd && { ZSTD: zstd }) };
+const unpackers: Partial<Record<CompressionCodec, UnpackPage>> = {
+  GZIP: gzip,
+  BROTLI: brotli,
+  LZ4_RAW: lz4_raw,
+  ...(zstd && { ZSTD: zstd }),
+};
 
 /**
- * Columns of whole numbers of 32 bits or fewer whose differences are stored (DELTA_BINARY_PACKED): the decoder breaks down where a difference needs 33 bits, as between
- * the least and the greatest number. Numbers of 64 bits have no such case.
+ * Columns of whole numbers of 32 bits or fewer whose differences are stored (DELTA_BINARY_PACKED): the
+ * decoder breaks down where a difference needs 33 bits, as between the least and the greatest number. Numbers
+ * of 64 bits have no such case.
+ *
  */
 export function deltaColumns({ columns }: RowGroupInfo, fields: readonly Field[]): Field<Int>[] {
-  const stored = new Set(columns.filter(({ encodings }) => encodings.includes('delta_binary_packed')).map(({ column }) => column));
-  return fields.filter((field): field is Field<Int> => stored.has(field.name) && DataType.isInt(field.type) && field.type.bitWidth <= 32);
+  const stored = new Set(
+    columns.filter(({ encodings }) => encodings.includes('delta_binary_packed')).map(({ column }) => column),
+  );
+  return fields.filter(
+    (field): field is Field<Int> =>
+      stored.has(field.name) && DataType.isInt(field.type) && field.type.bitWidth <= 32,
+  );
 }
 
 /** Such a column of a row group, decoded by another library. Throws an Error for pages that are damaged. */
-export async function readDeltaColumn(file: Blob, metadata: FileMetaData, rowGroup: number, { name, type }: Field<Int>): Promise<Data> {
+export async function readDeltaColumn(
+  file: Blob,
+  metadata: FileMetaData,
+  rowGroup: number,
+  { name, type }: Field<Int>,
+): Promise<Data> {
   const group = metadata.row_groups[rowGroup];
-  const chunk = group.columns.find(({ meta_data }) => meta_data?.path_in_schema.length === 1 && meta_data.path_in_schema[0] === name)?.meta_data;
+  const chunk = group.columns.find(
+    ({ meta_data }) => meta_data?.path_in_schema.length === 1 && meta_data.path_in_schema[0] === name,
+  )?.meta_data;
   if (chunk === undefined) throw new Error(`no column "${name}"`);
   const rows = Number(group.num_rows);
   const start = Number(chunk.dictionary_page_offset || chunk.data_page_offset);
-  const view = new DataView(await file.slice(start, start + Number(chunk.total_compressed_size)).arrayBuffer());
+  const view = new DataView(
+    await file.slice(start, start + Number(chunk.total_compressed_size)).arrayBuffer(),
+  );
   checkPages(view, rows);
   const schemaPath = getSchemaPath(metadata.schema, [name]);
   // Without its logical type the numbers come as they are stored.
   const element = { ...schemaPath[1].element, converted_type: undefined, logical_type: undefined };
-  const decoder = { pathInSchema: [name], type: chunk.type, element, schemaPath, codec: chunk.codec, compressors: unpackers };
-  const { data } = readColumn({ view, offset: 0 }, { groupStart: 0, selectStart: 0, selectEnd: rows, groupRows: rows }, decoder as never);
+  const decoder = {
+    pathInSchema: [name],
+    type: chunk.type,
+    element,
+    schemaPath,
+    codec: chunk.codec,
+    compressors: unpackers,
+  };
+  const { data } = readColumn(
+    { view, offset: 0 },
+    { groupStart: 0, selectStart: 0, selectEnd: rows, groupRows: rows },
+    decoder as never,
+  );
   return toData(data as readonly ArrayLike<number | null | undefined>[], rows, type);
 }
 
@@ -44,11 +76,25 @@ function checkPages(view: DataView, rows: number): void {
   const reader = { view, offset: 0 };
   let values = 0;
   while (reader.offset < view.byteLength && values < rows) {
-    const { data_page_header: first, data_page_header_v2: second, dictionary_page_header: dictionary, compressed_page_size: stored, uncompressed_page_size: size } = parquetHeader(reader);
+    const {
+      data_page_header: first,
+      data_page_header_v2: second,
+      dictionary_page_header: dictionary,
+      compressed_page_size: stored,
+      uncompressed_page_size: size,
+    } = parquetHeader(reader);
     const count = first?.num_values ?? second?.num_values ?? 0;
-    const isSound = [stored, size, count, dictionary?.num_values ?? 0].every((number) => Number.isInteger(number) && number >= 0 && number <= PAGE_BYTES);
+    const isSound = [stored, size, count, dictionary?.num_values ?? 0].every(
+      (number) => Number.isInteger(number) && number >= 0 && number <= PAGE_BYTES,
+    );
     values += count;
-    if (!isSound || values > rows || (dictionary?.num_values ?? 0) > size || reader.offset + stored > view.byteLength) throw new Error('a page is damaged');
+    if (
+      !isSound ||
+      values > rows ||
+      (dictionary?.num_values ?? 0) > size ||
+      reader.offset + stored > view.byteLength
+    )
+      throw new Error('a page is damaged');
     reader.offset += stored;
   }
   if (values !== rows) throw new Error(`${values} values in ${rows} rows`);
@@ -74,5 +120,8 @@ function toData(chunks: readonly ArrayLike<number | null | undefined>[], rows: n
 
 /** The footer in that library's form. */
 export async function deltaMetadata(file: Blob): Promise<FileMetaData> {
-  return parquetMetadataAsync({ byteLength: file.size, slice: (from, to) => file.slice(from, to).arrayBuffer() });
+  return parquetMetadataAsync({
+    byteLength: file.size,
+    slice: (from, to) => file.slice(from, to).arrayBuffer(),
+  });
 }

@@ -9,8 +9,9 @@ interface Patch {
 }
 
 /**
- * A Blob over an open file of the disk or of a web server: only the slices that the decoder asks for are read. The owner of the handle
- * closes it. Faster than `fs.openAsBlob`, and an I/O error keeps its meaning.
+ * A Blob over an open file of the disk or of a web server: only the slices that the decoder asks for are
+ * read. The owner of the handle closes it. Faster than `fs.openAsBlob`, and an I/O error keeps its meaning.
+ *
  */
 export class FileBlob extends Blob {
   readonly #handle: RandomAccess;
@@ -21,7 +22,14 @@ export class FileBlob extends Blob {
   readonly #counter: FetchCounter;
   readonly #patch: Patch | undefined;
 
-  constructor(handle: RandomAccess, file: string, start: number, end: number, counter: FetchCounter = { fetches: 0, bytes: 0 }, patch?: Patch) {
+  constructor(
+    handle: RandomAccess,
+    file: string,
+    start: number,
+    end: number,
+    counter: FetchCounter = { fetches: 0, bytes: 0 },
+    patch?: Patch,
+  ) {
     super([]);
     this.#handle = handle;
     this.#file = file;
@@ -51,7 +59,10 @@ export class FileBlob extends Blob {
     while (done < bytes.length) {
       const bytesRead = await this.#readInto(bytes, done);
       if (bytesRead === 0) {
-        this.#counter.failure = new DataError('the file became shorter while it was read', { phase: 'read', file: this.#file });
+        this.#counter.failure = new DataError('the file became shorter while it was read', {
+          phase: 'read',
+          file: this.#file,
+        });
         throw this.#counter.failure;
       }
       done += bytesRead;

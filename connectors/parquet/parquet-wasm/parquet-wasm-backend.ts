@@ -2,7 +2,13 @@ import { Schema } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
-import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
+import type {
+  LocatedBatch,
+  ParquetBackend,
+  ParquetFileInfo,
+  ParquetFileReader,
+  ReadOptions,
+} from '../backend.ts';
 import { readFooterOf } from '../footer-file.ts';
 import type { Footer } from '../footer.ts';
 import { footerSchema, storedAsIs } from '../pages/footer-schema.ts';
@@ -13,8 +19,9 @@ import { createWasmWriter } from './parquet-wasm-writer.ts';
 import type { WasmDecoder } from './wasm-decoder.ts';
 
 /**
- * The default backend. Numbers in the usual pages are read page by page; everything else by a decoder of every codec and encoding, which is loaded at its
- * first use.
+ * The default backend. Numbers in the usual pages are read page by page; everything else by a decoder of
+ * every codec and encoding, which is loaded at its first use.
+ *
  */
 export const parquetWasmBackend: ParquetBackend = {
   name: 'parquet-wasm',
@@ -31,9 +38,20 @@ async function openFile(file: string, waits?: boolean): Promise<FileReader> {
     const footer = await readFooterOf(handle, file);
     const opened = { file, handle, footer, counter };
     const schema = isUrl(file) ? undefined : footerSchema(footer);
-    if (schema !== undefined) return new FileReader(opened, withPlainColumns({ file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups }, footer));
+    if (schema !== undefined)
+      return new FileReader(
+        opened,
+        withPlainColumns(
+          { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups },
+          footer,
+        ),
+      );
     const decoder = await openDecoder(opened);
-    return new FileReader(opened, isUrl(file) ? decoder.info : withPlainColumns(decoder.info, footer), decoder);
+    return new FileReader(
+      opened,
+      isUrl(file) ? decoder.info : withPlainColumns(decoder.info, footer),
+      decoder,
+    );
   } catch (error) {
     await handle.close();
     throw fileProblem(error, 'read', file);
@@ -41,7 +59,12 @@ async function openFile(file: string, waits?: boolean): Promise<FileReader> {
 }
 
 function withPlainColumns(info: ParquetFileInfo, footer: Footer): ParquetFileInfo {
-  return { ...info, plainColumns: info.schema.fields.filter(({ name, type }) => storedAsIs(footer, name, type)).map(({ name }) => name) };
+  return {
+    ...info,
+    plainColumns: info.schema.fields
+      .filter(({ name, type }) => storedAsIs(footer, name, type))
+      .map(({ name }) => name),
+  };
 }
 
 async function openDecoder(file: PageFile): Promise<WasmDecoder> {
@@ -63,7 +86,14 @@ class FileReader implements ParquetFileReader {
     const { rowGroups, schema: all } = this.info;
     const schema = new Schema(all.fields.filter(({ name }) => options.columns?.includes(name) ?? true));
     for (const rowGroup of options.rowGroups ?? rowGroups.keys()) {
-      if (schema.fields.length === 0 || !hasPlainPages(this.info, rowGroup, schema.fields.map(({ name }) => name))) {
+      if (
+        schema.fields.length === 0 ||
+        !hasPlainPages(
+          this.info,
+          rowGroup,
+          schema.fields.map(({ name }) => name),
+        )
+      ) {
         yield* this.#decode({ ...options, rowGroups: [rowGroup] });
         continue;
       }
@@ -77,7 +107,11 @@ class FileReader implements ParquetFileReader {
         }
       } catch (error) {
         if (!(error instanceof PageProblem)) throw error;
-        yield* this.#decodeFrom(error, { ...options, rowGroups: [rowGroup], range: { from: done, rows: range.from + range.rows - done, starts: {} } });
+        yield* this.#decodeFrom(error, {
+          ...options,
+          rowGroups: [rowGroup],
+          range: { from: done, rows: range.from + range.rows - done, starts: {} },
+        });
       }
     }
   }

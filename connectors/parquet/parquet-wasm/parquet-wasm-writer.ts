@@ -8,11 +8,19 @@ import { EncodedPieces, RowEncoder } from '../../output/row-encoder.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 import { FileAssembly } from '../write/file-assembly.ts';
 
-/** Bytes of rows, as Arrow holds them, at which a row group ends before it has all its rows: it is encoded in memory as a whole. */
+/**
+ * Bytes of rows, as Arrow holds them, at which a row group ends before it has all its rows: it is encoded in
+ * memory as a whole.
+ */
 const LARGEST_ROW_GROUP = 64 * 2 ** 20;
 
 /** Creates the file (see ParquetBackend.create). */
-export async function createWasmWriter(file: string, schema: Schema, options: WriteOptions, encoder?: RowEncoder): Promise<ParquetFileWriter> {
+export async function createWasmWriter(
+  file: string,
+  schema: Schema,
+  options: WriteOptions,
+  encoder?: RowEncoder,
+): Promise<ParquetFileWriter> {
   return new WasmFileWriter(file, await createFile(file), schema, options, encoder ?? new RowEncoder());
 }
 
@@ -22,6 +30,7 @@ export async function createWasmWriter(file: string, schema: Schema, options: Wr
  *     write(batch) -> rows of one group -> encoder, several groups at once -> pages, in order -> file;   close() -> page indexes, footer
  *
  * The bytes depend on the batches alone.
+ *
  */
 class WasmFileWriter implements ParquetFileWriter {
   readonly #file: string;
@@ -36,7 +45,13 @@ class WasmFileWriter implements ParquetFileWriter {
   #groupBytes = 0;
   #bytes = 0;
 
-  constructor(file: string, handle: FileHandle, schema: Schema, { codec, dictionary = true, rowGroupSize }: WriteOptions, encoder: RowEncoder) {
+  constructor(
+    file: string,
+    handle: FileHandle,
+    schema: Schema,
+    { codec, dictionary = true, rowGroupSize }: WriteOptions,
+    encoder: RowEncoder,
+  ) {
     this.#file = file;
     this.#handle = handle;
     this.#schema = schema;
@@ -46,14 +61,15 @@ class WasmFileWriter implements ParquetFileWriter {
   }
 
   async write(batch: RecordBatch): Promise<void> {
-    for (let start = 0; start < batch.numRows; ) {
+    for (let start = 0; start < batch.numRows;) {
       const end = Math.min(batch.numRows, start + this.#rowGroupSize - this.#groupRows);
       const rows = end - start === batch.numRows ? batch : batch.slice(start, end);
       this.#group.push(rows);
       this.#groupRows += end - start;
       this.#groupBytes += bytesOf(rows.data);
       start = end;
-      if (this.#groupRows === this.#rowGroupSize || this.#groupBytes >= LARGEST_ROW_GROUP) await this.#endGroup();
+      if (this.#groupRows === this.#rowGroupSize || this.#groupBytes >= LARGEST_ROW_GROUP)
+        await this.#endGroup();
     }
   }
 
@@ -88,10 +104,16 @@ class WasmFileWriter implements ParquetFileWriter {
   }
 }
 
-/** Bytes of a column's rows; of what lies behind offsets those that belong to them, since a slice keeps the whole. */
+/**
+ * Bytes of a column's rows; of what lies behind offsets those that belong to them, since a slice keeps the
+ * whole.
+ */
 function bytesOf({ length, valueOffsets, values, children, stride }: Data): number {
   const below = children.reduce((sum, child) => sum + bytesOf(child), 0);
   if (!(valueOffsets?.length > 0)) return below + (values?.BYTES_PER_ELEMENT ?? 0) * length * stride;
   const span = Number(valueOffsets[length]) - Number(valueOffsets[0]);
-  return valueOffsets.BYTES_PER_ELEMENT * length + (children.length === 0 ? span : (below * span) / Math.max(1, children[0].length));
+  return (
+    valueOffsets.BYTES_PER_ELEMENT * length +
+    (children.length === 0 ? span : (below * span) / Math.max(1, children[0].length))
+  );
 }

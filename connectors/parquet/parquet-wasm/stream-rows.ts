@@ -2,7 +2,10 @@ import { CapacityError } from '../../../engine/errors.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { RowGroupInfo } from '../footer.ts';
 
-/** Bytes that a stream of the decoder should have at most: it decodes all rows that it is asked for before it gives the first. */
+/**
+ * Bytes that a stream of the decoder should have at most: it decodes all rows that it is asked for before it
+ * gives the first.
+ */
 const STREAM = { numbers: 1 << 28, text: 3 << 25 } as const;
 /** Bytes of text that a batch should have at most. */
 const BATCH = 1 << 25;
@@ -12,9 +15,10 @@ const DECODER = 2 ** 32;
 const repeating = ['rle_dictionary', 'plain_dictionary', 'delta_byte_array'];
 
 /**
- * The number of rows that the decoder is asked for at a time, so that its memory stays within bounds: a row group may have any number of rows, and each
- * row gets its own copy of a text that is stored once. Newer files say how long the text is in all; elsewhere a stream is short at first where
- * its rows could be long.
+ * The number of rows that the decoder is asked for at a time, so that its memory stays within bounds: a row
+ * group may have any number of rows, and each row gets its own copy of a text that is stored once. Newer
+ * files say how long the text is in all; elsewhere a stream is short at first where its rows could be long.
+ *
  */
 export class StreamRows {
   /** Bytes of a row, about. */
@@ -26,7 +30,10 @@ export class StreamRows {
   /** Rows after a stream was too much. */
   #most = Number.POSITIVE_INFINITY;
 
-  /** `text`: the columns that the decoder gives as text, of all that it gives. `batchSize`: rows of a batch without text. */
+  /**
+   * `text`: the columns that the decoder gives as text, of all that it gives. `batchSize`: rows of a batch
+   * without text.
+   */
   constructor({ columns, rows }: RowGroupInfo, wanted: number, text: readonly string[], batchSize: number) {
     const chunks = columns.filter(({ column }) => text.includes(column));
     this.#batchSize = batchSize;
@@ -34,19 +41,32 @@ export class StreamRows {
     this.#longest = chunks.reduce((sum, { unpackedBytes }) => sum + unpackedBytes, 0);
     const known = chunks.reduce((sum, { textBytes, unpackedBytes }) => sum + (textBytes ?? unpackedBytes), 0);
     this.#perRow = 8 * wanted + known / Math.max(1, rows);
-    const unknown = chunks.filter(({ textBytes, encodings }) => textBytes === undefined && encodings.some((encoding) => repeating.includes(encoding)));
+    const unknown = chunks.filter(
+      ({ textBytes, encodings }) =>
+        textBytes === undefined && encodings.some((encoding) => repeating.includes(encoding)),
+    );
     const longest = unknown.reduce((sum, { unpackedBytes }) => sum + unpackedBytes, 0);
     if (longest * rows > BATCH) this.#most = Math.max(1, Math.floor(BATCH / longest));
   }
 
   /** Rows of the next stream. */
   get limit(): number {
-    return Math.max(1, Math.min(this.#most, Math.floor((this.#hasText ? STREAM.text : STREAM.numbers) / this.#perRow)));
+    return Math.max(
+      1,
+      Math.min(this.#most, Math.floor((this.#hasText ? STREAM.text : STREAM.numbers) / this.#perRow)),
+    );
   }
 
   /** Rows of its batches. */
   get batch(): number {
-    return Math.max(1, Math.min(this.limit, this.#batchSize, this.#hasText ? Math.floor(BATCH / this.#perRow) : this.#batchSize));
+    return Math.max(
+      1,
+      Math.min(
+        this.limit,
+        this.#batchSize,
+        this.#hasText ? Math.floor(BATCH / this.#perRow) : this.#batchSize,
+      ),
+    );
   }
 
   /** Looks at the text of a stream. */
@@ -56,16 +76,24 @@ export class StreamRows {
     this.#most = Number.POSITIVE_INFINITY;
   }
 
-  /** Asks for fewer rows after the decoder's memory was too small. False where it was one row, or there is no text. */
+  /**
+   * Asks for fewer rows after the decoder's memory was too small. False where it was one row, or there is no
+   * text.
+   */
   shrink(): boolean {
     if (!this.#hasText || this.limit === 1) return false;
     this.#most = Math.max(1, this.limit >> 6);
     return true;
   }
 
-  /** The error for a row whose text alone is too much; undefined where no text of the row group is that long. */
+  /**
+   * The error for a row whose text alone is too much; undefined where no text of the row group is that long.
+   */
   beyond(file: string, rowGroup: number): CapacityError | undefined {
     if (this.#longest < DECODER / 8) return undefined;
-    return new CapacityError(`a row's text does not fit into the decoder's 4 GiB: the row group has texts of ${formatBytes(this.#longest)}`, { phase: 'read', file, rowGroup, advice: 'Write shorter ids' });
+    return new CapacityError(
+      `a row's text does not fit into the decoder's 4 GiB: the row group has texts of ${formatBytes(this.#longest)}`,
+      { phase: 'read', file, rowGroup, advice: 'Write shorter ids' },
+    );
   }
 }

@@ -3,24 +3,44 @@ import type { Schema } from 'apache-arrow';
 import { FileBlob } from './file-blob.ts';
 
 /**
- * The key of the writer's own types in the footer, between its header and length and the header of the value. Without them the types
- * that Parquet itself stores are read.
+ * The key of the writer's own types in the footer, between its header and length and the header of the value.
+ * Without them the types that Parquet itself stores are read.
+ *
  */
 const KEY = Buffer.from('\x18\x0cARROW:schema\x18', 'latin1');
 /** The place of the colon. */
 const COLON = KEY.indexOf(':');
 
-/** True where the writer's types have dictionaries on which the decoder breaks down: of decimals, float16, booleans and others. */
+/**
+ * True where the writer's types have dictionaries on which the decoder breaks down: of decimals, float16,
+ * booleans and others.
+ */
 export function hasUnreadDictionaries({ fields }: Pick<Schema, 'fields'>): boolean {
-  return fields.some(({ type }) => (DataType.isDictionary(type) ? !isRead(type.dictionary) : hasUnreadDictionaries({ fields: type.children ?? [] })));
+  return fields.some(({ type }) =>
+    DataType.isDictionary(type)
+      ? !isRead(type.dictionary)
+      : hasUnreadDictionaries({ fields: type.children ?? [] }),
+  );
 }
 
 function isRead(type: DataType): boolean {
   if (DataType.isFloat(type)) return type.precision > 0;
-  return [DataType.isUtf8, DataType.isLargeUtf8, DataType.isBinary, DataType.isLargeBinary, DataType.isInt, DataType.isDate, DataType.isTime, DataType.isTimestamp].some((is) => is(type));
+  return [
+    DataType.isUtf8,
+    DataType.isLargeUtf8,
+    DataType.isBinary,
+    DataType.isLargeBinary,
+    DataType.isInt,
+    DataType.isDate,
+    DataType.isTime,
+    DataType.isTimestamp,
+  ].some((is) => is(type));
 }
 
-/** The file with another key for the writer's types, so that the decoder does not know them; undefined where there are none. */
+/**
+ * The file with another key for the writer's types, so that the decoder does not know them; undefined where
+ * there are none.
+ */
 export async function withoutHints(file: FileBlob): Promise<FileBlob | undefined> {
   const end = new DataView(await file.slice(file.size - 8).arrayBuffer());
   const start = file.size - 8 - end.getUint32(0, true);

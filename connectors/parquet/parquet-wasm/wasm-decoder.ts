@@ -1,5 +1,13 @@
 import { counted } from '../../../engine/format.ts';
-import { DataType, makeData, RecordBatch, RecordBatchReader, Schema, Struct, tableFromIPC } from 'apache-arrow';
+import {
+  DataType,
+  makeData,
+  RecordBatch,
+  RecordBatchReader,
+  Schema,
+  Struct,
+  tableFromIPC,
+} from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
@@ -21,7 +29,8 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
   try {
     let blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
     const opened = () => instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
-    const schemaOf = (of: ParquetFile) => instance.guardSync(() => tableFromIPC(of.schema().intoIPCStream()).schema);
+    const schemaOf = (of: ParquetFile) =>
+      instance.guardSync(() => tableFromIPC(of.schema().intoIPCStream()).schema);
     let parquet = await opened();
     let stored = schemaOf(parquet);
     const bare = hasUnreadDictionaries(stored) ? await withoutHints(blob) : undefined;
@@ -31,7 +40,13 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
       parquet = await opened();
       stored = schemaOf(parquet);
     }
-    const info = { file, bytes: footer.fileBytes, rows: footer.rows, schema: plainSchema(stored), rowGroups: footer.rowGroups };
+    const info = {
+      file,
+      bytes: footer.fileBytes,
+      rows: footer.rows,
+      schema: plainSchema(stored),
+      rowGroups: footer.rowGroups,
+    };
     return new WasmDecoder(info, stored, blob, instance, parquet, counter);
   } catch (error) {
     instance[Symbol.dispose]();
@@ -39,7 +54,10 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
   }
 }
 
-/** An open file with a decoder of its own: the Rust implementation, compiled to WebAssembly. It reads every codec and encoding. */
+/**
+ * An open file with a decoder of its own: the Rust implementation, compiled to WebAssembly. It reads every
+ * codec and encoding.
+ */
 export class WasmDecoder implements ParquetFileReader {
   readonly info: ParquetFileInfo;
   readonly #counter: FetchCounter;
@@ -50,7 +68,14 @@ export class WasmDecoder implements ParquetFileReader {
   #parquet: ParquetFile;
   #closed = false;
 
-  constructor(info: ParquetFileInfo, stored: Schema, blob: FileBlob, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
+  constructor(
+    info: ParquetFileInfo,
+    stored: Schema,
+    blob: FileBlob,
+    instance: WasmInstance,
+    parquet: ParquetFile,
+    counter: FetchCounter,
+  ) {
     this.info = info;
     this.#stored = stored;
     this.#blob = blob;
@@ -65,10 +90,14 @@ export class WasmDecoder implements ParquetFileReader {
     const columns = options.columns;
     if (columns?.length === 0) throw new DataError('no column is wanted', { phase: 'read', file });
     const schema = new Schema(this.#stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
-    const text = schema.fields.filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type)).map(({ name }) => name);
+    const text = schema.fields
+      .filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type))
+      .map(({ name }) => name);
     for (const rowGroup of wanted) {
       const { firstRow } = rowGroups[rowGroup];
-      const { from, rows } = options.range ? { from: options.range.from, rows: options.range.from + options.range.rows } : { from: 0, rows: rowGroups[rowGroup].rows };
+      const { from, rows } = options.range
+        ? { from: options.range.from, rows: options.range.from + options.range.rows }
+        : { from: 0, rows: rowGroups[rowGroup].rows };
       const sizes = new StreamRows(rowGroups[rowGroup], schema.fields.length, text, options.batchSize);
       const none: ReadonlyMap<string, Data> = new Map();
       let apart = none;
@@ -98,7 +127,12 @@ export class WasmDecoder implements ParquetFileReader {
         }
         if (done === before) break;
       }
-      if (done !== rows) throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${rows}`, { phase: 'read', file, rowGroup });
+      if (done !== rows)
+        throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${rows}`, {
+          phase: 'read',
+          file,
+          rowGroup,
+        });
     }
   }
 
@@ -108,22 +142,39 @@ export class WasmDecoder implements ParquetFileReader {
     if (fields.length === 0) return new Map();
     const metadata = await deltaMetadata(this.#blob);
     const columns = new Map<string, Data>();
-    for (const field of fields) columns.set(field.name, await readDeltaColumn(this.#blob, metadata, rowGroup, field));
+    for (const field of fields)
+      columns.set(field.name, await readDeltaColumn(this.#blob, metadata, rowGroup, field));
     return columns;
   }
 
   /** Rows as `#readRows` gives them, with the columns that were read apart. */
-  async *#readBeside(apart: ReadonlyMap<string, Data>, rowGroup: number, offset: number, end: number, sizes: StreamRows, schema: Schema, options: ReadOptions): AsyncGenerator<RecordBatch> {
+  async *#readBeside(
+    apart: ReadonlyMap<string, Data>,
+    rowGroup: number,
+    offset: number,
+    end: number,
+    sizes: StreamRows,
+    schema: Schema,
+    options: ReadOptions,
+  ): AsyncGenerator<RecordBatch> {
     if (apart.size === 0) return yield* this.#readRows(rowGroup, offset, end, sizes, schema, options);
     const others = new Schema(schema.fields.filter(({ name }) => !apart.has(name)));
     const whole = plainSchema(schema);
     const joined = (from: number, rows: number, batch?: RecordBatch) => {
-      const children = schema.fields.map(({ name }) => apart.get(name)?.slice(from, rows) ?? (batch?.getChild(name)?.data[0] as Data));
-      return new RecordBatch(whole, makeData({ type: new Struct(whole.fields), length: rows, nullCount: 0, children }));
+      const children = schema.fields.map(
+        ({ name }) => apart.get(name)?.slice(from, rows) ?? (batch?.getChild(name)?.data[0] as Data),
+      );
+      return new RecordBatch(
+        whole,
+        makeData({ type: new Struct(whole.fields), length: rows, nullCount: 0, children }),
+      );
     };
     let from = offset;
     if (others.fields.length > 0) {
-      for await (const batch of this.#readRows(rowGroup, offset, end, sizes, others, { ...options, columns: others.fields.map(({ name }) => name) })) {
+      for await (const batch of this.#readRows(rowGroup, offset, end, sizes, others, {
+        ...options,
+        columns: others.fields.map(({ name }) => name),
+      })) {
         yield joined(from, batch.numRows, batch);
         from += batch.numRows;
       }
@@ -133,20 +184,40 @@ export class WasmDecoder implements ParquetFileReader {
   }
 
   /** Some rows of [offset, end) of a row group. */
-  async *#readRows(rowGroup: number, offset: number, end: number, sizes: StreamRows, schema: Schema, { columns, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
+  async *#readRows(
+    rowGroup: number,
+    offset: number,
+    end: number,
+    sizes: StreamRows,
+    schema: Schema,
+    { columns, borrowed = false }: ReadOptions,
+  ): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
-    const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
-    const wish = { batchSize: sizes.batch, limit: Math.min(sizes.limit, end - offset), rowGroups: [rowGroup], ...(offset > 0 && { offset }), ...exact };
+    const exact =
+      columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
+    const wish = {
+      batchSize: sizes.batch,
+      limit: Math.min(sizes.limit, end - offset),
+      rowGroups: [rowGroup],
+      ...(offset > 0 && { offset }),
+      ...exact,
+    };
     const asNumbers = hasOnlyNumbers(schema);
     const stream = await instance.guard(() => parquet.stream(wish));
     const reader = stream.getReader();
     let [rows, size] = [0, 0];
     try {
       for (;;) {
-        const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
+        const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() =>
+          reader.read(),
+        );
         if (done || value === undefined) return sizes.see(size, rows);
-        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed));
+        const numbers =
+          asNumbers &&
+          instance.guardSync(() =>
+            takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed),
+          );
         if (numbers) {
           try {
             yield numbers;
@@ -188,10 +259,14 @@ export class WasmDecoder implements ParquetFileReader {
 
 function onlyColumns(batch: RecordBatch, columns: readonly string[] | undefined): RecordBatch {
   if (columns === undefined || columns.length === batch.numCols) return batch;
-  return batch.selectAt([...batch.schema.fields.keys()].filter((index) => columns.includes(batch.schema.fields[index].name)));
+  return batch.selectAt(
+    [...batch.schema.fields.keys()].filter((index) => columns.includes(batch.schema.fields[index].name)),
+  );
 }
 
-/** True for failures that a batch of fewer rows may not meet: no memory, or offsets of text beyond 32 bits. */
+/**
+ * True for failures that a batch of fewer rows may not meet: no memory, or offsets of text beyond 32 bits.
+ */
 function isTooMuch(error: unknown): boolean {
   return isTrap(error) || (!(error instanceof FactorFlowError) && messageOf(error).includes('overflow'));
 }
@@ -200,7 +275,8 @@ function isTooMuch(error: unknown): boolean {
 function problem(error: unknown, file: string, rowGroup?: number): Error {
   if (error instanceof FactorFlowError) return error;
   const details = { phase: 'read', file, rowGroup, cause: error };
-  if (isTrap(error)) return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
+  if (isTrap(error))
+    return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
   if (errorCode(error) !== undefined) return fileProblem(error, 'read', file);
   return new DataError(`the Parquet data cannot be decoded: ${messageOf(error)}`, details);
 }

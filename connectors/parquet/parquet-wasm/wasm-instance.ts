@@ -16,10 +16,11 @@ const IDLE_BYTES = 96 * 2 ** 20;
 /**
  * One instance of the Parquet decoder with a memory of its own.
  *
- * A damaged file may trap inside it (a Rust panic). In code that runs off the microtask queue such a trap would end
- * the process and leave the awaited promise pending. So every instance is loaded with a `queueMicrotask` that
- * catches: `guard` then rejects the waiting call, and the instance is never used again. An instance serves one file
- * at a time, so other files are not disturbed.
+ * A damaged file may trap inside it (a Rust panic). In code that runs off the microtask queue such a trap
+ * would end the process and leave the awaited promise pending. So every instance is loaded with a
+ * `queueMicrotask` that catches: `guard` then rejects the waiting call, and the instance is never used again.
+ * An instance serves one file at a time, so other files are not disturbed.
+ *
  */
 export class WasmInstance implements Disposable {
   readonly wasm: ParquetWasm;
@@ -78,7 +79,12 @@ export class WasmInstance implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#trapped || idle.length >= IDLE_INSTANCES || this.wasm.wasmMemory().buffer.byteLength > IDLE_BYTES) return;
+    if (
+      this.#trapped ||
+      idle.length >= IDLE_INSTANCES ||
+      this.wasm.wasmMemory().buffer.byteLength > IDLE_BYTES
+    )
+      return;
     idle.push(new WeakRef(this));
   }
 
@@ -98,7 +104,10 @@ let source: string | undefined;
 let file: string | undefined;
 let compiled: WebAssembly.Module | undefined;
 
-/** WebAssembly for the package, whose module is compiled once in a thread: V8 shares the code between threads, but finds it by reading all bytes. */
+/**
+ * WebAssembly for the package, whose module is compiled once in a thread: V8 shares the code between threads,
+ * but finds it by reading all bytes.
+ */
 const assembly = Object.create(WebAssembly, {
   Module: {
     value: function (bytes: BufferSource) {
@@ -108,14 +117,23 @@ const assembly = Object.create(WebAssembly, {
 }) as typeof WebAssembly;
 
 /** The package asks for `fs` alone, and reads its module with it. */
-const requireOnce = (name: string): unknown => (name === 'fs' && compiled !== undefined ? { readFileSync: () => new Uint8Array(0) } : require(name));
+const requireOnce = (name: string): unknown =>
+  name === 'fs' && compiled !== undefined ? { readFileSync: () => new Uint8Array(0) } : require(name);
 
 /** Runs the package's CommonJS file again, with its own variables and memory. */
 function load(onTrap: (error: unknown) => void): ParquetWasm {
   // In this form programs that copy a package's files find this one and the WebAssembly beside it.
   file ??= fileURLToPath(import.meta.resolve('parquet-wasm/node'));
   source ??= readFileSync(file, 'utf8');
-  const parameters = ['exports', 'require', 'module', '__filename', '__dirname', 'queueMicrotask', 'WebAssembly'];
+  const parameters = [
+    'exports',
+    'require',
+    'module',
+    '__filename',
+    '__dirname',
+    'queueMicrotask',
+    'WebAssembly',
+  ];
   const module: { exports: unknown } = { exports: {} };
   const guardedQueue = (callback: () => void) =>
     queueMicrotask(() => {
@@ -125,6 +143,14 @@ function load(onTrap: (error: unknown) => void): ParquetWasm {
         onTrap(error);
       }
     });
-  compileFunction(source, parameters, { filename: file })(module.exports, requireOnce, module, file, dirname(file), guardedQueue, assembly);
+  compileFunction(source, parameters, { filename: file })(
+    module.exports,
+    requireOnce,
+    module,
+    file,
+    dirname(file),
+    guardedQueue,
+    assembly,
+  );
   return module.exports as ParquetWasm;
 }

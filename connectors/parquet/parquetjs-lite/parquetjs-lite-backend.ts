@@ -7,7 +7,13 @@ import { open } from 'node:fs/promises';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
-import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
+import type {
+  LocatedBatch,
+  ParquetBackend,
+  ParquetFileInfo,
+  ParquetFileReader,
+  ReadOptions,
+} from '../backend.ts';
 import { readExactly, readFooter } from '../footer-file.ts';
 import type { ColumnChunkInfo, Footer } from '../footer.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
@@ -15,25 +21,43 @@ import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
 import { createLiteWriter } from './parquetjs-lite-writer.ts';
 
 /**
- * A second, pure-JavaScript backend. It reads flat columns in plain or old-style dictionary pages, uncompressed, snappy
- * or gzip. Data that the library would read wrongly (see `refusal` and `checkPages`) are refused, and its values are converted
- * to the column's type one by one.
+ * A second, pure-JavaScript backend. It reads flat columns in plain or old-style dictionary pages,
+ * uncompressed, snappy or gzip. Data that the library would read wrongly (see `refusal` and `checkPages`) are
+ * refused, and its values are converted to the column's type one by one.
+ *
  */
 export const parquetjsLiteBackend: ParquetBackend = {
   name: 'parquetjs-lite',
   async open(file) {
-    if (isUrl(file)) throw new UsageError('parquetjs-lite reads no URLs', { phase: 'read', file, advice: 'Use the parquet-wasm backend, or download the file first' });
+    if (isUrl(file))
+      throw new UsageError('parquetjs-lite reads no URLs', {
+        phase: 'read',
+        file,
+        advice: 'Use the parquet-wasm backend, or download the file first',
+      });
     const footer = await readFooter(file);
     const schema = flatSchema(footer.schema, file);
-    return new LiteFileReader(footer, { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups });
+    return new LiteFileReader(footer, {
+      file,
+      bytes: footer.fileBytes,
+      rows: footer.rows,
+      schema,
+      rowGroups: footer.rowGroups,
+    });
   },
   create: createLiteWriter,
 };
 
 const readableCodecs = ['uncompressed', 'snappy', 'gzip'];
-/** Encodings of pages. "rle" and "bit_packed" are those of levels; the library throws when it cannot read them. */
+/**
+ * Encodings of pages. "rle" and "bit_packed" are those of levels; the library throws when it cannot read
+ * them.
+ */
 const readableEncodings = ['plain', 'plain_dictionary', 'rle', 'bit_packed'];
-/** Most values of a dictionary. Above, the library adds up the bytes of a repeated dictionary index instead of shifting them. */
+/**
+ * Most values of a dictionary. Above, the library adds up the bytes of a repeated dictionary index instead of
+ * shifting them.
+ */
 const LARGEST_DICTIONARY = 256;
 const [plain, plainDictionary] = [0, 2];
 
@@ -59,11 +83,17 @@ class LiteFileReader implements ParquetFileReader {
     for (const rowGroup of wanted) {
       const { rows, firstRow } = rowGroups[rowGroup];
       const columns: Data[] = [];
-      for (const field of fields) columns.push(columnData(field, await this.#readChunk(reader, field.name, rowGroup), rows, { file, rowGroup }));
+      for (const field of fields)
+        columns.push(
+          columnData(field, await this.#readChunk(reader, field.name, rowGroup), rows, { file, rowGroup }),
+        );
       for (let start = 0; start < rows; start += options.batchSize) {
         const length = Math.min(options.batchSize, rows - start);
         const children = columns.map((column) => column.slice(start, length));
-        const batch = new RecordBatch(schema, makeData({ type: new Struct(fields), length, nullCount: 0, children }));
+        const batch = new RecordBatch(
+          schema,
+          makeData({ type: new Struct(fields), length, nullCount: 0, children }),
+        );
         yield { batch, rowGroup, firstRow: firstRow + start };
       }
     }
@@ -89,7 +119,9 @@ class LiteFileReader implements ParquetFileReader {
 
   async #readChunk(reader: ParquetReader, column: string, rowGroup: number): Promise<ColumnChunkData> {
     const place = { file: this.info.file, rowGroup, column };
-    const chunk = reader.metadata.row_groups[rowGroup].columns.find(({ meta_data }) => meta_data.path_in_schema.join('.') === column);
+    const chunk = reader.metadata.row_groups[rowGroup].columns.find(
+      ({ meta_data }) => meta_data.path_in_schema.join('.') === column,
+    );
     if (this.#envelope === undefined || chunk === undefined) throw missing(place);
     try {
       const data = await this.#envelope.readColumnChunk(reader.getSchema(), chunk);
@@ -111,9 +143,13 @@ class LiteFileReader implements ParquetFileReader {
     const { file } = this.info;
     const chunk = this.#chunk(column, rowGroup);
     const odd = chunk.encodings.find((encoding) => !readableEncodings.includes(encoding));
-    if (!readableCodecs.includes(chunk.codec)) throw refusal(`codec ${chunk.codec}`, { file, rowGroup, column });
+    if (!readableCodecs.includes(chunk.codec))
+      throw refusal(`codec ${chunk.codec}`, { file, rowGroup, column });
     if (odd !== undefined) throw refusal(`encoding ${odd}`, { file, rowGroup, column });
-    if (chunk.encodings.includes('plain_dictionary') && (await dictionarySize(file, chunk)) > LARGEST_DICTIONARY) {
+    if (
+      chunk.encodings.includes('plain_dictionary') &&
+      (await dictionarySize(file, chunk)) > LARGEST_DICTIONARY
+    ) {
       throw refusal(`a dictionary of more than ${LARGEST_DICTIONARY} values`, { file, rowGroup, column });
     }
   }
@@ -130,27 +166,48 @@ function missing(place: Place): DataError {
 }
 
 function refusal(what: string, place: Place): DataError {
-  return new DataError(`the backend parquetjs-lite cannot read ${what}`, { phase: 'read', ...place, advice: 'Use the backend parquet-wasm' });
+  return new DataError(`the backend parquetjs-lite cannot read ${what}`, {
+    phase: 'read',
+    ...place,
+    advice: 'Use the backend parquet-wasm',
+  });
 }
 
-/** Refuses pages that the library misreads: it trusts the footer's codec, and looks the values of plain pages up in a chunk's dictionary too. */
+/**
+ * Refuses pages that the library misreads: it trusts the footer's codec, and looks the values of plain pages
+ * up in a chunk's dictionary too.
+ */
 function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place): void {
   const isPacked = data.pageHeaders.some((page) => page.compressed_page_size !== page.uncompressed_page_size);
-  if (chunk.codec === 'uncompressed' && isPacked) throw new DataError('the data are damaged: pages are compressed, and the footer says that they are not', { phase: 'read', ...place });
-  const encodings = new Set(data.pageHeaders.map((page) => (page.data_page_header ?? page.data_page_header_v2)?.encoding));
-  const mixed = encodings.size > 1 || (chunk.encodings.includes('plain_dictionary') && !encodings.has(plainDictionary) && encodings.size > 0);
+  if (chunk.codec === 'uncompressed' && isPacked)
+    throw new DataError('the data are damaged: pages are compressed, and the footer says that they are not', {
+      phase: 'read',
+      ...place,
+    });
+  const encodings = new Set(
+    data.pageHeaders.map((page) => (page.data_page_header ?? page.data_page_header_v2)?.encoding),
+  );
+  const mixed =
+    encodings.size > 1 ||
+    (chunk.encodings.includes('plain_dictionary') && !encodings.has(plainDictionary) && encodings.size > 0);
   const unknown = [...encodings].find((encoding) => encoding !== plain && encoding !== plainDictionary);
   if (mixed) throw refusal('a column that begins with a dictionary and goes on without', place);
   if (unknown !== undefined) throw refusal(`pages of encoding number ${unknown}`, place);
 }
 
-/** Number of values in a chunk's dictionary page: PageHeader { 1: type, 7: DictionaryPageHeader { 1: values } }. */
+/**
+ * Number of values in a chunk's dictionary page: PageHeader { 1: type, 7: DictionaryPageHeader { 1: values }
+ * }.
+ */
 async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<number> {
   const handle = await open(file, 'r');
   try {
     const bytes = await readExactly(handle, file, chunk.start, Math.min(chunk.bytes, 1024));
     checkThriftShape(bytes);
-    const header = deserializeTCompactProtocol({ view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: 0 });
+    const header = deserializeTCompactProtocol({
+      view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+      offset: 0,
+    });
     return Number(header.field_7?.field_1 ?? 0);
   } catch (error) {
     throw problem(error, { file, column: chunk.column });
@@ -163,5 +220,10 @@ async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<num
 function problem(error: unknown, place: Place): Error {
   if (error instanceof FactorFlowError) return error;
   if (errorCode(error) !== undefined) return fileProblem(error, 'read', place.file);
-  return new DataError(`parquetjs-lite cannot read the data: ${messageOf(error)}`, { phase: 'read', ...place, cause: error, advice: 'Try the backend parquet-wasm' });
+  return new DataError(`parquetjs-lite cannot read the data: ${messageOf(error)}`, {
+    phase: 'read',
+    ...place,
+    cause: error,
+    advice: 'Try the backend parquet-wasm',
+  });
 }

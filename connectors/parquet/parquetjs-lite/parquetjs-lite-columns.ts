@@ -1,4 +1,27 @@
-import { Binary, Bool, DataType, DateDay, Field, Float32, Float64, Int16, Int32, Int64, Int8, makeData, Schema, Timestamp, TimeUnit, Uint16, Uint32, Uint64, Uint8, Utf8, Vector, vectorFromArray } from 'apache-arrow';
+import {
+  Binary,
+  Bool,
+  DataType,
+  DateDay,
+  Field,
+  Float32,
+  Float64,
+  Int16,
+  Int32,
+  Int64,
+  Int8,
+  makeData,
+  Schema,
+  Timestamp,
+  TimeUnit,
+  Uint16,
+  Uint32,
+  Uint64,
+  Uint8,
+  Utf8,
+  Vector,
+  vectorFromArray,
+} from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import type { ColumnChunkData } from 'parquetjs-lite';
 import { DataError } from '../../../engine/errors.ts';
@@ -24,7 +47,10 @@ export function flatSchema(elements: readonly SchemaElement[], file: string): Sc
     elements.map((element) => {
       const type = element.children > 0 || element.repetition === 'repeated' ? undefined : flatType(element);
       if (type === undefined) {
-        throw new DataError(`the backend parquetjs-lite cannot read columns of this kind (${kindOf(element)})`, { phase: 'read', file, column: element.name, advice: 'Use the backend parquet-wasm' });
+        throw new DataError(
+          `the backend parquetjs-lite cannot read columns of this kind (${kindOf(element)})`,
+          { phase: 'read', file, column: element.name, advice: 'Use the backend parquet-wasm' },
+        );
       }
       return new Field(element.name, type, element.repetition === 'optional');
     }),
@@ -35,25 +61,54 @@ function kindOf({ children, repetition, physicalType }: SchemaElement): string {
   return children > 0 || repetition === 'repeated' ? 'nested' : (physicalType ?? 'unknown');
 }
 
-function flatType({ physicalType, convertedType, logicalType, timestamp }: SchemaElement): DataType | undefined {
+function flatType({
+  physicalType,
+  convertedType,
+  logicalType,
+  timestamp,
+}: SchemaElement): DataType | undefined {
   const plain = convertedType === undefined && logicalType === undefined;
   if (physicalType === 'int32' || physicalType === 'int64') {
-    if (physicalType === 'int64' && timestamp !== undefined) return new Timestamp(timeUnits[timestamp.unit], timestamp.utc ? 'UTC' : null);
+    if (physicalType === 'int64' && timestamp !== undefined)
+      return new Timestamp(timeUnits[timestamp.unit], timestamp.utc ? 'UTC' : null);
     if (plain) return physicalType === 'int32' ? new Int32() : new Int64();
     return convertedType === 'DATE' ? new DateDay() : integerTypes[convertedType ?? ''];
   }
-  if (physicalType === 'byte_array') return plain ? new Binary() : textTypes.includes(convertedType ?? '') || logicalType === 'STRING' ? new Utf8() : undefined;
+  if (physicalType === 'byte_array')
+    return plain
+      ? new Binary()
+      : textTypes.includes(convertedType ?? '') || logicalType === 'STRING'
+        ? new Utf8()
+        : undefined;
   if (!plain) return undefined;
-  return physicalType === 'float' ? new Float32() : physicalType === 'double' ? new Float64() : physicalType === 'boolean' ? new Bool() : undefined;
+  return physicalType === 'float'
+    ? new Float32()
+    : physicalType === 'double'
+      ? new Float64()
+      : physicalType === 'boolean'
+        ? new Bool()
+        : undefined;
 }
 
 /**
- * One column of one row group as Arrow data. The library gives numbers of dictionary pages as strings: each becomes its exact
- * number again. Throws DataError for a value of another kind.
+ * One column of one row group as Arrow data. The library gives numbers of dictionary pages as strings: each
+ * becomes its exact number again. Throws DataError for a value of another kind.
+ *
  */
-export function columnData(field: Field, chunk: ColumnChunkData, rows: number, place: { readonly file: string; readonly rowGroup: number }): Data {
+export function columnData(
+  field: Field,
+  chunk: ColumnChunkData,
+  rows: number,
+  place: { readonly file: string; readonly rowGroup: number },
+): Data {
   const highest = field.nullable ? 1 : 0;
-  const broken = (summary: string) => new DataError(`parquetjs-lite read the column wrongly: ${summary}`, { phase: 'read', ...place, column: field.name, advice: 'Use the backend parquet-wasm' });
+  const broken = (summary: string) =>
+    new DataError(`parquetjs-lite read the column wrongly: ${summary}`, {
+      phase: 'read',
+      ...place,
+      column: field.name,
+      advice: 'Use the backend parquet-wasm',
+    });
   const present = chunk.dlevels.reduce((sum, level) => sum + Number(level === highest), 0);
   if (chunk.dlevels.length !== rows) throw broken(`${chunk.dlevels.length} rows, need ${rows}`);
   if (chunk.values.length !== present) throw broken(`${chunk.values.length} values, need ${present}`);
@@ -62,12 +117,20 @@ export function columnData(field: Field, chunk: ColumnChunkData, rows: number, p
   if (DataType.isUtf8(type) || DataType.isBinary(type) || DataType.isBool(type)) {
     if (rows === 0) return new Vector([makeData({ type: new Utf8(), length: 0, nullCount: 0 })]).data[0];
     let next = 0;
-    return vectorFromArray(Array.from(chunk.dlevels, (level) => (level === highest ? value(chunk.values[next++]) : null)), type).data[0];
+    return vectorFromArray(
+      Array.from(chunk.dlevels, (level) => (level === highest ? value(chunk.values[next++]) : null)),
+      type,
+    ).data[0];
   }
   return numberData(type, chunk, highest, value);
 }
 
-function numberData(type: DataType, chunk: ColumnChunkData, highest: number, value: (stored: unknown) => unknown): Data {
+function numberData(
+  type: DataType,
+  chunk: ColumnChunkData,
+  highest: number,
+  value: (stored: unknown) => unknown,
+): Data {
   const length = chunk.dlevels.length;
   const nullBitmap = new Uint8Array(Math.ceil(length / 8));
   const data = new type.ArrayType(length);
@@ -78,24 +141,34 @@ function numberData(type: DataType, chunk: ColumnChunkData, highest: number, val
     nullBitmap[row >> 3] |= 1 << (row & 7);
   }
   const nullCount = length - next;
-  return makeData({ type: type as Int32, length, nullCount, nullBitmap: nullCount > 0 ? nullBitmap : undefined, data });
+  return makeData({
+    type: type as Int32,
+    length,
+    nullCount,
+    nullBitmap: nullCount > 0 ? nullBitmap : undefined,
+    data,
+  });
 }
 
 /** A function that checks one stored value and gives it in the type's own form. */
 function decoder(type: DataType, broken: (summary: string) => DataError): (stored: unknown) => unknown {
-  const wrong = (stored: unknown) => broken(`${typeof stored} ${String(stored)} where the schema has ${String(type)}`);
+  const wrong = (stored: unknown) =>
+    broken(`${typeof stored} ${String(stored)} where the schema has ${String(type)}`);
   if (DataType.isUtf8(type)) return (stored) => text(stored, wrong);
   if (DataType.isBinary(type)) {
     // The library gives bytes of a dictionary page as text, which may have lost some of them.
     return (stored) => (stored instanceof Uint8Array ? stored : fail(wrong(stored)));
   }
   if (DataType.isBool(type)) return (stored) => (typeof stored === 'boolean' ? stored : fail(wrong(stored)));
-  if (type.ArrayType === BigInt64Array || type.ArrayType === BigUint64Array) return (stored) => wideInteger(stored, wrong);
+  if (type.ArrayType === BigInt64Array || type.ArrayType === BigUint64Array)
+    return (stored) => wideInteger(stored, wrong);
   if (DataType.isFloat(type)) return (stored) => float(stored, wrong);
   // Unsigned integers are stored as the signed number of the same bits; typed arrays turn them back.
   return (stored) => {
     const number = typeof stored === 'string' ? Number(stored) : stored;
-    return typeof number === 'number' && Number.isInteger(number) && stored !== '' ? number : fail(wrong(stored));
+    return typeof number === 'number' && Number.isInteger(number) && stored !== ''
+      ? number
+      : fail(wrong(stored));
   };
 }
 

@@ -12,30 +12,65 @@ const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: '
 /** The library keeps a row group as JavaScript values. */
 const LARGEST_ROW_GROUP = 1 << 16;
 
-/** Creates the file (see ParquetBackend.create). Columns are flat; rows are written one by one, at about 0.2 million a second. */
-export async function createLiteWriter(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter> {
-  const fields = Object.fromEntries(schema.fields.map(({ name, type, nullable }) => [name, definition(name, type, nullable, options)]));
+/**
+ * Creates the file (see ParquetBackend.create). Columns are flat; rows are written one by one, at about 0.2
+ * million a second.
+ */
+export async function createLiteWriter(
+  file: string,
+  schema: Schema,
+  options: WriteOptions,
+): Promise<ParquetFileWriter> {
+  const fields = Object.fromEntries(
+    schema.fields.map(({ name, type, nullable }) => [name, definition(name, type, nullable, options)]),
+  );
   const sink = new HandleStream(await createFile(file));
-  const settings = { rowGroupSize: Math.min(options.rowGroupSize, LARGEST_ROW_GROUP), useDataPageV2: false, pageIndex: false };
-  return new LiteFileWriter(file, sink, await parquetjs.ParquetWriter.openStream(new parquetjs.ParquetSchema(fields), sink, settings));
+  const settings = {
+    rowGroupSize: Math.min(options.rowGroupSize, LARGEST_ROW_GROUP),
+    useDataPageV2: false,
+    pageIndex: false,
+  };
+  return new LiteFileWriter(
+    file,
+    sink,
+    await parquetjs.ParquetWriter.openStream(new parquetjs.ParquetSchema(fields), sink, settings),
+  );
 }
 
 function definition(name: string, type: DataType, optional: boolean, options: WriteOptions): FieldDefinition {
   const codec = options.codec;
   if (codec !== 'uncompressed' && codec !== 'snappy' && codec !== 'gzip') {
-    throw new UsageError(`the backend parquetjs-lite cannot write codec ${codec}`, { phase: 'write', advice: `Use one of: ${Object.keys(writableCodecs).join(', ')}` });
+    throw new UsageError(`the backend parquetjs-lite cannot write codec ${codec}`, {
+      phase: 'write',
+      advice: `Use one of: ${Object.keys(writableCodecs).join(', ')}`,
+    });
   }
   const stored = storedType(type);
   if (stored === undefined) {
-    throw new UsageError(`the backend parquetjs-lite cannot write columns of ${String(type)}`, { phase: 'write', column: name, advice: 'Use the backend parquet-wasm' });
+    throw new UsageError(`the backend parquetjs-lite cannot write columns of ${String(type)}`, {
+      phase: 'write',
+      column: name,
+      advice: 'Use the backend parquet-wasm',
+    });
   }
   return { type: stored, optional, compression: writableCodecs[codec], statistics: false };
 }
 
 function storedType(type: DataType): string | undefined {
-  if (DataType.isInt(type)) return type.isSigned ? (type.bitWidth === 32 ? 'INT32' : type.bitWidth === 64 ? 'INT64' : `INT_${type.bitWidth}`) : type.bitWidth < 64 ? `UINT_${type.bitWidth}` : undefined;
-  if (DataType.isFloat(type)) return type.precision === 1 ? 'FLOAT' : type.precision === 2 ? 'DOUBLE' : undefined;
-  if (DataType.isTimestamp(type) && type.unit === TimeUnit.MILLISECOND && type.timezone === 'UTC') return 'TIMESTAMP_MILLIS';
+  if (DataType.isInt(type))
+    return type.isSigned
+      ? type.bitWidth === 32
+        ? 'INT32'
+        : type.bitWidth === 64
+          ? 'INT64'
+          : `INT_${type.bitWidth}`
+      : type.bitWidth < 64
+        ? `UINT_${type.bitWidth}`
+        : undefined;
+  if (DataType.isFloat(type))
+    return type.precision === 1 ? 'FLOAT' : type.precision === 2 ? 'DOUBLE' : undefined;
+  if (DataType.isTimestamp(type) && type.unit === TimeUnit.MILLISECOND && type.timezone === 'UTC')
+    return 'TIMESTAMP_MILLIS';
   return DataType.isUtf8(type) ? 'UTF8' : DataType.isBool(type) ? 'BOOLEAN' : undefined;
 }
 
@@ -52,7 +87,11 @@ class LiteFileWriter implements ParquetFileWriter {
   }
 
   async write(batch: RecordBatch): Promise<void> {
-    const columns = batch.schema.fields.map((field, index) => ({ name: field.name, type: field.type, values: batch.getChildAt(index) }));
+    const columns = batch.schema.fields.map((field, index) => ({
+      name: field.name,
+      type: field.type,
+      values: batch.getChildAt(index),
+    }));
     for (let row = 0; row < batch.numRows; row++) {
       const record: Record<string, unknown> = {};
       for (const { name, type, values } of columns) record[name] = this.#value(name, type, values?.get(row));
@@ -80,12 +119,21 @@ class LiteFileWriter implements ParquetFileWriter {
     await this.#sink.close();
   }
 
-  /** The value as the library wants it, which rounds 64-bit integers beyond 2^53 without an error: they are refused. */
+  /**
+   * The value as the library wants it, which rounds 64-bit integers beyond 2^53 without an error: they are
+   * refused.
+   */
   #value(column: string, type: DataType, value: unknown): unknown {
     if (typeof value !== 'bigint') return value;
     const wide = DataType.isInt(type) && type.bitWidth === 64;
     if (wide && (value > BigInt(Number.MAX_SAFE_INTEGER) || value < BigInt(Number.MIN_SAFE_INTEGER))) {
-      throw new DataError(`the backend parquetjs-lite cannot write the integer ${value}, beyond 2^53`, { phase: 'write', file: this.#file, row: this.#rows, column, advice: 'Use the backend parquet-wasm' });
+      throw new DataError(`the backend parquetjs-lite cannot write the integer ${value}, beyond 2^53`, {
+        phase: 'write',
+        file: this.#file,
+        row: this.#rows,
+        column,
+        advice: 'Use the backend parquet-wasm',
+      });
     }
     return Number(value);
   }
@@ -93,13 +141,19 @@ class LiteFileWriter implements ParquetFileWriter {
   #problem(error: unknown): Error {
     if (error instanceof FactorFlowError) return error;
     if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.#file);
-    return new DataError(`parquetjs-lite cannot write the row: ${messageOf(error)}`, { phase: 'write', file: this.#file, row: this.#rows, advice: 'Use the backend parquet-wasm' });
+    return new DataError(`parquetjs-lite cannot write the row: ${messageOf(error)}`, {
+      phase: 'write',
+      file: this.#file,
+      row: this.#rows,
+      advice: 'Use the backend parquet-wasm',
+    });
   }
 }
 
 /**
- * The part of a Node stream that the library uses, over a file handle. The library does not await all writes, so
- * none of them rejects: the first failure is kept, and LiteFileWriter looks for it.
+ * The part of a Node stream that the library uses, over a file handle. The library does not await all writes,
+ * so none of them rejects: the first failure is kept, and LiteFileWriter looks for it.
+ *
  */
 class HandleStream {
   bytes = 0;

@@ -57,7 +57,11 @@ declare module 'parquetjs-lite' {
   }
 
   export class ParquetWriter {
-    static openStream(schema: ParquetSchema, stream: ByteStream, options: { rowGroupSize: number; useDataPageV2: boolean; pageIndex: boolean }): Promise<ParquetWriter>;
+    static openStream(
+      schema: ParquetSchema,
+      stream: ByteStream,
+      options: { rowGroupSize: number; useDataPageV2: boolean; pageIndex: boolean },
+    ): Promise<ParquetWriter>;
     appendRow(row: Record<string, unknown>): Promise<void>;
     close(): Promise<void>;
   }

@@ -4,7 +4,14 @@ import type { ThriftStruct } from './thrift.ts';
 /** Numbers of the fields in parquet.thrift. */
 const FILE = { rows: 3, rowGroups: 4 } as const;
 const GROUP = { columns: 1, rows: 3, fileOffset: 5, ordinal: 7 } as const;
-const CHUNK = { fileOffset: 2, metadata: 3, offsetIndex: 4, offsetIndexLength: 5, columnIndex: 6, columnIndexLength: 7 } as const;
+const CHUNK = {
+  fileOffset: 2,
+  metadata: 3,
+  offsetIndex: 4,
+  offsetIndexLength: 5,
+  columnIndex: 6,
+  columnIndexLength: 7,
+} as const;
 const METADATA = { dataPage: 9, indexPage: 10, dictionaryPage: 11, bloomFilter: 14 } as const;
 const OFFSET_INDEX = { pages: 1 } as const;
 const PAGE = { offset: 1 } as const;
@@ -21,12 +28,14 @@ interface PageIndex {
 }
 
 /**
- * Makes one Parquet file out of small ones with the same columns, each encoded by itself, so that threads can encode row groups:
+ * Makes one Parquet file out of small ones with the same columns, each encoded by itself, so that threads can
+ * encode row groups:
  *
  *     small file:  "PAR1", pages, page index, footer, its length, "PAR1"
  *     whole file:  "PAR1", pages of the first, pages of the second, …, the page indexes, one footer, its length, "PAR1"
  *
  * Every offset in footers and page indexes moves with its pages; all else stays as the encoder made it.
+ *
  */
 export class FileAssembly {
   #first: ThriftStruct | undefined;
@@ -47,7 +56,8 @@ export class FileAssembly {
     for (const group of groups) {
       this.#rows += integerIn(group, GROUP.rows) ?? 0;
       for (const chunk of structsIn(group, GROUP.columns)) {
-        for (const field of [CHUNK.columnIndex, CHUNK.offsetIndex]) end = Math.min(end, integerIn(chunk, field) ?? end);
+        for (const field of [CHUNK.columnIndex, CHUNK.offsetIndex])
+          end = Math.min(end, integerIn(chunk, field) ?? end);
         this.#indexes.push(takeIndex(chunk, file, by));
         move(chunk, CHUNK.fileOffset, by);
         for (const field of Object.values(METADATA)) move(structIn(chunk, CHUNK.metadata), field, by);
@@ -71,8 +81,10 @@ export class FileAssembly {
       pieces.push(bytes);
       this.#position += bytes.length;
     };
-    for (const { chunk, columnIndex } of this.#indexes) place(chunk, CHUNK.columnIndex, CHUNK.columnIndexLength, columnIndex);
-    for (const { chunk, offsetIndex } of this.#indexes) place(chunk, CHUNK.offsetIndex, CHUNK.offsetIndexLength, offsetIndex);
+    for (const { chunk, columnIndex } of this.#indexes)
+      place(chunk, CHUNK.columnIndex, CHUNK.columnIndexLength, columnIndex);
+    for (const { chunk, offsetIndex } of this.#indexes)
+      place(chunk, CHUNK.offsetIndex, CHUNK.offsetIndexLength, offsetIndex);
     const footer = this.#first as ThriftStruct;
     footer.set(FILE.rows, thrift.i64(this.#rows));
     footer.set(FILE.rowGroups, thrift.structs(this.#groups));
@@ -89,7 +101,11 @@ function takeIndex(chunk: ThriftStruct, file: Uint8Array, by: number): PageIndex
     return start === undefined || length === undefined ? undefined : file.slice(start, start + length);
   };
   const offsetIndex = bytesOf(CHUNK.offsetIndex, CHUNK.offsetIndexLength);
-  return { chunk, columnIndex: bytesOf(CHUNK.columnIndex, CHUNK.columnIndexLength), offsetIndex: offsetIndex && movePages(offsetIndex, by) };
+  return {
+    chunk,
+    columnIndex: bytesOf(CHUNK.columnIndex, CHUNK.columnIndexLength),
+    offsetIndex: offsetIndex && movePages(offsetIndex, by),
+  };
 }
 
 function movePages(bytes: Uint8Array, by: number): Uint8Array {

@@ -1,6 +1,7 @@
 /**
- * A struct of Thrift's compact protocol (thrift-compact-protocol.md) with all that it holds, so that it can be changed in a few
- * places and stored again: fields by number, each with the type that was stored.
+ * A struct of Thrift's compact protocol (thrift-compact-protocol.md) with all that it holds, so that it can
+ * be changed in a few places and stored again: fields by number, each with the type that was stored.
+ *
  */
 export type ThriftStruct = Map<number, ThriftValue>;
 
@@ -11,7 +12,9 @@ export type ThriftValue =
   | { readonly type: typeof LIST; readonly items: ThriftValue[]; readonly of: number }
   | { readonly type: typeof STRUCT; readonly fields: ThriftStruct };
 
-const [STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, , , STRUCT] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] as const;
+const [STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, , , STRUCT] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+] as const;
 
 export const thrift = {
   i16: (number: number): ThriftValue => ({ type: I16, number: BigInt(number) }),
@@ -19,14 +22,27 @@ export const thrift = {
   i64: (number: number): ThriftValue => ({ type: I64, number: BigInt(number) }),
   binary: (bytes: string | Uint8Array): ThriftValue => ({ type: BINARY, bytes: Buffer.from(bytes) }),
   /** Fields by number; those that are undefined are left out. */
-  struct: (fields: Readonly<Record<number, ThriftValue | undefined>>): ThriftValue => ({ type: STRUCT, fields: fieldsOf(fields) }),
+  struct: (fields: Readonly<Record<number, ThriftValue | undefined>>): ThriftValue => ({
+    type: STRUCT,
+    fields: fieldsOf(fields),
+  }),
   /** Of values of one type, at least one. */
-  list: (items: readonly ThriftValue[]): ThriftValue => ({ type: LIST, of: items[0].type, items: [...items] }),
-  structs: (structs: readonly ThriftStruct[]): ThriftValue => ({ type: LIST, of: STRUCT, items: structs.map((fields) => ({ type: STRUCT, fields })) }),
+  list: (items: readonly ThriftValue[]): ThriftValue => ({
+    type: LIST,
+    of: items[0].type,
+    items: [...items],
+  }),
+  structs: (structs: readonly ThriftStruct[]): ThriftValue => ({
+    type: LIST,
+    of: STRUCT,
+    items: structs.map((fields) => ({ type: STRUCT, fields })),
+  }),
 };
 
 export function fieldsOf(fields: Readonly<Record<number, ThriftValue | undefined>>): ThriftStruct {
-  return new Map(Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : [[Number(field), value]])));
+  return new Map(
+    Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : [[Number(field), value]])),
+  );
 }
 
 /** The integer in a field; undefined where it is not there. */
@@ -63,7 +79,7 @@ class Decoder {
 
   struct(): ThriftStruct {
     const fields: ThriftStruct = new Map();
-    for (let field = 0; ; ) {
+    for (let field = 0; ;) {
       const head = this.#bytes[this.#at++];
       if ((head & 15) === STOP) return fields;
       field = head >> 4 === 0 ? Number(this.#integer()) : field + (head >> 4);

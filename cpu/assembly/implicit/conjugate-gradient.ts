@@ -3,9 +3,12 @@
  *
  *     A p = G p + shift p + Σ w θ (θᵀp)      b = Σ t θ
  *
- * The row's θ are gathered once into panels, which serve all steps; G, the same for all rows, stays in the cache.
+ * The row's θ are gathered once into panels, which serve all steps; G, the same for all rows, stays in the
+ * cache.
  *
- * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
+ * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w
+ * θᵀx) θ.
+ *
  */
 import { behindPanels, packs } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
@@ -22,10 +25,14 @@ import { gatherAndMultiplyWeighted, multiplyWeightedPanels } from './weighted-pa
 export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): void {
   const factor = f32x4.splat(a);
   const diagonal = f32x4.splat(shift);
-  for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
+  for (let j: usize = 0; j < size; j += VECTOR)
+    v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
 }
 
-/** Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. `objective` and `far` as there. */
+/**
+ * Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G,
+ * of a row's `size` bytes. `objective` and `far` as there.
+ */
 export function solveImplicit(
   theta: usize,
   size: usize,
@@ -52,7 +59,7 @@ export function solveImplicit(
   const products = factors + 32;
   const packed = packs(indices, size, count, steps, settles);
   const spare = behindPanels(panels, size, kept, packed);
-  const at = <usize>kept << 2;
+  const at = (<usize>kept) << 2;
   v128.store(products, f32x4.splat(0));
   if (anchored) {
     clear(r, size);
@@ -60,8 +67,37 @@ export function solveImplicit(
     multiplyGram(gram, size, x, r);
     addShift(r, -1, shift, x, size);
   }
-  gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, r, factors, far);
-  if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, 0, NO_PANELS, spare, x, r, factors, far);
+  gatherAndMultiplyWeighted(
+    theta,
+    size,
+    indices,
+    targets,
+    weights,
+    min(kept, count),
+    panels,
+    packed ? PACKED_PANELS : PANELS,
+    spare,
+    x,
+    r,
+    factors,
+    far,
+  );
+  if (kept < count)
+    gatherAndMultiplyWeighted(
+      theta,
+      size,
+      indices + at,
+      targets + at,
+      weights + at,
+      count - kept,
+      0,
+      NO_PANELS,
+      spare,
+      x,
+      r,
+      factors,
+      far,
+    );
   const along = sumLanes(v128.load(products));
   store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
   const squares = dot(x, x, size);
@@ -78,7 +114,22 @@ export function solveImplicit(
     const backward = (step & 1) == 0;
     if (packed) multiplyPackedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
     else multiplyWeightedPanels(panels, size, weights, min(kept, count), backward, p, q, factors);
-    if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, 0, NO_PANELS, spare, p, q, factors, far);
+    if (kept < count)
+      gatherAndMultiplyWeighted(
+        theta,
+        size,
+        indices + at,
+        0,
+        weights + at,
+        count - kept,
+        0,
+        NO_PANELS,
+        spare,
+        p,
+        q,
+        factors,
+        far,
+      );
     const curvature = dot(p, q, size);
     const next = advance(rho / curvature, p, q, x, r, size);
     lower(objective, rho, curvature);
@@ -90,8 +141,10 @@ export function solveImplicit(
   // The last step needs pᵀA p, and leaves no residual.
   v128.store(products, f32x4.splat(0));
   addPanelsCurvature(panels, size, weights, min(kept, count), packed, (steps & 1) == 1, p, factors, products);
-  if (kept < count) addGatheredCurvature(theta, size, indices + at, weights + at, count - kept, spare, p, factors, products);
-  const curvature = symmetricCurvature(gram, size, p) + shift * dot(p, p, size) + sumLanes(v128.load(products));
+  if (kept < count)
+    addGatheredCurvature(theta, size, indices + at, weights + at, count - kept, spare, p, factors, products);
+  const curvature =
+    symmetricCurvature(gram, size, p) + shift * dot(p, p, size) + sumLanes(v128.load(products));
   addMultiple(x, rho / curvature, p, size);
   lower(objective, rho, curvature);
   return false;

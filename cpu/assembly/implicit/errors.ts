@@ -3,10 +3,23 @@ import { WORD, indexAt } from '../simd';
 import { dot } from '../vectors';
 
 /**
- * Σ over the ratings of `rows` rows of w (p - s)² + base p (1 - 2 s), added to the float64 at `sum`, where s = x_uᵀθ_v and p = 1 where the
- * target is above 0. Offsets and indices as in updateRows, `targets` and `weights` as weighRatings gives them.
+ * Σ over the ratings of `rows` rows of w (p - s)² + base p (1 - 2 s), added to the float64 at `sum`, where s
+ * = x_uᵀθ_v and p = 1 where the target is above 0. Offsets and indices as in updateRows, `targets` and
+ * `weights` as weighRatings gives them.
+ *
  */
-export function addImplicitErrors(rowFactors: usize, columnFactors: usize, size: usize, offsets: usize, indices: usize, targets: usize, weights: usize, base: f64, rows: i32, sum: usize): void {
+export function addImplicitErrors(
+  rowFactors: usize,
+  columnFactors: usize,
+  size: usize,
+  offsets: usize,
+  indices: usize,
+  targets: usize,
+  weights: usize,
+  base: f64,
+  rows: i32,
+  sum: usize,
+): void {
   let total = load<f64>(sum);
   let rating = 0;
   const origin = load<i32>(offsets);
@@ -14,7 +27,7 @@ export function addImplicitErrors(rowFactors: usize, columnFactors: usize, size:
     offsets += WORD;
     const end = load<i32>(offsets) - origin;
     for (; rating < end; rating++) {
-      const at = <usize>rating << 2;
+      const at = (<usize>rating) << 2;
       const s = <f64>dot(rowFactors, columnFactors + indexAt(indices, rating) * size, size);
       const preferred: f64 = load<f32>(targets + at) > 0 ? 1 : 0;
       const error = preferred - s;

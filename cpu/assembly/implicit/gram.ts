@@ -1,9 +1,10 @@
 /**
- * Rows [from, to) of G = weight ΘᵀΘ, and by symmetry those columns: `from` and `to` are multiples of eight features, so that tasks for
- * different rows of G write different elements and need no sum over tasks.
+ * Rows [from, to) of G = weight ΘᵀΘ, and by symmetry those columns: `from` and `to` are multiples of eight
+ * features, so that tasks for different rows of G write different elements and need no sum over tasks.
  *
- * Rows of θ lie one after the other, and tiles of them serve the register blocks of normal-equations.ts where they are. Parts of 1,024
- * rows are summed apart in float32, and the parts in float64.
+ * Rows of θ lie one after the other, and tiles of them serve the register blocks of normal-equations.ts where
+ * they are. Parts of 1,024 rows are summed apart in float32, and the parts in float64.
+ *
  */
 import { multiplyBlock, PART_RATINGS, TILE_ROWS } from '../normal-equations';
 import { VECTOR, WORD } from '../simd';
@@ -12,38 +13,58 @@ import { VECTOR, WORD } from '../simd';
 const BAND: i32 = 16;
 
 /** `matrix`: stride x stride. `work`: 12 * BAND * size bytes. */
-export function gramRows(theta: usize, size: usize, rows: i32, from: i32, to: i32, weight: f64, matrix: usize, work: usize): void {
-  for (let first = from; first < to; first += BAND) gramBand(theta, size, rows, first, min(BAND, to - first), weight, matrix, work);
+export function gramRows(
+  theta: usize,
+  size: usize,
+  rows: i32,
+  from: i32,
+  to: i32,
+  weight: f64,
+  matrix: usize,
+  work: usize,
+): void {
+  for (let first = from; first < to; first += BAND)
+    gramBand(theta, size, rows, first, min(BAND, to - first), weight, matrix, work);
 }
 
-function gramBand(theta: usize, size: usize, rows: i32, from: i32, count: i32, weight: f64, matrix: usize, work: usize): void {
+function gramBand(
+  theta: usize,
+  size: usize,
+  rows: i32,
+  from: i32,
+  count: i32,
+  weight: f64,
+  matrix: usize,
+  work: usize,
+): void {
   const part = work;
   const total = part + <usize>BAND * size;
-  const begin = (<usize>from) * WORD;
-  memory.fill(total, 0, 2 * (<usize>BAND) * size);
+  const begin = <usize>from * WORD;
+  memory.fill(total, 0, 2 * <usize>BAND * size);
   for (let start = 0; start < rows; start += PART_RATINGS) {
     const end = min(start + PART_RATINGS, rows);
     for (let first = start; first < end; first += TILE_ROWS) {
-      const tile = theta + (<usize>first) * size;
+      const tile = theta + <usize>first * size;
       const held = min(end - first, TILE_ROWS);
-      for (let i: usize = 0; i < (<usize>count) * WORD; i += VECTOR) {
+      for (let i: usize = 0; i < <usize>count * WORD; i += VECTOR) {
         const target = part + (i >> 2) * size;
-        for (let j = (begin + i) & ~(<usize>31); j < size; j += 2 * VECTOR) multiplyBlock(tile + begin + i, tile + j, size, held, target + j, first > start);
+        for (let j = (begin + i) & ~(<usize>31); j < size; j += 2 * VECTOR)
+          multiplyBlock(tile + begin + i, tile + j, size, held, target + j, first > start);
       }
     }
     for (let i = 0; i < count; i++) {
-      const row = (<usize>i) * size;
-      for (let j = (begin + (<usize>i) * WORD) & ~(<usize>31); j < size; j += WORD) {
+      const row = <usize>i * size;
+      for (let j = (begin + <usize>i * WORD) & ~(<usize>31); j < size; j += WORD) {
         const sum = total + 2 * (row + j);
         store<f64>(sum, load<f64>(sum) + <f64>load<f32>(part + row + j));
       }
     }
   }
   for (let i = 0; i < count; i++) {
-    const own = begin + (<usize>i) * WORD;
-    const row = (<usize>(from + i)) * size;
+    const own = begin + <usize>i * WORD;
+    const row = <usize>(from + i) * size;
     for (let j = own; j < size; j += WORD) {
-      const element = <f32>(weight * load<f64>(total + 2 * ((<usize>i) * size + j)));
+      const element = <f32>(weight * load<f64>(total + 2 * (<usize>i * size + j)));
       store<f32>(matrix + row + j, element);
       store<f32>(matrix + (j >> 2) * size + own, element);
     }

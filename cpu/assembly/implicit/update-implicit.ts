@@ -1,6 +1,8 @@
 /**
- * One half-iteration of implicit ALS: for each row u, (G + Σ w θθᵀ + shift_u I) x_u = Σ t θ is solved before the next row begins, where
- * G is the Gram matrix of all θ, computed once for all rows. A row without ratings becomes 0. The workspace is that of update.ts.
+ * One half-iteration of implicit ALS: for each row u, (G + Σ w θθᵀ + shift_u I) x_u = Σ t θ is solved before
+ * the next row begins, where G is the Gram matrix of all θ, computed once for all rows. A row without ratings
+ * becomes 0. The workspace is that of update.ts.
+ *
  */
 import { factor, solveCholesky } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
@@ -19,13 +21,35 @@ const CHOLESKY: i32 = 1;
 const NONNEGATIVE: i32 = 2;
 
 /** Adds ratings of one long row to the workspace's A and b. */
-export function accumulateImplicit(theta: usize, size: usize, indices: usize, targets: usize, weights: usize, count: i32, accumulate: bool, workspace: usize): void {
-  addWeightedEquations(theta, size, indices, targets, weights, count, workspace, vectorsOf(workspace, size), gatheredOf(workspace, size), accumulate);
+export function accumulateImplicit(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  targets: usize,
+  weights: usize,
+  count: i32,
+  accumulate: bool,
+  workspace: usize,
+): void {
+  addWeightedEquations(
+    theta,
+    size,
+    indices,
+    targets,
+    weights,
+    count,
+    workspace,
+    vectorsOf(workspace, size),
+    gatheredOf(workspace, size),
+    accumulate,
+  );
 }
 
 /**
- * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error where A is not definite without that in float32, as weights of
- * millions make it. Only an A whose rounding error is above `shift` is tried first, in a copy.
+ * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error where A is not definite without
+ * that in float32, as weights of millions make it. Only an A whose rounding error is above `shift` is tried
+ * first, in a copy.
+ *
  */
 function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
   const least = definiteShift(workspace, size, rank, shift);
@@ -37,10 +61,22 @@ function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
 }
 
 /**
- * Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`: 0 CG, 1 Cholesky, 2
- * non-negative. `anchored`: (G + shift) times the row's previous factors is added to b.
+ * Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`: 0
+ * CG, 1 Cholesky, 2 non-negative. `anchored`: (G + shift) times the row's previous factors is added to b.
+ *
  */
-export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, shift: f32, anchored: bool, output: usize, previous: usize, method: i32, steps: i32, workspace: usize): bool {
+export function solveAccumulatedImplicit(
+  size: usize,
+  rank: i32,
+  gram: usize,
+  shift: f32,
+  anchored: bool,
+  output: usize,
+  previous: usize,
+  method: i32,
+  steps: i32,
+  workspace: usize,
+): bool {
   const bias = vectorsOf(workspace, size);
   addGram(workspace, gram, size);
   if (method == CHOLESKY) shift = exactShift(size, rank, shift, workspace);
@@ -48,12 +84,21 @@ export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, sh
     const own = bias + size;
     multiplyGram(gram, size, previous, own);
     addShift(own, 1, shift, previous, size);
-    for (let j: usize = 0; j < size; j += VECTOR) v128.store(bias + j, f32x4.add(v128.load(bias + j), v128.load(own + j)));
+    for (let j: usize = 0; j < size; j += VECTOR)
+      v128.store(bias + j, f32x4.add(v128.load(bias + j), v128.load(own + j)));
   }
   addDiagonal(workspace, size, rank, shift);
   const objective = objectiveOf(workspace, size);
   if (method == NONNEGATIVE) {
-    const solved = solveNonnegative(workspace, size, rank, bias, output, previous, gatheredOf(workspace, size));
+    const solved = solveNonnegative(
+      workspace,
+      size,
+      rank,
+      bias,
+      output,
+      previous,
+      gatheredOf(workspace, size),
+    );
     store<f64>(objective, -(<f64>dot(bias, output, size)));
     return solved;
   }
@@ -67,15 +112,21 @@ export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, sh
   return allFinite(output, size);
 }
 
-/** True where forming A costs less than passes over the row's panels; see formingIsCheaper. A pass over G or over A costs the same. */
+/**
+ * True where forming A costs less than passes over the row's panels; see formingIsCheaper. A pass over G or
+ * over A costs the same.
+ */
 @inline
 function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
   return count * stride < (steps + 1) * (4 * kept + 8 * (count - kept));
 }
 
 /**
- * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`:
- * stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. `objective` and `far` as there. Gives the first row without a finite solution, or -1.
+ * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`:
+ * Float32[rows]; `gram`: stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x
+ * >= 0. `anchored`: rows without ratings stay as they are. `objective` and `far` as there. Gives the first
+ * row without a finite solution, or -1.
+ *
  */
 export function updateRowsImplicit(
   theta: usize,
@@ -120,13 +171,43 @@ export function updateRowsImplicit(
     } else {
       if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
         if (output != previous) copy(output, previous, size);
-        settled = solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, settles, gathered, vectors, objectiveOf(workspace, size), far) || !settles;
+        settled =
+          solveImplicit(
+            theta,
+            size,
+            gram,
+            indices + at,
+            targets + at,
+            weights + at,
+            count,
+            kept,
+            shift,
+            anchored,
+            output,
+            steps,
+            settles,
+            gathered,
+            vectors,
+            objectiveOf(workspace, size),
+            far,
+          ) || !settles;
       }
       if (settled) {
         solved = allFinite(output, size);
       } else {
         accumulateImplicit(theta, size, indices + at, targets + at, weights + at, count, false, workspace);
-        solved = solveAccumulatedImplicit(size, rank, gram, shift, anchored, output, previous, method == CG && settles ? CHOLESKY : method, steps, workspace);
+        solved = solveAccumulatedImplicit(
+          size,
+          rank,
+          gram,
+          shift,
+          anchored,
+          output,
+          previous,
+          method == CG && settles ? CHOLESKY : method,
+          steps,
+          workspace,
+        );
       }
       sum += load<f64>(objectiveOf(workspace, size));
     }

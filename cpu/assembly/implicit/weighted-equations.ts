@@ -1,15 +1,25 @@
 /**
- * The observed part of a row's implicit normal equations, A += Σ w θ θᵀ and b += Σ t θ: the tiles of normal-equations.ts with
- * rows of θ multiplied by √w, so that their products have the weight w.
+ * The observed part of a row's implicit normal equations, A += Σ w θ θᵀ and b += Σ t θ: the tiles of
+ * normal-equations.ts with rows of θ multiplied by √w, so that their products have the weight w.
+ *
  */
 import { addPart, addTile, PART_RATINGS, TILE_ROWS } from '../normal-equations';
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { clear } from '../vectors';
 
-function gatherWeightedTile(theta: usize, size: usize, indices: usize, targets: usize, weights: usize, count: i32, tile: usize, bias: usize): void {
+function gatherWeightedTile(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  targets: usize,
+  weights: usize,
+  count: i32,
+  tile: usize,
+  bias: usize,
+): void {
   for (let k = 0; k < count; k++) {
     const source = theta + indexAt(indices, k) * size;
-    const at = (<usize>k) * WORD;
+    const at = <usize>k * WORD;
     const target = v128.load32_splat(targets + at);
     const root = f32x4.splat(sqrt<f32>(load<f32>(weights + at)));
     for (let j: usize = 0; j < size; j += VECTOR) {
@@ -21,7 +31,9 @@ function gatherWeightedTile(theta: usize, size: usize, indices: usize, targets: 
   }
 }
 
-/** Adds `count` ratings to A and b, or starts them; parts, sizes and `work` are those of addNormalEquations. */
+/**
+ * Adds `count` ratings to A and b, or starts them; parts, sizes and `work` are those of addNormalEquations.
+ */
 export function addWeightedEquations(
   theta: usize,
   size: usize,
@@ -45,8 +57,17 @@ export function addWeightedEquations(
     clear(targetBias, size);
     for (let first = start; first < end; first += TILE_ROWS) {
       const rows = min(end - first, TILE_ROWS);
-      const offset = (<usize>first) * WORD;
-      gatherWeightedTile(theta, size, indices + offset, targets + offset, weights + offset, rows, tile, targetBias);
+      const offset = <usize>first * WORD;
+      gatherWeightedTile(
+        theta,
+        size,
+        indices + offset,
+        targets + offset,
+        weights + offset,
+        rows,
+        tile,
+        targetBias,
+      );
       addTile(tile, size, rows, target, first > start);
     }
     if (apart) addPart(matrix, bias, part, partBias, size);

@@ -1,4 +1,7 @@
-/** The products of solve/panels.ts with a weight for each rating: y += Θᵀ W Θ p. Lists of weights end in eight zeros. */
+/**
+ * The products of solve/panels.ts with a weight for each rating: y += Θᵀ W Θ p. Lists of weights end in eight
+ * zeros.
+ */
 import { gatherAndMultiplyPanel, PACKED_PANELS, PANELS, touchRows } from '../solve/gather-panels';
 import { addAndPack, halfWords, weigh } from '../solve/packed-panels';
 import { addPanel, multiplyPanel, PANEL } from '../solve/panels';
@@ -19,8 +22,20 @@ function subtractFromTargets(targets: usize, weights: usize, factors: usize, pro
   v128.store(factors, f32x4.sub(targets1, f32x4.mul(v128.load(weights, 16), factors1)), 16);
 }
 
-/** y += Θᵀ W Θ p over `count` > 0 ratings whose panels lie at `panels`; order and `factors` as in multiplyPanels. */
-export function multiplyWeightedPanels(panels: usize, size: usize, weights: usize, count: i32, backward: bool, p: usize, y: usize, factors: usize): void {
+/**
+ * y += Θᵀ W Θ p over `count` > 0 ratings whose panels lie at `panels`; order and `factors` as in
+ * multiplyPanels.
+ */
+export function multiplyWeightedPanels(
+  panels: usize,
+  size: usize,
+  weights: usize,
+  count: i32,
+  backward: bool,
+  p: usize,
+  y: usize,
+  factors: usize,
+): void {
   let step = <isize>(size << 3);
   let weightStep = <isize>STEP;
   let left = (count - 1) / PANEL;
@@ -47,8 +62,10 @@ export function multiplyWeightedPanels(panels: usize, size: usize, weights: usiz
 }
 
 /**
- * The same for ratings that are gathered on the way; `left`, `panels`, `spare` and `far` as in gatherAndMultiply. With `targets`,
- * y += Σ (t - w θᵀp) θ instead, and the four lanes at factors + 32 get Σ t θᵀp added. `factors`: 96 bytes.
+ * The same for ratings that are gathered on the way; `left`, `panels`, `spare` and `far` as in
+ * gatherAndMultiply. With `targets`, y += Σ (t - w θᵀp) θ instead, and the four lanes at factors + 32 get Σ t
+ * θᵀp added. `factors`: 96 bytes.
+ *
  */
 export function gatherAndMultiplyWeighted(
   theta: usize,

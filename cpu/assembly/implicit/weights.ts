@@ -1,16 +1,26 @@
 /**
- * The weights of implicit data (Hu, Koren and Volinsky 2008): an observed pair weighs α |r| more than an unobserved one and is
- * preferred when r > 0. Its part of the normal equations is w θ θᵀ in A and t θ in b:
+ * The weights of implicit data (Hu, Koren and Volinsky 2008): an observed pair weighs α |r| more than an
+ * unobserved one and is preferred when r > 0. Its part of the normal equations is w θ θᵀ in A and t θ in b:
  *
  *     w = α |r|        t = base + α r where r > 0, else 0        base: the weight of the unobserved zero that the pair replaces
  *
- * A kernel's vectors read up to seven elements behind the last rating; both lists end in eight zeros for them.
+ * A kernel's vectors read up to seven elements behind the last rating; both lists end in eight zeros for
+ * them.
+ *
+ *
  */
 import { VECTOR, WORD } from '../simd';
 
 /** `weights` and `targets`: `count` + 8 elements each, rounded up to whole vectors. */
-export function weighRatings(values: usize, count: i32, alpha: f32, base: f32, targets: usize, weights: usize): void {
-  const bytes = (<usize>count) * WORD;
+export function weighRatings(
+  values: usize,
+  count: i32,
+  alpha: f32,
+  base: f32,
+  targets: usize,
+  weights: usize,
+): void {
+  const bytes = <usize>count * WORD;
   const end = weights + bytes;
   const factor = f32x4.splat(alpha);
   const least = f32x4.splat(base);

@@ -1,4 +1,7 @@
-/** Sums of the ratings of rows, in float64. `offsets` has the place of each row's first rating in all, and `values` the ratings from place `first` on. */
+/**
+ * Sums of the ratings of rows, in float64. `offsets` has the place of each row's first rating in all, and
+ * `values` the ratings from place `first` on.
+ */
 import { boundsOf, squaresApart, sumOf } from '../vectors';
 
 /** Places in the totals of sumRows: seven float64. */
@@ -11,16 +14,27 @@ const SQUARES: usize = 40;
 const BOUNDS: usize = 48;
 
 /**
- * Adds the ratings of rows that lie in [first, end) to `sums` (float64[rows]) and to the totals: the least, the most, how many rows have a rating that is not whole, their number, mean and
- * squares Σ (r - mean)², put together row by row as in Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing sample variances.
+ * Adds the ratings of rows that lie in [first, end) to `sums` (float64[rows]) and to the totals: the least,
+ * the most, how many rows have a rating that is not whole, their number, mean and squares Σ (r - mean)², put
+ * together row by row as in Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for
+ * computing sample variances.
+ *
  */
-export function sumRows(values: usize, offsets: usize, rows: u32, first: u32, end: u32, sums: usize, totals: usize): void {
+export function sumRows(
+  values: usize,
+  offsets: usize,
+  rows: u32,
+  first: u32,
+  end: u32,
+  sums: usize,
+  totals: usize,
+): void {
   for (let row: u32 = 0; row < rows; row++) {
-    const from = max(load<u32>(offsets + (<usize>row << 2)), first);
-    const to = min(load<u32>(offsets + (<usize>row << 2), 4), end);
+    const from = max(load<u32>(offsets + ((<usize>row) << 2)), first);
+    const to = min(load<u32>(offsets + ((<usize>row) << 2), 4), end);
     if (from >= to) continue;
     const length = <i32>(to - from);
-    const at = values + (<usize>(from - first) << 2);
+    const at = values + ((<usize>(from - first)) << 2);
     const own = sumOf(at, length);
     if (!boundsOf(at, length, totals + BOUNDS)) store<f64>(totals + BROKEN, load<f64>(totals + BROKEN) + 1);
     store<f64>(totals + LEAST, min<f64>(load<f64>(totals + LEAST), load<f32>(totals + BOUNDS)));
@@ -28,18 +42,20 @@ export function sumRows(values: usize, offsets: usize, rows: u32, first: u32, en
     const count = load<f64>(totals + COUNT);
     const mean = load<f64>(totals + MEAN);
     const between = own / <f64>length - mean;
-    const squares = squaresApart(at, length, own / <f64>length) + (between * between * count * <f64>length) / (count + <f64>length);
+    const squares =
+      squaresApart(at, length, own / <f64>length) +
+      (between * between * count * <f64>length) / (count + <f64>length);
     store<f64>(totals + SQUARES, load<f64>(totals + SQUARES) + squares);
     store<f64>(totals + COUNT, count + <f64>length);
     store<f64>(totals + MEAN, mean + (between * <f64>length) / (count + <f64>length));
-    store<f64>(sums + (<usize>row << 3), load<f64>(sums + (<usize>row << 3)) + own);
+    store<f64>(sums + ((<usize>row) << 3), load<f64>(sums + ((<usize>row) << 3)) + own);
   }
 }
 
 /** Adds sums to others, and gives the total of the sums. */
 export function addSums(sums: usize, rows: u32, others: usize): f64 {
   let total: f64 = 0;
-  for (let at: usize = 0, end = <usize>rows << 3; at < end; at += 8) {
+  for (let at: usize = 0, end = (<usize>rows) << 3; at < end; at += 8) {
     const sum = load<f64>(sums + at);
     total += sum;
     store<f64>(others + at, load<f64>(others + at) + sum);
@@ -47,15 +63,28 @@ export function addSums(sums: usize, rows: u32, others: usize): f64 {
   return total;
 }
 
-/** Adds Σ r - mean - the column's mean of the ratings that lie in [first, end) to `sums`, in their order. `means`: Float32 of each rating's column. */
-export function sumApart(values: usize, means: usize, offsets: usize, rows: u32, first: u32, end: u32, mean: f64, sums: usize): void {
+/**
+ * Adds Σ r - mean - the column's mean of the ratings that lie in [first, end) to `sums`, in their order.
+ * `means`: Float32 of each rating's column.
+ */
+export function sumApart(
+  values: usize,
+  means: usize,
+  offsets: usize,
+  rows: u32,
+  first: u32,
+  end: u32,
+  mean: f64,
+  sums: usize,
+): void {
   for (let row: u32 = 0; row < rows; row++) {
-    const from = max(load<u32>(offsets + (<usize>row << 2)), first);
-    const to = min(load<u32>(offsets + (<usize>row << 2), 4), end);
+    const from = max(load<u32>(offsets + ((<usize>row) << 2)), first);
+    const to = min(load<u32>(offsets + ((<usize>row) << 2), 4), end);
     if (from >= to) continue;
-    let sum = load<f64>(sums + (<usize>row << 3));
-    for (let k = <usize>(from - first) << 2, last = <usize>(to - first) << 2; k < last; k += 4) sum += <f64>load<f32>(values + k) - mean - <f64>load<f32>(means + k);
-    store<f64>(sums + (<usize>row << 3), sum);
+    let sum = load<f64>(sums + ((<usize>row) << 3));
+    for (let k = (<usize>(from - first)) << 2, last = (<usize>(to - first)) << 2; k < last; k += 4)
+      sum += <f64>load<f32>(values + k) - mean - <f64>load<f32>(means + k);
+    store<f64>(sums + ((<usize>row) << 3), sum);
   }
 }
 

@@ -1,12 +1,18 @@
-/** Ratings to the bands of their rows: see operators/tasks/data-tasks.ts. A place is a row's band above its number in the band, which has `rowBits` bits. */
+/**
+ * Ratings to the bands of their rows: see operators/tasks/data-tasks.ts. A place is a row's band above its
+ * number in the band, which has `rowBits` bits.
+ */
 
 /** Replaces each of `count` numbers by that of the table at its place. */
 export function lookUp(numbers: usize, count: u32, table: usize): void {
-  const end = numbers + (<usize>count << 2);
-  for (let at = numbers; at < end; at += 4) store<u32>(at, load<u32>(table + (<usize>load<u32>(at) << 2)));
+  const end = numbers + ((<usize>count) << 2);
+  for (let at = numbers; at < end; at += 4) store<u32>(at, load<u32>(table + ((<usize>load<u32>(at)) << 2)));
 }
 
-/** Writes the row of each rating from `from` to `to`, where `offsets` has the first rating of `row` and of the rows behind it. Gives the row of the last. */
+/**
+ * Writes the row of each rating from `from` to `to`, where `offsets` has the first rating of `row` and of the
+ * rows behind it. Gives the row of the last.
+ */
 export function numberRows(offsets: usize, row: u32, from: u32, to: u32, out: usize): u32 {
   let k = from;
   while (true) {
@@ -24,9 +30,9 @@ export function numberRows(offsets: usize, row: u32, from: u32, to: u32, out: us
 
 /** Adds ratings to the counts of their bands. */
 export function countBands(places: usize, count: u32, rowBits: u32, counts: usize): void {
-  const end = places + (<usize>count << 2);
+  const end = places + ((<usize>count) << 2);
   for (let at = places; at < end; at += 4) {
-    const counter = counts + (<usize>(load<u32>(at) >> rowBits) << 2);
+    const counter = counts + ((<usize>(load<u32>(at) >> rowBits)) << 2);
     store<u32>(counter, load<u32>(counter) + 1);
   }
 }
@@ -34,7 +40,7 @@ export function countBands(places: usize, count: u32, rowBits: u32, counts: usiz
 /** Replaces each count by the sum of those before it. */
 export function startsOf(counts: usize, count: u32): void {
   let sum: u32 = 0;
-  const end = counts + (<usize>count << 2);
+  const end = counts + ((<usize>count) << 2);
   for (let at = counts; at < end; at += 4) {
     const own = load<u32>(at);
     store<u32>(at, sum);
@@ -42,15 +48,28 @@ export function startsOf(counts: usize, count: u32): void {
   }
 }
 
-/** Each rating to the next place of its band, which `cursors` count up: its key, made of the row's number in the band and the column, and its value. */
-export function scatter(places: usize, columns: usize, bits: usize, count: u32, rowBits: u32, columnBits: u32, cursors: usize, keys: usize, sortedBits: usize): void {
+/**
+ * Each rating to the next place of its band, which `cursors` count up: its key, made of the row's number in
+ * the band and the column, and its value.
+ */
+export function scatter(
+  places: usize,
+  columns: usize,
+  bits: usize,
+  count: u32,
+  rowBits: u32,
+  columnBits: u32,
+  cursors: usize,
+  keys: usize,
+  sortedBits: usize,
+): void {
   const mask: u32 = (1 << rowBits) - 1;
-  for (let k: usize = 0, end = <usize>count << 2; k < end; k += 4) {
+  for (let k: usize = 0, end = (<usize>count) << 2; k < end; k += 4) {
     const place = load<u32>(places + k);
-    const cursor = cursors + (<usize>(place >> rowBits) << 2);
+    const cursor = cursors + ((<usize>(place >> rowBits)) << 2);
     const next = load<u32>(cursor);
     store<u32>(cursor, next + 1);
-    const at = <usize>next << 2;
+    const at = (<usize>next) << 2;
     store<u32>(keys + at, ((place & mask) << columnBits) | load<u32>(columns + k));
     store<u32>(sortedBits + at, load<u32>(bits + k));
   }

@@ -1,13 +1,15 @@
 /**
- * A band's ratings by row and column. A key is the row's number in the band above the column, which has `columnBits` bits. While they are sorted a rating is a pair: its key and the bits of its
- * value, 8 bytes, so that each step writes to one place.
+ * A band's ratings by row and column. A key is the row's number in the band above the column, which has
+ * `columnBits` bits. While they are sorted a rating is a pair: its key and the bits of its value, 8 bytes, so
+ * that each step writes to one place.
+ *
  */
 import { startsOf } from './scatter';
 
 /** Keys and values to pairs. */
 export function pairUp(keys: usize, bits: usize, count: u32, pairs: usize): void {
-  const whole = <usize>(count & ~3) << 2;
-  const end = <usize>count << 2;
+  const whole = (<usize>(count & ~3)) << 2;
+  const end = (<usize>count) << 2;
   let k: usize = 0;
   for (; k < whole; k += 16) {
     const fourKeys = v128.load(keys + k);
@@ -21,23 +23,33 @@ export function pairUp(keys: usize, bits: usize, count: u32, pairs: usize): void
   }
 }
 
-/** A stable counting sort by the digit of the key that begins at bit `shift` and has `width` bits. `counters`: a number for each of its values. */
-export function sortByDigit(pairs: usize, count: u32, sorted: usize, shift: u32, width: u32, counters: usize): void {
+/**
+ * A stable counting sort by the digit of the key that begins at bit `shift` and has `width` bits. `counters`:
+ * a number for each of its values.
+ */
+export function sortByDigit(
+  pairs: usize,
+  count: u32,
+  sorted: usize,
+  shift: u32,
+  width: u32,
+  counters: usize,
+): void {
   const values: u32 = 1 << width;
   const mask = values - 1;
-  memory.fill(counters, 0, <usize>values << 2);
-  const end = pairs + (<usize>count << 3);
+  memory.fill(counters, 0, (<usize>values) << 2);
+  const end = pairs + ((<usize>count) << 3);
   for (let at = pairs; at < end; at += 8) {
-    const counter = counters + (<usize>((load<u32>(at) >> shift) & mask) << 2);
+    const counter = counters + ((<usize>((load<u32>(at) >> shift) & mask)) << 2);
     store<u32>(counter, load<u32>(counter) + 1);
   }
   startsOf(counters, values);
   for (let at = pairs; at < end; at += 8) {
     const pair = load<u64>(at);
-    const counter = counters + (<usize>((<u32>pair >> shift) & mask) << 2);
+    const counter = counters + ((<usize>((<u32>pair >> shift) & mask)) << 2);
     const next = load<u32>(counter);
     store<u32>(counter, next + 1);
-    store<u64>(sorted + (<usize>next << 3), pair);
+    store<u64>(sorted + ((<usize>next) << 3), pair);
   }
 }
 
@@ -48,8 +60,8 @@ export function takeApart(pairs: usize, count: u32, columnBits: u32, columns: us
   const masks = i32x4.splat(mask);
   let before = i32x4.splat(~load<u32>(pairs));
   let found = i32x4.splat(0);
-  const whole = <usize>(count & ~3) << 2;
-  const end = <usize>count << 2;
+  const whole = (<usize>(count & ~3)) << 2;
+  const end = (<usize>count) << 2;
   let k: usize = 0;
   for (; k < whole; k += 16) {
     const low = v128.load(pairs + 2 * k);
@@ -60,7 +72,11 @@ export function takeApart(pairs: usize, count: u32, columnBits: u32, columns: us
     v128.store(bits + k, v128.shuffle<i32>(low, high, 1, 3, 5, 7));
     before = keys;
   }
-  let repeated = i32x4.extract_lane(found, 0) + i32x4.extract_lane(found, 1) + i32x4.extract_lane(found, 2) + i32x4.extract_lane(found, 3);
+  let repeated =
+    i32x4.extract_lane(found, 0) +
+    i32x4.extract_lane(found, 1) +
+    i32x4.extract_lane(found, 2) +
+    i32x4.extract_lane(found, 3);
   for (let last = i32x4.extract_lane(before, 3); k < end; k += 4) {
     const key = load<i32>(pairs + 2 * k);
     if (key == last) repeated++;

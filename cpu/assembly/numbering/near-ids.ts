@@ -1,5 +1,7 @@
 /**
- * Loops over ids that lie near each other, and over tables of how often each occurs. Ids are int32, codes and positions uint32, counts int32, `n` of them one behind the other.
+ * Loops over ids that lie near each other, and over tables of how often each occurs. Ids are int32, codes and
+ * positions uint32, counts int32, `n` of them one behind the other.
+ *
  */
 import { VECTOR, WORD } from '../simd';
 
@@ -15,8 +17,14 @@ export function widenRange(ids: usize, n: i32, range: usize): void {
     leasts = i32x4.min_s(leasts, four);
     greatests = i32x4.max_s(greatests, four);
   }
-  least = min(min(i32x4.extract_lane(leasts, 0), i32x4.extract_lane(leasts, 1)), min(i32x4.extract_lane(leasts, 2), i32x4.extract_lane(leasts, 3)));
-  greatest = max(max(i32x4.extract_lane(greatests, 0), i32x4.extract_lane(greatests, 1)), max(i32x4.extract_lane(greatests, 2), i32x4.extract_lane(greatests, 3)));
+  least = min(
+    min(i32x4.extract_lane(leasts, 0), i32x4.extract_lane(leasts, 1)),
+    min(i32x4.extract_lane(leasts, 2), i32x4.extract_lane(leasts, 3)),
+  );
+  greatest = max(
+    max(i32x4.extract_lane(greatests, 0), i32x4.extract_lane(greatests, 1)),
+    max(i32x4.extract_lane(greatests, 2), i32x4.extract_lane(greatests, 3)),
+  );
   for (; i < n; i++, ids += WORD) {
     least = min(least, load<i32>(ids));
     greatest = max(greatest, load<i32>(ids));
@@ -34,8 +42,9 @@ export function subtractLeast(ids: usize, n: i32, least: i32): void {
 }
 
 /**
- * Moves the low halves of n int64 together, in place: lows 0..n-1 lie at `halves` then. Gives 1 where each id fits int32, so that its high half only repeats
- * the sign.
+ * Moves the low halves of n int64 together, in place: lows 0..n-1 lie at `halves` then. Gives 1 where each id
+ * fits int32, so that its high half only repeats the sign.
+ *
  */
 export function takeLowHalves(halves: usize, n: i32): i32 {
   let difference = 0;
@@ -48,12 +57,15 @@ export function takeLowHalves(halves: usize, n: i32): i32 {
   return <i32>(difference === 0);
 }
 
-/** Counts codes: that of code c is at c + shift of the table, which has so many entries; codes that lie outside of it are left out. */
+/**
+ * Counts codes: that of code c is at c + shift of the table, which has so many entries; codes that lie
+ * outside of it are left out.
+ */
 export function countCodes(codes: usize, n: i32, shift: i32, counts: usize, entries: i32): void {
   for (let i = 0; i < n; i++, codes += WORD) {
     const at = <u32>(load<i32>(codes) + shift);
     if (at >= <u32>entries) continue;
-    const count = counts + (<usize>at << 2);
+    const count = counts + ((<usize>at) << 2);
     store<i32>(count, load<i32>(count) + 1);
   }
 }
@@ -61,7 +73,8 @@ export function countCodes(codes: usize, n: i32, shift: i32, counts: usize, entr
 /** counts += more */
 export function addCounts(counts: usize, more: usize, n: i32): void {
   let i = 0;
-  for (; i + 4 <= n; i += 4, counts += VECTOR, more += VECTOR) v128.store(counts, i32x4.add(v128.load(counts), v128.load(more)));
+  for (; i + 4 <= n; i += 4, counts += VECTOR, more += VECTOR)
+    v128.store(counts, i32x4.add(v128.load(counts), v128.load(more)));
   for (; i < n; i++, counts += WORD, more += WORD) store<i32>(counts, load<i32>(counts) + load<i32>(more));
 }
 
@@ -73,10 +86,20 @@ export function countUsed(counts: usize, n: i32): i32 {
 }
 
 /**
- * Gives the ids of entries that are not 0 their positions, from `position` on; the first entry is that of the id `first`. map: the position of each entry, 0 where there is none.
- * ids, own: ids and counts of the positions. Gives the next position.
+ * Gives the ids of entries that are not 0 their positions, from `position` on; the first entry is that of the
+ * id `first`. map: the position of each entry, 0 where there is none. ids, own: ids and counts of the
+ * positions. Gives the next position.
+ *
  */
-export function rankCounts(counts: usize, n: i32, position: i32, first: i32, map: usize, ids: usize, own: usize): i32 {
+export function rankCounts(
+  counts: usize,
+  n: i32,
+  position: i32,
+  first: i32,
+  map: usize,
+  ids: usize,
+  own: usize,
+): i32 {
   for (let i = 0; i < n; i++, counts += WORD, map += WORD) {
     const count = load<i32>(counts);
     store<i32>(map, count === 0 ? 0 : position);

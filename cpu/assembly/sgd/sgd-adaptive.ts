@@ -1,17 +1,28 @@
 /**
- * The steps of sgd.ts with a learning rate of each row's own: AdaGrad as libmf has it, one sum of squared gradients a row
- * (Chin, Zhuang, Juan, Lin: A Learning-rate Schedule for Stochastic Gradient Methods to Matrix Factorization, 2015):
+ * The steps of sgd.ts with a learning rate of each row's own: AdaGrad as libmf has it, one sum of squared
+ * gradients a row (Chin, Zhuang, Juan, Lin: A Learning-rate Schedule for Stochastic Gradient Methods to
+ * Matrix Factorization, 2015):
  *
  *     g = e q - λ_p p;   p <- p + α / √(1 + G_p) g;   G_p <- G_p + ‖g‖² / f
  *
  *     sums      one float32 G a row
  *     steps     6 vectors: mask of the first four features of p and of q (0 where a feature stays 1), λ_p, λ_q, α, 1 / f
+ *
+ *
  */
 import { VECTOR, WORD, indexAt, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { dot } from '../vectors';
 
 @inline
-function step(p: usize, q: usize, size: usize, rating: f32, rowSum: usize, columnSum: usize, steps: usize): void {
+function step(
+  p: usize,
+  q: usize,
+  size: usize,
+  rating: f32,
+  rowSum: usize,
+  columnSum: usize,
+  steps: usize,
+): void {
   const error = f32x4.splat(rating - dot(p, q, size));
   const rowLambda = v128.load(steps, 32);
   const columnLambda = v128.load(steps, 48);
@@ -21,8 +32,14 @@ function step(p: usize, q: usize, size: usize, rating: f32, rowSum: usize, colum
   const columnRate = f32x4.div(alpha, f32x4.sqrt(f32x4.add(one, v128.load32_splat(columnSum))));
   let rowFactor = v128.load(p);
   let columnFactor = v128.load(q);
-  let rowGradient = f32x4.mul(v128.load(steps), multiplySubtract(rowLambda, rowFactor, f32x4.mul(error, columnFactor)));
-  let columnGradient = f32x4.mul(v128.load(steps, 16), multiplySubtract(columnLambda, columnFactor, f32x4.mul(error, rowFactor)));
+  let rowGradient = f32x4.mul(
+    v128.load(steps),
+    multiplySubtract(rowLambda, rowFactor, f32x4.mul(error, columnFactor)),
+  );
+  let columnGradient = f32x4.mul(
+    v128.load(steps, 16),
+    multiplySubtract(columnLambda, columnFactor, f32x4.mul(error, rowFactor)),
+  );
   v128.store(p, multiplyAdd(rowRate, rowGradient, rowFactor));
   v128.store(q, multiplyAdd(columnRate, columnGradient, columnFactor));
   let rowSquares = f32x4.mul(rowGradient, rowGradient);
@@ -62,7 +79,15 @@ export function adaptRows(
     const end = load<i32>(offsets) - origin;
     for (; rating < end; rating++) {
       const column = indexAt(indices, rating);
-      step(rowFactors, columnFactors + column * size, size, load<f32>(values + (<usize>rating << 2)), rowSums, columnSums + (column << 2), steps);
+      step(
+        rowFactors,
+        columnFactors + column * size,
+        size,
+        load<f32>(values + ((<usize>rating) << 2)),
+        rowSums,
+        columnSums + (column << 2),
+        steps,
+      );
     }
     rowFactors += size;
     rowSums += WORD;
@@ -85,6 +110,14 @@ export function adaptRatings(
   for (let k = 0; k < count; k++) {
     const row = indexAt(rows, k);
     const column = indexAt(columns, k);
-    step(rowFactors + row * size, columnFactors + column * size, size, load<f32>(values + (<usize>k << 2)), rowSums + (row << 2), columnSums + (column << 2), steps);
+    step(
+      rowFactors + row * size,
+      columnFactors + column * size,
+      size,
+      load<f32>(values + ((<usize>k) << 2)),
+      rowSums + (row << 2),
+      columnSums + (column << 2),
+      steps,
+    );
   }
 }

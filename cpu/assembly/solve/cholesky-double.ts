@@ -1,10 +1,12 @@
 /**
- * Cholesky A = UᵀU in float64 that leaves dependent features out, for the systems of a passive set: n x n, n a multiple of 4,
- * `stride` = 8 n bytes a row. The same blocks as cholesky.ts, 4 x 4 numbers at a time, but
+ * Cholesky A = UᵀU in float64 that leaves dependent features out, for the systems of a passive set: n x n, n
+ * a multiple of 4, `stride` = 8 n bytes a row. The same blocks as cholesky.ts, 4 x 4 numbers at a time, but
  *
  *     pivot_i <= floor_i:   1 / U_ii = 0, so that row i of U, y_i and x_i are 0
  *
- * A column that depends on those before it to within the rounding of A thereby gets x = 0 instead of a quotient of noise.
+ * A column that depends on those before it to within the rounding of A thereby gets x = 0 instead of a
+ * quotient of noise.
+ *
  */
 import { VECTOR, multiplyAddDouble, multiplySubtractDouble, sumLanesDouble } from '../simd';
 
@@ -79,7 +81,10 @@ function factor(matrix: usize, stride: usize, floors: usize, inverse: usize): vo
     const u13 = (load<f64>(corner1, 24) - u01 * u03) * inverse1;
     const inverse2 = inverseRoot(load<f64>(corner2, 16) - u02 * u02 - u12 * u12, load<f64>(floors + i, 16));
     const u23 = (load<f64>(corner2, 24) - u02 * u03 - u12 * u13) * inverse2;
-    const inverse3 = inverseRoot(load<f64>(row3 + i, 24) - u03 * u03 - u13 * u13 - u23 * u23, load<f64>(floors + i, 24));
+    const inverse3 = inverseRoot(
+      load<f64>(row3 + i, 24) - u03 * u03 - u13 * u13 - u23 * u23,
+      load<f64>(floors + i, 24),
+    );
     store<f64>(inverse + i, inverse0);
     store<f64>(inverse + i, inverse1, 8);
     store<f64>(inverse + i, inverse2, 16);
@@ -87,10 +92,17 @@ function factor(matrix: usize, stride: usize, floors: usize, inverse: usize): vo
 
     for (let j = i; j < stride; j += VECTOR) {
       const u0 = f64x2.mul(v128.load(row0 + j), f64x2.splat(inverse0));
-      const u1 = f64x2.mul(multiplySubtractDouble(f64x2.splat(u01), u0, v128.load(row1 + j)), f64x2.splat(inverse1));
+      const u1 = f64x2.mul(
+        multiplySubtractDouble(f64x2.splat(u01), u0, v128.load(row1 + j)),
+        f64x2.splat(inverse1),
+      );
       let rest = multiplySubtractDouble(f64x2.splat(u02), u0, v128.load(row2 + j));
       const u2 = f64x2.mul(multiplySubtractDouble(f64x2.splat(u12), u1, rest), f64x2.splat(inverse2));
-      rest = multiplySubtractDouble(f64x2.splat(u13), u1, multiplySubtractDouble(f64x2.splat(u03), u0, v128.load(row3 + j)));
+      rest = multiplySubtractDouble(
+        f64x2.splat(u13),
+        u1,
+        multiplySubtractDouble(f64x2.splat(u03), u0, v128.load(row3 + j)),
+      );
       const u3 = f64x2.mul(multiplySubtractDouble(f64x2.splat(u23), u2, rest), f64x2.splat(inverse3));
       v128.store(row0 + j, u0);
       v128.store(row1 + j, u1);
@@ -129,7 +141,7 @@ function substituteForward(matrix: usize, stride: usize, inverse: usize, b: usiz
 
 /** U x = y, from the last four rows up: x is written over y. */
 function substituteBackward(matrix: usize, stride: usize, inverse: usize, y: usize): void {
-  for (let i = stride; i > 0; ) {
+  for (let i = stride; i > 0;) {
     i -= FOUR;
     const row0 = matrix + (i >> 3) * stride + i;
     const row1 = row0 + stride;
@@ -150,7 +162,9 @@ function substituteBackward(matrix: usize, stride: usize, inverse: usize, y: usi
     }
     const x3 = (load<f64>(part, 24) - sumLanesDouble(sum3)) * load<f64>(d, 24);
     const x2 = (load<f64>(part, 16) - sumLanesDouble(sum2) - load<f64>(row2, 24) * x3) * load<f64>(d, 16);
-    const x1 = (load<f64>(part, 8) - sumLanesDouble(sum1) - load<f64>(row1, 16) * x2 - load<f64>(row1, 24) * x3) * load<f64>(d, 8);
+    const x1 =
+      (load<f64>(part, 8) - sumLanesDouble(sum1) - load<f64>(row1, 16) * x2 - load<f64>(row1, 24) * x3) *
+      load<f64>(d, 8);
     const known = load<f64>(row0, 8) * x1 + load<f64>(row0, 16) * x2 + load<f64>(row0, 24) * x3;
     store<f64>(part, (load<f64>(part) - sumLanesDouble(sum0) - known) * load<f64>(d));
     store<f64>(part, x1, 8);
@@ -160,7 +174,13 @@ function substituteBackward(matrix: usize, stride: usize, inverse: usize, y: usi
 }
 
 /** Solves A x = b; A is overwritten, and b by x. `floors` and `inverse` (work): n float64 each. */
-export function solveCholeskyDouble(matrix: usize, stride: usize, floors: usize, inverse: usize, b: usize): void {
+export function solveCholeskyDouble(
+  matrix: usize,
+  stride: usize,
+  floors: usize,
+  inverse: usize,
+  b: usize,
+): void {
   factor(matrix, stride, floors, inverse);
   substituteForward(matrix, stride, inverse, b);
   substituteBackward(matrix, stride, inverse, b);

@@ -1,5 +1,6 @@
 /**
- * Cholesky for one symmetric positive definite system A x = b of `size` = 4 * n bytes a row, n a multiple of 8.
+ * Cholesky for one symmetric positive definite system A x = b of `size` = 4 * n bytes a row, n a multiple of
+ * 8.
  *
  *     A = UᵀU     U overwrites the upper triangle, four rows at a time:
  *
@@ -7,8 +8,11 @@
  *                             2. the 4 x 4 corner is factored in scalars    (1/U_ii kept in `inverse`)
  *                             3. U[i, j] = corner⁻ᵀ A[i, j]                 for the columns to its right
  *
- * Step 2 is a chain of four square roots and divisions. The blocks of step 1 to the right of the corner do not need its
- * result and follow it in program order, so that an out-of-order core computes them while the chain runs.
+ * Step 2 is a chain of four square roots and divisions. The blocks of step 1 to the right of the corner do
+ * not need its result and follow it in program order, so that an out-of-order core computes them while the
+ * chain runs.
+ *
+ *
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 
@@ -53,7 +57,10 @@ function subtractBlock(left: usize, right: usize, size: usize, count: i32, targe
   v128.store(target3, sum31, 16);
 }
 
-/** Factors A in place. `inverse` (size bytes) gets 1 / U_ii. False when a pivot is not positive (or NaN): A is then not definite. */
+/**
+ * Factors A in place. `inverse` (size bytes) gets 1 / U_ii. False when a pivot is not positive (or NaN): A is
+ * then not definite.
+ */
 export function factor(matrix: usize, size: usize, inverse: usize): bool {
   let definite = true;
   for (let i: usize = 0; i < size; i += VECTOR) {
@@ -89,7 +96,8 @@ export function factor(matrix: usize, size: usize, inverse: usize): bool {
     store<f32>(inverse + i, inverse2, 8);
     store<f32>(inverse + i, inverse3, 12);
 
-    for (block += 2 * VECTOR; block < size; block += 2 * VECTOR) subtractBlock(matrix + i, matrix + block, size, above, row0 + block);
+    for (block += 2 * VECTOR; block < size; block += 2 * VECTOR)
+      subtractBlock(matrix + i, matrix + block, size, above, row0 + block);
     if (!(pivot0 > 0 && pivot1 > 0 && pivot2 > 0 && pivot3 > 0)) definite = false;
 
     const scale0 = f32x4.splat(inverse0);
@@ -131,7 +139,8 @@ function substituteForward(matrix: usize, size: usize, inverse: usize, b: usize)
     const y1 = (load<f32>(part, 4) - load<f32>(row0, 4) * y0) * load<f32>(d, 4);
     const y2 = (load<f32>(part, 8) - load<f32>(row0, 8) * y0 - load<f32>(row1, 8) * y1) * load<f32>(d, 8);
     const y3 =
-      (load<f32>(part, 12) - load<f32>(row0, 12) * y0 - load<f32>(row1, 12) * y1 - load<f32>(row2, 12) * y2) * load<f32>(d, 12);
+      (load<f32>(part, 12) - load<f32>(row0, 12) * y0 - load<f32>(row1, 12) * y1 - load<f32>(row2, 12) * y2) *
+      load<f32>(d, 12);
     store<f32>(part, y0);
     store<f32>(part, y1, 4);
     store<f32>(part, y2, 8);
@@ -151,7 +160,7 @@ function substituteForward(matrix: usize, size: usize, inverse: usize, b: usize)
 
 /** U x = y, from the last four rows up. */
 function substituteBackward(matrix: usize, size: usize, inverse: usize, y: usize, x: usize): void {
-  for (let i = size; i > 0; ) {
+  for (let i = size; i > 0;) {
     i -= VECTOR;
     const row0 = matrix + (i >> 2) * size + i;
     const row1 = row0 + size;
@@ -172,9 +181,16 @@ function substituteBackward(matrix: usize, size: usize, inverse: usize, y: usize
     }
     const x3 = (load<f32>(y + i, 12) - sumLanes(sum3)) * load<f32>(d, 12);
     const x2 = (load<f32>(y + i, 8) - sumLanes(sum2) - load<f32>(row2, 12) * x3) * load<f32>(d, 8);
-    const x1 = (load<f32>(y + i, 4) - sumLanes(sum1) - load<f32>(row1, 8) * x2 - load<f32>(row1, 12) * x3) * load<f32>(d, 4);
+    const x1 =
+      (load<f32>(y + i, 4) - sumLanes(sum1) - load<f32>(row1, 8) * x2 - load<f32>(row1, 12) * x3) *
+      load<f32>(d, 4);
     const x0 =
-      (load<f32>(y + i) - sumLanes(sum0) - load<f32>(row0, 4) * x1 - load<f32>(row0, 8) * x2 - load<f32>(row0, 12) * x3) * load<f32>(d);
+      (load<f32>(y + i) -
+        sumLanes(sum0) -
+        load<f32>(row0, 4) * x1 -
+        load<f32>(row0, 8) * x2 -
+        load<f32>(row0, 12) * x3) *
+      load<f32>(d);
     store<f32>(part, x0);
     store<f32>(part, x1, 4);
     store<f32>(part, x2, 8);

@@ -4,19 +4,24 @@
  *     r = b - A x;  p = r;  ρ = rᵀr
  *     repeat f_s times:   q = A p;  α = ρ / pᵀq;  x += α p;  r = r - α q;  ρ' = rᵀr;  p = r + (ρ'/ρ) p;  ρ = ρ'
  *
- * Line 5 of the paper misses the α. The loop ends at once when r = 0 (the next α would be 0/0), and when float32 cannot improve x:
- * when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could underflow. A matrix-free solve knows b only
- * through xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for ‖b‖².
+ * Line 5 of the paper misses the α. The loop ends at once when r = 0 (the next α would be 0/0), and when
+ * float32 cannot improve x: when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could
+ * underflow. A matrix-free solve knows b only through xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for
+ * ‖b‖².
  *
- * A bias of the row, a further unknown whose column of A is s and whose diagonal is c, is eliminated beforehand: x solves
- * (A - s sᵀ / c) x = b - (t / c) s, whose condition is never worse than that of both together (eliminate-bias.ts).
+ * A bias of the row, a further unknown whose column of A is s and whose diagonal is c, is eliminated
+ * beforehand: x solves (A - s sᵀ / c) x = b - (t / c) s, whose condition is never worse than that of both
+ * together (eliminate-bias.ts).
  *
  * The last step leaves no residual, and takes pᵀq from curvature.ts, at half the work of q.
  *
- * The objective xᵀA x - 2 bᵀx, which x minimizes, costs a sum: it begins at -xᵀ(b + r), and each step lowers it by α ρ.
+ * The objective xᵀA x - 2 bᵀx, which x minimizes, costs a sum: it begins at -xᵀ(b + r), and each step lowers
+ * it by α ρ.
  *
  * A is applied either matrix-free through the row's panels (panels.ts, packed-panels.ts), or as a formed
  * matrix whose upper triangle is valid.
+ *
+ *
  */
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
 import { clear, dot, scale } from '../vectors';
@@ -26,7 +31,10 @@ import { multiplyPackedPanels } from './packed-panels';
 import { multiplyPanels } from './panels';
 import { beginSteps, endResidual, isEnough, isSettled, takeLastStep, takeStep } from './steps';
 
-/** y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and used twice. */
+/**
+ * y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and
+ * used twice.
+ */
 export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize): void {
   const zero = f32x4.splat(0);
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, zero);
@@ -84,18 +92,24 @@ export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize
   }
 }
 
-/** Bytes of a row's panels from which on they are packed: half a second-level cache, whose other half holds rows of Θ. */
+/**
+ * Bytes of a row's panels from which on they are packed: half a second-level cache, whose other half holds
+ * rows of Θ.
+ */
 const PACKED_FROM: usize = 1 << 19;
 
 /**
- * True where the steps take θ in 16 bits (packed-panels.ts): on long rows, in at most a quarter as many steps as there are features, which leave far
- * more of the residual than the packing does. The rounding evens out over columns that differ, so rows with fewer of them than twice the features stay in float32.
+ * True where the steps take θ in 16 bits (packed-panels.ts): on long rows, in at most a quarter as many steps
+ * as there are features, which leave far more of the residual than the packing does. The rounding evens out
+ * over columns that differ, so rows with fewer of them than twice the features stay in float32.
+ *
  */
 export function packs(indices: usize, size: usize, count: i32, steps: i32, settles: bool): bool {
-  if (settles || <usize>steps << 4 > size || <usize>count * size < PACKED_FROM) return false;
+  if (settles || (<usize>steps) << 4 > size || <usize>count * size < PACKED_FROM) return false;
   const least = <i32>(size >> 1);
   let differing = 1;
-  for (let at = indices + 4, end = indices + (<usize>count << 2); at < end && differing < least; at += 4) differing += i32(load<i32>(at) != load<i32>(at - 4));
+  for (let at = indices + 4, end = indices + ((<usize>count) << 2); at < end && differing < least; at += 4)
+    differing += i32(load<i32>(at) != load<i32>(at - 4));
   return differing >= least;
 }
 
@@ -106,10 +120,12 @@ export function behindPanels(panels: usize, size: usize, kept: i32, packed: bool
 }
 
 /**
- * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over the row's ratings:
- * the first `kept` have their panels, the others are gathered in every pass, and with `sums` the bias is eliminated.
- * `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128 bytes more. True where the residual is settled; it is known behind the
- * last step only with `settles`. `objective`: a float64, that of the first x, which becomes that of the last. `far`: see gatherAndMultiply.
+ * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over
+ * the row's ratings: the first `kept` have their panels, the others are gathered in every pass, and with
+ * `sums` the bias is eliminated. `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128
+ * bytes more. True where the residual is settled; it is known behind the last step only with `settles`.
+ * `objective`: a float64, that of the first x, which becomes that of the last. `far`: see gatherAndMultiply.
+ *
  */
 function iterate(
   matrix: usize,
@@ -148,7 +164,22 @@ function iterate(
       const backward = (step & 1) == 0;
       if (packed) multiplyPackedPanels(panels, size, 0, min(kept, count), backward, p, q, factors);
       else multiplyPanels(panels, size, min(kept, count), backward, p, q, factors);
-      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, 0, NO_PANELS, spare, p, q, factors, 0, far);
+      if (kept < count)
+        gatherAndMultiply(
+          theta,
+          size,
+          indices + ((<usize>kept) << 2),
+          0,
+          count - kept,
+          0,
+          NO_PANELS,
+          spare,
+          p,
+          q,
+          factors,
+          0,
+          far,
+        );
     }
     rho = takeStep(size, sums, weight, x, r, p, q, numbers, objective);
     if (rho < 0) return false;
@@ -162,29 +193,53 @@ function iterate(
     const sum = factors + 32;
     v128.store(sum, f32x4.splat(0));
     addPanelsCurvature(panels, size, 0, min(kept, count), packed, (steps & 1) == 1, p, factors, sum);
-    if (kept < count) addGatheredCurvature(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, p, factors, sum);
+    if (kept < count)
+      addGatheredCurvature(
+        theta,
+        size,
+        indices + ((<usize>kept) << 2),
+        0,
+        count - kept,
+        spare,
+        p,
+        factors,
+        sum,
+      );
     curvature = sumLanes(v128.load(sum)) + shift * dot(p, p, size);
   }
   takeLastStep(size, sums, weight, curvature, x, p, numbers, objective);
   return false;
 }
 
-/** Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. `objective`: where the float64 xᵀA x - 2 bᵀx goes. */
-export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, steps: i32, work: usize, objective: usize): void {
+/**
+ * Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. `objective`: where the
+ * float64 xᵀA x - 2 bᵀx goes.
+ */
+export function solveFormed(
+  matrix: usize,
+  size: usize,
+  b: usize,
+  x: usize,
+  steps: i32,
+  work: usize,
+  objective: usize,
+): void {
   multiplySymmetric(matrix, size, x, work);
-  for (let j: usize = 0; j < size; j += VECTOR) v128.store(work + j, f32x4.sub(v128.load(b + j), v128.load(work + j)));
+  for (let j: usize = 0; j < size; j += VECTOR)
+    v128.store(work + j, f32x4.sub(v128.load(b + j), v128.load(work + j)));
   store<f64>(objective, -(<f64>dot(b, x, size) + <f64>dot(work, x, size)));
   iterate(matrix, 0, size, 0, 0, 0, 0, 0, 0, x, steps, false, dot(b, b, size), 0, work, objective, false);
 }
 
 /**
- * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings. The panels of its first `kept` (a positive
- * multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up to 8), half of that where they are packed, and
- * 8 * size more where they are or count > kept.
- * `work`: 3 * size + 128 bytes.
- * `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t. `settles`: gives true where the steps have settled
- * the residual, which needs an x near 0 or near the solution. `objective`: where the float64 xᵀA x - 2 bᵀx goes, with a bias that of the system it is eliminated from.
- * `far`: see gatherAndMultiply.
+ * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings. The panels of its first
+ * `kept` (a positive multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up
+ * to 8), half of that where they are packed, and 8 * size more where they are or count > kept. `work`: 3 *
+ * size + 128 bytes. `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t.
+ * `settles`: gives true where the steps have settled the residual, which needs an x near 0 or near the
+ * solution. `objective`: where the float64 xᵀA x - 2 bᵀx goes, with a bias that of the system it is
+ * eliminated from. `far`: see gatherAndMultiply.
+ *
  */
 export function solveMatrixFree(
   theta: usize,
@@ -212,11 +267,66 @@ export function solveMatrixFree(
   if (sums) clear(sums, size);
   const packed = packs(indices, size, count, steps, settles);
   const spare = behindPanels(panels, size, kept, packed);
-  gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, packed ? PACKED_PANELS : PANELS, spare, x, work, factors, sums, far);
+  gatherAndMultiply(
+    theta,
+    size,
+    indices,
+    values,
+    min(kept, count),
+    panels,
+    packed ? PACKED_PANELS : PANELS,
+    spare,
+    x,
+    work,
+    factors,
+    sums,
+    far,
+  );
   if (kept < count) {
-    const at = <usize>kept << 2;
-    gatherAndMultiply(theta, size, indices + at, values + at, count - kept, 0, NO_PANELS, spare, x, work, factors, sums, far);
+    const at = (<usize>kept) << 2;
+    gatherAndMultiply(
+      theta,
+      size,
+      indices + at,
+      values + at,
+      count - kept,
+      0,
+      NO_PANELS,
+      spare,
+      x,
+      work,
+      factors,
+      sums,
+      far,
+    );
   }
-  const biasSquares = endResidual(size, sums, weight, total, sumLanes(v128.load(products)), x, work, objective);
-  return iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, settles, biasSquares, panels, work, objective, far);
+  const biasSquares = endResidual(
+    size,
+    sums,
+    weight,
+    total,
+    sumLanes(v128.load(products)),
+    x,
+    work,
+    objective,
+  );
+  return iterate(
+    0,
+    theta,
+    size,
+    indices,
+    count,
+    kept,
+    shift,
+    sums,
+    weight,
+    x,
+    steps,
+    settles,
+    biasSquares,
+    panels,
+    work,
+    objective,
+    far,
+  );
 }

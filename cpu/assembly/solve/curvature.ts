@@ -1,6 +1,7 @@
 /**
- * pᵀA p without A p: half the work of the product. The last step of conjugate gradients needs no more, since x += (ρ / pᵀA p) p.
- * `weights`: of the ratings, ending in eight zeros, or 0 for weights of 1.
+ * pᵀA p without A p: half the work of the product. The last step of conjugate gradients needs no more, since
+ * x += (ρ / pᵀA p) p. `weights`: of the ratings, ending in eight zeros, or 0 for weights of 1.
+ *
  */
 import { VECTOR, multiplyAdd, sumLanes, sumLanesOfFour } from '../simd';
 import { gatherAndMultiplyPanel, touchRows } from './gather-panels';
@@ -17,8 +18,21 @@ function addSquares(weights: usize, products: usize, sum: usize): void {
   v128.store(sum, multiplyAdd(weightedSecond, second, multiplyAdd(weightedFirst, first, v128.load(sum))));
 }
 
-/** Adds Σ w (θᵀp)² over the `count` > 0 ratings whose panels, or packed ones, lie at `panels` to the four lanes at `sum`. Order and `products` as in multiplyPanels. */
-export function addPanelsCurvature(panels: usize, size: usize, weights: usize, count: i32, packed: bool, backward: bool, p: usize, products: usize, sum: usize): void {
+/**
+ * Adds Σ w (θᵀp)² over the `count` > 0 ratings whose panels, or packed ones, lie at `panels` to the four
+ * lanes at `sum`. Order and `products` as in multiplyPanels.
+ */
+export function addPanelsCurvature(
+  panels: usize,
+  size: usize,
+  weights: usize,
+  count: i32,
+  packed: bool,
+  backward: bool,
+  p: usize,
+  products: usize,
+  sum: usize,
+): void {
   let step = <isize>(packed ? size << 2 : size << 3);
   let weightStep: isize = weights ? 32 : 0;
   let left = (count - 1) / PANEL;
@@ -38,7 +52,17 @@ export function addPanelsCurvature(panels: usize, size: usize, weights: usize, c
 }
 
 /** The same for ratings that are gathered into one panel. `products`: 32 bytes. */
-export function addGatheredCurvature(theta: usize, size: usize, indices: usize, weights: usize, count: i32, panel: usize, p: usize, products: usize, sum: usize): void {
+export function addGatheredCurvature(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  weights: usize,
+  count: i32,
+  panel: usize,
+  p: usize,
+  products: usize,
+  sum: usize,
+): void {
   let touched: u32 = 0;
   for (; count > 0; count -= PANEL) {
     gatherAndMultiplyPanel(theta, size, indices, count, panel, p, products);
@@ -63,7 +87,10 @@ export function symmetricCurvature(matrix: usize, size: usize, p: usize): f32 {
     const own = v128.load(part);
     // The corner: half its diagonal, and nothing below it.
     let sum0 = f32x4.mul(v128.load(row0), f32x4.mul(own, f32x4(0.5, 1, 1, 1)));
-    let sum1 = f32x4.mul(v128.and(v128.load(row1), i32x4(0, -1, -1, -1)), f32x4.mul(own, f32x4(0, 0.5, 1, 1)));
+    let sum1 = f32x4.mul(
+      v128.and(v128.load(row1), i32x4(0, -1, -1, -1)),
+      f32x4.mul(own, f32x4(0, 0.5, 1, 1)),
+    );
     let sum2 = f32x4.mul(v128.and(v128.load(row2), i32x4(0, 0, -1, -1)), f32x4.mul(own, f32x4(0, 0, 0.5, 1)));
     let sum3 = f32x4.mul(v128.and(v128.load(row3), i32x4(0, 0, 0, -1)), f32x4.mul(own, f32x4(0, 0, 0, 0.5)));
     for (part += VECTOR; part < end; part += VECTOR) {

@@ -5,8 +5,9 @@ import { WORD } from '../simd';
 const ROUNDING: f32 = 5e-6;
 
 /**
- * The shift for an exact solve: `shift`, or where that is below the rounding error of A, and A all but singular, that error. It changes A
- * by no more than float32 does. A matrix of zeros gets 1, and so x = 0.
+ * The shift for an exact solve: `shift`, or where that is below the rounding error of A, and A all but
+ * singular, that error. It changes A by no more than float32 does. A matrix of zeros gets 1, and so x = 0.
+ *
  */
 export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32): f32 {
   if (shift < 0) return shift;
@@ -17,7 +18,9 @@ export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32)
   return max(shift, ROUNDING * sqrt<f32>(<f32>rank) * largest);
 }
 
-/** Adds `value` to the first `rank` elements of the diagonal, and 1 to the padding's, which keeps A definite. */
+/**
+ * Adds `value` to the first `rank` elements of the diagonal, and 1 to the padding's, which keeps A definite.
+ */
 export function addDiagonal(matrix: usize, size: usize, rank: i32, value: f32): void {
   const step = size + WORD;
   const columns = <i32>(size >> 2);

@@ -3,11 +3,13 @@
  *
  *     x = (ΘᵀΘ + s I)⁻¹ Θᵀ r = Θᵀ (ΘΘᵀ + s I)⁻¹ r        Θ: n x f, s = λ n
  *
- * A bias of weight ω = λ n + d is one more feature: β = κ Σ z and (ΘΘᵀ + κ 11ᵀ + s I) z = r with κ = s / ω, so that Θᵀ has one more
- * row, of √κ.
+ * A bias of weight ω = λ n + d is one more feature: β = κ Σ z and (ΘΘᵀ + κ 11ᵀ + s I) z = r with κ = s / ω,
+ * so that Θᵀ has one more row, of √κ.
  *
- * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that ΘΘᵀ comes out of the same 4 x 8 register
- * blocks as the normal equations. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
+ * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that ΘΘᵀ comes out of the same 4 x 8
+ * register blocks as the normal equations. Padding ratings are zero columns with 1 on the diagonal: their z
+ * is 0.
+ *
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { solveCholesky } from './cholesky';
@@ -16,16 +18,23 @@ import { addDiagonal, definiteShift } from './diagonal';
 import { clear, dot, sumOf } from '../vectors';
 
 /** Θᵀ of `count` gathered rows: size / 4 rows of `width` bytes. */
-function gatherTransposed(theta: usize, size: usize, indices: usize, count: i32, target: usize, width: usize): void {
+function gatherTransposed(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  count: i32,
+  target: usize,
+  width: usize,
+): void {
   const last = count - 1;
-  for (let k = 0; (<usize>k << 2) < width; k += 4) {
+  for (let k = 0; (<usize>k) << 2 < width; k += 4) {
     // Rows past the end are read as the last one; `keep` multiplies by 0 or 1.
     const source0 = theta + indexAt(indices, min(k, last)) * size;
     const source1 = theta + indexAt(indices, min(k + 1, last)) * size;
     const source2 = theta + indexAt(indices, min(k + 2, last)) * size;
     const source3 = theta + indexAt(indices, min(k + 3, last)) * size;
     const keep = i32x4.lt_s(i32x4.add(i32x4.splat(k), i32x4(0, 1, 2, 3)), i32x4.splat(count));
-    let row = target + (<usize>k << 2);
+    let row = target + ((<usize>k) << 2);
     for (let j: usize = 0; j < size; j += VECTOR) {
       const a = v128.load(source0 + j);
       const b = v128.load(source1 + j);
@@ -56,27 +65,37 @@ function combineRows(theta: usize, size: usize, indices: usize, z: usize, count:
     const row1 = theta + indexAt(indices, k + 1) * size;
     const row2 = theta + indexAt(indices, k + 2) * size;
     const row3 = theta + indexAt(indices, k + 3) * size;
-    const factors = z + (<usize>k << 2);
+    const factors = z + ((<usize>k) << 2);
     const factor0 = v128.load32_splat(factors);
     const factor1 = v128.load32_splat(factors, 4);
     const factor2 = v128.load32_splat(factors, 8);
     const factor3 = v128.load32_splat(factors, 12);
     for (let j: usize = 0; j < size; j += VECTOR) {
-      const low = multiplyAdd(factor1, v128.load(row1 + j), multiplyAdd(factor0, v128.load(row0 + j), v128.load(x + j)));
-      v128.store(x + j, multiplyAdd(factor3, v128.load(row3 + j), multiplyAdd(factor2, v128.load(row2 + j), low)));
+      const low = multiplyAdd(
+        factor1,
+        v128.load(row1 + j),
+        multiplyAdd(factor0, v128.load(row0 + j), v128.load(x + j)),
+      );
+      v128.store(
+        x + j,
+        multiplyAdd(factor3, v128.load(row3 + j), multiplyAdd(factor2, v128.load(row2 + j), low)),
+      );
     }
   }
   for (; k < count; k++) {
     const row = theta + indexAt(indices, k) * size;
-    const factor = v128.load32_splat(z + (<usize>k << 2));
-    for (let j: usize = 0; j < size; j += VECTOR) v128.store(x + j, multiplyAdd(factor, v128.load(row + j), v128.load(x + j)));
+    const factor = v128.load32_splat(z + ((<usize>k) << 2));
+    for (let j: usize = 0; j < size; j += VECTOR)
+      v128.store(x + j, multiplyAdd(factor, v128.load(row + j), v128.load(x + j)));
   }
 }
 
 /**
- * Solves one row of 1 <= count <= size / 4 ratings. With width = 4 * count rounded up to 32:
- * `matrix`: width² / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes. False when not definite.
- * `ratio`: κ, or 0 without a bias; `bias`: where β goes. `objective`: where the float64 s rᵀz - rᵀr goes, which is xᵀA x - 2 bᵀx.
+ * Solves one row of 1 <= count <= size / 4 ratings. With width = 4 * count rounded up to 32: `matrix`: width²
+ * / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes. False when not definite.
+ * `ratio`: κ, or 0 without a bias; `bias`: where β goes. `objective`: where the float64 s rᵀz - rᵀr goes,
+ * which is xᵀA x - 2 bᵀx.
+ *
  */
 export function solveDual(
   theta: usize,
@@ -93,7 +112,7 @@ export function solveDual(
   work: usize,
   objective: usize,
 ): bool {
-  const width = ((<usize>count << 2) + 31) & ~(<usize>31);
+  const width = (((<usize>count) << 2) + 31) & ~(<usize>31);
   const z = work + width;
   gatherTransposed(theta, size, indices, count, transposed, width);
   let features = <i32>(size >> 2);
@@ -101,14 +120,14 @@ export function solveDual(
     const row = transposed + <usize>features * width;
     const root: f32 = sqrt<f32>(ratio);
     clear(row, width);
-    for (let k = 0; k < count; k++) store<f32>(row + (<usize>k << 2), root);
+    for (let k = 0; k < count; k++) store<f32>(row + ((<usize>k) << 2), root);
     features++;
   }
   addTile(transposed, width, features, matrix, false);
   const diagonal = definiteShift(matrix, width, count, shift);
   addDiagonal(matrix, width, count, diagonal);
   clear(work, width);
-  memory.copy(work, values, (<usize>count) * WORD);
+  memory.copy(work, values, <usize>count * WORD);
   const squares = dot(work, work, width);
   const definite = solveCholesky(matrix, width, work, z, z + width);
   // rᵀz is the square of the solution of Uᵀy = r, which lies in r's place.

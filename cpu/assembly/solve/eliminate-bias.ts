@@ -1,5 +1,6 @@
 /**
- * The bias β of a row beside its factors x: with s = Σ θ_v, t = Σ r_uv and c = n + λ n + d the normal equations are
+ * The bias β of a row beside its factors x: with s = Σ θ_v, t = Σ r_uv and c = n + λ n + d the normal
+ * equations are
  *
  *     | A + shift I   s | | x |   | b |
  *     | sᵀ            c | | β | = | t |
@@ -7,12 +8,20 @@
  * β = (t - sᵀx) / c is eliminated, which leaves a system of the size of A for every solver:
  *
  *     (A + shift I - s sᵀ / c) x = b - (t / c) s
+ *
  */
 import { VECTOR, WORD, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, dot } from '../vectors';
 
 /** Takes β out of A (upper triangle, without the shift) and b. */
-export function eliminateBias(matrix: usize, size: usize, b: usize, sums: usize, weight: f32, total: f32): void {
+export function eliminateBias(
+  matrix: usize,
+  size: usize,
+  b: usize,
+  sums: usize,
+  weight: f32,
+  total: f32,
+): void {
   addMultiple(b, -total / weight, sums, size);
   for (let i: usize = 0; i < size; i += WORD) {
     const from = i & ~(VECTOR - 1);

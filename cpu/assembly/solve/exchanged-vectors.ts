@@ -1,6 +1,9 @@
 /**
- * Conjugate gradients of conjugate-gradient.ts cut where devices exchange vectors: products with the ratings that one of them has, and the steps of a row, whose products are sums over all
- * ratings. A row's numbers lie in the layout of operators/tasks/vector-tasks.ts; `gradients` is its r, `scalars` the numbers behind r, and `sums` its s, or 0 without a bias.
+ * Conjugate gradients of conjugate-gradient.ts cut where devices exchange vectors: products with the ratings
+ * that one of them has, and the steps of a row, whose products are sums over all ratings. A row's numbers lie
+ * in the layout of operators/tasks/vector-tasks.ts; `gradients` is its r, `scalars` the numbers behind r, and
+ * `sums` its s, or 0 without a bias.
+ *
  */
 import { addShift } from '../implicit/conjugate-gradient';
 import { multiplyGram } from '../implicit/multiply-gram';
@@ -18,19 +21,61 @@ const RHO: usize = 12;
 const ENOUGH: usize = 16;
 
 /**
- * y += Σ (θᵀp) θ over `count` > 0 ratings, or with `values` y += Σ (r - θᵀp) θ, and with `sums` sums += Σ θ; gives Σ r θᵀp. `weights`: 0, or those of implicit
- * data, whose targets are the values. work: 96 + 8 * size bytes.
+ * y += Σ (θᵀp) θ over `count` > 0 ratings, or with `values` y += Σ (r - θᵀp) θ, and with `sums` sums += Σ θ;
+ * gives Σ r θᵀp. `weights`: 0, or those of implicit data, whose targets are the values. work: 96 + 8 * size
+ * bytes.
+ *
  */
-export function addVectorProducts(theta: usize, size: usize, indices: usize, values: usize, weights: usize, count: i32, p: usize, y: usize, sums: usize, work: usize): f32 {
+export function addVectorProducts(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  values: usize,
+  weights: usize,
+  count: i32,
+  p: usize,
+  y: usize,
+  sums: usize,
+  work: usize,
+): f32 {
   const products = work + 32;
   v128.store(products, f32x4.splat(0));
-  if (weights) gatherAndMultiplyWeighted(theta, size, indices, values, weights, count, 0, NO_PANELS, work + 96, p, y, work, true);
-  else gatherAndMultiply(theta, size, indices, values, count, 0, NO_PANELS, work + 96, p, y, work, sums, true);
+  if (weights)
+    gatherAndMultiplyWeighted(
+      theta,
+      size,
+      indices,
+      values,
+      weights,
+      count,
+      0,
+      NO_PANELS,
+      work + 96,
+      p,
+      y,
+      work,
+      true,
+    );
+  else
+    gatherAndMultiply(theta, size, indices, values, count, 0, NO_PANELS, work + 96, p, y, work, sums, true);
   return sumLanes(v128.load(products));
 }
 
-/** Makes the sums of a row the residual of x, and p its first direction. `weight`: c of a bias; `gram`: 0, or G. */
-export function beginVectors(size: usize, gram: usize, shift: f32, weight: f32, gradients: usize, scalars: usize, sums: usize, x: usize, p: usize): void {
+/**
+ * Makes the sums of a row the residual of x, and p its first direction. `weight`: c of a bias; `gram`: 0, or
+ * G.
+ */
+export function beginVectors(
+  size: usize,
+  gram: usize,
+  shift: f32,
+  weight: f32,
+  gradients: usize,
+  scalars: usize,
+  sums: usize,
+  x: usize,
+  p: usize,
+): void {
   let along = load<f32>(scalars, ALONG);
   if (gram) {
     multiplyGram(gram, size, x, p);
@@ -64,7 +109,19 @@ function end(scalars: usize, p: usize, size: usize): void {
 }
 
 /** A step of x along p, whose products with the ratings are at `products`. work: 2 * size bytes. */
-export function stepVectors(size: usize, gram: usize, shift: f32, weight: f32, gradients: usize, scalars: usize, sums: usize, x: usize, p: usize, products: usize, work: usize): void {
+export function stepVectors(
+  size: usize,
+  gram: usize,
+  shift: f32,
+  weight: f32,
+  gradients: usize,
+  scalars: usize,
+  sums: usize,
+  x: usize,
+  p: usize,
+  products: usize,
+  work: usize,
+): void {
   const rho = load<f32>(scalars, RHO);
   if (rho == 0) return;
   const q = work;
@@ -90,7 +147,14 @@ export function stepVectors(size: usize, gram: usize, shift: f32, weight: f32, g
 }
 
 /** True where x is finite; the bias of the row goes to `bias`, where that is not 0. */
-export function endVectors(size: usize, weight: f32, scalars: usize, sums: usize, bias: usize, x: usize): bool {
+export function endVectors(
+  size: usize,
+  weight: f32,
+  scalars: usize,
+  sums: usize,
+  bias: usize,
+  x: usize,
+): bool {
   if (bias) store<f32>(bias, biasOf(size, sums, weight, load<f32>(scalars, TOTAL), x));
   return allFinite(x, size);
 }

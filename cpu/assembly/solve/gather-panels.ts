@@ -13,7 +13,7 @@ function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel
   const end = panel + (size << 3);
   const zero = f32x4.splat(0);
   for (let k = 0; k < PANEL; k++) {
-    let target = panel + (<usize>k << 4);
+    let target = panel + ((<usize>k) << 4);
     if (k < count) {
       let source = theta + indexAt(indices, k) * size;
       for (; target < end; target += PANEL_STEP) {
@@ -27,10 +27,20 @@ function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel
 }
 
 /**
- * Gathers `count` rows of θ into a panel, and products[k] = θ_kᵀ p for them: of eight rows each element is stored from the register in
- * which it is multiplied. Even and odd columns have chains of sums of their own. `size` is a multiple of 32.
+ * Gathers `count` rows of θ into a panel, and products[k] = θ_kᵀ p for them: of eight rows each element is
+ * stored from the register in which it is multiplied. Even and odd columns have chains of sums of their own.
+ * `size` is a multiple of 32.
+ *
  */
-export function gatherAndMultiplyPanel(theta: usize, size: usize, indices: usize, count: i32, panel: usize, p: usize, products: usize): void {
+export function gatherAndMultiplyPanel(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  count: i32,
+  panel: usize,
+  p: usize,
+  products: usize,
+): void {
   if (count < PANEL) {
     gatherRows(theta, size, indices, count, panel);
     multiplyPanel(panel, size, p, products);
@@ -85,7 +95,15 @@ export function gatherAndMultiplyPanel(theta: usize, size: usize, indices: usize
       source3 += 2 * VECTOR;
       target += 2 * PANEL_STEP;
     }
-    v128.store(products, sumLanesOfFour(f32x4.add(sum0, sum4), f32x4.add(sum1, sum5), f32x4.add(sum2, sum6), f32x4.add(sum3, sum7)));
+    v128.store(
+      products,
+      sumLanesOfFour(
+        f32x4.add(sum0, sum4),
+        f32x4.add(sum1, sum5),
+        f32x4.add(sum2, sum6),
+        f32x4.add(sum3, sum7),
+      ),
+    );
     products += 16;
     panel += 64;
     indices += 16;
@@ -93,8 +111,10 @@ export function gatherAndMultiplyPanel(theta: usize, size: usize, indices: usize
 }
 
 /**
- * Reads a word of every cache line of eight rows of θ, line by line of all eight, so that their misses of caches and page tables overlap;
- * the rows are then gathered from the first-level cache. Gives a sum that the caller stores: reads without a use could be left out.
+ * Reads a word of every cache line of eight rows of θ, line by line of all eight, so that their misses of
+ * caches and page tables overlap; the rows are then gathered from the first-level cache. Gives a sum that the
+ * caller stores: reads without a use could be left out.
+ *
  */
 export function touchRows(theta: usize, size: usize, indices: usize): u32 {
   let sum: u32 = 0;
@@ -127,14 +147,17 @@ export function touchRows(theta: usize, size: usize, indices: usize): u32 {
   return sum;
 }
 
-/** factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products` += r_k factors[k]. */
+/**
+ * factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products`
+ * += r_k factors[k].
+ */
 @inline
 function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
   if (count < PANEL) {
     // A copy beside the factors, padded with zeros, since the next row's ratings follow these.
     const tail = products + 16;
     memory.fill(tail, 0, 32);
-    memory.copy(tail, values, <usize>count << 2);
+    memory.copy(tail, values, (<usize>count) << 2);
     values = tail;
   }
   const ratings0 = v128.load(values);
@@ -147,10 +170,12 @@ function subtractFromRatings(values: usize, count: i32, factors: usize, products
 }
 
 /**
- * multiplyPanels for `count` > 0 ratings that are gathered on the way. `left`: the panels that then stay at `panels`; for packed ones and for
- * none `spare` has room for a panel. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
- * get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as well. `factors`: 96 bytes.
- * With `far` Θ is larger than the caches: the rows of the next panel are then requested before the sum over this one, which runs while they arrive.
+ * multiplyPanels for `count` > 0 ratings that are gathered on the way. `left`: the panels that then stay at
+ * `panels`; for packed ones and for none `spare` has room for a panel. With `values`, y += Σ (r_uv - θ_vᵀ p)
+ * θ_v instead, and the four lanes at factors + 32 get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as
+ * well. `factors`: 96 bytes. With `far` Θ is larger than the caches: the rows of the next panel are then
+ * requested before the sum over this one, which runs while they arrive.
+ *
  */
 export function gatherAndMultiply(
   theta: usize,

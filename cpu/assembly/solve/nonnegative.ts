@@ -1,22 +1,28 @@
 /**
- * The non-negative least squares problem of one row, given its normal equations (Spark ML's ALS with nonnegative = true):
+ * The non-negative least squares problem of one row, given its normal equations (Spark ML's ALS with
+ * nonnegative = true):
  *
  *     min ½ xᵀA x - bᵀx   with x >= 0
  *
- * x is the minimum when, with g = A x - b, each feature has either x_i > 0 and g_i = 0, or x_i = 0 and g_i >= 0. Features that may differ from zero form the passive set P, on which x solves A_PP x_P = b_P exactly
+ * x is the minimum when, with g = A x - b, each feature has either x_i > 0 and g_i = 0, or x_i = 0 and g_i >=
+ * 0. Features that may differ from zero form the passive set P, on which x solves A_PP x_P = b_P exactly
  * (passive-set.ts). What remains is to find P:
  *
- * 1. Block principal pivoting from P = {previous_i > 0}: every feature with the wrong sign changes sides at once, as long as
- *    there come to be fewer of them, with PATIENCE steps of grace. Mostly 2 to 6 steps at any rank, fewer the warmer the start.
- *    (J. Kim and H. Park, Fast nonnegative matrix factorization: an active-set-like method and comparisons, SIAM J. Sci.
- *    Comput. 33, 2011; after Portugal, Júdice and Vicente, 1994.)
- * 2. Where that circles, as it may when A is all but singular: the active-set method from x = 0, one feature a step, whose
- *    objective falls with every step (C. Lawson and R. Hanson, Solving Least Squares Problems, 1974, chapter 23). It takes the
- *    place of Kim and Park's backup rule, which needs hundreds of steps there.
+ * 1. Block principal pivoting from P = {previous_i > 0}: every feature with the wrong sign changes sides at
+ *    once, as long as there come to be fewer of them, with PATIENCE steps of grace. Mostly 2 to 6 steps at
+ *    any rank, fewer the warmer the start. (J. Kim and H. Park, Fast nonnegative matrix factorization: an
+ *    active-set-like method and comparisons, SIAM J. Sci. Comput. 33, 2011; after Portugal, Júdice and
+ *    Vicente, 1994.)
+ * 2. Where that circles, as it may when A is all but singular: the active-set method from x = 0, one feature
+ *    a step, whose objective falls with every step (C. Lawson and R. Hanson, Solving Least Squares Problems,
+ *    1974, chapter 23). It takes the place of Kim and Park's backup rule, which needs hundreds of steps
+ *    there.
  *
- * The stopping rule is the same for all rows: no feature of P below 0, and no g_i outside P below -1e-6 ‖b‖. A feature
- * that depends on others of P to within float32 is left at 0, with 1e-4 ‖b‖ as the limit of its g_i, which is A's rounding. A row
- * that does not meet the rule within 3 f + 20 steps of the second method has no solution, and becomes NaN.
+ * The stopping rule is the same for all rows: no feature of P below 0, and no g_i outside P below -1e-6 ‖b‖.
+ * A feature that depends on others of P to within float32 is left at 0, with 1e-4 ‖b‖ as the limit of its
+ * g_i, which is A's rounding. A row that does not meet the rule within 3 f + 20 steps of the second method
+ * has no solution, and becomes NaN.
+ *
  */
 import { WORD } from '../simd';
 import {
@@ -49,7 +55,10 @@ function norm(b: usize, rank: i32): f64 {
   return sqrt<f64>(sum);
 }
 
-/** True when feature i is on the wrong side, as NaN always is. A passive feature at 0 was left out as dependent. */
+/**
+ * True when feature i is on the wrong side, as NaN always is. A passive feature at 0 was left out as
+ * dependent.
+ */
 @inline
 function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
   const z = load<f64>(solutionOf(work, size, i));
@@ -59,7 +68,8 @@ function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
 /** True when the features that cannot change sides, the dependent ones, meet the rule. */
 function isSettled(size: usize, rank: i32, work: usize, least: f64): bool {
   for (let i = 0; i < rank; i++) {
-    if (load<f64>(solutionOf(work, size, i)) == 0 && !(load<f64>(gradientOf(work, size, i)) >= least)) return false;
+    if (load<f64>(solutionOf(work, size, i)) == 0 && !(load<f64>(gradientOf(work, size, i)) >= least))
+      return false;
   }
   return true;
 }
@@ -100,7 +110,10 @@ function steepest(size: usize, rank: i32, work: usize, least: f64): i32 {
   return found;
 }
 
-/** Moves x towards z until a feature reaches 0, and removes those at 0 from P. False when z itself is feasible. */
+/**
+ * Moves x towards z until a feature reaches 0, and removes those at 0 from P. False when z itself is
+ * feasible.
+ */
 function retreat(size: usize, rank: i32, work: usize): bool {
   let step: f64 = 1;
   let feasible = true;
@@ -165,7 +178,15 @@ function pivotSingly(matrix: usize, size: usize, rank: i32, bias: usize, work: u
  * Solves one row; A (upper triangle, λ n on the diagonal) gets its lower triangle. `x` may be `previous`.
  * work: 14 * size + size² / 2 bytes. False, and x = NaN, when there is no finite solution.
  */
-export function solveNonnegative(matrix: usize, size: usize, rank: i32, bias: usize, x: usize, previous: usize, work: usize): bool {
+export function solveNonnegative(
+  matrix: usize,
+  size: usize,
+  rank: i32,
+  bias: usize,
+  x: usize,
+  previous: usize,
+  work: usize,
+): bool {
   const length = norm(bias, rank);
   const least = -TOLERANCE * length;
   completeSymmetric(matrix, size);
@@ -175,10 +196,13 @@ export function solveNonnegative(matrix: usize, size: usize, rank: i32, bias: us
   }
   let solved = length < Infinity;
   if (solved) {
-    solved = pivotBlocks(matrix, size, rank, bias, work, least) || pivotSingly(matrix, size, rank, bias, work, least);
+    solved =
+      pivotBlocks(matrix, size, rank, bias, work, least) ||
+      pivotSingly(matrix, size, rank, bias, work, least);
     solved = solved && isSettled(size, rank, work, -DEPENDENT_TOLERANCE * length);
   }
   memory.fill(x, 0, size);
-  for (let i = 0; i < rank; i++) store<f32>(x + <usize>i * WORD, solved ? <f32>load<f64>(solutionOf(work, size, i)) : <f32>NaN);
+  for (let i = 0; i < rank; i++)
+    store<f32>(x + <usize>i * WORD, solved ? <f32>load<f64>(solutionOf(work, size, i)) : <f32>NaN);
   return solved && allFinite(x, size);
 }

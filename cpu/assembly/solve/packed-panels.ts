@@ -1,12 +1,15 @@
 /**
- * Panels of a long row's ratings in 16 bits an element, for the directions of conjugate gradients: half the bytes of panels.ts, which each
- * step reads again from the third-level cache or from memory. The residual of a row's x is a sum over θ itself, so the point that the steps tend to is that of float32;
- * the rounding, 2^-8 of an element at most, is random from rating to rating and evens out over thousands of them.
+ * Panels of a long row's ratings in 16 bits an element, for the directions of conjugate gradients: half the
+ * bytes of panels.ts, which each step reads again from the third-level cache or from memory. The residual of
+ * a row's x is a sum over θ itself, so the point that the steps tend to is that of float32; the rounding,
+ * 2^-8 of an element at most, is random from rating to rating and evens out over thousands of them.
  *
  *     packed panel:  [column / 4][rating 0..3][column % 4]      4 * size bytes
  *
- * A word holds an element of rating k in its upper half and the same column of rating k + 4 in its lower half, each the upper half of a
- * float32. The word itself is taken for rating k's element, and is rounded as a whole: so unpacking is one shift for two elements.
+ * A word holds an element of rating k in its upper half and the same column of rating k + 4 in its lower
+ * half, each the upper half of a float32. The word itself is taken for rating k's element, and is rounded as
+ * a whole: so unpacking is one shift for two elements.
+ *
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 import { PANEL, PANEL_STEP } from './panels';
@@ -14,7 +17,10 @@ import { PANEL, PANEL_STEP } from './panels';
 /** Bytes of four columns of a packed panel. */
 const STEP: usize = PANEL_STEP / 2;
 
-/** The words for `upper` and `lower`, both rounded to the nearest. `half`: words of 0x8000. An upper 0 becomes 2^-126, since the lower half of its word would be taken from nothing. */
+/**
+ * The words for `upper` and `lower`, both rounded to the nearest. `half`: words of 0x8000. An upper 0 becomes
+ * 2^-126, since the lower half of its word would be taken from nothing.
+ */
 @inline
 function packed(upper: v128, lower: v128, half: v128): v128 {
   const low = i32x4.shr_u(i32x4.add(lower, half), 16);
@@ -23,7 +29,9 @@ function packed(upper: v128, lower: v128, half: v128): v128 {
 }
 
 /**
- * Words of 0x8000. They come by way of memory, 4 bytes at `spare`, since a constant would be made anew at each use.
+ * Words of 0x8000. They come by way of memory, 4 bytes at `spare`, since a constant would be made anew at
+ * each use.
+ *
  */
 @inline
 export function halfWords(spare: usize): v128 {
@@ -33,7 +41,16 @@ export function halfWords(spare: usize): v128 {
 
 /** The work of both functions below; `summed` is a constant in each. */
 @inline
-function addPacking(panel: usize, size: usize, factors: usize, y: usize, summed: bool, sums: usize, target: usize, half: v128): void {
+function addPacking(
+  panel: usize,
+  size: usize,
+  factors: usize,
+  y: usize,
+  summed: bool,
+  sums: usize,
+  target: usize,
+  half: v128,
+): void {
   const factor0 = v128.load32_splat(factors);
   const factor1 = v128.load32_splat(factors, 4);
   const factor2 = v128.load32_splat(factors, 8);
@@ -78,13 +95,31 @@ function addPacking(panel: usize, size: usize, factors: usize, y: usize, summed:
   }
 }
 
-/** y += Σ_k factors[k] θ_k over the eight ratings of a panel of panels.ts, which is packed to `target` on the way. */
-export function addAndPack(panel: usize, size: usize, factors: usize, y: usize, target: usize, half: v128): void {
+/**
+ * y += Σ_k factors[k] θ_k over the eight ratings of a panel of panels.ts, which is packed to `target` on the
+ * way.
+ */
+export function addAndPack(
+  panel: usize,
+  size: usize,
+  factors: usize,
+  y: usize,
+  target: usize,
+  half: v128,
+): void {
   addPacking(panel, size, factors, y, false, 0, target, half);
 }
 
 /** The same, and sums += Σ_k θ_k. */
-export function addSumAndPack(panel: usize, size: usize, factors: usize, y: usize, sums: usize, target: usize, half: v128): void {
+export function addSumAndPack(
+  panel: usize,
+  size: usize,
+  factors: usize,
+  y: usize,
+  sums: usize,
+  target: usize,
+  half: v128,
+): void {
   addPacking(panel, size, factors, y, true, sums, target, half);
 }
 
@@ -169,10 +204,20 @@ export function weigh(weights: usize, factors: usize): void {
 }
 
 /**
- * y += Θᵀ W Θ p over the `count` > 0 ratings whose packed panels lie at `panels`; `weights`: of the ratings, ending in eight zeros, or 0 for
- * weights of 1. Order and `factors` as in multiplyPanels.
+ * y += Θᵀ W Θ p over the `count` > 0 ratings whose packed panels lie at `panels`; `weights`: of the ratings,
+ * ending in eight zeros, or 0 for weights of 1. Order and `factors` as in multiplyPanels.
+ *
  */
-export function multiplyPackedPanels(panels: usize, size: usize, weights: usize, count: i32, backward: bool, p: usize, y: usize, factors: usize): void {
+export function multiplyPackedPanels(
+  panels: usize,
+  size: usize,
+  weights: usize,
+  count: i32,
+  backward: bool,
+  p: usize,
+  y: usize,
+  factors: usize,
+): void {
   let step = <isize>(size << 2);
   let weightStep: isize = weights ? 32 : 0;
   let left = (count - 1) / PANEL;

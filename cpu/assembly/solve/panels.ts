@@ -1,14 +1,16 @@
 /**
- * Matrix-free products with a row's ratings: y += Θ_uᵀ (Θ_u p), never forming A (cuMF_ALS, section IV, applied per row).
+ * Matrix-free products with a row's ratings: y += Θ_uᵀ (Θ_u p), never forming A (cuMF_ALS, section IV,
+ * applied per row).
  *
- * The row's θ are gathered once into panels of eight ratings, four columns of all eight side by side, so that the passes
- * that follow read memory from front to back and address everything at constant offsets:
+ * The row's θ are gathered once into panels of eight ratings, four columns of all eight side by side, so that
+ * the passes that follow read memory from front to back and address everything at constant offsets:
  *
  *     panel:  [column / 4][rating 0..7][column % 4]      8 * size bytes
  *     rank 8: θ0[0..3] θ1[0..3] .. θ7[0..3]  θ0[4..7] .. θ7[4..7]
  *
- * One pass forms the eight products t_k = θ_kᵀ p of a panel and adds Σ t_k θ_k to y while it is still in the first-level
- * cache. The last panel is filled with zero rows, which add nothing.
+ * One pass forms the eight products t_k = θ_kᵀ p of a panel and adds Σ t_k θ_k to y while it is still in the
+ * first-level cache. The last panel is filled with zero rows, which add nothing.
+ *
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 
@@ -114,11 +116,21 @@ export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usi
 }
 
 /**
- * y += Θᵀ Θ p over the `count` > 0 ratings whose panels lie at `panels`, from the last panel to the first when `backward`:
- * alternating passes find in the cache the panels that the last pass read at its end. `factors`: 64 bytes.
- * The products of the next panel come before the sum over this one, which hides their latency.
+ * y += Θᵀ Θ p over the `count` > 0 ratings whose panels lie at `panels`, from the last panel to the first
+ * when `backward`: alternating passes find in the cache the panels that the last pass read at its end.
+ * `factors`: 64 bytes. The products of the next panel come before the sum over this one, which hides their
+ * latency.
+ *
  */
-export function multiplyPanels(panels: usize, size: usize, count: i32, backward: bool, p: usize, y: usize, factors: usize): void {
+export function multiplyPanels(
+  panels: usize,
+  size: usize,
+  count: i32,
+  backward: bool,
+  p: usize,
+  y: usize,
+  factors: usize,
+): void {
   let step = <isize>(size << 3);
   let left = (count - 1) / PANEL;
   if (backward) {

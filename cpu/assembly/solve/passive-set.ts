@@ -1,12 +1,14 @@
 /**
- * The steps that non-negative solvers share. A set P of features, the passive ones, may differ from zero; the others are zero:
+ * The steps that non-negative solvers share. A set P of features, the passive ones, may differ from zero; the
+ * others are zero:
  *
  *     z_P = A_PP⁻¹ b_P,   z = 0 elsewhere,   g = A z - b          g_P = 0
  *
- * A and b are the float32 of the normal equations; all other numbers are float64, so that the signs of z and g, which decide
- * about P, are right down to the rounding of A itself.
+ * A and b are the float32 of the normal equations; all other numbers are float64, so that the signs of z and
+ * g, which decide about P, are right down to the rounding of A itself.
  *
- * Workspace of PASSIVE_VECTORS * size + size² / 2 bytes, `size` = bytes of a factor row; f float64 take 2 * size:
+ * Workspace of PASSIVE_VECTORS * size + size² / 2 bytes, `size` = bytes of a factor row; f float64 take 2 *
+ * size:
  *
  *     z, g, x            2 * size each      by feature
  *     solution           2 * size           z_P, by position in P
@@ -14,6 +16,7 @@
  *     state              size               Int32 by feature: ZERO, PASSIVE, or BARRED
  *     members            size               Int32: P, ascending
  *     system             size² / 2          A_PP
+ *
  */
 import { VECTOR, WORD, multiplyAddDouble } from '../simd';
 import { solveCholeskyDouble } from './cholesky-double';
@@ -25,27 +28,30 @@ export const BARRED: i32 = 2;
 
 const PASSIVE_VECTORS: usize = 14;
 
-/** A pivot below this part of its diagonal element is the rounding of A: the feature depends on those before it. */
+/**
+ * A pivot below this part of its diagonal element is the rounding of A: the feature depends on those before
+ * it.
+ */
 const DEPENDENT: f64 = 2.384185791015625e-7; // 2^-22
 
 @inline
 export function solutionOf(work: usize, size: usize, i: i32): usize {
-  return work + (<usize>i << 3);
+  return work + ((<usize>i) << 3);
 }
 
 @inline
 export function gradientOf(work: usize, size: usize, i: i32): usize {
-  return work + 2 * size + (<usize>i << 3);
+  return work + 2 * size + ((<usize>i) << 3);
 }
 
 @inline
 export function pointOf(work: usize, size: usize, i: i32): usize {
-  return work + 4 * size + (<usize>i << 3);
+  return work + 4 * size + ((<usize>i) << 3);
 }
 
 @inline
 export function stateOf(work: usize, size: usize, i: i32): usize {
-  return work + 12 * size + (<usize>i << 2);
+  return work + 12 * size + ((<usize>i) << 2);
 }
 
 @inline
@@ -93,7 +99,7 @@ function listMembers(size: usize, rank: i32, work: usize): i32 {
   let count = 0;
   for (let i = 0; i < rank; i++) {
     if (load<i32>(stateOf(work, size, i)) != PASSIVE) continue;
-    store<i32>(members + (<usize>count << 2), i);
+    store<i32>(members + ((<usize>count) << 2), i);
     count++;
   }
   return count;
@@ -108,22 +114,23 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
   const system = work + PASSIVE_VECTORS * size;
   const count = listMembers(size, rank, work);
   const padded = (count + 3) & ~3;
-  const stride = <usize>padded << 3;
+  const stride = (<usize>padded) << 3;
   for (let a = 0; a < padded; a++) {
-    const at = <usize>a << 3;
+    const at = (<usize>a) << 3;
     let target = system + <usize>a * stride;
     if (a >= count) {
       // A missing feature is a row of the unit matrix.
-      for (let c = a & ~3; c < padded; c++) store<f64>(target + (<usize>c << 3), c == a ? 1 : 0);
+      for (let c = a & ~3; c < padded; c++) store<f64>(target + ((<usize>c) << 3), c == a ? 1 : 0);
       store<f64>(floors + at, 0);
       store<f64>(solution + at, 0);
       continue;
     }
-    const i = <usize>load<i32>(members + (<usize>a << 2));
+    const i = <usize>load<i32>(members + ((<usize>a) << 2));
     const row = matrix + i * size;
     target += (<usize>(a & ~3)) << 3;
     for (let c = a & ~3; c < padded; c++) {
-      const element = c < count ? <f64>load<f32>(row + (<usize>load<i32>(members + (<usize>c << 2)) << 2)) : 0;
+      const element =
+        c < count ? <f64>load<f32>(row + ((<usize>load<i32>(members + ((<usize>c) << 2))) << 2)) : 0;
       store<f64>(target, element);
       target += 8;
     }
@@ -133,7 +140,10 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
   solveCholeskyDouble(system, stride, floors, inverse, solution);
   memory.fill(work, 0, 2 * size);
   for (let a = 0; a < count; a++) {
-    store<f64>(solutionOf(work, size, load<i32>(members + (<usize>a << 2))), load<f64>(solution + (<usize>a << 3)));
+    store<f64>(
+      solutionOf(work, size, load<i32>(members + ((<usize>a) << 2))),
+      load<f64>(solution + ((<usize>a) << 3)),
+    );
   }
   return count;
 }
@@ -150,8 +160,8 @@ export function findGradient(matrix: usize, size: usize, bias: usize, count: i32
     let sum2 = f64x2.neg(f64x2.promote_low_f32x4(high));
     let sum3 = f64x2.neg(f64x2.promote_low_f32x4(upperHalf(high)));
     for (let a = 0; a < count; a++) {
-      const row = matrix + <usize>load<i32>(members + (<usize>a << 2)) * size + j;
-      const factor = v128.load64_splat(solution + (<usize>a << 3));
+      const row = matrix + <usize>load<i32>(members + ((<usize>a) << 2)) * size + j;
+      const factor = v128.load64_splat(solution + ((<usize>a) << 3));
       const left = v128.load(row);
       const right = v128.load(row, 16);
       sum0 = multiplyAddDouble(factor, f64x2.promote_low_f32x4(left), sum0);

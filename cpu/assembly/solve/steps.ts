@@ -1,6 +1,8 @@
 /**
- * The steps of conjugate gradients along directions whose products with the ratings are formed elsewhere: by one row's panels (conjugate-gradient.ts), or tile by
- * tile for many rows (tiled/). Between them a row's numbers lie in memory.
+ * The steps of conjugate gradients along directions whose products with the ratings are formed elsewhere: by
+ * one row's panels (conjugate-gradient.ts), or tile by tile for many rows (tiled/). Between them a row's
+ * numbers lie in memory.
+ *
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, copy, dot } from '../vectors';
@@ -34,7 +36,8 @@ export function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size
 @inline
 export function turn(beta: f32, p: usize, r: usize, size: usize): void {
   const factor = f32x4.splat(beta);
-  for (let j: usize = 0; j < size; j += VECTOR) v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
+  for (let j: usize = 0; j < size; j += VECTOR)
+    v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
 }
 
 /** The objective of the next x: α ρ less, with α = ρ / pᵀq. */
@@ -58,11 +61,22 @@ export function enoughOf(rho: f32, biasSquares: f32): f32 {
 }
 
 /**
- * Makes r the residual of x, from Σ (r_uv - θ_vᵀx) θ_v - shift x, and tells the objective xᵀA x - 2 bᵀx; gives ‖b‖² or less. `along`: Σ r_uv θ_vᵀx. `sums`: 0, or s of a bias,
- * with `weight` its c and `total` its t.
+ * Makes r the residual of x, from Σ (r_uv - θ_vᵀx) θ_v - shift x, and tells the objective xᵀA x - 2 bᵀx;
+ * gives ‖b‖² or less. `along`: Σ r_uv θ_vᵀx. `sums`: 0, or s of a bias, with `weight` its c and `total` its
+ * t.
+ *
  */
 @inline
-export function endResidual(size: usize, sums: usize, weight: f32, total: f32, along: f32, x: usize, r: usize, objective: usize): f32 {
+export function endResidual(
+  size: usize,
+  sums: usize,
+  weight: f32,
+  total: f32,
+  along: f32,
+  x: usize,
+  r: usize,
+  objective: usize,
+): f32 {
   if (sums) {
     const sum = dot(sums, x, size);
     addMultiple(r, (sum - total) / weight, sums, size);
@@ -74,9 +88,18 @@ export function endResidual(size: usize, sums: usize, weight: f32, total: f32, a
   return squares > 0 ? (along * along) / squares : dot(r, r, size);
 }
 
-/** The first direction p = r, and the row's numbers; gives ρ. No step is taken where ρ is at most enoughOf. */
+/**
+ * The first direction p = r, and the row's numbers; gives ρ. No step is taken where ρ is at most enoughOf.
+ */
 @inline
-export function beginSteps(size: usize, sums: usize, biasSquares: f32, r: usize, p: usize, numbers: usize): f32 {
+export function beginSteps(
+  size: usize,
+  sums: usize,
+  biasSquares: f32,
+  r: usize,
+  p: usize,
+  numbers: usize,
+): f32 {
   const rho = dot(r, r, size);
   store<f32>(numbers, rho);
   store<f32>(numbers, enoughOf(rho, biasSquares), ENOUGH);
@@ -92,13 +115,27 @@ export function isEnough(rho: f32, numbers: usize): bool {
 }
 
 /**
- * A step along p, from q = A p without the bias's part; gives the new ρ, and the next direction where it is not enough yet. -1, and no step, where rounding leaves no
- * curvature, since A is all but singular: x is then as good as float32 makes it.
+ * A step along p, from q = A p without the bias's part; gives the new ρ, and the next direction where it is
+ * not enough yet. -1, and no step, where rounding leaves no curvature, since A is all but singular: x is then
+ * as good as float32 makes it.
+ *
  */
 @inline
-export function takeStep(size: usize, sums: usize, weight: f32, x: usize, r: usize, p: usize, q: usize, numbers: usize, objective: usize): f32 {
+export function takeStep(
+  size: usize,
+  sums: usize,
+  weight: f32,
+  x: usize,
+  r: usize,
+  p: usize,
+  q: usize,
+  numbers: usize,
+  objective: usize,
+): f32 {
   const rho = load<f32>(numbers);
-  const curvature: f32 = sums ? projectOut(load<f32>(numbers, BESIDE) / weight, sums, p, q, size) : dot(p, q, size);
+  const curvature: f32 = sums
+    ? projectOut(load<f32>(numbers, BESIDE) / weight, sums, p, q, size)
+    : dot(p, q, size);
   if (curvature <= 0) return -1;
   const next = advance(rho / curvature, p, q, x, r, size);
   lower(objective, rho, curvature);
@@ -111,7 +148,16 @@ export function takeStep(size: usize, sums: usize, weight: f32, x: usize, r: usi
 
 /** The last step, which leaves no residual: it needs only `curvature` = pᵀA p without the bias's part. */
 @inline
-export function takeLastStep(size: usize, sums: usize, weight: f32, curvature: f32, x: usize, p: usize, numbers: usize, objective: usize): void {
+export function takeLastStep(
+  size: usize,
+  sums: usize,
+  weight: f32,
+  curvature: f32,
+  x: usize,
+  p: usize,
+  numbers: usize,
+  objective: usize,
+): void {
   const rho = load<f32>(numbers);
   const beside = load<f32>(numbers, BESIDE);
   if (sums) curvature -= (beside / weight) * beside;

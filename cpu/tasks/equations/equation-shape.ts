@@ -1,7 +1,19 @@
 import type { MatrixView } from '../../handler.ts';
 
-/** Throws where a matrix has no room for the equations of rows up to `last`, or other columns (see operators/tasks/equation-tasks.ts). */
-export function requireEquations(task: string, { rows, columns }: MatrixView, rank: number, biases: boolean, last: number): void {
+/**
+ * Throws where a matrix has no room for the equations of rows up to `last`, or other columns (see
+ * operators/tasks/equation-tasks.ts).
+ */
+export function requireEquations(
+  task: string,
+  { rows, columns }: MatrixView,
+  rank: number,
+  biases: boolean,
+  last: number,
+): void {
   const wanted = (rank * (rank + 1)) / 2 + rank + 1 + (biases ? rank + 1 : 0);
-  if (columns !== wanted || rows < last) throw new Error(`task ${task}: a matrix of ${rows} x ${columns} has no place for equations of ${last} rows and rank ${rank}${biases ? ' with biases' : ''}, ${wanted} columns`);
+  if (columns !== wanted || rows < last)
+    throw new Error(
+      `task ${task}: a matrix of ${rows} x ${columns} has no place for equations of ${last} rows and rank ${rank}${biases ? ' with biases' : ''}, ${wanted} columns`,
+    );
 }

@@ -4,7 +4,10 @@ import { weighedChunk, workspaceOf as workspaceBehindWeights } from '../implicit
 import { rowChunks, workspaceOf } from '../row-chunks.ts';
 import { requireEquations } from './equation-shape.ts';
 
-/** See `normal-equations` of KernelTasks. A row's ratings are summed in the workspace, as `update` sums them, and then added to its equations at once. */
+/**
+ * See `normal-equations` of KernelTasks. A row's ratings are summed in the workspace, as `update` sums them,
+ * and then added to its equations at once.
+ */
 export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const { from, to, rank, rowStart = 0, mean = 0, implicit } = scope.params;
   const block = scope.partition('block');
@@ -30,9 +33,38 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
       const more = starts ? 0 : 1;
       length = starts ? n : length + n;
       total = (starts ? 0 : total) + (biased ? kernels.sumOf(values + 4 * at, n) : 0);
-      if (weighed) kernels.accumulateImplicit(fixed.pointer, size, indices + 4 * at, weighed.targets + 4 * at, weighed.weights + 4 * at, n, more, workspace);
-      else kernels.accumulateRow(fixed.pointer, size, indices + 4 * at, values + 4 * at, n, biased, more, workspace);
-      if (ends) kernels.addToEquations(equations.pointer + (row + r - rowStart) * equations.stride * 4, size, rank, length, total, biased, workspace);
+      if (weighed)
+        kernels.accumulateImplicit(
+          fixed.pointer,
+          size,
+          indices + 4 * at,
+          weighed.targets + 4 * at,
+          weighed.weights + 4 * at,
+          n,
+          more,
+          workspace,
+        );
+      else
+        kernels.accumulateRow(
+          fixed.pointer,
+          size,
+          indices + 4 * at,
+          values + 4 * at,
+          n,
+          biased,
+          more,
+          workspace,
+        );
+      if (ends)
+        kernels.addToEquations(
+          equations.pointer + (row + r - rowStart) * equations.stride * 4,
+          size,
+          rank,
+          length,
+          total,
+          biased,
+          workspace,
+        );
     }
   }
   return { rows: to - from, bytesUp };

@@ -9,8 +9,21 @@ const [CG, CHOLESKY, NONNEGATIVE] = [0, 1, 2] as const;
 
 /** See `solve-equations` of KernelTasks. */
 export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
-  const { from, to, rank, rowStart = 0, cgBelow, cgSteps, settles = false, nonnegative = false } = scope.params;
-  const [equations, previous, factors] = [scope.matrix('equations'), scope.matrix('previous'), scope.matrix('factors')];
+  const {
+    from,
+    to,
+    rank,
+    rowStart = 0,
+    cgBelow,
+    cgSteps,
+    settles = false,
+    nonnegative = false,
+  } = scope.params;
+  const [equations, previous, factors] = [
+    scope.matrix('equations'),
+    scope.matrix('previous'),
+    scope.matrix('factors'),
+  ];
   const bias = biasColumn(scope, 'bias');
   const gram = scope.hasInput('gram') ? scope.matrix('gram').pointer : undefined;
   const shifts = gram === undefined ? undefined : (scope.partition('shifts').columns.values as Float32Array);
@@ -37,9 +50,44 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
       const weight = bias ? n + biasShift(n, scope.params) : 0;
       const total = bias ? memory[source / 4 + lengthAt + rank + 1] : 0;
       const solved =
-        gram !== undefined && shifts !== undefined ? kernels.solveAccumulatedImplicit(size, rank, gram, shifts[row], 0, target, start, method, cgSteps, workspace)
-        : nonnegative ? kernels.solveAccumulatedNonnegative(size, rank, shift, weight, total, own.address, target, start, workspace)
-        : kernels.solveAccumulated(size, rank, shift, weight, total, own.address, target, start, method === CG ? 0 : 1, cgSteps, workspace);
+        gram !== undefined && shifts !== undefined
+          ? kernels.solveAccumulatedImplicit(
+              size,
+              rank,
+              gram,
+              shifts[row],
+              0,
+              target,
+              start,
+              method,
+              cgSteps,
+              workspace,
+            )
+          : nonnegative
+            ? kernels.solveAccumulatedNonnegative(
+                size,
+                rank,
+                shift,
+                weight,
+                total,
+                own.address,
+                target,
+                start,
+                workspace,
+              )
+            : kernels.solveAccumulated(
+                size,
+                rank,
+                shift,
+                weight,
+                total,
+                own.address,
+                target,
+                start,
+                method === CG ? 0 : 1,
+                cgSteps,
+                workspace,
+              );
       if (!solved && badRow < 0) badRow = row;
       objective += lastObjective(scope, workspace, size);
     }

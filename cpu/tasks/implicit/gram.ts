@@ -7,6 +7,15 @@ export const gram: TaskHandler<'gram'> = (scope) => {
   const { pointer, stride } = scope.matrix('gram');
   // The last slice has the padding too.
   const end = Math.min(stride, Math.ceil(to / 8) * 8);
-  scope.kernels.gramRows(factors.pointer, 4 * stride, factors.rows, from, end, weight, pointer, scope.scratch);
+  scope.kernels.gramRows(
+    factors.pointer,
+    4 * stride,
+    factors.rows,
+    from,
+    end,
+    weight,
+    pointer,
+    scope.scratch,
+  );
   return { rows: to - from };
 };

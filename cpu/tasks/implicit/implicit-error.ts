@@ -12,7 +12,18 @@ export const implicitError: TaskHandler<'implicit-error'> = (scope) => {
   let bytesUp = 0;
   for (const chunk of rowChunks(scope, scope.partition('block'), from, to, rowFactors.stride / 8, 1)) {
     const { targets, weights } = weighedChunk(scope, scope.params, chunk);
-    scope.kernels.addImplicitErrors(rowFactors.pointer + chunk.row * size, scope.matrix('columnFactors').pointer, size, chunk.offsets, chunk.indices, targets, weights, base, chunk.rows, sum);
+    scope.kernels.addImplicitErrors(
+      rowFactors.pointer + chunk.row * size,
+      scope.matrix('columnFactors').pointer,
+      size,
+      chunk.offsets,
+      chunk.indices,
+      targets,
+      weights,
+      base,
+      chunk.rows,
+      sum,
+    );
     bytesUp += 8 * chunk.count;
   }
   return { rows: to - from, bytesUp, values: { sum: view[0] } };

@@ -2,9 +2,21 @@ import type { TaskHandler } from '../../handler.ts';
 import { isFar, lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
 
-/** See `update-implicit` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
+/**
+ * See `update-implicit` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on
+ * their formed A.
+ */
 export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
-  const { from, to, rank, cgBelow, cgSteps, settles = false, nonnegative = false, anchored = false } = scope.params;
+  const {
+    from,
+    to,
+    rank,
+    cgBelow,
+    cgSteps,
+    settles = false,
+    nonnegative = false,
+    anchored = false,
+  } = scope.params;
   const anchor = anchored ? 1 : 0;
   const block = scope.partition('block');
   const shifts = scope.partition('shifts').columns.values as Float32Array;
@@ -27,13 +39,58 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
     bytesUp += 8 * count + 8 * rows;
     let bad = -1;
     if (chunk.starts && chunk.ends) {
-      bad = kernels.updateRowsImplicit(theta, size, rank, gram, chunk.offsets, indices, targets, weights, rows, shiftsAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, nonnegative ? 1 : 0, anchor, workspace, WORKSPACE_BYTES, objective.address, far);
+      bad = kernels.updateRowsImplicit(
+        theta,
+        size,
+        rank,
+        gram,
+        chunk.offsets,
+        indices,
+        targets,
+        weights,
+        rows,
+        shiftsAt,
+        target,
+        start,
+        cgBelow,
+        cgSteps,
+        settles ? 1 : 0,
+        nonnegative ? 1 : 0,
+        anchor,
+        workspace,
+        WORKSPACE_BYTES,
+        objective.address,
+        far,
+      );
     } else {
       length = chunk.starts ? count : length + count;
-      kernels.accumulateImplicit(theta, size, indices, targets, weights, count, chunk.starts ? 0 : 1, workspace);
+      kernels.accumulateImplicit(
+        theta,
+        size,
+        indices,
+        targets,
+        weights,
+        count,
+        chunk.starts ? 0 : 1,
+        workspace,
+      );
       const method = nonnegative ? 2 : settles || length >= cgBelow ? 1 : 0;
       if (chunk.ends) {
-        if (!kernels.solveAccumulatedImplicit(size, rank, gram, shifts[row], anchor, target, start, method, cgSteps, workspace)) bad = 0;
+        if (
+          !kernels.solveAccumulatedImplicit(
+            size,
+            rank,
+            gram,
+            shifts[row],
+            anchor,
+            target,
+            start,
+            method,
+            cgSteps,
+            workspace,
+          )
+        )
+          bad = 0;
         objective.view[0] += lastObjective(scope, workspace, size);
       }
     }

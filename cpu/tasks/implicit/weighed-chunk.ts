@@ -1,6 +1,12 @@
 import type { TaskScope } from '../../handler.ts';
 import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
-import { CHUNK_RATINGS, CHUNK_ROWS, type RowChunk, WORKSPACE_BYTES as BYTES_BEHIND_CHUNKS, workspaceOf as behindChunks } from '../row-chunks.ts';
+import {
+  CHUNK_RATINGS,
+  CHUNK_ROWS,
+  type RowChunk,
+  WORKSPACE_BYTES as BYTES_BEHIND_CHUNKS,
+  workspaceOf as behindChunks,
+} from '../row-chunks.ts';
 
 /** Weights and targets of a chunk, each with the zeros behind them that weighRatings writes. */
 const LIST_BYTES = 4 * (CHUNK_RATINGS + 16);
@@ -14,7 +20,12 @@ export function workspaceOf(scope: TaskScope): number {
 }
 
 /** Addresses of a chunk's targets and weights and, where `shifts` is given, of its rows' shifts. */
-export function weighedChunk(scope: TaskScope, { alpha, base }: ImplicitWeights, { row, rows, count, values }: RowChunk, shifts?: Float32Array) {
+export function weighedChunk(
+  scope: TaskScope,
+  { alpha, base }: ImplicitWeights,
+  { row, rows, count, values }: RowChunk,
+  shifts?: Float32Array,
+) {
   const targets = behindChunks(scope);
   const weights = targets + LIST_BYTES;
   const shiftsAt = weights + LIST_BYTES;

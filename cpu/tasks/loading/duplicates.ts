@@ -15,7 +15,8 @@ export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
   const repeated: number[] = [];
   for (let row = from; row < to; row++) {
     const before = repeated.length;
-    for (let k = offsets[row] + 1; k < offsets[row + 1]; k++) if (indices[k] === indices[k - 1]) repeated.push(indices[k]);
+    for (let k = offsets[row] + 1; k < offsets[row + 1]; k++)
+      if (indices[k] === indices[k - 1]) repeated.push(indices[k]);
     lengths[row - from] = offsets[row + 1] - offsets[row] - (repeated.length - before);
   }
   const columns = sharedArray(Uint32Array, repeated.length);
@@ -32,16 +33,24 @@ export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
 /** See `combine-duplicates` of KernelTasks. */
 export const combineDuplicates: TaskHandler<'combine-duplicates'> = (scope) => {
   const block = scope.partition('block').columns as unknown as Block;
-  const target = scope.partition('combined').columns as unknown as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  const target = scope.partition('combined').columns as unknown as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+    values: Float32Array;
+  };
   const { from, to, policy } = scope.params;
   const rowData =
-    policy === 'last' ? (scope.partition('rowData').columns as { ratings: Float32Array; timestamps: Float64Array }) : undefined;
+    policy === 'last'
+      ? (scope.partition('rowData').columns as { ratings: Float32Array; timestamps: Float64Array })
+      : undefined;
   for (let row = from; row < to; row++) {
     let place = target.offsets[row];
-    for (let first = block.offsets[row]; first < block.offsets[row + 1]; ) {
+    for (let first = block.offsets[row]; first < block.offsets[row + 1];) {
       let end = first + 1;
       while (end < block.offsets[row + 1] && block.indices[end] === block.indices[first]) end++;
-      const values = rowData ? latest(block.values.subarray(first, end), rowData) : combined(block.values.subarray(first, end), policy);
+      const values = rowData
+        ? latest(block.values.subarray(first, end), rowData)
+        : combined(block.values.subarray(first, end), policy);
       for (const value of values) {
         target.indices[place] = block.indices[first];
         target.values[place++] = value;
@@ -60,7 +69,10 @@ function combined(group: Float32Array | Uint32Array, policy: string): ArrayLike<
   return [policy === 'mean' ? sum / sorted.length : sum];
 }
 
-function latest(rows: Float32Array | Uint32Array, data: { ratings: Float32Array; timestamps: Float64Array }): [number] {
+function latest(
+  rows: Float32Array | Uint32Array,
+  data: { ratings: Float32Array; timestamps: Float64Array },
+): [number] {
   let best = rows[0];
   for (const row of rows) {
     const later = data.timestamps[row] - data.timestamps[best];

@@ -6,12 +6,46 @@ interface LoadingKernels {
   numberRows(offsets: number, row: number, from: number, to: number, out: number): number;
   countBands(places: number, count: number, rowBits: number, counts: number): void;
   startsOf(counts: number, count: number): void;
-  scatter(places: number, columns: number, bits: number, count: number, rowBits: number, columnBits: number, cursors: number, keys: number, sortedBits: number): void;
+  scatter(
+    places: number,
+    columns: number,
+    bits: number,
+    count: number,
+    rowBits: number,
+    columnBits: number,
+    cursors: number,
+    keys: number,
+    sortedBits: number,
+  ): void;
   pairUp(keys: number, bits: number, count: number, pairs: number): void;
-  sortByDigit(pairs: number, count: number, sorted: number, shift: number, width: number, counters: number): void;
-  sumRows(values: number, offsets: number, rows: number, first: number, end: number, sums: number, totals: number): void;
+  sortByDigit(
+    pairs: number,
+    count: number,
+    sorted: number,
+    shift: number,
+    width: number,
+    counters: number,
+  ): void;
+  sumRows(
+    values: number,
+    offsets: number,
+    rows: number,
+    first: number,
+    end: number,
+    sums: number,
+    totals: number,
+  ): void;
   addSums(sums: number, rows: number, others: number): number;
-  sumApart(values: number, means: number, offsets: number, rows: number, first: number, end: number, mean: number, sums: number): void;
+  sumApart(
+    values: number,
+    means: number,
+    offsets: number,
+    rows: number,
+    first: number,
+    end: number,
+    mean: number,
+    sums: number,
+  ): void;
   dampSums(sums: number, offsets: number, rows: number, damping: number, means: number): void;
   takeApart(pairs: number, count: number, columnBits: number, columns: number, bits: number): number;
 }
@@ -26,8 +60,10 @@ let module: WebAssembly.Module | undefined;
 let kept: LoadingMemory | undefined;
 
 /**
- * The kernels of loading and a memory of this thread alone, into which tasks copy ratings that they sort: it stays in the core's cache. V8 compiles the module
- * once for all threads, where a loop in JavaScript would run in each thread's interpreter and be compiled there.
+ * The kernels of loading and a memory of this thread alone, into which tasks copy ratings that they sort: it
+ * stays in the core's cache. V8 compiles the module once for all threads, where a loop in JavaScript would
+ * run in each thread's interpreter and be compiled there.
+ *
  */
 export class LoadingMemory {
   readonly kernels: LoadingKernels;
@@ -35,7 +71,8 @@ export class LoadingMemory {
 
   private constructor() {
     module ??= new WebAssembly.Module(Buffer.from(loading, 'base64'));
-    this.kernels = new WebAssembly.Instance(module, { env: { memory: this.#memory } }).exports as unknown as LoadingKernels;
+    this.kernels = new WebAssembly.Instance(module, { env: { memory: this.#memory } })
+      .exports as unknown as LoadingKernels;
   }
 
   /** The memory of this thread, which a task has alone until it ends. */
@@ -43,8 +80,13 @@ export class LoadingMemory {
     return (kept ??= new LoadingMemory());
   }
 
-  /** Addresses of arrays of so many numbers, in place of those given before. Throws RangeError where there is no memory. */
-  layOut<const Lengths extends readonly number[]>(...lengths: Lengths): { readonly [K in keyof Lengths]: number } {
+  /**
+   * Addresses of arrays of so many numbers, in place of those given before. Throws RangeError where there is
+   * no memory.
+   */
+  layOut<const Lengths extends readonly number[]>(
+    ...lengths: Lengths
+  ): { readonly [K in keyof Lengths]: number } {
     let end = ALIGNMENT;
     const addresses = lengths.map((length) => {
       const at = end;

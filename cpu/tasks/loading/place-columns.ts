@@ -13,7 +13,9 @@ const CHUNK_ROWS = 8_192;
 export const placeColumns: TaskHandler<'place-columns'> = (scope) => {
   const { from, to, columnStarts } = scope.params;
   const { offsets, indices, values } = scope.partition('block').columns as unknown as Block;
-  const parts = columnStarts.slice(1).map((_, part) => scope.partition(`part.${part}`).columns as unknown as Block);
+  const parts = columnStarts
+    .slice(1)
+    .map((_, part) => scope.partition(`part.${part}`).columns as unknown as Block);
   for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
     let k = offsets[row];
     for (let part = 0; part < parts.length; part++) {

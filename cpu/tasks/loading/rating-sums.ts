@@ -30,12 +30,23 @@ export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
     if (scope.cancelled()) break;
     const valuesAt = layOut(last - first)[4];
     memory.floats(valuesAt, last - first).set(values.subarray(first, last));
-    memory.kernels.sumRows(valuesAt, offsetsAt + 4 * (row - from), end - row, first, last, sumsAt + 8 * (row - from), totalsAt);
+    memory.kernels.sumRows(
+      valuesAt,
+      offsetsAt + 4 * (row - from),
+      end - row,
+      first,
+      last,
+      sumsAt + 8 * (row - from),
+      totalsAt,
+    );
   }
   const sum = memory.kernels.addSums(sumsAt, rows, othersAt);
   rowSums.set(memory.doubles(othersAt, rows), from);
   const [least, most, broken, count, mean, squares] = memory.doubles(totalsAt, TOTALS);
-  return { rows: offsets[to] - offsets[from], values: { sum, least, most, whole: broken === 0, count, mean, squares } };
+  return {
+    rows: offsets[to] - offsets[from],
+    values: { sum, least, most, whole: broken === 0, count, mean, squares },
+  };
 };
 
 /** See `damped-means` of KernelTasks. */
@@ -43,8 +54,17 @@ export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
   const { from, to, mean, damping } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
   const [memory, rows, start] = [LoadingMemory.own(), to - from, offsets[from]];
-  const ofColumns: Coded = { codes: indices.subarray(start, offsets[to]), maps: [bitsOf(scope.partition('columnMeans').columns.values as Float32Array)] };
-  const [offsetsAt, sumsAt, valuesAt, meansAt, tableAt] = memory.layOut(rows + 1, 2 * rows, Math.max(rows, COPIED), COPIED, tableWords(ofColumns));
+  const ofColumns: Coded = {
+    codes: indices.subarray(start, offsets[to]),
+    maps: [bitsOf(scope.partition('columnMeans').columns.values as Float32Array)],
+  };
+  const [offsetsAt, sumsAt, valuesAt, meansAt, tableAt] = memory.layOut(
+    rows + 1,
+    2 * rows,
+    Math.max(rows, COPIED),
+    COPIED,
+    tableWords(ofColumns),
+  );
   const writeMeans = writerOf(memory, ofColumns, tableAt);
   memory.words(offsetsAt, rows + 1).set(bitsOf(offsets.subarray(from, to + 1)));
   memory.doubles(sumsAt, rows).fill(0);
@@ -52,14 +72,26 @@ export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
     if (scope.cancelled()) break;
     memory.floats(valuesAt, last - first).set(values.subarray(first, last));
     writeMeans(first - start, last - start, meansAt);
-    memory.kernels.sumApart(valuesAt, meansAt, offsetsAt + 4 * (row - from), end - row, first, last, mean, sumsAt + 8 * (row - from));
+    memory.kernels.sumApart(
+      valuesAt,
+      meansAt,
+      offsetsAt + 4 * (row - from),
+      end - row,
+      first,
+      last,
+      mean,
+      sumsAt + 8 * (row - from),
+    );
   }
   memory.kernels.dampSums(sumsAt, offsetsAt, rows, damping, valuesAt);
   (scope.partition('rowMeans').columns.values as Float32Array).set(memory.floats(valuesAt, rows), from);
   return { rows: offsets[to] - offsets[from] };
 };
 
-/** Ratings [first, last), of the rows [row, end): rows with at most COPIED ratings together, or up to `part` of a longer row. */
+/**
+ * Ratings [first, last), of the rows [row, end): rows with at most COPIED ratings together, or up to `part`
+ * of a longer row.
+ */
 interface Piece {
   readonly row: number;
   readonly end: number;
@@ -68,7 +100,7 @@ interface Piece {
 }
 
 function* piecesOf(offsets: Int32Array, from: number, to: number, part: number): Generator<Piece> {
-  for (let row = from; row < to; ) {
+  for (let row = from; row < to;) {
     let [end, beyond] = [row, to + 1];
     while (end + 1 < beyond) {
       const middle = (end + beyond) >>> 1;
@@ -76,7 +108,9 @@ function* piecesOf(offsets: Int32Array, from: number, to: number, part: number):
       else beyond = middle;
     }
     if (end > row) yield { row, end, first: offsets[row], last: offsets[end] };
-    else for (let first = offsets[row]; first < offsets[row + 1]; first += part) yield { row, end: row + 1, first, last: Math.min(first + part, offsets[row + 1]) };
+    else
+      for (let first = offsets[row]; first < offsets[row + 1]; first += part)
+        yield { row, end: row + 1, first, last: Math.min(first + part, offsets[row + 1]) };
     row = Math.max(end, row + 1);
   }
 }
@@ -89,7 +123,9 @@ function bitsOf({ buffer, byteOffset, length }: Int32Array | Float32Array): Uint
 export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
   const { from, to, columns, mean = 0 } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
-  const rowMeans = scope.hasInput('rowMeans') ? (scope.partition('rowMeans').columns.values as Float32Array) : undefined;
+  const rowMeans = scope.hasInput('rowMeans')
+    ? (scope.partition('rowMeans').columns.values as Float32Array)
+    : undefined;
   const [sums, counts] = [sharedArray(Float64Array, columns), sharedArray(Int32Array, columns)];
   for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
     const expected = rowMeans === undefined ? 0 : mean + rowMeans[row];
@@ -98,13 +134,21 @@ export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
       counts[indices[k]]++;
     }
   }
-  return { rows: offsets[to] - offsets[from], partitions: { sums: { layout: 'column-sums', rows: columns, columns: { sums, counts } } } };
+  return {
+    rows: offsets[to] - offsets[from],
+    partitions: { sums: { layout: 'column-sums', rows: columns, columns: { sums, counts } } },
+  };
 };
 
 /** See `sum-values` of KernelTasks. */
 export const sumValues: TaskHandler<'sum-values'> = (scope) => {
   const { from, to, apart } = scope.params;
-  return { rows: to - from, values: { sum: addValues(0, (scope.partition('block').columns.values as Float32Array).subarray(from, to), apart) } };
+  return {
+    rows: to - from,
+    values: {
+      sum: addValues(0, (scope.partition('block').columns.values as Float32Array).subarray(from, to), apart),
+    },
+  };
 };
 
 /** See `standardize` of KernelTasks. */
@@ -121,6 +165,14 @@ export const standardize: TaskHandler<'standardize'> = (scope) => {
   return { rows: offsets[to] - offsets[from], values: { squares } };
 };
 
-function blockOf(scope: TaskScope<{ from: number; to: number }>): { readonly offsets: Int32Array; readonly indices: Uint32Array; readonly values: Float32Array } {
-  return scope.partition('block').columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+function blockOf(scope: TaskScope<{ from: number; to: number }>): {
+  readonly offsets: Int32Array;
+  readonly indices: Uint32Array;
+  readonly values: Float32Array;
+} {
+  return scope.partition('block').columns as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+    values: Float32Array;
+  };
 }

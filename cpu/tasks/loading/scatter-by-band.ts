@@ -14,16 +14,23 @@ export interface Coded {
 /** Puts numbers of the ratings [from, to) into the kernels' memory. */
 export type WriteNumbers = (from: number, to: number, address: number) => void;
 
-/** Words of a table from codes to numbers in the kernels' memory; 0 where it is not worth it, with many more codes than ratings. */
+/**
+ * Words of a table from codes to numbers in the kernels' memory; 0 where it is not worth it, with many more
+ * codes than ratings.
+ */
 export function tableWords({ codes, maps }: Coded): number {
   const words = maps.reduce((sum, { length }) => sum + length, 0);
   return words <= 2 * codes.length ? words : 0;
 }
 
-/** Makes the table from codes to numbers at `tableAt`, which has room for `tableWords`, and gives the function that goes by it. */
+/**
+ * Makes the table from codes to numbers at `tableAt`, which has room for `tableWords`, and gives the function
+ * that goes by it.
+ */
 export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): WriteNumbers {
   const { codes, maps } = coded;
-  if (maps.length > 0 && tableWords(coded) === 0) return (from, to, address) => gather(codes.subarray(from, to), maps, memory.words(address, to - from));
+  if (maps.length > 0 && tableWords(coded) === 0)
+    return (from, to, address) => gather(codes.subarray(from, to), maps, memory.words(address, to - from));
   let end = tableAt;
   for (const map of maps) {
     memory.words(end, map.length).set(map);
@@ -38,12 +45,17 @@ export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): 
 
 /** By maps that are too large for a copy: their numbers are far apart, so that memory is waited for. */
 function gather(codes: Uint32Array, [first, second]: readonly Uint32Array[], target: Uint32Array): void {
-  for (let k = 0; k < codes.length; k++) target[k] = second === undefined ? first[codes[k]] : second[first[codes[k]]];
+  for (let k = 0; k < codes.length; k++)
+    target[k] = second === undefined ? first[codes[k]] : second[first[codes[k]]];
 }
 
 /** Adds the ratings of each band to `counts`. `rows`: their places, see `row-bands` of DataTasks. */
 export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number, counts: Int32Array): void {
-  const [placesAt, tableAt, countsAt] = memory.layOut(Math.min(COPIED, rows.codes.length), tableWords(rows), counts.length);
+  const [placesAt, tableAt, countsAt] = memory.layOut(
+    Math.min(COPIED, rows.codes.length),
+    tableWords(rows),
+    counts.length,
+  );
   const write = writerOf(memory, rows, tableAt);
   const own = memory.words(countsAt, counts.length);
   own.set(counts);
@@ -55,7 +67,10 @@ export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number,
   counts.set(own);
 }
 
-/** Ratings on their way to bands. `columns`: numbers of columns, with the words that they need in the kernels' memory. */
+/**
+ * Ratings on their way to bands. `columns`: numbers of columns, with the words that they need in the kernels'
+ * memory.
+ */
 export interface Scattered {
   readonly rows: Coded;
   readonly columns: { readonly words: number; writer(address: number): WriteNumbers };
@@ -67,10 +82,28 @@ export interface BandKeys {
   readonly columnBits: number;
 }
 
-/** Scatters ratings to the next places of their bands, which `cursors` count up. They are sorted by band piece by piece in the core's cache, so that each band's are copied in one go. */
-export function scatterByBand(memory: LoadingMemory, { rows, columns, bits }: Scattered, { rowBits, columnBits }: BandKeys, cursors: Int32Array, target: { readonly keys: Uint32Array; readonly bits: Uint32Array }): void {
+/**
+ * Scatters ratings to the next places of their bands, which `cursors` count up. They are sorted by band piece
+ * by piece in the core's cache, so that each band's are copied in one go.
+ */
+export function scatterByBand(
+  memory: LoadingMemory,
+  { rows, columns, bits }: Scattered,
+  { rowBits, columnBits }: BandKeys,
+  cursors: Int32Array,
+  target: { readonly keys: Uint32Array; readonly bits: Uint32Array },
+): void {
   const [piece, copied] = [Math.min(PIECE, bits.length), Math.min(COPIED, bits.length)];
-  const [placesAt, columnsAt, bitsAt, keysAt, sortedAt, endsAt, rowTable, columnTable] = memory.layOut(piece, copied, copied, piece, piece, cursors.length, tableWords(rows), columns.words);
+  const [placesAt, columnsAt, bitsAt, keysAt, sortedAt, endsAt, rowTable, columnTable] = memory.layOut(
+    piece,
+    copied,
+    copied,
+    piece,
+    piece,
+    cursors.length,
+    tableWords(rows),
+    columns.words,
+  );
   const [writeRows, writeColumns] = [writerOf(memory, rows, rowTable), columns.writer(columnTable)];
   const ends = memory.words(endsAt, cursors.length);
   for (let from = 0; from < bits.length; from += PIECE) {
@@ -86,7 +119,17 @@ export function scatterByBand(memory: LoadingMemory, { rows, columns, bits }: Sc
       const some = Math.min(COPIED, count - at);
       writeColumns(from + at, from + at + some, columnsAt);
       memory.words(bitsAt, some).set(bits.subarray(from + at, from + at + some));
-      memory.kernels.scatter(placesAt + 4 * at, columnsAt, bitsAt, some, rowBits, columnBits, endsAt, keysAt, sortedAt);
+      memory.kernels.scatter(
+        placesAt + 4 * at,
+        columnsAt,
+        bitsAt,
+        some,
+        rowBits,
+        columnBits,
+        endsAt,
+        keysAt,
+        sortedAt,
+      );
     }
     const [keys, sorted] = [memory.words(keysAt, count), memory.words(sortedAt, count)];
     for (let band = 0, start = 0; band < ends.length; band++) {

@@ -14,9 +14,17 @@ export const countColumns: TaskHandler<'count-columns'> = (scope) => {
   const [first, end] = [offsets[starts[0]], offsets[starts[starts.length - 1]]];
   for (let group = 0; group + 1 < starts.length && !scope.cancelled(); group++) {
     const codes = columns.subarray(offsets[starts[group]], offsets[starts[group + 1]]);
-    countByBand(memory, { codes, maps: [placeOf] }, rowBits, counts.subarray(group * bands, (group + 1) * bands));
+    countByBand(
+      memory,
+      { codes, maps: [placeOf] },
+      rowBits,
+      counts.subarray(group * bands, (group + 1) * bands),
+    );
   }
-  return { rows: end - first, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
+  return {
+    rows: end - first,
+    partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } },
+  };
 };
 
 /** See `scatter-columns` of KernelTasks. */
@@ -30,11 +38,26 @@ export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
   const memory = LoadingMemory.own();
   /** The ratings' rows, piece by piece: a piece begins in the last row of the one before. */
   const writer = (address: number): WriteNumbers => {
-    memory.words(address, to + 1 - from).set(new Uint32Array(offsets.buffer, offsets.byteOffset + 4 * from, to + 1 - from));
+    memory
+      .words(address, to + 1 - from)
+      .set(new Uint32Array(offsets.buffer, offsets.byteOffset + 4 * from, to + 1 - from));
     let row = from;
-    return (start, stop, at) => void (row = memory.kernels.numberRows(address + 4 * (row - from), row, first + start, first + stop, at));
+    return (start, stop, at) =>
+      void (row = memory.kernels.numberRows(
+        address + 4 * (row - from),
+        row,
+        first + start,
+        first + stop,
+        at,
+      ));
   };
   const rows = { codes: columns.subarray(first, end), maps: [placeOf] };
-  scatterByBand(memory, { rows, columns: { words: to + 1 - from, writer }, bits: bits.subarray(first, end) }, scope.params, cursors, keysOf(scope.partition('transposed')));
+  scatterByBand(
+    memory,
+    { rows, columns: { words: to + 1 - from, writer }, bits: bits.subarray(first, end) },
+    scope.params,
+    cursors,
+    keysOf(scope.partition('transposed')),
+  );
   return { rows: end - first };
 };

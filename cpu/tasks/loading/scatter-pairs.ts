@@ -19,7 +19,10 @@ export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
       pairs += rowCodes.length;
     }
   }
-  return { rows: pairs, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
+  return {
+    rows: pairs,
+    partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } },
+  };
 };
 
 /** See `scatter-pairs` of KernelTasks. */
@@ -36,14 +39,26 @@ export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
     let bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
     if (scope.params.firstRow !== undefined) {
       const first = scope.params.firstRow + pairs;
-      const rowData = scope.partition('rowData').columns as { ratings: Float32Array; timestamps: Float64Array };
+      const rowData = scope.partition('rowData').columns as {
+        ratings: Float32Array;
+        timestamps: Float64Array;
+      };
       rowData.ratings.set(values, first);
       rowData.timestamps.set(timestamps as Float64Array, first);
       bits = Uint32Array.from({ length: values.length }, (_, k) => first + k);
     }
     const coded: Coded = { codes: columnCodes, maps: columnMap === undefined ? [] : [columnMap] };
-    const columns = { words: tableWords(coded), writer: (address: number) => writerOf(memory, coded, address) };
-    scatterByBand(memory, { rows: placesOf(rowCodes, rowMap, placeOf), columns, bits }, scope.params, cursors, target);
+    const columns = {
+      words: tableWords(coded),
+      writer: (address: number) => writerOf(memory, coded, address),
+    };
+    scatterByBand(
+      memory,
+      { rows: placesOf(rowCodes, rowMap, placeOf), columns, bits },
+      scope.params,
+      cursors,
+      target,
+    );
     pairs += values.length;
   }
   return { rows: pairs };
@@ -58,13 +73,27 @@ export function bandsOf(scope: TaskScope): { readonly placeOf: Uint32Array; read
   return scope.partition('bands').columns as { placeOf: Uint32Array; firstRow: Int32Array };
 }
 
-/** The arrays of a block that hold keys, then columns, and values as their bits, so that ratings and row numbers go alike. */
-export function keysOf({ columns }: Partition): { readonly offsets: Int32Array; readonly keys: Uint32Array; readonly bits: Uint32Array } {
-  const { offsets, indices, values } = columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+/**
+ * The arrays of a block that hold keys, then columns, and values as their bits, so that ratings and row
+ * numbers go alike.
+ */
+export function keysOf({ columns }: Partition): {
+  readonly offsets: Int32Array;
+  readonly keys: Uint32Array;
+  readonly bits: Uint32Array;
+} {
+  const { offsets, indices, values } = columns as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+    values: Float32Array;
+  };
   return { offsets, keys: indices, bits: new Uint32Array(values.buffer, values.byteOffset, values.length) };
 }
 
-/** The codes of a chunk, those of rows and those of columns, and their maps to positions where they are not positions. */
+/**
+ * The codes of a chunk, those of rows and those of columns, and their maps to positions where they are not
+ * positions.
+ */
 interface Pairs {
   readonly rowCodes: Uint32Array;
   readonly columnCodes: Uint32Array;
@@ -72,13 +101,25 @@ interface Pairs {
   readonly columnMap: Uint32Array | undefined;
 }
 
-export function pairsOf(scope: TaskScope<{ readonly by: 'users' | 'items' } & JsonObject>, chunk: number): Pairs {
+export function pairsOf(
+  scope: TaskScope<{ readonly by: 'users' | 'items' } & JsonObject>,
+  chunk: number,
+): Pairs {
   const codes = scope.partition(`codes.${chunk}`).columns as { users: Uint32Array; items: Uint32Array };
-  const [rowCodes, columnCodes] = scope.params.by === 'users' ? [codes.users, codes.items] : [codes.items, codes.users];
-  return { rowCodes, columnCodes, rowMap: mapOf(scope, 'rowMap', chunk), columnMap: mapOf(scope, 'columnMap', chunk) };
+  const [rowCodes, columnCodes] =
+    scope.params.by === 'users' ? [codes.users, codes.items] : [codes.items, codes.users];
+  return {
+    rowCodes,
+    columnCodes,
+    rowMap: mapOf(scope, 'rowMap', chunk),
+    columnMap: mapOf(scope, 'columnMap', chunk),
+  };
 }
 
-export function valuesOf(scope: TaskScope, chunk: number): { readonly values: Float32Array; readonly timestamps?: Float64Array } {
+export function valuesOf(
+  scope: TaskScope,
+  chunk: number,
+): { readonly values: Float32Array; readonly timestamps?: Float64Array } {
   return scope.partition(`values.${chunk}`).columns as { values: Float32Array; timestamps?: Float64Array };
 }
 

@@ -33,7 +33,13 @@ export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
     keys.set(memory.words(target, count), low);
     bits.set(memory.words(target + 4 * count, count), low);
     if (order === 'kept' || repeated === 0) continue;
-    const [row, column] = findRepeated(offsets, firstOf, endOf, keys, order === 'by-value' ? bits : undefined);
+    const [row, column] = findRepeated(
+      offsets,
+      firstOf,
+      endOf,
+      keys,
+      order === 'by-value' ? bits : undefined,
+    );
     if (found.extra === 0) [found.row, found.column] = [row, column];
     found.extra += repeated;
   }
@@ -45,15 +51,30 @@ function bitsBelow(end: number): number {
   return 32 - Math.clz32(Math.max(0, end - 1));
 }
 
-/** Digits of the bits from `low` to `high`, the lowest first: each sort keeps the order of those before it. Without bits all keys are the same. */
+/**
+ * Digits of the bits from `low` to `high`, the lowest first: each sort keeps the order of those before it.
+ * Without bits all keys are the same.
+ */
 function digitsOf(low: number, high: number): readonly { readonly shift: number; readonly width: number }[] {
   const count = Math.ceil((high - low) / DIGIT_BITS);
   const width = Math.ceil((high - low) / count);
-  return Array.from({ length: count }, (_, digit) => ({ shift: low + digit * width, width: Math.min(width, high - low - digit * width) }));
+  return Array.from({ length: count }, (_, digit) => ({
+    shift: low + digit * width,
+    width: Math.min(width, high - low - digit * width),
+  }));
 }
 
-/** Finds the first rating that has the row and column of the one before. With `bits` those of a row and column are sorted by value. */
-function findRepeated(offsets: Int32Array, from: number, to: number, columns: Uint32Array, bits: Uint32Array | undefined): readonly [row: number, column: number] {
+/**
+ * Finds the first rating that has the row and column of the one before. With `bits` those of a row and column
+ * are sorted by value.
+ */
+function findRepeated(
+  offsets: Int32Array,
+  from: number,
+  to: number,
+  columns: Uint32Array,
+  bits: Uint32Array | undefined,
+): readonly [row: number, column: number] {
   let [firstRow, firstColumn] = [-1, -1];
   for (let row = from; row < to; row++) {
     for (let k = offsets[row] + 1; k < offsets[row + 1]; k++) {

@@ -5,10 +5,20 @@ import { keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
 /** See `split-pairs` of KernelTasks. */
 export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
   const { partOf, firstRow } = partsOf(scope);
-  const chunks = Array.from({ length: scope.params.chunks }, (_, chunk) => ({ ...pairsOf(scope, chunk), ...valuesOf(scope, chunk) }));
+  const chunks = Array.from({ length: scope.params.chunks }, (_, chunk) => ({
+    ...pairsOf(scope, chunk),
+    ...valuesOf(scope, chunk),
+  }));
   const counts = new Int32Array(firstRow.length - 1);
-  for (const { rowCodes, rowMap } of chunks) for (let k = 0; k < rowCodes.length; k++) counts[partOf[rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]]]]++;
-  const parts = Array.from(counts, (count) => roomFor(count, chunks.some(({ timestamps }) => timestamps !== undefined)));
+  for (const { rowCodes, rowMap } of chunks)
+    for (let k = 0; k < rowCodes.length; k++)
+      counts[partOf[rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]]]]++;
+  const parts = Array.from(counts, (count) =>
+    roomFor(
+      count,
+      chunks.some(({ timestamps }) => timestamps !== undefined),
+    ),
+  );
   for (const { rowCodes, columnCodes, rowMap, columnMap, values, timestamps } of chunks) {
     for (let k = 0; k < rowCodes.length; k++) {
       const row = rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]];
@@ -19,7 +29,11 @@ export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
       part.values[part.filled++] = values[k];
     }
   }
-  return { rows: chunks.reduce((sum, { rowCodes }) => sum + rowCodes.length, 0), values: { ratings: [...counts] }, partitions: partitionsOf(parts) };
+  return {
+    rows: chunks.reduce((sum, { rowCodes }) => sum + rowCodes.length, 0),
+    values: { ratings: [...counts] },
+    partitions: partitionsOf(parts),
+  };
 };
 
 /** See `split-block` of KernelTasks. */
@@ -40,10 +54,17 @@ export const splitBlock: TaskHandler<'split-block'> = (scope) => {
       part.values[part.filled++] = values[k];
     }
   }
-  return { rows: offsets[to] - offsets[from], values: { ratings: [...counts] }, partitions: partitionsOf(parts) };
+  return {
+    rows: offsets[to] - offsets[from],
+    values: { ratings: [...counts] },
+    partitions: partitionsOf(parts),
+  };
 };
 
-function partsOf(scope: TaskScope): { readonly partOf: Uint16Array | Uint32Array; readonly firstRow: Int32Array } {
+function partsOf(scope: TaskScope): {
+  readonly partOf: Uint16Array | Uint32Array;
+  readonly firstRow: Int32Array;
+} {
   return scope.partition('parts').columns as { partOf: Uint16Array | Uint32Array; firstRow: Int32Array };
 }
 
@@ -57,14 +78,24 @@ interface Part {
 
 function roomFor(count: number, withTimestamps: boolean): Part {
   const numbers = () => pagedArray(Uint32Array, count);
-  return { users: numbers(), items: numbers(), values: pagedArray(Float32Array, count), timestamps: withTimestamps ? pagedArray(Float64Array, count) : undefined, filled: 0 };
+  return {
+    users: numbers(),
+    items: numbers(),
+    values: pagedArray(Float32Array, count),
+    timestamps: withTimestamps ? pagedArray(Float64Array, count) : undefined,
+    filled: 0,
+  };
 }
 
 function partitionsOf(parts: readonly Part[]): Record<`${'partCodes' | 'partValues'}.${number}`, Partition> {
   const partitions: Record<`${'partCodes' | 'partValues'}.${number}`, Partition> = {};
   parts.forEach(({ users, items, values, timestamps, filled: rows }, p) => {
     partitions[`partCodes.${p}`] = { layout: 'coded-pairs', rows, columns: { users, items } };
-    partitions[`partValues.${p}`] = { layout: 'values', rows, columns: { values, ...(timestamps && { timestamps }) } };
+    partitions[`partValues.${p}`] = {
+      layout: 'values',
+      rows,
+      columns: { values, ...(timestamps && { timestamps }) },
+    };
   });
   return partitions;
 }

@@ -14,11 +14,18 @@ export const composeMaps: TaskHandler<'compose-maps'> = (scope) => {
 export const keepKnown: TaskHandler<'keep-known'> = (scope) => {
   const codes = scope.partition('codes').columns as { users: Uint32Array; items: Uint32Array };
   const given = scope.partition('values').columns.values as Float32Array;
-  const [userMap, itemMap] = ['userMap', 'itemMap'].map((name) => scope.partition(name).columns.map as Uint32Array);
-  const isKnown = (k: number) => userMap[codes.users[k]] !== UNKNOWN_KEY && itemMap[codes.items[k]] !== UNKNOWN_KEY;
+  const [userMap, itemMap] = ['userMap', 'itemMap'].map(
+    (name) => scope.partition(name).columns.map as Uint32Array,
+  );
+  const isKnown = (k: number) =>
+    userMap[codes.users[k]] !== UNKNOWN_KEY && itemMap[codes.items[k]] !== UNKNOWN_KEY;
   let rows = 0;
   for (let k = 0; k < given.length; k++) if (isKnown(k)) rows++;
-  const [users, items, values] = [sharedArray(Uint32Array, rows), sharedArray(Uint32Array, rows), sharedArray(Float32Array, rows)];
+  const [users, items, values] = [
+    sharedArray(Uint32Array, rows),
+    sharedArray(Uint32Array, rows),
+    sharedArray(Float32Array, rows),
+  ];
   for (let k = 0, at = 0; k < given.length; k++) {
     if (!isKnown(k)) continue;
     users[at] = userMap[codes.users[k]];
@@ -27,7 +34,10 @@ export const keepKnown: TaskHandler<'keep-known'> = (scope) => {
   }
   return {
     rows: given.length,
-    partitions: { known: { layout: 'coded-pairs', rows, columns: { users, items } }, ratings: { layout: 'values', rows, columns: { values } } },
+    partitions: {
+      known: { layout: 'coded-pairs', rows, columns: { users, items } },
+      ratings: { layout: 'values', rows, columns: { values } },
+    },
     values: { rows },
   };
 };

@@ -13,14 +13,18 @@ export const mergeIds: TaskHandler<'merge-ids'> = (scope) => {
   const ends = boundsOf(sources, part + 1, parts);
   const { columns } = scope.partition('keys');
   const put = writer(keysFromArrays(columns, 'key'), sources, next);
-  const [counts, places] = [columns.counts as Int32Array, scope.partition('places').columns.map as Uint32Array];
+  const [counts, places] = [
+    columns.counts as Int32Array,
+    scope.partition('places').columns.map as Uint32Array,
+  ];
   const first = next.reduce((sum, from) => sum + from, 0);
   const rows = ends.reduce((sum, end) => sum + end, 0) - first;
   for (let position = first; position < first + rows; position++) {
     let least = -1;
     for (let share = 0; share < shares; share++) {
       if (next[share] === ends[share]) continue;
-      if (least < 0 || compareKeys(sources[share].keys, next[share], sources[least].keys, next[least]) < 0) least = share;
+      if (least < 0 || compareKeys(sources[share].keys, next[share], sources[least].keys, next[least]) < 0)
+        least = share;
     }
     const at = next[least]++;
     put(position, least, at);
@@ -34,7 +38,10 @@ interface ShareKeys {
   readonly keys: KeyColumn;
 }
 
-/** The place of a part's first id in each share. Ids lie in shares by their hash, so the ids of one share cut all of them evenly. */
+/**
+ * The place of a part's first id in each share. Ids lie in shares by their hash, so the ids of one share cut
+ * all of them evenly.
+ */
 function boundsOf(sources: readonly ShareKeys[], part: number, parts: number): number[] {
   if (part === 0) return sources.map(() => 0);
   if (part === parts) return sources.map(({ keys }) => keyCount(keys));
@@ -54,7 +61,11 @@ function boundsOf(sources: readonly ShareKeys[], part: number, parts: number): n
 }
 
 /** Copies the key at a place of a share to a position; positions come one after the other. */
-function writer(target: KeyColumn, sources: readonly ShareKeys[], starts: readonly number[]): (position: number, share: number, at: number) => void {
+function writer(
+  target: KeyColumn,
+  sources: readonly ShareKeys[],
+  starts: readonly number[],
+): (position: number, share: number, at: number) => void {
   if (target.type === 'int32') {
     const values = sources.map(({ keys }) => (keys as typeof target).values);
     return (position, share, at) => void (target.values[position] = values[share][at]);

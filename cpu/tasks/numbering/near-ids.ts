@@ -23,7 +23,9 @@ function countAll(scope: ScopeOf<'count-ids'>, first: number, table: Int32Array)
   for (let chunk = 0; chunk < starts.length && !scope.cancelled(); chunk++) {
     const shift = starts[chunk] - first;
     const isCounted = scope.hasInput(`keys.${chunk}`);
-    const own = isCounted ? (scope.partition(`keys.${chunk}`).columns.counts as Int32Array) : (scope.partition(`codes.${chunk}`).columns[side] as Uint32Array);
+    const own = isCounted
+      ? (scope.partition(`keys.${chunk}`).columns.counts as Int32Array)
+      : (scope.partition(`codes.${chunk}`).columns[side] as Uint32Array);
     const end = isCounted ? Math.min(own.length, table.length - shift) : own.length;
     for (let at = isCounted ? Math.max(0, -shift) : 0; at < end; at += WINDOW) {
       const n = Math.min(WINDOW, end - at);
@@ -39,7 +41,9 @@ export const rankIds: TaskHandler<'rank-ids'> = (scope) => {
   const { least, wide } = scope.params;
   const { kernels, scratch } = scope;
   const all = scope.partition('counts').columns.counts as Int32Array;
-  const [window, ownMap, ownIds, ownCounts] = [0, 1, 2, 3].map((place) => new Int32Array(scope.memory.buffer, scratch + 4 * WINDOW * place, WINDOW));
+  const [window, ownMap, ownIds, ownCounts] = [0, 1, 2, 3].map(
+    (place) => new Int32Array(scope.memory.buffer, scratch + 4 * WINDOW * place, WINDOW),
+  );
   const take = (from: number): number => {
     const some = all.subarray(from, from + WINDOW);
     window.set(some);
@@ -51,7 +55,15 @@ export const rankIds: TaskHandler<'rank-ids'> = (scope) => {
   const [ids, counts] = [sharedArray(Int32Array, size), sharedArray(Int32Array, size)];
   for (let from = 0, position = 0; from < all.length; from += WINDOW) {
     const n = take(from);
-    const next = kernels.rankCounts(scratch, n, position, least + from, ownMap.byteOffset, ownIds.byteOffset, ownCounts.byteOffset);
+    const next = kernels.rankCounts(
+      scratch,
+      n,
+      position,
+      least + from,
+      ownMap.byteOffset,
+      ownIds.byteOffset,
+      ownCounts.byteOffset,
+    );
     map.set(ownMap.subarray(0, n), from);
     ids.set(ownIds.subarray(0, next - position), position);
     counts.set(ownCounts.subarray(0, next - position), position);
@@ -62,7 +74,11 @@ export const rankIds: TaskHandler<'rank-ids'> = (scope) => {
     rows: all.length,
     partitions: {
       map: { layout: 'map', rows: map.length, columns: { map } },
-      keys: { layout: 'keys', rows: size, columns: { ...keyArrays(wide ? widen(narrow) : narrow, 'key'), counts } },
+      keys: {
+        layout: 'keys',
+        rows: size,
+        columns: { ...keyArrays(wide ? widen(narrow) : narrow, 'key'), counts },
+      },
     },
     values: { size },
   };

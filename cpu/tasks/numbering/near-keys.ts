@@ -3,23 +3,36 @@ import { codedKeys, isCounted, type NumberedKeys } from '../../../engine/keys/nu
 import { sharedArray } from '../../../engine/partition.ts';
 import { SCRATCH_BYTES, type TaskScope } from '../../handler.ts';
 
-/** Numbers that are copied to scratch at a time: few enough for the core's cache. Kernels, which are compiled once for all threads, go over them: each thread would take longer to compile loops of its own than to run them. */
+/**
+ * Numbers that are copied to scratch at a time: few enough for the core's cache. Kernels, which are compiled
+ * once for all threads, go over them: each thread would take longer to compile loops of its own than to run
+ * them.
+ */
 export const WINDOW = 1 << 16;
 /** Bytes of scratch in front of a table of counts: a window of int64, and the range of ids. */
 const TABLE_AT = 8 * WINDOW + 64;
 /** Entries of a table of counts in scratch. */
 export const TABLE = (SCRATCH_BYTES - TABLE_AT) / 4;
 
-/** The ids of a chunk as codes in `codes`: near where they are numbers that fit int32, else coded (see NumberedKeys). */
+/**
+ * The ids of a chunk as codes in `codes`: near where they are numbers that fit int32, else coded (see
+ * NumberedKeys).
+ */
 export function numberColumn(scope: TaskScope, column: KeyColumn, codes: Uint32Array): NumberedKeys {
   const range = column.type === 'utf8' ? undefined : rangeOf(scope, column, codes.length);
-  return range === undefined || column.type === 'utf8' ? codedKeys(column, codes) : nearKeys(scope, column, codes, range);
+  return range === undefined || column.type === 'utf8'
+    ? codedKeys(column, codes)
+    : nearKeys(scope, column, codes, range);
 }
 
 type NumberColumn = Exclude<KeyColumn, { type: 'utf8' }>;
 
 /** The least and the greatest id; undefined where an id does not fit int32. */
-function rangeOf(scope: TaskScope, column: NumberColumn, rows: number): readonly [number, number] | undefined {
+function rangeOf(
+  scope: TaskScope,
+  column: NumberColumn,
+  rows: number,
+): readonly [number, number] | undefined {
   const at = scope.scratch + 8 * WINDOW;
   const range = new Int32Array(scope.memory.buffer, at, 2);
   range.set([2 ** 31 - 1, -(2 ** 31)]);
@@ -32,7 +45,12 @@ function rangeOf(scope: TaskScope, column: NumberColumn, rows: number): readonly
 }
 
 /** The ids may lie where their codes go. */
-function nearKeys(scope: TaskScope, column: NumberColumn, codes: Uint32Array, range: readonly [least: number, greatest: number]): NumberedKeys {
+function nearKeys(
+  scope: TaskScope,
+  column: NumberColumn,
+  codes: Uint32Array,
+  range: readonly [least: number, greatest: number],
+): NumberedKeys {
   const [least, greatest] = range;
   const { kernels, scratch, memory } = scope;
   const width = greatest - least + 1;
@@ -54,11 +72,20 @@ function nearKeys(scope: TaskScope, column: NumberColumn, codes: Uint32Array, ra
     part.set(table);
     first += TABLE;
   } while (first < counts.length);
-  return { codes, keys: { layout: 'id-counts', rows: counts.length, columns: { counts } }, summary: { range } };
+  return {
+    codes,
+    keys: { layout: 'id-counts', rows: counts.length, columns: { counts } },
+    summary: { range },
+  };
 }
 
 /** Copies some ids to scratch, as int32; false where one does not fit. */
-function takeWindow({ memory, scratch, kernels }: TaskScope, column: NumberColumn, from: number, n: number): boolean {
+function takeWindow(
+  { memory, scratch, kernels }: TaskScope,
+  column: NumberColumn,
+  from: number,
+  n: number,
+): boolean {
   if (column.type === 'int32') {
     new Int32Array(memory.buffer, scratch, n).set(column.values.subarray(from, from + n));
     return true;

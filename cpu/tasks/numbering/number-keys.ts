@@ -25,13 +25,24 @@ export const recodeIds: TaskHandler<'recode-ids'> = (scope) => {
     const near = scope.params[side];
     const codes = columns[side] as Uint32Array;
     if (near === null) return { codes };
-    return codedKeys({ type: 'int32', values: Int32Array.from(codes, (code) => code + near.least) }, pagedArray(Uint32Array, rows), near.wide);
+    return codedKeys(
+      { type: 'int32', values: Int32Array.from(codes, (code) => code + near.least) },
+      pagedArray(Uint32Array, rows),
+      near.wide,
+    );
   };
   const [users, items] = [recode('users'), recode('items')];
   return {
     rows,
-    partitions: { recoded: codedPairs(users.codes, items.codes), ...('keys' in users && { users: users.keys }), ...('keys' in items && { items: items.keys }) },
-    values: { users: 'summary' in users ? users.summary : null, items: 'summary' in items ? items.summary : null },
+    partitions: {
+      recoded: codedPairs(users.codes, items.codes),
+      ...('keys' in users && { users: users.keys }),
+      ...('keys' in items && { items: items.keys }),
+    },
+    values: {
+      users: 'summary' in users ? users.summary : null,
+      items: 'summary' in items ? items.summary : null,
+    },
   };
 };
 

@@ -35,13 +35,20 @@ export const uniteIds: TaskHandler<'unite-ids'> = (scope) => {
   for (let place = 0; place < order.length; place++) counts[place] = totals[order[place]];
   const keys = takeKeys(table.keys(), order);
   const united = { layout: 'keys', rows: order.length, columns: { ...keyArrays(keys, 'key'), counts } };
-  return { rows: order.length, partitions: { share: united }, values: { size: order.length, textBytes: keys.type === 'utf8' ? keys.bytes.length : 0 } };
+  return {
+    rows: order.length,
+    partitions: { share: united },
+    values: { size: order.length, textBytes: keys.type === 'utf8' ? keys.bytes.length : 0 },
+  };
 };
 
-/** The positions of hashes of the share: one of equal ranges of their upper half, since tables use the lower. */
+/**
+ * The positions of hashes of the share: one of equal ranges of their upper half, since tables use the lower.
+ */
 function ofShare(hashes: Int32Array, share: number, shares: number): Uint32Array {
   const found = new Uint32Array(hashes.length);
   let count = 0;
-  for (let i = 0; i < hashes.length; i++) if (Math.imul(hashes[i] >>> 16, shares) >>> 16 === share) found[count++] = i;
+  for (let i = 0; i < hashes.length; i++)
+    if (Math.imul(hashes[i] >>> 16, shares) >>> 16 === share) found[count++] = i;
   return found.subarray(0, count);
 }

@@ -43,8 +43,10 @@ export const prepareSearch: TaskHandler<'prepare-search'> = (scope) => {
     at.items[place] = item;
     at.places[item] = place;
   }
-  // Lengths with their remainders need not fall, but the search ends at the first that is short: each is at least the next.
-  for (let place = columns - 2; place >= 0; place--) at.lengths[place] = Math.max(at.lengths[place], at.lengths[place + 1]);
+  // Lengths with their remainders need not fall, but the search ends at the first that is short: each is at
+  // least the next.
+  for (let place = columns - 2; place >= 0; place--)
+    at.lengths[place] = Math.max(at.lengths[place], at.lengths[place + 1]);
   return { rows: columns, bytesUp: given.byteLength };
 };
 
@@ -63,7 +65,11 @@ function readUnit(given: Float32Array, from: number, vector: Float32Array): Floa
 }
 
 /** θ̄, the same for any order of columns, and the largest ‖θ_v‖. */
-function meanOf(columns: number, rank: number, read: (column: number) => Float32Array): { readonly mean: Float32Array; readonly longest: number } {
+function meanOf(
+  columns: number,
+  rank: number,
+  read: (column: number) => Float32Array,
+): { readonly mean: Float32Array; readonly longest: number } {
   const sums = new Float64Array(rank);
   let longest = 0;
   for (let column = 0; column < columns; column++) {
@@ -75,11 +81,19 @@ function meanOf(columns: number, rank: number, read: (column: number) => Float32
     }
     longest = Math.max(longest, squares);
   }
-  return { mean: Float32Array.from(sums, (sum) => (columns > 0 ? sum / columns : 0)), longest: Math.sqrt(longest) };
+  return {
+    mean: Float32Array.from(sums, (sum) => (columns > 0 ? sum / columns : 0)),
+    longest: Math.sqrt(longest),
+  };
 }
 
 /** Rounds θ - θ̄ to 8 bits; gives the scale and the length of what is lost. */
-function toBytes(vector: Float32Array, mean: Float32Array, bytes: Int8Array, from: number): { readonly scale: number; readonly remainder: number } {
+function toBytes(
+  vector: Float32Array,
+  mean: Float32Array,
+  bytes: Int8Array,
+  from: number,
+): { readonly scale: number; readonly remainder: number } {
   let most = 0;
   for (let k = 0; k < vector.length; k++) most = Math.max(most, Math.abs(vector[k] - mean[k]));
   const scale = Math.fround(most / 127);
@@ -96,7 +110,9 @@ function toBytes(vector: Float32Array, mean: Float32Array, bytes: Int8Array, fro
 /** The matrices of the index as arrays. Strides count their elements. */
 function viewsOf(scope: TaskScope) {
   const { buffer } = scope.memory;
-  const [exact, coarse, guide, center] = ['exact', 'coarse', 'guide', 'center'].map((name) => scope.matrix(name));
+  const [exact, coarse, guide, center] = ['exact', 'coarse', 'guide', 'center'].map((name) =>
+    scope.matrix(name),
+  );
   const row = (number: number) => guide.pointer + 4 * number * guide.stride;
   const numbers = (number: number) => new Float32Array(buffer, row(number), guide.stride);
   return {

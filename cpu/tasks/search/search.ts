@@ -4,14 +4,19 @@ import { type TaskHandler, type TaskScope, SCRATCH_BYTES } from '../../handler.t
 /** Largest number of x̂: with |d̂| <= 127 the sum over the features stays within 32 bits. */
 const MOST_QUERY = 16_383;
 
-/** Roundings of a float32 sum of `rank` products, of the bounds and of the base, relative to the lengths of both vectors. */
+/**
+ * Roundings of a float32 sum of `rank` products, of the bounds and of the base, relative to the lengths of
+ * both vectors.
+ */
 const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 
 /** See `search` of KernelTasks. */
 export const search: TaskHandler<'search'> = (scope) => {
   const { query, n, left, allowed } = scope.params;
   const { kernels, memory } = scope;
-  const [exact, coarse, guide, center] = ['exact', 'coarse', 'guide', 'center'].map((name) => scope.matrix(name));
+  const [exact, coarse, guide, center] = ['exact', 'coarse', 'guide', 'center'].map((name) =>
+    scope.matrix(name),
+  );
   const rank = exact.columns;
   const width = 4 * coarse.stride;
   const at = layout(scope, rank, width, n, left.length, allowed?.length ?? 0);
@@ -26,13 +31,42 @@ export const search: TaskHandler<'search'> = (scope) => {
     const chosen = new Uint32Array(memory.buffer, at.chosen, allowed.length);
     for (let k = 0; k < allowed.length; k++) chosen[k] = places[allowed[k]];
     rows = allowed.length;
-    kernels.searchChosen(at.query, rank, exact.pointer, size, guide.pointer, stride, at.chosen, rows, at.left, left.length, n, at.scores, at.items);
+    kernels.searchChosen(
+      at.query,
+      rank,
+      exact.pointer,
+      size,
+      guide.pointer,
+      stride,
+      at.chosen,
+      rows,
+      at.left,
+      left.length,
+      n,
+      at.scores,
+      at.items,
+    );
   } else {
     const centers = new Float32Array(memory.buffer, center.pointer, center.rows * center.stride);
     const bound = new Float32Array(memory.buffer, at.bound, 5);
     bound.set(boundsOf(x, centers, center.stride, new Int16Array(memory.buffer, at.coarse, width)));
     rows = kernels.searchColumns(
-      at.query, rank, at.coarse, width, at.bound, exact.pointer, size, coarse.pointer, guide.pointer, stride, rows, at.left, left.length, n, at.scores, at.items,
+      at.query,
+      rank,
+      at.coarse,
+      width,
+      at.bound,
+      exact.pointer,
+      size,
+      coarse.pointer,
+      guide.pointer,
+      stride,
+      rows,
+      at.left,
+      left.length,
+      n,
+      at.scores,
+      at.items,
     );
   }
   const items = new Uint32Array(memory.buffer, at.items, n);
@@ -40,11 +74,22 @@ export const search: TaskHandler<'search'> = (scope) => {
   // Empty entries come last.
   let found = n;
   while (found > 0 && Number.isNaN(scores[found - 1])) found--;
-  return { rows, values: { items: Array.from(items.subarray(0, found)), scores: Array.from(scores.subarray(0, found)) } };
+  return {
+    rows,
+    values: { items: Array.from(items.subarray(0, found)), scores: Array.from(scores.subarray(0, found)) },
+  };
 };
 
-/** x̂ into `coarse`; gives base, ‖x‖, ‖x - x̂‖, step and slack, lengths over the features in which columns differ. */
-function boundsOf(x: Float32Array, centers: Float32Array, stride: number, coarse: Int16Array): readonly number[] {
+/**
+ * x̂ into `coarse`; gives base, ‖x‖, ‖x - x̂‖, step and slack, lengths over the features in which columns
+ * differ.
+ */
+function boundsOf(
+  x: Float32Array,
+  centers: Float32Array,
+  stride: number,
+  coarse: Int16Array,
+): readonly number[] {
   const rank = x.length;
   let [base, all, squares, most] = [0, 0, 0, 0];
   for (let k = 0; k < rank; k++) {
@@ -77,7 +122,19 @@ function layout(scope: TaskScope, rank: number, width: number, n: number, left: 
     end += 64 * Math.ceil(bytes / 64);
     return at;
   };
-  const at = { query: take(4 * rank), coarse: take(2 * width), bound: take(20), scores: take(4 * n), items: take(4 * n), left: take(4 * left), chosen: take(4 * allowed) };
-  if (end - scope.scratch > SCRATCH_BYTES) throw new UsageError(`lists of ${left + allowed} items are too long for one request`, { phase: 'search', advice: 'Ask for all users, whose lists are read from a data set' });
+  const at = {
+    query: take(4 * rank),
+    coarse: take(2 * width),
+    bound: take(20),
+    scores: take(4 * n),
+    items: take(4 * n),
+    left: take(4 * left),
+    chosen: take(4 * allowed),
+  };
+  if (end - scope.scratch > SCRATCH_BYTES)
+    throw new UsageError(`lists of ${left + allowed} items are too long for one request`, {
+      phase: 'search',
+      advice: 'Ask for all users, whose lists are read from a data set',
+    });
   return at;
 }

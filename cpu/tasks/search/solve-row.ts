@@ -23,7 +23,10 @@ export const solveRow: TaskHandler<'solve-row'> = (scope) => {
   const asked = explained === undefined ? undefined : features(explained);
   const share = asked && solve(matrix, Float64Array.from(asked.phi), size);
   const parts = share ? rows.map(({ phi }, k) => left[k] * dot(phi, share)) : [];
-  return { rows: 1, values: { x: x.every(Number.isFinite) ? Array.from(x) : [], parts, itemBias: asked?.itemBias ?? 0 } };
+  return {
+    rows: 1,
+    values: { x: x.every(Number.isFinite) ? Array.from(x) : [], parts, itemBias: asked?.itemBias ?? 0 },
+  };
 };
 
 /** φ_v and γ_v of an item by its number. */

@@ -2,7 +2,9 @@ import type { Partition } from '../../../engine/partition.ts';
 import type { ScopeOf, TaskHandler, TaskScope } from '../../handler.ts';
 import { rowChunks, workspaceOf } from '../row-chunks.ts';
 
-/** Ratings in scratch at a time: so few that the columns' vectors stay in the core's own cache beside them. */
+/**
+ * Ratings in scratch at a time: so few that the columns' vectors stay in the core's own cache beside them.
+ */
 const CHUNK_RATINGS = 8_192;
 
 /** Makes rowChunks end a chunk after about so many ratings. */
@@ -12,7 +14,8 @@ const COST_PER_RATING = 8e6 / CHUNK_RATINGS;
 export const sgdBlock: TaskHandler<'sgd-block'> = (scope) => {
   const block = scope.partition('block');
   const steps = writeSteps(scope);
-  const count = block.layout === 'rating-list' ? stepList(scope, block, steps) : stepBlock(scope, block, steps);
+  const count =
+    block.layout === 'rating-list' ? stepList(scope, block, steps) : stepBlock(scope, block, steps);
   return { rows: count, bytesUp: (block.layout === 'rating-list' ? 12 : 8) * count };
 };
 
@@ -26,26 +29,56 @@ function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number)
     const at = rows.pointer + first * size;
     if (adaptive) {
       const [rowSums, columnSums] = sumsOf(scope);
-      scope.kernels.adaptRows(at, columns.pointer, size, rowSums + 4 * first, columnSums, chunk.offsets, chunk.indices, chunk.values, chunk.rows, steps);
-    } else scope.kernels.stepRows(at, columns.pointer, size, chunk.offsets, chunk.indices, chunk.values, chunk.rows, steps);
+      scope.kernels.adaptRows(
+        at,
+        columns.pointer,
+        size,
+        rowSums + 4 * first,
+        columnSums,
+        chunk.offsets,
+        chunk.indices,
+        chunk.values,
+        chunk.rows,
+        steps,
+      );
+    } else
+      scope.kernels.stepRows(
+        at,
+        columns.pointer,
+        size,
+        chunk.offsets,
+        chunk.indices,
+        chunk.values,
+        chunk.rows,
+        steps,
+      );
     count += chunk.count;
   }
   return count;
 }
 
-/** Batches are gathered into scratch until it holds CHUNK_RATINGS, in the order in which they are to be visited. */
+/**
+ * Batches are gathered into scratch until it holds CHUNK_RATINGS, in the order in which they are to be
+ * visited.
+ */
 function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): number {
   const { from = 0, to = 0, batch = 1, adaptive } = scope.params;
   const order = scope.partition('order').columns.order as Uint32Array;
   const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
   const size = rows.stride * 4;
-  const sources = ['rows', 'columns', 'values'].map((name) => list.columns[name] as Uint32Array | Float32Array);
+  const sources = ['rows', 'columns', 'values'].map(
+    (name) => list.columns[name] as Uint32Array | Float32Array,
+  );
   const capacity = Math.max(CHUNK_RATINGS, batch);
   const [rowsAt, columnsAt, valuesAt] = [0, 1, 2].map((k) => scope.scratch + 4 * k * capacity);
   const { buffer } = scope.memory;
-  const targets = [new Uint32Array(buffer, rowsAt, capacity), new Uint32Array(buffer, columnsAt, capacity), new Float32Array(buffer, valuesAt, capacity)];
+  const targets = [
+    new Uint32Array(buffer, rowsAt, capacity),
+    new Uint32Array(buffer, columnsAt, capacity),
+    new Float32Array(buffer, valuesAt, capacity),
+  ];
   let count = 0;
-  for (let next = from; next < to && !scope.cancelled(); ) {
+  for (let next = from; next < to && !scope.cancelled();) {
     let filled = 0;
     for (; next < to && filled + batch <= capacity; next++) {
       const first = order[next] * batch;
@@ -55,8 +88,29 @@ function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): 
     }
     if (adaptive) {
       const [rowSums, columnSums] = sumsOf(scope);
-      scope.kernels.adaptRatings(rows.pointer, columns.pointer, size, rowSums, columnSums, rowsAt, columnsAt, valuesAt, filled, steps);
-    } else scope.kernels.stepRatings(rows.pointer, columns.pointer, size, rowsAt, columnsAt, valuesAt, filled, steps);
+      scope.kernels.adaptRatings(
+        rows.pointer,
+        columns.pointer,
+        size,
+        rowSums,
+        columnSums,
+        rowsAt,
+        columnsAt,
+        valuesAt,
+        filled,
+        steps,
+      );
+    } else
+      scope.kernels.stepRatings(
+        rows.pointer,
+        columns.pointer,
+        size,
+        rowsAt,
+        columnsAt,
+        valuesAt,
+        filled,
+        steps,
+      );
     count += filled;
   }
   return count;
@@ -75,12 +129,16 @@ function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   // With biases feature 1 of a row and feature 0 of a column are 1, and stay it.
   const [rowOne, columnOne] = [1, 0];
   if (adaptive) {
-    [1, 1, rowLambda, columnLambda, rate, 1 / (rank + (biases ? 1 : 0))].forEach((value, vector) => every(vector, value));
+    [1, 1, rowLambda, columnLambda, rate, 1 / (rank + (biases ? 1 : 0))].forEach((value, vector) =>
+      every(vector, value),
+    );
     if (biases) [steps[rowOne], steps[4 + columnOne]] = [0, 0];
     return address;
   }
   [rowLambda, columnLambda].forEach((lambda, side) => {
-    [1 - rate * lambda, rate, 1 - rate * lambda, rate].forEach((value, vector) => every(4 * side + vector, value));
+    [1 - rate * lambda, rate, 1 - rate * lambda, rate].forEach((value, vector) =>
+      every(4 * side + vector, value),
+    );
     if (!biases) return;
     const one = 16 * side + (side === 0 ? rowOne : columnOne);
     [steps[one], steps[one + 4]] = [1, 0];

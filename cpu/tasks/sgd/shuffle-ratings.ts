@@ -7,7 +7,11 @@ const CHUNK_GROUPS = 64;
 /** See `deal-ratings` of KernelTasks. */
 export const dealRatings: TaskHandler<'deal-ratings'> = (scope) => {
   const { from, to, buckets, seed } = scope.params;
-  const { offsets, indices, values } = scope.partition('block').columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  const { offsets, indices, values } = scope.partition('block').columns as {
+    offsets: Int32Array;
+    indices: Uint32Array;
+    values: Float32Array;
+  };
   const list = listOf(scope);
   const groups = Math.floor(values.length / buckets);
   const rest = values.length % buckets;
@@ -17,7 +21,12 @@ export const dealRatings: TaskHandler<'deal-ratings'> = (scope) => {
     const first = group * buckets;
     const count = Math.min(buckets, values.length - first);
     for (let i = 0; i < count; i++) bucketOf[i] = i;
-    shuffle(count, mix32(seed, 3), group, (i, j) => ([bucketOf[i], bucketOf[j]] = [bucketOf[j], bucketOf[i]]));
+    shuffle(
+      count,
+      mix32(seed, 3),
+      group,
+      (i, j) => ([bucketOf[i], bucketOf[j]] = [bucketOf[j], bucketOf[i]]),
+    );
     for (let i = 0; i < count; i++) {
       while (offsets[row + 1] <= first + i) row++;
       const bucket = bucketOf[i];

@@ -5,12 +5,17 @@ import { rowChunks, type RowChunk, workspaceOf } from '../row-chunks.ts';
 import { gradientOffsets } from './gradient-shape.ts';
 
 /** Pieces of a chunk that are of one row each, with the address of its first rating in the lists. */
-function* rowsOf({ row, rows, count, starts, ends }: RowChunk, offsets: Int32Array): Generator<{ readonly row: number; readonly at: number; readonly n: number }> {
+function* rowsOf(
+  { row, rows, count, starts, ends }: RowChunk,
+  offsets: Int32Array,
+): Generator<{ readonly row: number; readonly at: number; readonly n: number }> {
   if (!starts || !ends) {
     yield { row, at: 0, n: count };
     return;
   }
-  for (let r = row; r < row + rows; r++) if (offsets[r + 1] > offsets[r]) yield { row: r, at: 4 * (offsets[r] - offsets[row]), n: offsets[r + 1] - offsets[r] };
+  for (let r = row; r < row + rows; r++)
+    if (offsets[r + 1] > offsets[r])
+      yield { row: r, at: 4 * (offsets[r] - offsets[row]), n: offsets[r + 1] - offsets[r] };
 }
 
 function rowAddress({ pointer, stride }: MatrixView, row: number): number {
@@ -22,7 +27,11 @@ export const addResiduals: TaskHandler<'add-residuals'> = (scope) => {
   const { from, to, rank, mean = 0, implicit } = scope.params;
   const block = scope.partition('block');
   const offsets = block.columns.offsets as Int32Array;
-  const [fixed, previous, gradients] = [scope.matrix('fixed'), scope.matrix('previous'), scope.matrix('gradients')];
+  const [fixed, previous, gradients] = [
+    scope.matrix('fixed'),
+    scope.matrix('previous'),
+    scope.matrix('gradients'),
+  ];
   const fixedBias = biasColumn(scope, 'fixedBias');
   const { scalars, sums } = gradientOffsets('add-residuals', gradients, rank, fixedBias !== undefined, to);
   const { kernels } = scope;
@@ -36,7 +45,18 @@ export const addResiduals: TaskHandler<'add-residuals'> = (scope) => {
     const weighed = implicit && weighedChunk(scope, implicit, chunk);
     for (const { row, at, n } of rowsOf(chunk, offsets)) {
       const target = rowAddress(gradients, row);
-      const along = kernels.addVectorProducts(fixed.pointer, size, chunk.indices + at, (weighed?.targets ?? chunk.values) + at, weighed ? weighed.weights + at : 0, n, rowAddress(previous, row), target, sums && target + sums, work);
+      const along = kernels.addVectorProducts(
+        fixed.pointer,
+        size,
+        chunk.indices + at,
+        (weighed?.targets ?? chunk.values) + at,
+        weighed ? weighed.weights + at : 0,
+        n,
+        rowAddress(previous, row),
+        target,
+        sums && target + sums,
+        work,
+      );
       const numbers = (target + scalars) / 4;
       memory[numbers] += n;
       if (fixedBias) memory[numbers + 1] += kernels.sumOf(chunk.values + at, n);
@@ -51,13 +71,29 @@ export const addProducts: TaskHandler<'add-products'> = (scope) => {
   const { from, to, implicit } = scope.params;
   const block = scope.partition('block');
   const offsets = block.columns.offsets as Int32Array;
-  const [fixed, direction, products] = [scope.matrix('fixed'), scope.matrix('direction'), scope.matrix('products')];
+  const [fixed, direction, products] = [
+    scope.matrix('fixed'),
+    scope.matrix('direction'),
+    scope.matrix('products'),
+  ];
   const work = implicit ? workspaceBehindWeights(scope) : workspaceOf(scope);
   let bytesUp = 0;
   for (const chunk of rowChunks(scope, block, from, to, fixed.stride / 8, 1)) {
     bytesUp += 8 * chunk.count + 4 * chunk.rows;
     const weighed = implicit && weighedChunk(scope, implicit, chunk);
-    for (const { row, at, n } of rowsOf(chunk, offsets)) scope.kernels.addVectorProducts(fixed.pointer, fixed.stride * 4, chunk.indices + at, 0, weighed ? weighed.weights + at : 0, n, rowAddress(direction, row), rowAddress(products, row), 0, work);
+    for (const { row, at, n } of rowsOf(chunk, offsets))
+      scope.kernels.addVectorProducts(
+        fixed.pointer,
+        fixed.stride * 4,
+        chunk.indices + at,
+        0,
+        weighed ? weighed.weights + at : 0,
+        n,
+        rowAddress(direction, row),
+        rowAddress(products, row),
+        0,
+        work,
+      );
   }
   return { rows: to - from, bytesUp };
 };

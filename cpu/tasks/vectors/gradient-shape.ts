@@ -8,10 +8,19 @@ export interface GradientOffsets {
 }
 
 /** The addresses; throws where a matrix has no room for gradients of rows up to `last`, or other columns. */
-export function gradientOffsets(task: string, { rows, columns }: MatrixView, rank: number, biases: boolean, last: number): GradientOffsets {
+export function gradientOffsets(
+  task: string,
+  { rows, columns }: MatrixView,
+  rank: number,
+  biases: boolean,
+  last: number,
+): GradientOffsets {
   const features = Math.ceil(rank / 16) * 16;
   const wanted = features + 16 + (biases ? features : 0);
-  if (columns !== wanted || rows < last) throw new Error(`task ${task}: a matrix of ${rows} x ${columns} has no place for gradients of ${last} rows and rank ${rank}${biases ? ' with biases' : ''}, ${wanted} columns`);
+  if (columns !== wanted || rows < last)
+    throw new Error(
+      `task ${task}: a matrix of ${rows} x ${columns} has no place for gradients of ${last} rows and rank ${rank}${biases ? ' with biases' : ''}, ${wanted} columns`,
+    );
   return { scalars: 4 * features, sums: biases ? 4 * (features + 16) : 0 };
 }
 
@@ -21,6 +30,11 @@ export function hasBiases({ columns }: MatrixView, rank: number): boolean {
 }
 
 /** The Gram matrix and the shifts of implicit data; the address 0 where there are none. */
-export function shiftedBy(scope: TaskScope): { readonly gram: number; readonly shifts: Float32Array | undefined } {
-  return scope.hasInput('gram') ? { gram: scope.matrix('gram').pointer, shifts: scope.partition('shifts').columns.values as Float32Array } : { gram: 0, shifts: undefined };
+export function shiftedBy(scope: TaskScope): {
+  readonly gram: number;
+  readonly shifts: Float32Array | undefined;
+} {
+  return scope.hasInput('gram')
+    ? { gram: scope.matrix('gram').pointer, shifts: scope.partition('shifts').columns.values as Float32Array }
+    : { gram: 0, shifts: undefined };
 }

@@ -7,16 +7,41 @@ import { gradientOffsets, hasBiases, shiftedBy } from './gradient-shape.ts';
 /** See `begin-gradients` of KernelTasks. */
 export const beginGradients: TaskHandler<'begin-gradients'> = (scope) => {
   const { from, to, rank } = scope.params;
-  const [previous, gradients, factors, direction] = [scope.matrix('previous'), scope.matrix('gradients'), scope.matrix('factors'), scope.matrix('direction')];
+  const [previous, gradients, factors, direction] = [
+    scope.matrix('previous'),
+    scope.matrix('gradients'),
+    scope.matrix('factors'),
+    scope.matrix('direction'),
+  ];
   const { gram, shifts } = shiftedBy(scope);
-  const { scalars, sums } = gradientOffsets('begin-gradients', gradients, rank, hasBiases(gradients, rank), to);
+  const { scalars, sums } = gradientOffsets(
+    'begin-gradients',
+    gradients,
+    rank,
+    hasBiases(gradients, rank),
+    to,
+  );
   const memory = new Float32Array(scope.memory.buffer);
   const size = 4 * factors.stride;
-  memory.copyWithin(factors.pointer / 4 + from * factors.stride, previous.pointer / 4 + from * factors.stride, previous.pointer / 4 + to * factors.stride);
+  memory.copyWithin(
+    factors.pointer / 4 + from * factors.stride,
+    previous.pointer / 4 + from * factors.stride,
+    previous.pointer / 4 + to * factors.stride,
+  );
   for (let row = from; row < to && !scope.cancelled(); row++) {
     const own = gradients.pointer + 4 * gradients.stride * row;
     const n = memory[(own + scalars) / 4];
-    scope.kernels.beginVectors(size, gram, shifts?.[row] ?? rowShift(n, scope.params), n + biasShift(n, scope.params), own, own + scalars, n > 0 && sums ? own + sums : 0, factors.pointer + size * row, direction.pointer + size * row);
+    scope.kernels.beginVectors(
+      size,
+      gram,
+      shifts?.[row] ?? rowShift(n, scope.params),
+      n + biasShift(n, scope.params),
+      own,
+      own + scalars,
+      n > 0 && sums ? own + sums : 0,
+      factors.pointer + size * row,
+      direction.pointer + size * row,
+    );
   }
   return { rows: to - from };
 };
@@ -24,9 +49,20 @@ export const beginGradients: TaskHandler<'begin-gradients'> = (scope) => {
 /** See `step-gradients` of KernelTasks. */
 export const stepGradients: TaskHandler<'step-gradients'> = (scope) => {
   const { from, to, rank } = scope.params;
-  const [products, gradients, factors, direction] = [scope.matrix('products'), scope.matrix('gradients'), scope.matrix('factors'), scope.matrix('direction')];
+  const [products, gradients, factors, direction] = [
+    scope.matrix('products'),
+    scope.matrix('gradients'),
+    scope.matrix('factors'),
+    scope.matrix('direction'),
+  ];
   const { gram, shifts } = shiftedBy(scope);
-  const { scalars, sums } = gradientOffsets('step-gradients', gradients, rank, hasBiases(gradients, rank), to);
+  const { scalars, sums } = gradientOffsets(
+    'step-gradients',
+    gradients,
+    rank,
+    hasBiases(gradients, rank),
+    to,
+  );
   const memory = new Float32Array(scope.memory.buffer);
   const work = workspaceOf(scope);
   const size = 4 * factors.stride;
@@ -34,7 +70,19 @@ export const stepGradients: TaskHandler<'step-gradients'> = (scope) => {
     const own = gradients.pointer + 4 * gradients.stride * row;
     const n = memory[(own + scalars) / 4];
     const [x, p, q] = [factors, direction, products].map(({ pointer }) => pointer + size * row);
-    scope.kernels.stepVectors(size, gram, shifts?.[row] ?? rowShift(n, scope.params), n + biasShift(n, scope.params), own, own + scalars, n > 0 && sums ? own + sums : 0, x, p, q, work);
+    scope.kernels.stepVectors(
+      size,
+      gram,
+      shifts?.[row] ?? rowShift(n, scope.params),
+      n + biasShift(n, scope.params),
+      own,
+      own + scalars,
+      n > 0 && sums ? own + sums : 0,
+      x,
+      p,
+      q,
+      work,
+    );
   }
   return { rows: to - from };
 };
@@ -55,7 +103,18 @@ export const endGradients: TaskHandler<'end-gradients'> = (scope) => {
     const x = factors.pointer + size * row;
     solved.values[0] = 0;
     if (n === 0) memory.fill(0, x / 4, x / 4 + factors.stride);
-    else if (!scope.kernels.endVectors(size, n + biasShift(n, scope.params), own + scalars, sums && own + sums, bias ? solved.address : 0, x) && badRow < 0) badRow = row;
+    else if (
+      !scope.kernels.endVectors(
+        size,
+        n + biasShift(n, scope.params),
+        own + scalars,
+        sums && own + sums,
+        bias ? solved.address : 0,
+        x,
+      ) &&
+      badRow < 0
+    )
+      badRow = row;
     if (bias) bias[row] = solved.values[0];
   }
   return { rows: to - from, values: { badRow } };

@@ -11,7 +11,10 @@ export class DenseInt32Index implements Pick<KeyTable, 'find'> {
     this.#codes = codes;
   }
 
-  /** Undefined where the range of the keys is too large for their number. Positions of distinct keys are their codes. */
+  /**
+   * Undefined where the range of the keys is too large for their number. Positions of distinct keys are their
+   * codes.
+   */
   static of(column: KeyColumn): DenseInt32Index | undefined {
     if (column.type !== 'int32' || column.values.length === 0) return undefined;
     let [least, most] = [column.values[0], column.values[0]];

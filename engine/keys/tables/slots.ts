@@ -1,8 +1,9 @@
 import { finalize } from '../../random.ts';
 
 /**
- * The slots of an open-addressing table: number + 1 of the key in each slot, 0 for an empty one. Twice as many slots as
- * keys at least, a power of two, so a probe ends after one or two steps.
+ * The slots of an open-addressing table: number + 1 of the key in each slot, 0 for an empty one. Twice as
+ * many slots as keys at least, a power of two, so a probe ends after one or two steps.
+ *
  */
 export class Slots {
   table = new Int32Array(64);

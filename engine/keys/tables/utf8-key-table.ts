@@ -80,7 +80,8 @@ export class Utf8KeyTable implements KeyTable {
     let i = from;
     if (to - from >= LONG) {
       const [own, others] = [viewOf(this.#bytes), viewOf(bytes)];
-      for (; i + 4 <= to; i += 4) if (own.getInt32(start + i - from, true) !== others.getInt32(i, true)) return false;
+      for (; i + 4 <= to; i += 4)
+        if (own.getInt32(start + i - from, true) !== others.getInt32(i, true)) return false;
     }
     for (; i < to; i++) if (this.#bytes[start + i - from] !== bytes[i]) return false;
     return true;
@@ -94,7 +95,8 @@ export class Utf8KeyTable implements KeyTable {
     }
     const start = this.#offsets[code];
     const end = start + to - from;
-    if (end > this.#bytes.length) this.#bytes = grown(this.#bytes, new Uint8Array(Math.max(end, 2 * this.#bytes.length)));
+    if (end > this.#bytes.length)
+      this.#bytes = grown(this.#bytes, new Uint8Array(Math.max(end, 2 * this.#bytes.length)));
     this.#bytes.set(bytes.subarray(from, to), start);
     this.#offsets[code + 1] = end;
     this.#hashes[code] = hash;

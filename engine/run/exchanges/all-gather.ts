@@ -18,10 +18,15 @@ export interface Gathering {
 }
 
 /**
- * The exchange all-gather: every place gets the rows of all parts as one matrix. It goes part by part, in the order in which the given function is called with parts: a part
- * is on its way while later ones are computed.
+ * The exchange all-gather: every place gets the rows of all parts as one matrix. It goes part by part, in the
+ * order in which the given function is called with parts: a part is on its way while later ones are computed.
+ *
  */
-export function allGather(list: StepList, stage: string, { rows, part: partOf, places, wire, whole, shape }: Gathering): (part: number) => void {
+export function allGather(
+  list: StepList,
+  stage: string,
+  { rows, part: partOf, places, wire, whole, shape }: Gathering,
+): (part: number) => void {
   let matrix: PartitionRef | undefined;
   const begin = (): PartitionRef => {
     const made = whole();
@@ -32,6 +37,18 @@ export function allGather(list: StepList, stage: string, { rows, part: partOf, p
     const into = (matrix ??= begin());
     const located = partOf(part);
     const rowFrom = rows.slice(0, part).reduce((sum, count) => sum + count, 0);
-    sendRows(list, stage, located, places, wire, (place) => list.task(stage, place, { kernel: 'place-rows', inputs: { rows: located.ref }, outputs: { whole: into }, params: { rowFrom } }, { bands: { whole: part } }));
+    sendRows(list, stage, located, places, wire, (place) =>
+      list.task(
+        stage,
+        place,
+        {
+          kernel: 'place-rows',
+          inputs: { rows: located.ref },
+          outputs: { whole: into },
+          params: { rowFrom },
+        },
+        { bands: { whole: part } },
+      ),
+    );
   };
 }

@@ -22,24 +22,44 @@ export interface ExchangeCost {
   readonly seconds: number;
 }
 
-const contracts = { 'place-rows': { rows: 'read', whole: 'alone' }, 'add-rows': { addend: 'read', sum: 'alone' } } as const;
+const contracts = {
+  'place-rows': { rows: 'read', whole: 'alone' },
+  'add-rows': { addend: 'read', sum: 'alone' },
+} as const;
 const STAGE = 'exchange';
 
-/** The transfers of an exchange and the seconds that they take over links: those of the steps that are run, with a slice or a part for each place. */
+/**
+ * The transfers of an exchange and the seconds that they take over links: those of the steps that are run,
+ * with a slice or a part for each place.
+ */
 export function exchangeCost({ how, bytes, places, groups }: ExchangeShape, links: Links): ExchangeCost {
   const list = new StepList(contracts);
   const each = bytes / places.length;
-  const named = (name: string) => (partition: number): PartitionRef => ({ name, partition, version: 0 });
+  const named =
+    (name: string) =>
+    (partition: number): PartitionRef => ({ name, partition, version: 0 });
   const [partial, sum] = [named('partials'), named('sums')];
   const shape = () => ({ rows: 1, columns: 1, stride: 1 });
   const reduction: Reduction = {
-    slice: (slice) => ({ rows: 1, partials: places.map((at, k) => ({ ref: partial(slice * places.length + k), at })), owner: how === 'reduce-to-one' ? places[0] : places[slice], wire: 'f32' }),
+    slice: (slice) => ({
+      rows: 1,
+      partials: places.map((at, k) => ({ ref: partial(slice * places.length + k), at })),
+      owner: how === 'reduce-to-one' ? places[0] : places[slice],
+      wire: 'f32',
+    }),
     sum,
     shape,
   };
   const run =
     how === 'all-gather'
-      ? allGather(list, STAGE, { rows: places.map(() => 1), part: (part) => ({ ref: partial(part), at: places[part] }), places, wire: 'f32', whole: () => sum(0), shape })
+      ? allGather(list, STAGE, {
+          rows: places.map(() => 1),
+          part: (part) => ({ ref: partial(part), at: places[part] }),
+          places,
+          wire: 'f32',
+          whole: () => sum(0),
+          shape,
+        })
       : how === 'reduce-to-one'
         ? reduceToOne(list, STAGE, reduction)
         : reduceScatter(list, STAGE, reduction, groups);

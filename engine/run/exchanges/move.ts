@@ -21,6 +21,11 @@ export function moveFromHost(list: StepList, stage: string, { ref, at }: Homed):
 }
 
 /** The exchange move, `host`: a part goes to the results of the run. `givenBy`: see StepList.handOut. */
-export function moveToResults(list: StepList, stage: string, { ref, at: [home] }: Homed, givenBy: number | undefined): void {
+export function moveToResults(
+  list: StepList,
+  stage: string,
+  { ref, at: [home] }: Homed,
+  givenBy: number | undefined,
+): void {
   list.handOut(stage, ref, home, givenBy);
 }

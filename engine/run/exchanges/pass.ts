@@ -12,17 +12,34 @@ export function passedName(data: string): string {
 }
 
 /**
- * The exchange of parts that places have in common and step by turns: the rows of a part at one place replace those at others. `turn` tells its rows on the way from those of other
- * turns of a round.
+ * The exchange of parts that places have in common and step by turns: the rows of a part at one place replace
+ * those at others. `turn` tells its rows on the way from those of other turns of a round.
+ *
  */
-export function passRows(list: StepList, stage: string, bound: BoundPlan, set: DataSet, { ref, at, turn }: { readonly ref: PartitionRef; readonly at: Place; readonly turn: number }, places: readonly Place[]): void {
+export function passRows(
+  list: StepList,
+  stage: string,
+  bound: BoundPlan,
+  set: DataSet,
+  { ref, at, turn }: { readonly ref: PartitionRef; readonly at: Place; readonly turn: number },
+  places: readonly Place[],
+): void {
   const as = partRef(bound, dataSetOf(bound, passedName(set.name)), ref.partition, turn);
-  const place = (to: Place) => list.task(stage, to, { kernel: 'place-rows', inputs: { rows: as }, outputs: { whole: ref }, params: { rowFrom: 0 } });
+  const place = (to: Place) =>
+    list.task(stage, to, {
+      kernel: 'place-rows',
+      inputs: { rows: as },
+      outputs: { whole: ref },
+      params: { rowFrom: 0 },
+    });
   const ownMemory = bound.devices.some(({ ownMemory: own, place: one }) => own && one === at);
   sendRows(list, stage, { ref, at, as }, places, ownMemory ? (set.half ? 'f16' : 'f32') : undefined, place);
 }
 
-/** The places that need no share of a part after a round: the one that stepped it last, and the one that steps it first in the next. */
+/**
+ * The places that need no share of a part after a round: the one that stepped it last, and the one that steps
+ * it first in the next.
+ */
 export function holdersOf({ parts, turns }: DataSet, partition: number, round: number): readonly Place[] {
   const { at } = parts[partition];
   if (turns === undefined || round === 0) return at;

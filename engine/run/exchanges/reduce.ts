@@ -24,36 +24,86 @@ export interface Reduction {
 }
 
 /**
- * Adds up partial sums at a place, onto the one that lies there: that one first, then the others in part order, so that a group of two has the bits of part order. Frees the others, and gives
- * the sum's name and place.
+ * Adds up partial sums at a place, onto the one that lies there: that one first, then the others in part
+ * order, so that a group of two has the bits of part order. Frees the others, and gives the sum's name and
+ * place.
+ *
  */
-function addUp(list: StepList, stage: string, { rows, wire }: Slice, partials: readonly Located[], place: Place): Located {
+function addUp(
+  list: StepList,
+  stage: string,
+  { rows, wire }: Slice,
+  partials: readonly Located[],
+  place: Place,
+): Located {
   const own = partials.find(({ at }) => at === place);
   if (own === undefined) throw new Error(`${stage}: ${place} has no partial sum to add others to`);
-  addTo(list, stage, { rows, wire }, own.ref, partials.filter((one) => one !== own), place);
+  addTo(
+    list,
+    stage,
+    { rows, wire },
+    own.ref,
+    partials.filter((one) => one !== own),
+    place,
+  );
   return own;
 }
 
-function addTo(list: StepList, stage: string, { rows, wire }: Pick<Slice, 'rows' | 'wire'>, sum: PartitionRef, addends: readonly Located[], place: Place): void {
+function addTo(
+  list: StepList,
+  stage: string,
+  { rows, wire }: Pick<Slice, 'rows' | 'wire'>,
+  sum: PartitionRef,
+  addends: readonly Located[],
+  place: Place,
+): void {
   for (const addend of addends) {
-    sendRows(list, stage, addend, [place], wire, () => list.task(stage, place, { kernel: 'add-rows', inputs: { addend: addend.ref }, outputs: { sum }, params: { from: 0, to: rows } }));
+    sendRows(list, stage, addend, [place], wire, () =>
+      list.task(stage, place, {
+        kernel: 'add-rows',
+        inputs: { addend: addend.ref },
+        outputs: { sum },
+        params: { from: 0, to: rows },
+      }),
+    );
     list.free(stage, addend.at, [addend.ref]);
   }
 }
 
 /** Adds up a slice's partial sums at its owner, as a partition of its own. */
-export function reduceSlice(list: StepList, stage: string, { rows, partials: [first, ...others], owner, wire }: Slice, sum: PartitionRef, shape: MatrixShape): void {
+export function reduceSlice(
+  list: StepList,
+  stage: string,
+  { rows, partials: [first, ...others], owner, wire }: Slice,
+  sum: PartitionRef,
+  shape: MatrixShape,
+): void {
   list.allocate(stage, owner, sum, shape);
-  sendRows(list, stage, first, [owner], wire, (place) => list.task(stage, place, { kernel: 'place-rows', inputs: { rows: first.ref }, outputs: { whole: sum }, params: { rowFrom: 0 } }));
+  sendRows(list, stage, first, [owner], wire, (place) =>
+    list.task(stage, place, {
+      kernel: 'place-rows',
+      inputs: { rows: first.ref },
+      outputs: { whole: sum },
+      params: { rowFrom: 0 },
+    }),
+  );
   list.free(stage, first.at, [first.ref]);
   addTo(list, stage, { rows, wire }, sum, others, owner);
 }
 
 /**
- * The first of two phases: adds up a slice's partial sums inside each group of places (cuMF, Figure 5 b). The place that adds up is the one that stands in its group as
- * `turn` says, so that slices spread over the places. Gives the slice of the groups' sums, in the order of groups.
+ * The first of two phases: adds up a slice's partial sums inside each group of places (cuMF, Figure 5 b). The
+ * place that adds up is the one that stands in its group as `turn` says, so that slices spread over the
+ * places. Gives the slice of the groups' sums, in the order of groups.
+ *
  */
-export function reduceInGroups(list: StepList, stage: string, slice: Slice, groups: readonly (readonly Place[])[], turn: number): Slice {
+export function reduceInGroups(
+  list: StepList,
+  stage: string,
+  slice: Slice,
+  groups: readonly (readonly Place[])[],
+  turn: number,
+): Slice {
   const { partials, owner } = slice;
   const sums = groups.flatMap((group) => {
     const own = partials.filter(({ at }) => group.includes(at));

@@ -9,16 +9,28 @@ export interface Located {
   readonly at: Place;
   /** Other places that have it too. */
   readonly also?: readonly Place[];
-  /** The name of its rows on the way and at the other places, if those have a version of their own; default: `ref`. */
+  /**
+   * The name of its rows on the way and at the other places, if those have a version of their own; default:
+   * `ref`.
+   */
   readonly as?: PartitionRef;
 }
 
 /**
- * Sends the rows of a part to the tasks that `use` adds at places: where the part lies they read it as it is, at the other places a copy, which comes by way of host
- * memory and goes behind its task. The rows come down once, however many places they go to. Places that compute in the memory of this process have no wire: the copies come one at a
- * time, since they take memory there. `use` gives the id of its step.
+ * Sends the rows of a part to the tasks that `use` adds at places: where the part lies they read it as it is,
+ * at the other places a copy, which comes by way of host memory and goes behind its task. The rows come down
+ * once, however many places they go to. Places that compute in the memory of this process have no wire: the
+ * copies come one at a time, since they take memory there. `use` gives the id of its step.
+ *
  */
-export function sendRows(list: StepList, stage: string, { ref, at, also = [], as = ref }: Located, places: readonly Place[], wire: Wire | undefined, use: (place: Place) => number): void {
+export function sendRows(
+  list: StepList,
+  stage: string,
+  { ref, at, also = [], as = ref }: Located,
+  places: readonly Place[],
+  wire: Wire | undefined,
+  use: (place: Place) => number,
+): void {
   const has = [at, ...also];
   for (const place of places) if (has.includes(place)) use(place);
   const others = places.filter((place) => !has.includes(place));

@@ -12,12 +12,30 @@ export interface Copy {
 }
 
 /** The exchange spread: the rows of a part come to several places, at each as a partition of its own. */
-export function spreadRows(list: StepList, stage: string, part: Located, copies: readonly Copy[], wire: Wire | undefined): void {
+export function spreadRows(
+  list: StepList,
+  stage: string,
+  part: Located,
+  copies: readonly Copy[],
+  wire: Wire | undefined,
+): void {
   for (const { ref, at, shape } of copies) list.allocate(stage, at, ref, shape);
   const place = (to: Place) => {
     const copy = copies.find(({ at }) => at === to);
     if (copy === undefined) throw new Error(`${stage}: no copy lies at ${to}`);
-    return list.task(stage, to, { kernel: 'place-rows', inputs: { rows: part.ref }, outputs: { whole: copy.ref }, params: { rowFrom: 0 } });
+    return list.task(stage, to, {
+      kernel: 'place-rows',
+      inputs: { rows: part.ref },
+      outputs: { whole: copy.ref },
+      params: { rowFrom: 0 },
+    });
   };
-  sendRows(list, stage, part, copies.map(({ at }) => at), wire, place);
+  sendRows(
+    list,
+    stage,
+    part,
+    copies.map(({ at }) => at),
+    wire,
+    place,
+  );
 }

@@ -16,12 +16,17 @@ export interface Links {
   readonly places: readonly Place[];
   /** Bytes a second from each place (row) to each other one (column). */
   readonly bytesPerSecond: readonly (readonly number[])[];
-  /** True where a device sends and receives at the same time, as by PCIe; false where one thread does both. */
+  /**
+   * True where a device sends and receives at the same time, as by PCIe; false where one thread does both.
+   */
   readonly duplex: boolean;
 }
 
 /** The transfers between devices in a list of steps, by way of host memory, in the order of the list. */
-export function transfersOf(steps: readonly Step[], bytesOf: (ref: PartitionRef, wire: Wire | undefined) => number): Transfer[] {
+export function transfersOf(
+  steps: readonly Step[],
+  bytesOf: (ref: PartitionRef, wire: Wire | undefined) => number,
+): Transfer[] {
   /** Of partitions that came to host memory, the place from which they came. */
   const origins = new Map<string, Place>();
   /** By step, the transfers in the longest chain up to it. */
@@ -44,13 +49,15 @@ export function transfersOf(steps: readonly Step[], bytesOf: (ref: PartitionRef,
 /** The sum of the bytes on each link, "gpu:0 > gpu:1", in the order of first use. */
 export function bytesByLink(transfers: readonly Transfer[]): Record<string, number> {
   const sums: Record<string, number> = {};
-  for (const { from, to, bytes } of transfers) sums[`${from} > ${to}`] = (sums[`${from} > ${to}`] ?? 0) + bytes;
+  for (const { from, to, bytes } of transfers)
+    sums[`${from} > ${to}`] = (sums[`${from} > ${to}`] ?? 0) + bytes;
   return sums;
 }
 
 /**
- * The seconds that transfers take: phase after phase, each as long as the busiest device. A device's channel out, and that in, take one transfer after the other, each at the
- * rate of its link.
+ * The seconds that transfers take: phase after phase, each as long as the busiest device. A device's channel
+ * out, and that in, take one transfer after the other, each at the rate of its link.
+ *
  */
 export function secondsOf(transfers: readonly Transfer[], { places, bytesPerSecond, duplex }: Links): number {
   const phases = Math.max(0, ...transfers.map(({ phase }) => phase + 1));
@@ -65,7 +72,9 @@ export function secondsOf(transfers: readonly Transfer[], { places, bytesPerSeco
       out[from] += time;
       into[to] += time;
     }
-    seconds += Math.max(...places.map((_, at) => (duplex ? Math.max(out[at], into[at]) : out[at] + into[at])));
+    seconds += Math.max(
+      ...places.map((_, at) => (duplex ? Math.max(out[at], into[at]) : out[at] + into[at])),
+    );
   }
   return seconds;
 }

@@ -25,8 +25,20 @@ export class Exchanges {
   /** The number of the round, or of the one before a measure or the end. */
   readonly #round: number;
 
-  constructor(bound: BoundPlan, list: StepList, versions: WrittenVersions, round: number, givenBy: (ref: PartitionRef) => number | undefined) {
-    [this.#bound, this.#list, this.#versions, this.#round, this.#givenBy] = [bound, list, versions, round, givenBy];
+  constructor(
+    bound: BoundPlan,
+    list: StepList,
+    versions: WrittenVersions,
+    round: number,
+    givenBy: (ref: PartitionRef) => number | undefined,
+  ) {
+    [this.#bound, this.#list, this.#versions, this.#round, this.#givenBy] = [
+      bound,
+      list,
+      versions,
+      round,
+      givenBy,
+    ];
   }
 
   of(stage: string, work: Exchange): StageParts[] {
@@ -44,7 +56,8 @@ export class Exchanges {
     const at = set.parts.map(({ at: [home] }) => home);
     const run = (part: number) => {
       const ref = this.#versions.next(stage, set, part);
-      for (const place of set.parts[part].at) this.#list.allocate(stage, place, ref, shapeAt(this.#bound, set, part, place));
+      for (const place of set.parts[part].at)
+        this.#list.allocate(stage, place, ref, shapeAt(this.#bound, set, part, place));
     };
     return { at, run };
   }
@@ -55,9 +68,16 @@ export class Exchanges {
       run: (part) => {
         const { at } = set.parts[part];
         const holder = holderOf(set, part, this.#round);
-        if (to === 'from-host') return moveFromHost(this.#list, stage, { ref: this.#versions.next(stage, set, part), at });
+        if (to === 'from-host')
+          return moveFromHost(this.#list, stage, { ref: this.#versions.next(stage, set, part), at });
         const ref = this.#versions.current(set, part);
-        if (to === 'host') moveToResults(this.#list, stage, { ref, at: [holder] }, set.columns === undefined ? this.#givenBy(ref) : undefined);
+        if (to === 'host')
+          moveToResults(
+            this.#list,
+            stage,
+            { ref, at: [holder] },
+            set.columns === undefined ? this.#givenBy(ref) : undefined,
+          );
         else moveToPlaces(this.#list, stage, { ref, at });
       },
     };
@@ -68,7 +88,14 @@ export class Exchanges {
       at: set.parts.map((_, part) => holderOf(set, part, this.#round)),
       run: (part) => {
         const [holder, holders] = [holderOf(set, part, this.#round), holdersOf(set, part, this.#round)];
-        passRows(this.#list, stage, this.#bound, set, { ref: this.#versions.current(set, part), at: holder, turn: 0 }, set.parts[part].at.filter((place) => !holders.includes(place)));
+        passRows(
+          this.#list,
+          stage,
+          this.#bound,
+          set,
+          { ref: this.#versions.current(set, part), at: holder, turn: 0 },
+          set.parts[part].at.filter((place) => !holders.includes(place)),
+        );
       },
     };
   }
@@ -77,7 +104,11 @@ export class Exchanges {
     const at = set.parts.map(({ at: [home] }) => home);
     const run = allGather(this.#list, stage, {
       rows: set.parts.map(({ rows }) => rows),
-      part: (part) => ({ ref: this.#versions.current(set, part), at: at[part], also: set.parts[part].at.slice(1) }),
+      part: (part) => ({
+        ref: this.#versions.current(set, part),
+        at: at[part],
+        also: set.parts[part].at.slice(1),
+      }),
       places: whole.parts[0].at,
       wire: this.#wire(whole.half === 'only' ? 'f16' : 'f32'),
       whole: () => this.#versions.next(stage, whole, 0),
@@ -93,9 +124,19 @@ export class Exchanges {
       const copies = Array.from({ length: each }, (_, k) => {
         const copy = part * each + k;
         const [place] = to.parts[copy].at;
-        return { ref: this.#versions.next(stage, to, copy), at: place, shape: shapeAt(this.#bound, to, copy, place) };
+        return {
+          ref: this.#versions.next(stage, to, copy),
+          at: place,
+          shape: shapeAt(this.#bound, to, copy, place),
+        };
       });
-      spreadRows(this.#list, stage, { ref: this.#versions.current(set, part), at: at[part] }, copies, this.#wire('f32'));
+      spreadRows(
+        this.#list,
+        stage,
+        { ref: this.#versions.current(set, part), at: at[part] },
+        copies,
+        this.#wire('f32'),
+      );
     };
     return { at, run };
   }
@@ -105,19 +146,30 @@ export class Exchanges {
     return this.#bound.devices[0].ownMemory ? form : undefined;
   }
 
-  #reduce(stage: string, partials: DataSet, sums: DataSet, { how, groups }: Extract<Exchange, { readonly how: 'reduce-to-one' | 'reduce-scatter' }>): StageParts {
+  #reduce(
+    stage: string,
+    partials: DataSet,
+    sums: DataSet,
+    { how, groups }: Extract<Exchange, { readonly how: 'reduce-to-one' | 'reduce-scatter' }>,
+  ): StageParts {
     const each = partials.parts.length / sums.parts.length;
     const reduction: Reduction = {
       slice: (slice) => ({
         rows: sums.parts[slice].rows,
-        partials: Array.from({ length: each }, (_, k) => ({ ref: this.#versions.current(partials, slice * each + k), at: partials.parts[slice * each + k].at[0] })),
+        partials: Array.from({ length: each }, (_, k) => ({
+          ref: this.#versions.current(partials, slice * each + k),
+          at: partials.parts[slice * each + k].at[0],
+        })),
         owner: sums.parts[slice].at[0],
         wire: this.#wire('f32'),
       }),
       sum: (slice) => this.#versions.next(stage, sums, slice),
       shape: (slice, place) => shapeAt(this.#bound, sums, slice, place),
     };
-    const run = how === 'reduce-to-one' ? reduceToOne(this.#list, stage, reduction) : reduceScatter(this.#list, stage, reduction, groups);
+    const run =
+      how === 'reduce-to-one'
+        ? reduceToOne(this.#list, stage, reduction)
+        : reduceScatter(this.#list, stage, reduction, groups);
     return { at: sums.parts.map(({ at: [home] }) => home), run, end: () => this.#versions.forget(partials) };
   }
 }

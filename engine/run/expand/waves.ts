@@ -16,8 +16,10 @@ interface Visited {
 }
 
 /**
- * The visits of a stage, or of those stages of a pipeline that go through the same blocks, place by place. Two at a time have their copies at a place: those of the next one come while the
- * tasks of one run, and wait until the one before has left.
+ * The visits of a stage, or of those stages of a pipeline that go through the same blocks, place by place.
+ * Two at a time have their copies at a place: those of the next one come while the tasks of one run, and wait
+ * until the one before has left.
+ *
  */
 export class Waves {
   readonly #list: StepList;
@@ -41,10 +43,15 @@ export class Waves {
     this.#last.set(place, visited);
   }
 
-  /** Takes over a copy that the visit before has at a place, which then leaves behind the next visit. False: it has none. */
+  /**
+   * Takes over a copy that the visit before has at a place, which then leaves behind the next visit. False:
+   * it has none.
+   */
   takeOver(place: Place, ref: PartitionRef): boolean {
     const last = this.#last.get(place);
-    const leaves = last?.leaves.filter((leaving) => leaving.at !== place || partitionKey(leaving.ref) !== partitionKey(ref));
+    const leaves = last?.leaves.filter(
+      (leaving) => leaving.at !== place || partitionKey(leaving.ref) !== partitionKey(ref),
+    );
     if (last === undefined || leaves?.length === last.leaves.length) return false;
     this.#last.set(place, { ...last, leaves: leaves ?? [] });
     return true;

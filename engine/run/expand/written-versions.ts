@@ -6,7 +6,10 @@ import type { DataSet, Stage } from '../../plan/stages.ts';
 import type { StepList } from '../step-list.ts';
 import type { Leaving } from './waves.ts';
 
-/** The versions of data sets while a phase is expanded: those from before it, those that its stages write, and the frees of those that no later stage reads. */
+/**
+ * The versions of data sets while a phase is expanded: those from before it, those that its stages write, and
+ * the frees of those that no later stage reads.
+ */
 export class WrittenVersions {
   readonly old: Versions;
   readonly #bound: BoundPlan;
@@ -32,7 +35,10 @@ export class WrittenVersions {
     this.#written = new Map();
   }
 
-  /** Frees the versions that the stage has replaced, or was the last to read; the stages of a pipeline end together. */
+  /**
+   * Frees the versions that the stage has replaced, or was the last to read; the stages of a pipeline end
+   * together.
+   */
   endStage(stages: readonly Stage[], later: readonly Stage[]): void {
     const [{ name }] = stages;
     for (const data of this.#written.keys()) {
@@ -44,7 +50,8 @@ export class WrittenVersions {
     // Data sets that an earlier stage wrote, and whose old version this stage was the last to read.
     for (const set of this.#bound.datasets) {
       const old = this.old[set.name];
-      const replaced = !this.#written.has(set.name) && old !== undefined && this.#newest[set.name] !== old && !set.derived;
+      const replaced =
+        !this.#written.has(set.name) && old !== undefined && this.#newest[set.name] !== old && !set.derived;
       const read = (list: readonly Stage[]) => list.some((one) => usesOld(one, set.name));
       if (replaced && read(stages) && !read(later)) this.freeVersion(name, set, old);
     }
@@ -68,7 +75,10 @@ export class WrittenVersions {
     return this.#keep.some((one) => one[name] === version);
   }
 
-  /** The old version of a part that has a newer one, at all its places, once: its caller frees it. Nothing where it is kept. */
+  /**
+   * The old version of a part that has a newer one, at all its places, once: its caller frees it. Nothing
+   * where it is kept.
+   */
   leave(set: DataSet, partition: number): Leaving[] {
     const old = this.old[set.name];
     if (set.derived || set.given || !this.hasWritten(set, partition) || this.#isKept(set, old)) return [];
@@ -102,10 +112,14 @@ export class WrittenVersions {
     return this.#written.get(name)?.has(partition) ?? false;
   }
 
-  /** The newest version of a part: of a data set that the stage writes part by part, the old one until it is the part's turn. */
+  /**
+   * The newest version of a part: of a data set that the stage writes part by part, the old one until it is
+   * the part's turn.
+   */
   current(set: DataSet, partition: number): PartitionRef {
     const parts = this.#written.get(set.name);
-    const version = parts !== undefined && !parts.has(partition) ? this.old[set.name] : this.#newest[set.name];
+    const version =
+      parts !== undefined && !parts.has(partition) ? this.old[set.name] : this.#newest[set.name];
     if (version === undefined && !set.given) throw new Error(`no step made ${set.name}`);
     return partRef(this.#bound, set, partition, version ?? 0);
   }
@@ -117,7 +131,9 @@ export class WrittenVersions {
       if (set.derived) continue;
       set.parts.forEach(({ at: [home] }, partition) => {
         if (parts.has(partition)) return;
-        this.#list.move(stage, partRef(this.#bound, set, partition, this.old[data]), home, home, { as: partRef(this.#bound, set, partition, this.#newest[data]) });
+        this.#list.move(stage, partRef(this.#bound, set, partition, this.old[data]), home, home, {
+          as: partRef(this.#bound, set, partition, this.#newest[data]),
+        });
       });
     }
   }
@@ -128,7 +144,8 @@ export class WrittenVersions {
     const left = version === this.old[set.name] ? this.#left.get(set.name) : undefined;
     set.parts.forEach(({ at }, partition) => {
       if (left?.has(partition)) return;
-      for (const place of at) places.set(place, [...(places.get(place) ?? []), partRef(this.#bound, set, partition, version)]);
+      for (const place of at)
+        places.set(place, [...(places.get(place) ?? []), partRef(this.#bound, set, partition, version)]);
     });
     for (const [place, refs] of places) this.#list.free(stage, place, refs);
   }

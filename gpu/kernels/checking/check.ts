@@ -9,14 +9,20 @@ export interface KernelCheck {
   readonly variant: string;
   /** True when the adapter admits the variant; left out when every adapter does. */
   admitted?(gpu: Gpu): boolean;
-  /** Gives the largest deviation from the twin, in the check's own measure; the check fails when `error` is NaN or above `limit`. */
+  /**
+   * Gives the largest deviation from the twin, in the check's own measure; the check fails when `error` is
+   * NaN or above `limit`.
+   */
   run(gpu: Gpu): Promise<{ readonly error: number; readonly limit: number }>;
 }
 
 /** Ranks at which most kernels are checked: around the sizes of tiles, vectors and subgroups. */
 export const CHECKED_RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200];
 
-/** The same for kernels on tensor cores, with workgroups of five and six subgroups and the largest rank that they serve. */
+/**
+ * The same for kernels on tensor cores, with workgroups of five and six subgroups and the largest rank that
+ * they serve.
+ */
 export const TENSOR_RANKS = [...CHECKED_RANKS, 136, 176, 256];
 
 /** Text of a variant: "rank 100, biases". */

@@ -32,9 +32,13 @@ export function halfValue(bits: number): number {
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15));
 }
 
-/** The half mirror of a matrix (DeviceMatrix.half): two halves a word, the first in the lower bits, and a last row of zeros. */
+/**
+ * The half mirror of a matrix (DeviceMatrix.half): two halves a word, the first in the lower bits, and a last
+ * row of zeros.
+ */
 export function halfMirror(values: Float32Array, stride: number): Uint32Array {
   const words = new Uint32Array((values.length + stride) / 2);
-  for (let i = 0; i < values.length; i += 2) words[i / 2] = halfBits(values[i]) | (halfBits(values[i + 1]) << 16);
+  for (let i = 0; i < values.length; i += 2)
+    words[i / 2] = halfBits(values[i]) | (halfBits(values[i + 1]) << 16);
   return words;
 }

@@ -6,11 +6,19 @@ export const RESIDUAL_LIMIT = 1e-4;
 export const CG_LIMIT = 1e-4;
 /** The same with A in float16: an adapter may round the last bit the other way. */
 export const CG_HALF_LIMIT = 4e-3;
-/** The same with biases: one eigenvalue of A is far above the others, and in float32 the directions do not stay conjugate, in any implementation. */
+/**
+ * The same with biases: one eigenvalue of A is far above the others, and in float32 the directions do not
+ * stay conjugate, in any implementation.
+ */
 export const CG_BIAS_LIMIT = 2e-3;
 /** The same with A from tensor cores: the deviation that their limit for sums causes in the solution. */
 export const CG_TENSOR_LIMIT = 1e-3;
-/** The same with A from tensor cores and biases, see CG_BIAS_LIMIT; rows of thousands of ratings have the largest eigenvalues. */
+/**
+ * The same with A from tensor cores and biases, see CG_BIAS_LIMIT; rows of thousands of ratings have the
+ * largest eigenvalues.
+ */
 export const CG_TENSOR_BIAS_LIMIT = 8e-3;
-/** Limit of products and their sums in float32: each product is rounded by about 1e-7 of itself, up or down. */
+/**
+ * Limit of products and their sums in float32: each product is rounded by about 1e-7 of itself, up or down.
+ */
 export const PRODUCT_LIMIT = 2e-6;

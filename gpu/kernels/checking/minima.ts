@@ -6,30 +6,51 @@ import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts
 import { RESIDUAL_LIMIT } from './limits.ts';
 import { deviation, worse } from './numbers.ts';
 
-/** Ranks to which the twin is asked: it adds a feature at a time, in f⁵ operations. Beyond, the gradients tell of a minimum alone. */
+/**
+ * Ranks to which the twin is asked: it adds a feature at a time, in f⁵ operations. Beyond, the gradients tell
+ * of a minimum alone.
+ */
 const TWIN_RANKS = 64;
 
-/** Limit of the deviation from the float64 minimum, over the largest element: A's condition times the gradient that is taken for 0. */
+/**
+ * Limit of the deviation from the float64 minimum, over the largest element: A's condition times the gradient
+ * that is taken for 0.
+ */
 const NONNEGATIVE_LIMIT = 2e-3;
 
 /**
- * Errors of x, with biases [x, β], over their limits: of its gradients, and of its deviation from the minimum in float64, with β as
- * equations with A positive definite give it.
+ * Errors of x, with biases [x, β], over their limits: of its gradients, and of its deviation from the minimum
+ * in float64, with β as equations with A positive definite give it.
+ *
  */
-export function minimumError(equations: NormalEquations, x: Float64Array, biases: boolean, { gradient = RESIDUAL_LIMIT, distance = NONNEGATIVE_LIMIT }: { readonly gradient?: number; readonly distance?: number } = {}): number {
+export function minimumError(
+  equations: NormalEquations,
+  x: Float64Array,
+  biases: boolean,
+  {
+    gradient = RESIDUAL_LIMIT,
+    distance = NONNEGATIVE_LIMIT,
+  }: { readonly gradient?: number; readonly distance?: number } = {},
+): number {
   const { factors, biasOf } = biases ? leftOfBias(equations) : { factors: equations, biasOf: undefined };
   const found = x.subarray(0, factors.bias.length);
   const error = gradientError(factors, found) / gradient;
-  if (found.length > TWIN_RANKS) return worse(error, biasOf ? Math.abs(biasOf(found) - x[found.length]) / distance : 0);
+  if (found.length > TWIN_RANKS)
+    return worse(error, biasOf ? Math.abs(biasOf(found) - x[found.length]) / distance : 0);
   const expected = solveNonnegative(factors);
   if (expected === undefined) return Infinity;
   const whole = biasOf ? [...expected, biasOf(expected)] : expected;
   return worse(error, deviation(x, whole) / distance);
 }
 
-/** The largest gradient that x >= 0 could still lower the objective by, over ‖b‖; Infinity where x has a feature below 0. */
+/**
+ * The largest gradient that x >= 0 could still lower the objective by, over ‖b‖; Infinity where x has a
+ * feature below 0.
+ */
 export function gradientError({ matrix, bias }: NormalEquations, x: Float64Array): number {
   const product = multiply(matrix, x);
-  const left = x.map((value, i) => (value < 0 ? Infinity : value > 0 ? Math.abs(product[i] - bias[i]) : Math.max(0, bias[i] - product[i])));
+  const left = x.map((value, i) =>
+    value < 0 ? Infinity : value > 0 ? Math.abs(product[i] - bias[i]) : Math.max(0, bias[i] - product[i]),
+  );
   return Math.max(...left) / (Math.hypot(...bias) || 1);
 }

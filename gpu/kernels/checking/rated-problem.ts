@@ -4,8 +4,25 @@ import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { minimumError } from './minima.ts';
 import { deviation, randomNumbers } from './numbers.ts';
-import { partEquations, ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
-import { downloadOutputs, expectedSteps, otherRowsKept, regularizationFor, regularized, relativeResidual, type RowData, rowData, solvedRow, uploadRowData } from './solved-rows.ts';
+import {
+  partEquations,
+  ratedBuffers,
+  type RatedRows,
+  ratedRows,
+  type RatedRowsOptions,
+} from './rated-rows.ts';
+import {
+  downloadOutputs,
+  expectedSteps,
+  otherRowsKept,
+  regularizationFor,
+  regularized,
+  relativeResidual,
+  type RowData,
+  rowData,
+  solvedRow,
+  uploadRowData,
+} from './solved-rows.ts';
 
 /** Ratings of the longest row that kernels on tensor cores are checked with. */
 export const LONGEST = 10_000;
@@ -32,7 +49,13 @@ export interface Expectation {
 
 export function ratedProblem(options: RatedRowsOptions): RatedProblem {
   const { rank, lengths, biases, level } = options;
-  return { ratings: ratedRows(options), biases, lengths, regularization: regularizationFor(biases, level), ...rowData(lengths.length, rank, randomNumbers(rank + 1)) };
+  return {
+    ratings: ratedRows(options),
+    biases,
+    lengths,
+    regularization: regularizationFor(biases, level),
+    ...rowData(lengths.length, rank, randomNumbers(rank + 1)),
+  };
 }
 
 /** Problems that checks in a row have in common, at most so many. */
@@ -61,7 +84,11 @@ export function commonProblem(options: RatedRowsOptions): RatedProblem {
 const equationsOf = new WeakMap<RatedProblem, Map<number, NormalEquations>>();
 
 /** The first result of `make` for a row of a problem. */
-export function rowEquations(problem: RatedProblem, row: number, make: () => NormalEquations): NormalEquations {
+export function rowEquations(
+  problem: RatedProblem,
+  row: number,
+  make: () => NormalEquations,
+): NormalEquations {
   const rows = equationsOf.get(problem) ?? new Map<number, NormalEquations>();
   equationsOf.set(problem, rows);
   const equations = rows.get(row) ?? make();
@@ -70,12 +97,28 @@ export function rowEquations(problem: RatedProblem, row: number, make: () => Nor
 }
 
 /** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
-export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16' | 'int8', raw = false): Promise<Record<string, GPUBuffer>> {
-  return { ...(await ratedBuffers(gpu, problem.ratings, precision, raw)), ...(await uploadRowData(gpu, problem)) };
+export async function problemBuffers(
+  gpu: Gpu,
+  problem: RatedProblem,
+  precision: 'f32' | 'f16' | 'int8',
+  raw = false,
+): Promise<Record<string, GPUBuffer>> {
+  return {
+    ...(await ratedBuffers(gpu, problem.ratings, precision, raw)),
+    ...(await uploadRowData(gpu, problem)),
+  };
 }
 
-/** The largest error of the rows in `buffers`; Infinity when a property that must hold exactly is violated. */
-export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Readonly<Record<string, GPUBuffer>>, half: boolean, expectation: Expectation): Promise<number> {
+/**
+ * The largest error of the rows in `buffers`; Infinity when a property that must hold exactly is violated.
+ */
+export async function problemError(
+  gpu: Gpu,
+  problem: RatedProblem,
+  buffers: Readonly<Record<string, GPUBuffer>>,
+  half: boolean,
+  expectation: Expectation,
+): Promise<number> {
   const { ratings, lengths, biases } = problem;
   const { rank, stride } = ratings;
   const outputs = await downloadOutputs(gpu, buffers, problem);
@@ -83,7 +126,11 @@ export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Rea
   let error = 0;
   const objectives: { readonly value: number; readonly size: number }[] = [];
   for (let row = 0; row < lengths.length; row++) {
-    const { x, wrong } = solvedRow({ rank, stride }, row, { factors: outputs.factors, half: half ? outputs.half : undefined, bias: biases ? outputs.bias : undefined });
+    const { x, wrong } = solvedRow({ rank, stride }, row, {
+      factors: outputs.factors,
+      half: half ? outputs.half : undefined,
+      bias: biases ? outputs.bias : undefined,
+    });
     error = Math.max(error, wrong === 0 ? rowError(problem, row, x, expectation) : wrong);
     objectives.push(rowObjective(problem, row, x));
   }
@@ -91,29 +138,54 @@ export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Rea
 }
 
 /** xᵀA x - 2 bᵀx of a row with its bias in float64, and the size of its terms and of Σ r². */
-function rowObjective(problem: RatedProblem, row: number, x: Float64Array): { readonly value: number; readonly size: number } {
+function rowObjective(
+  problem: RatedProblem,
+  row: number,
+  x: Float64Array,
+): { readonly value: number; readonly size: number } {
   const { ratings, biases, lengths, regularization } = problem;
   if (lengths[row] === 0) return { value: 0, size: 0 };
-  const { matrix, bias } = rowEquations(problem, row, () => regularized(partEquations(ratings, ratings.offsets[row], lengths[row]), lengths[row], biases, regularization));
+  const { matrix, bias } = rowEquations(problem, row, () =>
+    regularized(
+      partEquations(ratings, ratings.offsets[row], lengths[row]),
+      lengths[row],
+      biases,
+      regularization,
+    ),
+  );
   const along = x.reduce((sum, value, i) => sum + value * bias[i], 0);
   const squares = multiply(matrix, x).reduce((sum, value, i) => sum + value * x[i], 0);
-  const ofRatings = ratings.values.subarray(ratings.offsets[row], ratings.offsets[row + 1]).reduce((sum, value) => sum + value * value, 0);
+  const ofRatings = ratings.values
+    .subarray(ratings.offsets[row], ratings.offsets[row + 1])
+    .reduce((sum, value) => sum + value * value, 0);
   return { value: squares - 2 * along, size: squares + 2 * Math.abs(along) + ofRatings };
 }
 
 /** True where each row's objective is told, or their sum. In float16 A and the ratings are rounded. */
-function isTold(told: ArrayLike<number>, objectives: readonly { readonly value: number; readonly size: number }[], half: boolean): boolean {
-  const near = (got: number, value: number, size: number) => Math.abs(got - value) <= (half ? 1e-3 : 1e-5) * size;
+function isTold(
+  told: ArrayLike<number>,
+  objectives: readonly { readonly value: number; readonly size: number }[],
+  half: boolean,
+): boolean {
+  const near = (got: number, value: number, size: number) =>
+    Math.abs(got - value) <= (half ? 1e-3 : 1e-5) * size;
   if (told.length > 1) return objectives.every(({ value, size }, row) => near(told[row], value, size));
   const sum = (of: 'value' | 'size') => objectives.reduce((all, one) => all + one[of], 0);
   return near(told[0], sum('value'), sum('size'));
 }
 
-function rowError(problem: RatedProblem, row: number, x: Float64Array, { steps, exactTo, nonnegative = false }: Expectation): number {
+function rowError(
+  problem: RatedProblem,
+  row: number,
+  x: Float64Array,
+  { steps, exactTo, nonnegative = false }: Expectation,
+): number {
   const { ratings, biases, lengths, regularization, previous } = problem;
   const { rank, stride, offsets } = ratings;
   if (lengths[row] === 0) return Math.hypot(...x);
-  const equations = rowEquations(problem, row, () => regularized(partEquations(ratings, offsets[row], lengths[row]), lengths[row], biases, regularization));
+  const equations = rowEquations(problem, row, () =>
+    regularized(partEquations(ratings, offsets[row], lengths[row]), lengths[row], biases, regularization),
+  );
   if (nonnegative) return minimumError(equations, x, biases);
   if (steps === 0 || lengths[row] <= exactTo) return relativeResidual(equations, x);
   const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));

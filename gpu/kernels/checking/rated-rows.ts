@@ -1,5 +1,9 @@
 import { biasedEquations } from '../../../cpu/reference/biased.ts';
-import { type NormalEquations, normalEquations, type RatedColumns } from '../../../cpu/reference/normal-equations.ts';
+import {
+  type NormalEquations,
+  normalEquations,
+  type RatedColumns,
+} from '../../../cpu/reference/normal-equations.ts';
 import { strideOf } from '../../device/resources.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { HostBytes } from '../../webgpu/staging.ts';
@@ -20,11 +24,16 @@ export interface RatedRows {
   readonly offsets: Int32Array;
   /** Columns, ascending within a row as in blocks; a column may occur twice. */
   readonly indices: Uint32Array;
-  /** Ratings. Like mean and biases they are multiples of 1/64, so that float16 holds them and their differences exactly. */
+  /**
+   * Ratings. Like mean and biases they are multiples of 1/64, so that float16 holds them and their
+   * differences exactly.
+   */
   readonly values: Float32Array;
   readonly mean: number;
   readonly fixedBias: Float32Array;
-  /** The ratings less mean and biases, with biases; kernels that do not take them off themselves read these. */
+  /**
+   * The ratings less mean and biases, with biases; kernels that do not take them off themselves read these.
+   */
   readonly centred: Float32Array;
   /** A row's ratings, or a part of them, of those. */
   part(first: number, count: number): RatedColumns;
@@ -41,13 +50,23 @@ export interface RatedRowsOptions {
   readonly level?: boolean;
 }
 
-export function ratedRows({ rank, lengths, biases, precision, columns = Math.max(300, ...lengths), level = false }: RatedRowsOptions): RatedRows {
+export function ratedRows({
+  rank,
+  lengths,
+  biases,
+  precision,
+  columns = Math.max(300, ...lengths),
+  level = false,
+}: RatedRowsOptions): RatedRows {
   const random = randomNumbers(rank + lengths.length);
   const stride = strideOf(rank);
-  const round = { f32: Math.fround, f16: roundToHalf, int8: (value: number) => eighth(value, rank) }[precision];
+  const round = { f32: Math.fround, f16: roundToHalf, int8: (value: number) => eighth(value, rank) }[
+    precision
+  ];
   const theta = new Float32Array(columns * stride);
   for (let column = 0; column < columns; column++) {
-    for (let k = 0; k < rank; k++) theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
+    for (let k = 0; k < rank; k++)
+      theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
   }
   // Every column has the largest number of 8 bits, and with it the power of two as its scale.
   if (precision === 'int8') theta.fill(largestOf8(rank), 0, rank);
@@ -56,14 +75,35 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   const ratings = offsets[lengths.length];
   const indices = Uint32Array.from({ length: Math.max(1, ratings) }, () => Math.floor(random() * columns));
   for (let row = 0; row < lengths.length; row++) indices.subarray(offsets[row], offsets[row + 1]).sort();
-  const values = Float32Array.from({ length: Math.max(1, ratings) }, () => 1 + Math.floor(256 * random()) / 64);
+  const values = Float32Array.from(
+    { length: Math.max(1, ratings) },
+    () => 1 + Math.floor(256 * random()) / 64,
+  );
   const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
   const mean = 3.125;
   // No rating is just the mean and a bias: a row of one would have no solution to compare with.
-  if (biases) values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
+  if (biases)
+    values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
   const centred = biases ? values.map((value, k) => value - mean - fixedBias[indices[k]]) : values;
-  const part = (first: number, count: number) => ({ indices: indices.subarray(first, first + count), values: centred.subarray(first, first + count) });
-  return { rank, biases, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, centred, part };
+  const part = (first: number, count: number) => ({
+    indices: indices.subarray(first, first + count),
+    values: centred.subarray(first, first + count),
+  });
+  return {
+    rank,
+    biases,
+    stride,
+    columns,
+    theta,
+    mirror: halfMirror(theta, stride),
+    offsets,
+    indices,
+    values,
+    mean,
+    fixedBias,
+    centred,
+    part,
+  };
 }
 
 /** The largest number of 8 bits among θ: at least as large as elements before rounding. */
@@ -76,24 +116,43 @@ function eighth(value: number, rank: number): number {
   return unit * Math.round(value / unit);
 }
 
-/** The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and biases off. */
-export async function ratedBuffers(gpu: Gpu, rows: RatedRows, precision: 'f32' | 'f16' | 'int8', raw = false): Promise<Record<string, GPUBuffer>> {
+/**
+ * The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and
+ * biases off.
+ */
+export async function ratedBuffers(
+  gpu: Gpu,
+  rows: RatedRows,
+  precision: 'f32' | 'f16' | 'int8',
+  raw = false,
+): Promise<Record<string, GPUBuffer>> {
   const { indices, values, centred, fixedBias, mirror, theta } = rows;
-  const gathered = { f32: () => ({ fixed: theta }), f16: () => ({ fixed: mirror }), int8: () => mirrorOf8(rows) }[precision]();
+  const gathered = {
+    f32: () => ({ fixed: theta }),
+    f16: () => ({ fixed: mirror }),
+    int8: () => mirrorOf8(rows),
+  }[precision]();
   return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, ...gathered });
 }
 
 /** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last one 0, and the columns' scales. */
-function mirrorOf8({ theta, rank, stride, columns }: RatedRows): { readonly fixed: Uint32Array; readonly scales: Float32Array } {
+function mirrorOf8({ theta, rank, stride, columns }: RatedRows): {
+  readonly fixed: Uint32Array;
+  readonly scales: Float32Array;
+} {
   const unit = largestOf8(rank) / 127;
   const bytes = new Int8Array(int8Bytes(columns, rank));
   const pitch = bytes.length / (columns + 1);
-  for (let column = 0; column < columns; column++) for (let k = 0; k < rank; k++) bytes[column * pitch + k] = theta[column * stride + k] / unit;
+  for (let column = 0; column < columns; column++)
+    for (let k = 0; k < rank; k++) bytes[column * pitch + k] = theta[column * stride + k] / unit;
   return { fixed: new Uint32Array(bytes.buffer), scales: new Float32Array(stride).fill(unit, 0, rank) };
 }
 
 /** A buffer for each content, by the same names. */
-export async function uploadAll(gpu: Gpu, contents: Readonly<Record<string, HostBytes>>): Promise<Record<string, GPUBuffer>> {
+export async function uploadAll(
+  gpu: Gpu,
+  contents: Readonly<Record<string, HostBytes>>,
+): Promise<Record<string, GPUBuffer>> {
   const buffers: Record<string, GPUBuffer> = {};
   for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
   return buffers;
@@ -102,7 +161,9 @@ export async function uploadAll(gpu: Gpu, contents: Readonly<Record<string, Host
 /** The twin's equations of a part: A without λ, and b; with biases the last feature is the row's bias. */
 export function partEquations(rows: RatedRows, first: number, count: number): NormalEquations {
   const part = rows.part(first, count);
-  return rows.biases ? biasedEquations(rows.theta, rows.stride, rows.rank, part) : normalEquations(rows.theta, rows.stride, rows.rank, part, 0);
+  return rows.biases
+    ? biasedEquations(rows.theta, rows.stride, rows.rank, part)
+    : normalEquations(rows.theta, rows.stride, rows.rank, part, 0);
 }
 
 /** Puts normal equations into a slot (gpu/kernels/normal-equations/slots.ts). */
@@ -116,7 +177,10 @@ export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: No
   slot[first + 2 * paddedRank(rank)] = bias[rank];
 }
 
-/** The normal equations in a slot, from its lower tiles; with biases those of `count` ratings, which the slot does not tell. */
+/**
+ * The normal equations in a slot, from its lower tiles; with biases those of `count` ratings, which the slot
+ * does not tell.
+ */
 export function readSlot(slot: Float32Array, rank: number, biases: boolean, count: number): NormalEquations {
   const features = rank + (biases ? 1 : 0);
   const matrix = new Float64Array(features * features);
@@ -128,7 +192,8 @@ export function readSlot(slot: Float32Array, rank: number, biases: boolean, coun
   const bias = new Float64Array(features);
   bias.set(slot.subarray(first, first + rank));
   if (biases) {
-    for (let i = 0; i < rank; i++) matrix[i * features + rank] = matrix[rank * features + i] = slot[first + paddedRank(rank) + i];
+    for (let i = 0; i < rank; i++)
+      matrix[i * features + rank] = matrix[rank * features + i] = slot[first + paddedRank(rank) + i];
     bias[rank] = slot[first + 2 * paddedRank(rank)];
     matrix[features * features - 1] = count;
   }

@@ -25,13 +25,20 @@ export interface Rating {
 }
 
 /** Matrices that are stepped, by the names of the tasks' outputs. */
-export type Sides = { readonly rows: HostMatrix; readonly columns: HostMatrix; readonly rowSums: HostMatrix; readonly columnSums: HostMatrix };
+export type Sides = {
+  readonly rows: HostMatrix;
+  readonly columns: HostMatrix;
+  readonly rowSums: HostMatrix;
+  readonly columnSums: HostMatrix;
+};
 
 export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as const;
 
 /** Limit of the deviation in float32, over the largest element. */
 const LIMIT = 1e-5;
-/** The same for factors stored as float16: a value near the middle of two halves may be rounded the other way. */
+/**
+ * The same for factors stored as float16: a value near the middle of two halves may be rounded the other way.
+ */
 const HALF_LIMIT = 2 ** -9;
 
 function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape): string {
@@ -47,19 +54,33 @@ export function randomSides(rows: number, columns: number, { rank, biases }: Ste
     if (biases) for (let row = 0; row < count; row++) matrix.values[row * matrix.stride + one] = 1;
     return matrix;
   };
-  const sums = (count: number, which: number) => hostMatrix(count, 1, (row) => 2 * random.uniform(2 * row + which));
-  return { rows: side(rows, 1, 1), columns: side(columns, 0, 2), rowSums: sums(rows, 0), columnSums: sums(columns, 1) };
+  const sums = (count: number, which: number) =>
+    hostMatrix(count, 1, (row) => 2 * random.uniform(2 * row + which));
+  return {
+    rows: side(rows, 1, 1),
+    columns: side(columns, 0, 2),
+    rowSums: sums(rows, 0),
+    columnSums: sums(columns, 1),
+  };
 }
 
 /**
- * The sides after these runs of steps, one after the other. Factors are rounded to float16 after every step, apart from those of the
- * sides that are `kept`: while the next rating of the run has the same row or column, they stay in float64.
+ * The sides after these runs of steps, one after the other. Factors are rounded to float16 after every step,
+ * apart from those of the sides that are `kept`: while the next rating of the run has the same row or column,
+ * they stay in float64.
+ *
  */
-export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[], { rank, precision, biases, adaptive }: StepShape, kept: 'none' | 'rows' | 'both'): Readonly<Record<keyof Sides, Float64Array>> {
+export function steppedSides(
+  start: Sides,
+  runs: readonly (readonly Rating[])[],
+  { rank, precision, biases, adaptive }: StepShape,
+  kept: 'none' | 'rows' | 'both',
+): Readonly<Record<keyof Sides, Float64Array>> {
   const half = precision === 'f16';
   const { stride } = start.rows;
   const [p, q] = [start.rows, start.columns].map(({ values }) => Float64Array.from(values));
-  const oneEach = (matrix: HostMatrix) => Float64Array.from({ length: matrix.rows }, (_, row) => matrix.values[row * matrix.stride]);
+  const oneEach = (matrix: HostMatrix) =>
+    Float64Array.from({ length: matrix.rows }, (_, row) => matrix.values[row * matrix.stride]);
   const sums = { rows: oneEach(start.rowSums), columns: oneEach(start.columnSums) };
   const store = (values: Float64Array, row: number) => {
     for (let at = row * stride; at < (row + 1) * stride; at++) values[at] = roundToHalf(values[at]);
@@ -70,7 +91,14 @@ export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[],
   }
   for (const ratings of runs) {
     ratings.forEach(({ row, column, value }, k) => {
-      stepInOrder(p, q, stride, { rows: [row], columns: [column], values: [value] }, { rank, biases, ...STEP_RATES }, adaptive ? sums : undefined);
+      stepInOrder(
+        p,
+        q,
+        stride,
+        { rows: [row], columns: [column], values: [value] },
+        { rank, biases, ...STEP_RATES },
+        adaptive ? sums : undefined,
+      );
       if (half && (kept !== 'both' || ratings[k + 1]?.column !== column)) store(q, column);
       if (half && (kept === 'none' || ratings[k + 1]?.row !== row)) store(p, row);
     });
@@ -79,10 +107,18 @@ export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[],
 }
 
 /** The largest deviation of the stepped matrices; Infinity if padding or a 1 changed. */
-export async function stepError({ read }: Pick<OpenScope<SgdStep>, 'read'>, start: Sides, expected: ReturnType<typeof steppedSides>, { rank, biases, adaptive, precision }: StepShape): Promise<{ error: number; limit: number }> {
+export async function stepError(
+  { read }: Pick<OpenScope<SgdStep>, 'read'>,
+  start: Sides,
+  expected: ReturnType<typeof steppedSides>,
+  { rank, biases, adaptive, precision }: StepShape,
+): Promise<{ error: number; limit: number }> {
   const features = rank + (biases ? 2 : 0);
   let error = 0;
-  for (const [name, one] of [['rows', 1], ['columns', 0]] as const) {
+  for (const [name, one] of [
+    ['rows', 1],
+    ['columns', 0],
+  ] as const) {
     const found = await read(name);
     const { stride } = start[name];
     found.forEach((value, at) => {
@@ -95,7 +131,13 @@ export async function stepError({ read }: Pick<OpenScope<SgdStep>, 'read'>, star
   for (const name of adaptive ? (['rowSums', 'columnSums'] as const) : []) {
     const { stride } = start[name];
     const found = await read(name);
-    error = worse(error, deviation(found.filter((_, at) => at % stride === 0), expected[name]));
+    error = worse(
+      error,
+      deviation(
+        found.filter((_, at) => at % stride === 0),
+        expected[name],
+      ),
+    );
   }
   return { error, limit: precision === 'f16' ? HALF_LIMIT : LIMIT };
 }
@@ -132,5 +174,10 @@ export function stepCheck<Others extends KernelParams>(
   run: KernelCheck['run'],
 ): KernelCheck {
   const params = { ...shape, ...others, biases, features: rank + (biases ? 2 : 0) };
-  return { name: kernel.name, variant: `${describeShape({ rank, biases, ...shape })}, ${what}`, admitted: (gpu) => gpu.admits(kernel, params), run };
+  return {
+    name: kernel.name,
+    variant: `${describeShape({ rank, biases, ...shape })}, ${what}`,
+    admitted: (gpu) => gpu.admits(kernel, params),
+    run,
+  };
 }

@@ -33,7 +33,8 @@ export function rowData(solved: number, rank: number, random: () => number): Row
   const rows = solved + OTHER_ROWS;
   const stride = strideOf(rank);
   const previous = new Float32Array(rows * stride);
-  for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) previous[row * stride + k] = random() - 0.5;
+  for (let row = 0; row < rows; row++)
+    for (let k = 0; k < rank; k++) previous[row * stride + k] = random() - 0.5;
   return {
     previous,
     factors: new Float32Array(rows * stride).fill(STALE),
@@ -43,13 +44,24 @@ export function rowData(solved: number, rank: number, random: () => number): Row
 }
 
 /** The buffers of starts and outputs, by the kernels' names for them. */
-export function uploadRowData(gpu: Gpu, { previous, ...outputs }: RowData): Promise<Record<string, GPUBuffer>> {
+export function uploadRowData(
+  gpu: Gpu,
+  { previous, ...outputs }: RowData,
+): Promise<Record<string, GPUBuffer>> {
   return uploadAll(gpu, { previous, factors: outputs.factors, half: outputs.half, bias: outputs.bias });
 }
 
 /** The outputs that kernels wrote. */
-export async function downloadOutputs(gpu: Gpu, buffers: Readonly<Record<string, GPUBuffer>>, { factors, half, bias }: RowData): Promise<Pick<RowData, 'factors' | 'half' | 'bias'>> {
-  const outputs = { factors: new Float32Array(factors.length), half: new Uint32Array(half.length), bias: new Float32Array(bias.length) };
+export async function downloadOutputs(
+  gpu: Gpu,
+  buffers: Readonly<Record<string, GPUBuffer>>,
+  { factors, half, bias }: RowData,
+): Promise<Pick<RowData, 'factors' | 'half' | 'bias'>> {
+  const outputs = {
+    factors: new Float32Array(factors.length),
+    half: new Uint32Array(half.length),
+    bias: new Float32Array(bias.length),
+  };
   for (const [name, output] of Object.entries(outputs)) await gpu.download(buffers[name], output);
   return outputs;
 }
@@ -66,8 +78,16 @@ export interface SolvedRows extends RowData {
   readonly slots: Float32Array;
 }
 
-/** Rows of the given lengths. The first has three slots, one without ratings names the last row's slot, and row numbers descend. */
-export function rowsToSolve(rank: number, biases: boolean, lengths: readonly number[], level = false): SolvedRows {
+/**
+ * Rows of the given lengths. The first has three slots, one without ratings names the last row's slot, and
+ * row numbers descend.
+ */
+export function rowsToSolve(
+  rank: number,
+  biases: boolean,
+  lengths: readonly number[],
+  level = false,
+): SolvedRows {
   const rated = ratedRows({ rank, lengths, biases, precision: 'f32', level });
   const { stride } = rated;
   const random = randomNumbers(rank);
@@ -85,24 +105,50 @@ export function rowsToSolve(rank: number, biases: boolean, lengths: readonly num
   });
   const elements = slotElements(rank, biases);
   const slots = new Float32Array(elements * parts.length).fill(BEYOND);
-  parts.forEach((part, slot) => writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), rank, part));
-  return { rank, biases, stride, regularization: regularizationFor(biases, level), work: work.list.entries, count: work.count, slots, ...rowData(lengths.length, rank, random) };
+  parts.forEach((part, slot) =>
+    writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), rank, part),
+  );
+  return {
+    rank,
+    biases,
+    stride,
+    regularization: regularizationFor(biases, level),
+    work: work.list.entries,
+    count: work.count,
+    slots,
+    ...rowData(lengths.length, rank, random),
+  };
 }
 
-/** Another regularization of rows with biases, so that all its parts are checked; training's own with `level` (RatedRowsOptions). */
+/**
+ * Another regularization of rows with biases, so that all its parts are checked; training's own with `level`
+ * (RatedRowsOptions).
+ */
 export function regularizationFor(biases: boolean, level = false): RowRegularization {
   if (level) return { lambda: 0.02, offset: 10, damping: 5 };
   return biases ? { lambda: 0.05, exponent: 0.5, offset: 2, damping: 3 } : { lambda: 0.05 };
 }
 
 /** The equations of a row of n ratings with what regularizes it. */
-export function regularized(equations: NormalEquations, n: number, biases: boolean, { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization): NormalEquations {
+export function regularized(
+  equations: NormalEquations,
+  n: number,
+  biases: boolean,
+  { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization,
+): NormalEquations {
   const shift = Math.fround(lambda) * n ** exponent + offset;
   return shifted(equations, shift, biases ? Math.fround(lambda) * n + damping : shift);
 }
 
-/** A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. With biases the last feature is the bias. */
-export function equationsOf(rows: SolvedRows, entry: number, round?: (value: number) => number): NormalEquations {
+/**
+ * A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. With biases the
+ * last feature is the bias.
+ */
+export function equationsOf(
+  rows: SolvedRows,
+  entry: number,
+  round?: (value: number) => number,
+): NormalEquations {
   const { rank, biases } = rows;
   const [, first, ratings, cuts] = rows.work.subarray(4 * entry, 4 * entry + 4);
   const elements = slotElements(rank, biases);
@@ -110,19 +156,32 @@ export function equationsOf(rows: SolvedRows, entry: number, round?: (value: num
   const matrix = new Float64Array(features ** 2);
   const bias = new Float64Array(features);
   for (let slot = first; slot < first + cuts; slot++) {
-    const part = readSlot(rows.slots.subarray(slot * elements, (slot + 1) * elements), rank, biases, ratings / cuts);
+    const part = readSlot(
+      rows.slots.subarray(slot * elements, (slot + 1) * elements),
+      rank,
+      biases,
+      ratings / cuts,
+    );
     part.matrix.forEach((value, i) => (matrix[i] += value));
     part.bias.forEach((value, i) => (bias[i] += value));
   }
   const n = Math.max(1, ratings);
   const ofFactors = (at: number) => at % features < rank && Math.floor(at / features) < rank;
-  if (round) for (let at = 0; at < matrix.length; at++) if (ofFactors(at)) matrix[at] = round(matrix[at] / n) * n;
+  if (round)
+    for (let at = 0; at < matrix.length; at++) if (ofFactors(at)) matrix[at] = round(matrix[at] / n) * n;
   return regularized({ matrix, bias }, n, biases, rows.regularization);
 }
 
 /** A row's solution by as many steps of CG in float64. */
-export function expectedSteps(equations: NormalEquations, biases: boolean, start: Float64Array, steps: number): Float64Array {
-  return biases ? biasedGradients(equations, start, steps) : conjugateGradient(equations.matrix, equations.bias, start, steps);
+export function expectedSteps(
+  equations: NormalEquations,
+  biases: boolean,
+  start: Float64Array,
+  steps: number,
+): Float64Array {
+  return biases
+    ? biasedGradients(equations, start, steps)
+    : conjugateGradient(equations.matrix, equations.bias, start, steps);
 }
 
 /** ‖A x - b‖ / ‖b‖ */
@@ -138,7 +197,11 @@ export interface SolvedRow {
 }
 
 /** A row of the outputs, with biases its bias behind it. */
-export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number, outputs: { readonly factors: Float32Array; readonly half?: Uint32Array; readonly bias?: Float32Array }): SolvedRow {
+export function solvedRow(
+  rows: Pick<SolvedRows, 'rank' | 'stride'>,
+  row: number,
+  outputs: { readonly factors: Float32Array; readonly half?: Uint32Array; readonly bias?: Float32Array },
+): SolvedRow {
   const { rank, stride } = rows;
   const found = outputs.factors.subarray(row * stride, (row + 1) * stride);
   const x = Float64Array.from([...found.subarray(0, rank), ...(outputs.bias ? [outputs.bias[row]] : [])]);
@@ -154,7 +217,10 @@ export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number
 }
 
 /** True when the rows beyond the solved ones are unchanged. */
-export function otherRowsKept({ count, stride }: Pick<SolvedRows, 'count' | 'stride'>, factors: Float32Array): boolean {
+export function otherRowsKept(
+  { count, stride }: Pick<SolvedRows, 'count' | 'stride'>,
+  factors: Float32Array,
+): boolean {
   return factors.subarray(count * stride).every((value) => value === STALE);
 }
 

@@ -1,7 +1,13 @@
 import type { JsonObject } from '../../../engine/json.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf } from '../../device/resources.ts';
+import {
+  destroyBuffers,
+  type DeviceBlock,
+  type DeviceList,
+  type DeviceMatrix,
+  strideOf,
+} from '../../device/resources.ts';
 import type { GpuTaskScope } from '../../handler.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { halfBits, roundToHalf } from './float16.ts';
@@ -29,7 +35,10 @@ export interface HostList {
   readonly values: Float32Array;
 }
 
-/** Inputs and outputs of a handler, by the task's names. A half mirror that a handler requests is made of zeros. */
+/**
+ * Inputs and outputs of a handler, by the task's names. A half mirror that a handler requests is made of
+ * zeros.
+ */
 export interface CheckInputs {
   readonly matrices?: Readonly<Record<string, HostMatrix>>;
   readonly blocks?: Readonly<Record<string, HostBlock>>;
@@ -39,17 +48,26 @@ export interface CheckInputs {
 }
 
 /** A matrix with the elements that `element` gives. */
-export function hostMatrix(rows: number, columns: number, element: (row: number, column: number) => number): HostMatrix {
+export function hostMatrix(
+  rows: number,
+  columns: number,
+  element: (row: number, column: number) => number,
+): HostMatrix {
   const stride = strideOf(columns);
   const values = new Float32Array(rows * stride);
-  for (let row = 0; row < rows; row++) for (let k = 0; k < columns; k++) values[row * stride + k] = element(row, k);
+  for (let row = 0; row < rows; row++)
+    for (let k = 0; k < columns; k++) values[row * stride + k] = element(row, k);
   return { rows, columns, stride, values };
 }
 
 /** A matrix of uniform elements in ±1 / √columns: products of two rows are at most about 1 / 3. */
 export function randomMatrix(rows: number, columns: number, seed: number): HostMatrix {
   const random = new CounterRandom(seed);
-  return hostMatrix(rows, columns, (row, k) => (2 * random.uniform(row * columns + k) - 1) / Math.sqrt(columns));
+  return hostMatrix(
+    rows,
+    columns,
+    (row, k) => (2 * random.uniform(row * columns + k) - 1) / Math.sqrt(columns),
+  );
 }
 
 /** The matrix of numbers that float16 holds, with its half mirror. */
@@ -59,7 +77,9 @@ export function mirrored({ values, ...shape }: HostMatrix): HostMatrix {
   return { ...shape, values: values.map(roundToHalf), half: new Uint32Array(bits.buffer) };
 }
 
-/** Rows of the given lengths with ratings 0.5 .. 5; columns ascend, and are distinct as long as they suffice. */
+/**
+ * Rows of the given lengths with ratings 0.5 .. 5; columns ascend, and are distinct as long as they suffice.
+ */
 export function randomBlock(lengths: readonly number[], columns: number, seed: number): HostBlock {
   const random = new CounterRandom(seed);
   const offsets = new Int32Array(lengths.length + 1);
@@ -68,7 +88,10 @@ export function randomBlock(lengths: readonly number[], columns: number, seed: n
   const values = Float32Array.from(indices, (_, k) => 0.5 + 4.5 * random.uniform(k));
   lengths.forEach((length, row) => {
     const start = random.below(row, columns);
-    const own = Uint32Array.from({ length }, (_, k) => (start + k * Math.max(1, Math.floor(columns / (length + 1)))) % columns);
+    const own = Uint32Array.from(
+      { length },
+      (_, k) => (start + k * Math.max(1, Math.floor(columns / (length + 1)))) % columns,
+    );
     indices.set(own.sort(), offsets[row]);
   });
   return { offsets, indices, values };
@@ -82,7 +105,12 @@ export interface OpenScope<Params extends JsonObject> {
   close(): void;
 }
 
-export async function openScope<Params extends JsonObject>(gpu: Gpu, params: Params, inputs: CheckInputs, cancelled = () => false): Promise<OpenScope<Params>> {
+export async function openScope<Params extends JsonObject>(
+  gpu: Gpu,
+  params: Params,
+  inputs: CheckInputs,
+  cancelled = () => false,
+): Promise<OpenScope<Params>> {
   const made: GPUBuffer[] = [];
   const upload = async (source: Float32Array | Int32Array | Uint32Array, name: string) => {
     const buffer = await gpu.bufferOf(source, name);
@@ -91,26 +119,50 @@ export async function openScope<Params extends JsonObject>(gpu: Gpu, params: Par
   };
   const matrices = new Map<string, DeviceMatrix>();
   for (const [name, { values, half, ...shape }] of Object.entries(inputs.matrices ?? {})) {
-    matrices.set(name, { ...shape, values: await upload(values, name), ...(half ? { half: await upload(half, `${name} half`) } : {}) });
+    matrices.set(name, {
+      ...shape,
+      values: await upload(values, name),
+      ...(half ? { half: await upload(half, `${name} half`) } : {}),
+    });
   }
   const blocks = new Map<string, DeviceBlock>();
   for (const [name, { offsets, indices, values }] of Object.entries(inputs.blocks ?? {})) {
-    const [rowPointers, columns, ratings] = [await upload(offsets, `${name} offsets`), await upload(indices, `${name} indices`), await upload(values, `${name} values`)];
-    blocks.set(name, { rows: offsets.length - 1, ratings: indices.length, offsets, columns: indices, rowPointers, indices: columns, values: ratings, prepared: new Map() });
+    const [rowPointers, columns, ratings] = [
+      await upload(offsets, `${name} offsets`),
+      await upload(indices, `${name} indices`),
+      await upload(values, `${name} values`),
+    ];
+    blocks.set(name, {
+      rows: offsets.length - 1,
+      ratings: indices.length,
+      offsets,
+      columns: indices,
+      rowPointers,
+      indices: columns,
+      values: ratings,
+      prepared: new Map(),
+    });
   }
   const lists = new Map<string, DeviceList>();
   for (const [name, { rows, columns, values }] of Object.entries(inputs.lists ?? {})) {
-    lists.set(name, { ratings: rows.length, rows: await upload(rows, `${name} rows`), columns: await upload(columns, `${name} columns`), values: await upload(values, `${name} values`) });
+    lists.set(name, {
+      ratings: rows.length,
+      rows: await upload(rows, `${name} rows`),
+      columns: await upload(columns, `${name} columns`),
+      values: await upload(values, `${name} values`),
+    });
   }
   const vectors = new Map<string, GPUBuffer>();
-  for (const [name, values] of Object.entries(inputs.vectors ?? {})) vectors.set(name, await upload(values, name));
+  for (const [name, values] of Object.entries(inputs.vectors ?? {}))
+    vectors.set(name, await upload(values, name));
   const partitions = new Map(Object.entries(inputs.partitions ?? {}));
   const scope: GpuTaskScope<Params> = {
     gpu,
     params,
     matrixWithHalf: async (name) => {
       const matrix = given(matrices, name);
-      if (matrix.half === undefined) made.push((matrix.half = await gpu.buffer((matrix.rows + 1) * matrix.stride * 2, `${name} half`)));
+      if (matrix.half === undefined)
+        made.push((matrix.half = await gpu.buffer((matrix.rows + 1) * matrix.stride * 2, `${name} half`)));
       return matrix;
     },
     hasMatrix: (name) => matrices.has(name),
@@ -139,7 +191,13 @@ export async function openScope<Params extends JsonObject>(gpu: Gpu, params: Par
 }
 
 /** Runs a handler on uploaded inputs and frees them. */
-export async function runHandler<Params extends JsonObject, Outcome>(gpu: Gpu, handler: (scope: GpuTaskScope<Params>) => Promise<Outcome>, params: NoInfer<Params>, inputs: CheckInputs, cancelled?: () => boolean) {
+export async function runHandler<Params extends JsonObject, Outcome>(
+  gpu: Gpu,
+  handler: (scope: GpuTaskScope<Params>) => Promise<Outcome>,
+  params: NoInfer<Params>,
+  inputs: CheckInputs,
+  cancelled?: () => boolean,
+) {
   const { scope, close } = await openScope(gpu, params, inputs, cancelled);
   try {
     return await handler(scope);

@@ -3,7 +3,9 @@ import type { KernelCheck } from '../checking/check.ts';
 import { halfValue } from '../checking/float16.ts';
 import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 
-export const fromHalfChecks: readonly KernelCheck[] = [{ name: fromHalfKernel.name, variant: 'every half', run: checkWidening }];
+export const fromHalfChecks: readonly KernelCheck[] = [
+  { name: fromHalfKernel.name, variant: 'every half', run: checkWidening },
+];
 
 /** Compares every finite half with its float32, which must be exact. */
 async function checkWidening(gpu: Gpu): Promise<{ error: number; limit: number }> {
@@ -12,11 +14,16 @@ async function checkWidening(gpu: Gpu): Promise<{ error: number; limit: number }
   const quads = count / 2;
   const [half, factors] = [await gpu.bufferOf(words, 'half'), await gpu.buffer(16 * quads, 'factors')];
   const kernel = await gpu.compile(fromHalfKernel, {});
-  await gpu.pass('check from-half').dispatch(kernel, { half, factors }, { quads }, fromHalfWorkgroups(quads)).submit();
+  await gpu
+    .pass('check from-half')
+    .dispatch(kernel, { half, factors }, { quads }, fromHalfWorkgroups(quads))
+    .submit();
   const found = new Float32Array(4 * quads);
   await gpu.download(factors, found);
   for (const buffer of [half, factors]) buffer.destroy();
-  const wrong = found.filter((value, at) => value !== halfValue((words[at >> 1] >>> (16 * (at & 1))) & 0xffff)).length;
+  const wrong = found.filter(
+    (value, at) => value !== halfValue((words[at >> 1] >>> (16 * (at & 1))) & 0xffff),
+  ).length;
   return { error: wrong, limit: 0 };
 }
 

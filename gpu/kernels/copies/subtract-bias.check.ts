@@ -4,7 +4,15 @@ import { randomNumbers } from '../checking/numbers.ts';
 import { subtractBiasKernel, subtractBiasWorkgroups } from './subtract-bias.ts';
 
 /** Ranges of groups of four, among them one that many workgroups share. */
-export const subtractBiasChecks: readonly KernelCheck[] = [[0, 1], [3, 70], [0, 5000]].map(([first, fours]) => ({ name: subtractBiasKernel.name, variant: `${fours} groups of four from ${first}`, run: (gpu) => check(gpu, first, fours) }));
+export const subtractBiasChecks: readonly KernelCheck[] = [
+  [0, 1],
+  [3, 70],
+  [0, 5000],
+].map(([first, fours]) => ({
+  name: subtractBiasKernel.name,
+  variant: `${fours} groups of four from ${first}`,
+  run: (gpu) => check(gpu, first, fours),
+}));
 
 async function check(gpu: Gpu, first: number, fours: number): Promise<{ error: number; limit: number }> {
   const random = randomNumbers(fours);
@@ -14,8 +22,21 @@ async function check(gpu: Gpu, first: number, fours: number): Promise<{ error: n
   const fixedBias = Float32Array.from({ length: 300 }, () => random() - 0.5);
   const indices = Uint32Array.from({ length: count }, () => Math.floor(random() * fixedBias.length));
   const values = Float32Array.from({ length: count }, () => 5 * random());
-  const buffers = { indices: await gpu.bufferOf(indices, 'indices'), values: await gpu.bufferOf(values, 'values'), fixed_bias: await gpu.bufferOf(fixedBias, 'biases'), centred: await gpu.bufferOf(new Float32Array(count).fill(stale), 'centred') };
-  await gpu.pass('check subtract-bias').dispatch(await gpu.compile(subtractBiasKernel, {}), buffers, { first, fours, mean }, subtractBiasWorkgroups(fours)).submit();
+  const buffers = {
+    indices: await gpu.bufferOf(indices, 'indices'),
+    values: await gpu.bufferOf(values, 'values'),
+    fixed_bias: await gpu.bufferOf(fixedBias, 'biases'),
+    centred: await gpu.bufferOf(new Float32Array(count).fill(stale), 'centred'),
+  };
+  await gpu
+    .pass('check subtract-bias')
+    .dispatch(
+      await gpu.compile(subtractBiasKernel, {}),
+      buffers,
+      { first, fours, mean },
+      subtractBiasWorkgroups(fours),
+    )
+    .submit();
   const found = new Float32Array(count);
   await gpu.download(buffers.centred, found);
   for (const buffer of Object.values(buffers)) buffer.destroy();

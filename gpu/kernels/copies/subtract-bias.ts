@@ -6,8 +6,10 @@ const THREADS = 256;
 const FOURS = 4;
 
 /**
- * r_uv - μ - γ_v of the ratings in the groups of four [first, first + fours), into `centred`, at the same places. One pass before a
- * half-iteration: kernels that gather rows of θ would wait for each rating's column and then for its bias.
+ * r_uv - μ - γ_v of the ratings in the groups of four [first, first + fours), into `centred`, at the same
+ * places. One pass before a half-iteration: kernels that gather rows of θ would wait for each rating's column
+ * and then for its bias.
+ *
  */
 export const subtractBiasKernel: KernelDescriptor<Record<string, never>> = {
   name: 'subtract-bias',

@@ -4,17 +4,29 @@ import { halfValue } from '../checking/float16.ts';
 import { randomNumbers } from '../checking/numbers.ts';
 import { addHalf, toHalfKernel } from './to-half.ts';
 
-/** Limit of the rounding error, which allows rounding towards zero: relative, but absolute below the smallest normal number. */
+/**
+ * Limit of the rounding error, which allows rounding towards zero: relative, but absolute below the smallest
+ * normal number.
+ */
 const LIMIT = 2 ** -10;
 
-export const toHalfChecks: readonly KernelCheck[] = [1, 100].map((rows) => ({ name: toHalfKernel.name, variant: `${rows} rows`, run: (gpu) => check(gpu, rows) }));
+export const toHalfChecks: readonly KernelCheck[] = [1, 100].map((rows) => ({
+  name: toHalfKernel.name,
+  variant: `${rows} rows`,
+  run: (gpu) => check(gpu, rows),
+}));
 
 async function check(gpu: Gpu, rows: number): Promise<{ error: number; limit: number }> {
   const stride = 48;
   const random = randomNumbers(rows);
-  const factors = Float32Array.from({ length: rows * stride }, (_, i) => (i % 5 === 0 ? 0 : (2 * random() - 1) * 10 ** (8 * random() - 4)));
+  const factors = Float32Array.from({ length: rows * stride }, (_, i) =>
+    i % 5 === 0 ? 0 : (2 * random() - 1) * 10 ** (8 * random() - 4),
+  );
   const words = new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff);
-  const buffers = { factors: await gpu.bufferOf(factors, 'factors'), half: await gpu.bufferOf(words, 'half') };
+  const buffers = {
+    factors: await gpu.bufferOf(factors, 'factors'),
+    half: await gpu.bufferOf(words, 'half'),
+  };
   const pass = gpu.pass('check to-half');
   await addHalf(gpu, pass, { rows, stride, values: buffers.factors, half: buffers.half });
   await pass.submit();

@@ -5,7 +5,10 @@ import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 const THREADS = 256;
 
-/** Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half): rows + 1 rows, the last one 0. */
+/**
+ * Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half): rows + 1 rows, the last one
+ * 0.
+ */
 export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
   name: 'to-half',
   bindings: [...reads('factors'), ...writes('half')],
@@ -19,8 +22,17 @@ export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
 };
 
 /** Adds the kernel that fills a matrix's half mirror to a pass. */
-export async function addHalf(gpu: Gpu, pass: Pass, { rows, stride, values, half }: Omit<DeviceMatrix, 'columns'>): Promise<void> {
+export async function addHalf(
+  gpu: Gpu,
+  pass: Pass,
+  { rows, stride, values, half }: Omit<DeviceMatrix, 'columns'>,
+): Promise<void> {
   if (half === undefined) throw new Error('this matrix has no half mirror');
   const quads = stride / 4;
-  pass.dispatch(await gpu.compile(toHalfKernel, {}), { factors: values, half }, { rows, quads }, Math.ceil(((rows + 1) * quads) / THREADS));
+  pass.dispatch(
+    await gpu.compile(toHalfKernel, {}),
+    { factors: values, half },
+    { rows, quads },
+    Math.ceil(((rows + 1) * quads) / THREADS),
+  );
 }

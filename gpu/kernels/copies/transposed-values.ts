@@ -3,12 +3,17 @@ import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 const THREADS = 256;
 
 /**
- * The values of a block R(ij)ᵀ from those of R(ij), the block whose rows are its columns: `count` ratings in `rows` rows. So the ratings of the second side go to the GPU
- * without their values, a third of the bytes that a training sends.
+ * The values of a block R(ij)ᵀ from those of R(ij), the block whose rows are its columns: `count` ratings in
+ * `rows` rows. So the ratings of the second side go to the GPU without their values, a third of the bytes
+ * that a training sends.
+ *
  */
 export const transposedValuesKernel: KernelDescriptor<Record<string, never>> = {
   name: 'transposed-values',
-  bindings: [...reads('row_pointers', 'indices', 'other_pointers', 'other_indices', 'other_values'), ...writes('values')],
+  bindings: [
+    ...reads('row_pointers', 'indices', 'other_pointers', 'other_indices', 'other_values'),
+    ...writes('values'),
+  ],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'rows', type: 'u32' },

@@ -7,7 +7,10 @@ export function unpaddedRowsWorkgroups(count: number): number {
   return Math.ceil(count / THREADS);
 }
 
-/** Copies rows of `columns` values, which lie `stride` values apart, one behind the other: `count` values of the result from value `first` on. */
+/**
+ * Copies rows of `columns` values, which lie `stride` values apart, one behind the other: `count` values of
+ * the result from value `first` on.
+ */
 export const unpaddedRowsKernel: KernelDescriptor<Record<string, never>> = {
   name: 'unpadded-rows',
   bindings: [...reads('padded'), ...writes('rows')],

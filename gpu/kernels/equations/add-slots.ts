@@ -1,7 +1,10 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
-/** Adds up the slots of each row of the list (row, first slot, n, slots) in their order, and adds that and n to the row's equations. */
+/**
+ * Adds up the slots of each row of the list (row, first slot, n, slots) in their order, and adds that and n
+ * to the row's equations.
+ */
 export const addSlotsKernel: KernelDescriptor<EquationsParams> = {
   name: 'add-slots',
   bindings: [...reads('work', 'slots'), ...writes('equations')],

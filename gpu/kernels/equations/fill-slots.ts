@@ -1,7 +1,10 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
-/** Writes each row of equations to a slot of its own, and the list of the rows (row, slot, n, 1) that solvers take. */
+/**
+ * Writes each row of equations to a slot of its own, and the list of the rows (row, slot, n, 1) that solvers
+ * take.
+ */
 export const fillSlotsKernel: KernelDescriptor<EquationsParams> = {
   name: 'fill-slots',
   bindings: [...reads('equations'), ...writes('slots', 'work')],

@@ -10,5 +10,15 @@ export const THREADS = 256;
 export function equationValues({ rank, biases }: EquationsParams) {
   const b = (rank * (rank + 1)) / 2;
   const n = b + rank;
-  return { biases, RANK: rank, PADDED: paddedRank(rank), B: b, N: n, COLUMNS: n + 1 + (biases ? rank + 1 : 0), SLOT: slotElements(rank, biases), SLOT_B: matrixElements(rank), THREADS };
+  return {
+    biases,
+    RANK: rank,
+    PADDED: paddedRank(rank),
+    B: b,
+    N: n,
+    COLUMNS: n + 1 + (biases ? rank + 1 : 0),
+    SLOT: slotElements(rank, biases),
+    SLOT_B: matrixElements(rank),
+    THREADS,
+  };
 }

@@ -10,7 +10,10 @@ export type AddProductsParams = {
 
 const THREADS = 64;
 
-/** Adds up the slots (gradients.ts) of each row of the list (row, first slot, n, slots) in their order, and adds that to the row of the sums. */
+/**
+ * Adds up the slots (gradients.ts) of each row of the list (row, first slot, n, slots) in their order, and
+ * adds that to the row of the sums.
+ */
 export const addProductsKernel: KernelDescriptor<AddProductsParams> = {
   name: 'add-products',
   bindings: [...reads('work', 'slots'), ...writes('sums')],
@@ -18,7 +21,14 @@ export const addProductsKernel: KernelDescriptor<AddProductsParams> = {
   needs: () => [],
   values({ rank, biases, first }) {
     const { quads, gradients, slot } = gradientQuads(rank, biases);
-    return { THREADS, QUADS: quads, ROW_QUADS: first ? gradients : quads, SLOT_QUADS: slot, USED: first ? slot : quads, FIRST: first };
+    return {
+      THREADS,
+      QUADS: quads,
+      ROW_QUADS: first ? gradients : quads,
+      SLOT_QUADS: slot,
+      USED: first ? slot : quads,
+      FIRST: first,
+    };
   },
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
 };

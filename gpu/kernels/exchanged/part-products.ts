@@ -21,7 +21,9 @@ function tileOf(rank: number): number {
 }
 
 /**
- * Products of parts of rows with their ratings, Σ (θᵀv) θ for a vector v of the row, into slots (gradients.ts). `work` lists row, first rating, ratings, slot.
+ * Products of parts of rows with their ratings, Σ (θᵀv) θ for a vector v of the row, into slots
+ * (gradients.ts). `work` lists row, first rating, ratings, slot.
+ *
  */
 export const partProductsKernel: KernelDescriptor<PartProductsParams> = {
   name: 'part-products',
@@ -35,7 +37,21 @@ export const partProductsKernel: KernelDescriptor<PartProductsParams> = {
   values({ rank, biases, implicit, first }) {
     const tile = tileOf(rank);
     const { quads, slot } = gradientQuads(rank, biases);
-    return { THREADS, TILE: tile, LANES: THREADS / tile, QUADS: quads, TILE_QUADS: quads + 1, SLOT_QUADS: slot, FIRST: first, implicit, sums_rows: first && biases, owned: range(Math.ceil(quads / THREADS)) };
+    return {
+      THREADS,
+      TILE: tile,
+      LANES: THREADS / tile,
+      QUADS: quads,
+      TILE_QUADS: quads + 1,
+      SLOT_QUADS: slot,
+      FIRST: first,
+      implicit,
+      sums_rows: first && biases,
+      owned: range(Math.ceil(quads / THREADS)),
+    };
   },
-  workgroup: ({ rank }) => ({ threads: THREADS, bytes: tileOf(rank) * (4 * paddedRank(rank) + 16) + 4 * paddedRank(rank) + 4 * THREADS + 4 * tileOf(rank) }),
+  workgroup: ({ rank }) => ({
+    threads: THREADS,
+    bytes: tileOf(rank) * (4 * paddedRank(rank) + 16) + 4 * paddedRank(rank) + 4 * THREADS + 4 * tileOf(rank),
+  }),
 };

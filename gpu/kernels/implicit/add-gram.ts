@@ -5,7 +5,10 @@ export type AddGramParams = { readonly rank: number };
 
 const THREADS = 64;
 
-/** A += G + shift_u I in the first slot of each row of the list (row, first slot, n, slots), one workgroup a row. `gram`: F x F. */
+/**
+ * A += G + shift_u I in the first slot of each row of the list (row, first slot, n, slots), one workgroup a
+ * row. `gram`: F x F.
+ */
 export const addGramKernel: KernelDescriptor<AddGramParams> = {
   name: 'add-gram',
   bindings: [...reads('work', 'gram', 'shifts'), ...writes('slots')],

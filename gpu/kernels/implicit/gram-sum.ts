@@ -12,7 +12,10 @@ export function gramSumWorkgroups({ rank }: GramSumParams): number {
   return Math.ceil((paddedRank(rank) ** 2 * LANES) / THREADS);
 }
 
-/** G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of ΘᵀΘ, added up in an order of their own. */
+/**
+ * G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of
+ * ΘᵀΘ, added up in an order of their own.
+ */
 export const gramSumKernel: KernelDescriptor<GramSumParams> = {
   name: 'gram-sum',
   bindings: [...reads('slots'), ...writes('gram')],
@@ -21,6 +24,13 @@ export const gramSumKernel: KernelDescriptor<GramSumParams> = {
     { name: 'weight', type: 'f32' },
   ],
   needs: () => [],
-  values: ({ rank }) => ({ THREADS, LANES, ELEMENTS: THREADS / LANES, RANK: rank, STRIDE: paddedRank(rank), SLOT: slotElements(rank, false) }),
+  values: ({ rank }) => ({
+    THREADS,
+    LANES,
+    ELEMENTS: THREADS / LANES,
+    RANK: rank,
+    STRIDE: paddedRank(rank),
+    SLOT: slotElements(rank, false),
+  }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
 };

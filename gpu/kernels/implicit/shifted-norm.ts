@@ -3,7 +3,10 @@ import { NORM_ROWS } from '../loss/weighted-norm.ts';
 
 const THREADS = 128;
 
-/** Σ shift_u ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, one float32 sum for each NORM_ROWS rows. */
+/**
+ * Σ shift_u ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, one float32
+ * sum for each NORM_ROWS rows.
+ */
 export const shiftedNormKernel: KernelDescriptor<Record<string, never>> = {
   name: 'shifted-norm',
   bindings: [...reads('shifts', 'factors'), ...writes('sums')],

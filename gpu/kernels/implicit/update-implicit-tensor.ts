@@ -1,5 +1,9 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
-import { accumulateBytes, accumulateValues, tensorNeeds } from '../normal-equations/normal-equations-tensor.ts';
+import {
+  accumulateBytes,
+  accumulateValues,
+  tensorNeeds,
+} from '../normal-equations/normal-equations-tensor.ts';
 import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
 
@@ -12,12 +16,17 @@ export type UpdateImplicitTensorParams = {
 const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: false, implicit: true });
 
 /**
- * The fused half-iteration of implicit data by CG: A of a row never leaves the chip. Ranks to 128, whose A fits the registers in
- * float32. `gram`: G, whole rows of the padded rank. `shifts`: a number for each row. Any number of workgroups may be dispatched.
+ * The fused half-iteration of implicit data by CG: A of a row never leaves the chip. Ranks to 128, whose A
+ * fits the registers in float32. `gram`: G, whole rows of the padded rank. `shifts`: a number for each row.
+ * Any number of workgroups may be dispatched.
+ *
  */
 export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorParams> = {
   name: 'update-implicit-tensor',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'gram', 'shifts', 'previous'), ...writes('factors', 'half', 'status')],
+  bindings: [
+    ...reads('work', 'indices', 'values', 'fixed', 'gram', 'shifts', 'previous'),
+    ...writes('factors', 'half', 'status'),
+  ],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
@@ -29,5 +38,8 @@ export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorPa
   ],
   needs: () => tensorNeeds,
   values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ halfA: false }) }),
-  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank) }),
+  workgroup: (params) => ({
+    threads: subgroupsFor(params.rank) * 32,
+    bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank),
+  }),
 };

@@ -5,7 +5,9 @@ import { hasRatingRow, type TensorPlan, tensorPlan } from '../normal-equations/t
 /** Ratings staged at a time: four for each of sixteen groups of threads. */
 const BIN = 64;
 
-/** Groups of 16 bytes between the lines of two features in workgroup memory: an odd number spreads the banks. */
+/**
+ * Groups of 16 bytes between the lines of two features in workgroup memory: an odd number spreads the banks.
+ */
 const ROW_VECTORS = BIN / 16 + 1;
 
 /** Groups of four numbers of a tile of A in workgroup memory, see normal-equations-tensor. */
@@ -35,21 +37,28 @@ export function int8Bytes(rows: number, rank: number): number {
   return 16 * int8Pieces(rank) * (rows + 1);
 }
 
-/** Subgroups of a workgroup: a thread has 16 features of a row of θ, and sixteen rows are loaded at a time. */
+/**
+ * Subgroups of a workgroup: a thread has 16 features of a row of θ, and sixteen rows are loaded at a time.
+ */
 function int8Subgroups(shape: Int8Shape): number {
   return lanesOf(shape) / 2;
 }
 
 /**
- * Largest ranks, from nine tiles on, where a row of θ is loaded by an even number of threads in place of a power of two: workgroups of five or six subgroups
- * in place of eight, without threads that wait for the others. A subgroup then has more tiles of A, whose registers at larger ranks leave room for fewer workgroups (measured on an H200).
+ * Largest ranks, from nine tiles on, where a row of θ is loaded by an even number of threads in place of a
+ * power of two: workgroups of five or six subgroups in place of eight, without threads that wait for the
+ * others. A subgroup then has more tiles of A, whose registers at larger ranks leave room for fewer
+ * workgroups (measured on an H200).
+ *
  */
 export const INT8_EVEN_LANES = { ofSums: 168, ofRows: 152 } as const;
 
 /** Threads that load a row of θ. */
 function lanesOf({ rank, halfA = false }: Int8Shape): number {
   const tiles = tilesOf(rank);
-  return tiles > 8 && rank <= (halfA ? INT8_EVEN_LANES.ofRows : INT8_EVEN_LANES.ofSums) ? 2 * Math.ceil(tiles / 2) : 2 ** Math.ceil(Math.log2(tiles));
+  return tiles > 8 && rank <= (halfA ? INT8_EVEN_LANES.ofRows : INT8_EVEN_LANES.ofSums)
+    ? 2 * Math.ceil(tiles / 2)
+    : 2 ** Math.ceil(Math.log2(tiles));
 }
 
 const plans = new Map<string, TensorPlan>();
@@ -96,15 +105,23 @@ export interface Int8Shape {
   readonly halfA?: boolean;
 }
 
-/** Bins whose rows of θ are on their way at a time: two hide more latency, where their registers do not cost a workgroup. Measured on an H200 at ranks 64, 100, 128 and from 136 to 152 with Netflix's shape. */
+/**
+ * Bins whose rows of θ are on their way at a time: two hide more latency, where their registers do not cost a
+ * workgroup. Measured on an H200 at ranks 64, 100, 128 and from 136 to 152 with Netflix's shape.
+ */
 export const BINS_AHEAD = {
-  ofSums: (rank: number): 1 | 2 => (tilesOf(rank) <= 7 || (tilesOf(rank) === 10 && !hasRatingRow(rank)) ? 2 : 1),
-  ofRows: ({ rank, biases }: Int8Shape): 1 | 2 => (biases && tilesOf(rank) >= 5 && tilesOf(rank) <= 7 ? 2 : 1),
+  ofSums: (rank: number): 1 | 2 =>
+    tilesOf(rank) <= 7 || (tilesOf(rank) === 10 && !hasRatingRow(rank)) ? 2 : 1,
+  ofRows: ({ rank, biases }: Int8Shape): 1 | 2 =>
+    biases && tilesOf(rank) >= 5 && tilesOf(rank) <= 7 ? 2 : 1,
 } as const;
 
 /**
- * The workgroup memory of these kernels, whose size decides how many rows a multiprocessor works on at a time, and the plan by which A leaves the tensor cores through it. Every line of a tile has 16 bytes beside its
- * numbers, which hold a ring where there are three tiles for it, behind those that CG's vectors take; else it lies behind the tiles, as where operands and products of CG take them all.
+ * The workgroup memory of these kernels, whose size decides how many rows a multiprocessor works on at a
+ * time, and the plan by which A leaves the tensor cores through it. Every line of a tile has 16 bytes beside
+ * its numbers, which hold a ring where there are three tiles for it, behind those that CG's vectors take;
+ * else it lies behind the tiles, as where operands and products of CG take them all.
+ *
  */
 export function int8Plan(shape: Int8Shape): Int8Plan {
   const { rank, biases, halfA = false } = shape;
@@ -129,7 +146,9 @@ export function int8Plan(shape: Int8Shape): Int8Plan {
 }
 
 /** Values of the parts that sum in 8 bits. */
-export function int8Values(shape: Int8Shape): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+export function int8Values(
+  shape: Int8Shape,
+): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
   const { rank, biases } = shape;
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);

@@ -7,8 +7,10 @@ export type NormalEquationsInt8Params = {
 };
 
 /**
- * A and b of parts of rows on tensor cores in 8 bits, as normal-equations-tensor sums them from float16. `fixed` and `scales` are to-int8's; ratings are
- * multiplied by `scale` and rounded to 16 bits, and parts have at most INT8_PART ratings.
+ * A and b of parts of rows on tensor cores in 8 bits, as normal-equations-tensor sums them from float16.
+ * `fixed` and `scales` are to-int8's; ratings are multiplied by `scale` and rounded to 16 bits, and parts
+ * have at most INT8_PART ratings.
+ *
  */
 export const normalEquationsInt8Kernel: KernelDescriptor<NormalEquationsInt8Params> = {
   name: 'normal-equations-int8',

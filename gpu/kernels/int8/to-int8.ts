@@ -23,10 +23,15 @@ export const columnMaximaKernel: KernelDescriptor<Int8Params> = {
     const teams = Math.floor(THREADS / quads);
     return { THREADS: teams * quads, ROWS, QUADS: quads, TEAMS: teams };
   },
-  workgroup: ({ rank }) => ({ threads: Math.floor((4 * THREADS) / paddedRank(rank)) * (paddedRank(rank) / 4), bytes: 4 * paddedRank(rank) }),
+  workgroup: ({ rank }) => ({
+    threads: Math.floor((4 * THREADS) / paddedRank(rank)) * (paddedRank(rank) / 4),
+    bytes: 4 * paddedRank(rank),
+  }),
 };
 
-/** Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces, the last one 0. */
+/**
+ * Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces, the last one 0.
+ */
 export const toInt8Kernel: KernelDescriptor<Int8Params> = {
   name: 'to-int8',
   bindings: [...reads('half', 'maxima'), ...writes('rounded', 'scales')],
@@ -36,13 +41,34 @@ export const toInt8Kernel: KernelDescriptor<Int8Params> = {
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
 };
 
-/** Adds the kernels that make a matrix's mirror in 8 bits, from that in float16, to a pass; it serves until the pass has ended. */
-export async function addInt8(gpu: Gpu, pass: Pass, { rows, columns: rank, half }: Pick<DeviceMatrix, 'rows' | 'columns' | 'half'>): Promise<{ readonly rounded: GPUBuffer; readonly scales: GPUBuffer }> {
+/**
+ * Adds the kernels that make a matrix's mirror in 8 bits, from that in float16, to a pass; it serves until
+ * the pass has ended.
+ */
+export async function addInt8(
+  gpu: Gpu,
+  pass: Pass,
+  { rows, columns: rank, half }: Pick<DeviceMatrix, 'rows' | 'columns' | 'half'>,
+): Promise<{ readonly rounded: GPUBuffer; readonly scales: GPUBuffer }> {
   if (half === undefined) throw new Error('this matrix has no half mirror to round to 8 bits');
   const stride = paddedRank(rank);
-  const [maxima, scales, rounded] = [await gpu.scratch('column maxima', 4 * stride), await gpu.scratch('scales of columns', 4 * stride), await gpu.scratch('mirror in 8 bits', int8Bytes(rows, rank))];
+  const [maxima, scales, rounded] = [
+    await gpu.scratch('column maxima', 4 * stride),
+    await gpu.scratch('scales of columns', 4 * stride),
+    await gpu.scratch('mirror in 8 bits', int8Bytes(rows, rank)),
+  ];
   gpu.device.queue.writeBuffer(maxima, 0, new Uint32Array(stride));
-  pass.dispatch(await gpu.compile(columnMaximaKernel, { rank }), { half, maxima }, { rows }, Math.ceil(rows / ROWS));
-  pass.dispatch(await gpu.compile(toInt8Kernel, { rank }), { half, maxima, rounded, scales }, { rows }, Math.ceil(((rows + 1) * int8Pieces(rank)) / THREADS));
+  pass.dispatch(
+    await gpu.compile(columnMaximaKernel, { rank }),
+    { half, maxima },
+    { rows },
+    Math.ceil(rows / ROWS),
+  );
+  pass.dispatch(
+    await gpu.compile(toInt8Kernel, { rank }),
+    { half, maxima, rounded, scales },
+    { rows },
+    Math.ceil(((rows + 1) * int8Pieces(rank)) / THREADS),
+  );
   return { rounded, scales };
 }

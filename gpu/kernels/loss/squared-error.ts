@@ -19,12 +19,16 @@ export type SquaredErrorParams = {
 };
 
 /**
- * Σ e² and Σ |e| over the ratings [first, last) of the rows [from_row, to_row), two float32 sums for each ERROR_RATINGS
- * ratings counted from `origin`. There is at least one rating.
+ * Σ e² and Σ |e| over the ratings [first, last) of the rows [from_row, to_row), two float32 sums for each
+ * ERROR_RATINGS ratings counted from `origin`. There is at least one rating.
+ *
  */
 export const squaredErrorKernel: KernelDescriptor<SquaredErrorParams> = {
   name: 'squared-error',
-  bindings: [...reads('row_pointers', 'indices', 'values', 'row_factors', 'column_factors', 'row_bias', 'column_bias'), ...writes('sums')],
+  bindings: [
+    ...reads('row_pointers', 'indices', 'values', 'row_factors', 'column_factors', 'row_bias', 'column_bias'),
+    ...writes('sums'),
+  ],
   uniforms: [
     { name: 'from_row', type: 'u32' },
     { name: 'to_row', type: 'u32' },

@@ -5,7 +5,10 @@ const THREADS = 128;
 /** Rows that one workgroup sums. */
 export const NORM_ROWS = 64;
 
-/** Σ n_u^ν ‖x_u‖² and Σ w_k x_uk² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, a pair of float32 sums for each NORM_ROWS rows. */
+/**
+ * Σ n_u^ν ‖x_u‖² and Σ w_k x_uk² over rows [from_row, to_row) of a matrix whose rows have `stride` elements,
+ * a pair of float32 sums for each NORM_ROWS rows.
+ */
 export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
   name: 'weighted-norm',
   bindings: [...reads('offsets', 'factors'), ...writes('sums')],

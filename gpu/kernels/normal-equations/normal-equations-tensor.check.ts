@@ -7,7 +7,10 @@ import { normalEquationsTensorKernel, type TensorParams } from './normal-equatio
 import { centresRatings } from './tensor-plan.ts';
 import { partsOf, slotsError, summedSlots } from './normal-equations.check.ts';
 
-/** Limit over the largest element of A or b: tensor cores may truncate sums instead of rounding them, once for every sixteen ratings. */
+/**
+ * Limit over the largest element of A or b: tensor cores may truncate sums instead of rounding them, once for
+ * every sixteen ratings.
+ */
 const SUM_LIMIT = 1e-5 + (LONGEST / 16) * 2 ** -23;
 
 const sums: readonly { readonly params: TensorParams; readonly scale?: number }[] = [
@@ -32,6 +35,11 @@ async function checkSums(gpu: Gpu, params: TensorParams, scale: number, cuts: nu
   const rows = ratedRows({ rank, biases, precision: 'f16', lengths: lengthsAround(bin) });
   const parts = partsOf(rows, Math.ceil(LONGEST / cuts / bin) * bin);
   const uniforms = { zero_row: rows.columns, scale, unscale: 1 / scale };
-  const slots = await summedSlots(gpu, normalEquationsTensorKernel, params, rows, parts, { precision: 'f16', uniforms, workgroups: parts.count, raw: centresRatings(params) });
+  const slots = await summedSlots(gpu, normalEquationsTensorKernel, params, rows, parts, {
+    precision: 'f16',
+    uniforms,
+    workgroups: parts.count,
+    raw: centresRatings(params),
+  });
   return { error: slotsError(rows, parts, slots), limit: SUM_LIMIT };
 }

@@ -20,7 +20,10 @@ export type TensorParams = {
   /** Ratings staged at a time: a multiple of 16, at most the threads. */
   readonly bin: number;
   readonly biases: boolean;
-  /** Of implicit data: rows of θ are staged times √w, and t / √w is their rating, so that the products are w θθᵀ and t θ. */
+  /**
+   * Of implicit data: rows of θ are staged times √w, and t / √w is their rating, so that the products are w
+   * θθᵀ and t θ.
+   */
   readonly implicit?: boolean;
 };
 
@@ -29,14 +32,22 @@ export function gatheredVectors({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'
   return bin * (tilesOf(rank) * 2 + 1) + 1;
 }
 
-/** Groups of four numbers that are staged, and the plan by which A leaves the tensor cores through the same memory. */
-export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): { readonly staged: number; readonly plan: TensorPlan } {
+/**
+ * Groups of four numbers that are staged, and the plan by which A leaves the tensor cores through the same
+ * memory.
+ */
+export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): {
+  readonly staged: number;
+  readonly plan: TensorPlan;
+} {
   const staged = Math.max(gatheredVectors({ rank, bin }), tilesOf(rank) * TILE_VECTORS);
   return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
 }
 
 /** Values of the parts that sum on tensor cores. */
-export function accumulateValues(params: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+export function accumulateValues(
+  params: TensorParams,
+): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
   const { rank, bin, biases, implicit = false } = params;
   const chunks = tilesOf(rank) * 2;
   const { staged, plan } = accumulatePlan(params);
@@ -86,9 +97,11 @@ export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
 }
 
 /**
- * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with the registers of the tensor cores as accumulators).
- * Factors are float16, sums float32. Each part has one workgroup. Where centresRatings is true, μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings;
- * elsewhere other numbers serve as `fixed_bias`.
+ * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with the registers of the tensor cores as
+ * accumulators). Factors are float16, sums float32. Each part has one workgroup. Where centresRatings is
+ * true, μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings; elsewhere other numbers serve
+ * as `fixed_bias`.
+ *
  */
 export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   name: 'normal-equations-tensor',

@@ -14,11 +14,17 @@ export type NormalEquationsParams = {
   readonly lanes: number;
   /** Parts that share a workgroup: thread batching (clMF, section 3.2.1). */
   readonly rows: number;
-  /** Neighbouring threads read neighbouring elements of one row of θ, or the same element of several rows (cuMF_ALS, Figure 3). */
+  /**
+   * Neighbouring threads read neighbouring elements of one row of θ, or the same element of several rows
+   * (cuMF_ALS, Figure 3).
+   */
   readonly staging: 'coalesced' | 'strided';
   /** A thread moves 16 bytes of θ at a time, not 4 (clMF, section 3.3.3). */
   readonly vectorized: boolean;
-  /** Place where A is summed; `memory`, the slot itself, serves to measure the gain by registers (cuMF, section 3.4). */
+  /**
+   * Place where A is summed; `memory`, the slot itself, serves to measure the gain by registers (cuMF,
+   * section 3.4).
+   */
   readonly accumulate: 'registers' | 'memory';
   /** `full` computes both triangles, to measure the gain by leaving one out. It needs registers. */
   readonly triangle: 'lower' | 'full';
@@ -40,16 +46,30 @@ export function normalEquationsWorkgroups(params: NormalEquationsParams, count: 
 }
 
 /**
- * A good variant for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory: registers, coalesced vectors,
- * and rows for about 128 threads a workgroup.
+ * A good variant for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory:
+ * registers, coalesced vectors, and rows for about 128 threads a workgroup.
+ *
  */
 export function chooseNormalEquations(
   rank: number,
   precision: 'f32' | 'f16',
   biases: boolean,
-  { threads = 256, bytes = 16384, tile = rank <= 32 ? 4 : 8 }: { readonly threads?: number; readonly bytes?: number; readonly tile?: 4 | 8 } = {},
+  {
+    threads = 256,
+    bytes = 16384,
+    tile = rank <= 32 ? 4 : 8,
+  }: { readonly threads?: number; readonly bytes?: number; readonly tile?: 4 | 8 } = {},
 ): NormalEquationsParams {
-  const common = { rank, precision, tile, staging: 'coalesced', vectorized: true, accumulate: 'registers', triangle: 'lower', biases } as const;
+  const common = {
+    rank,
+    precision,
+    tile,
+    staging: 'coalesced',
+    vectorized: true,
+    accumulate: 'registers',
+    triangle: 'lower',
+    biases,
+  } as const;
   const { blocks } = sides({ ...common, bin: 1, lanes: 1, rows: 1 });
   const groups = Math.ceil(blocks / Math.min(threads, 256));
   const lanes = Math.ceil(blocks / groups);
@@ -59,9 +79,11 @@ export function chooseNormalEquations(
 }
 
 /**
- * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (slots.ts). `work` lists parts
- * (gpu/update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole tiles, float32 or float16 by
- * `precision`. With biases s and t come with them, and the ratings have μ and the fixed side's biases taken off (subtract-bias).
+ * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (slots.ts). `work`
+ * lists parts (gpu/update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole
+ * tiles, float32 or float16 by `precision`. With biases s and t come with them, and the ratings have μ and
+ * the fixed side's biases taken off (subtract-bias).
+ *
  */
 export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   name: 'normal-equations',
@@ -74,7 +96,10 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   needs: () => [],
   values(params) {
     const { rank, precision, tile, bin, lanes, rows, vectorized, accumulate, triangle, biases } = params;
-    if (accumulate === 'memory' && triangle === 'full') throw new Error('kernel normal-equations: a slot has no room for the upper triangle; accumulate in registers');
+    if (accumulate === 'memory' && triangle === 'full')
+      throw new Error(
+        'kernel normal-equations: a slot has no room for the upper triangle; accumulate in registers',
+      );
     const stride = paddedRank(rank);
     const { side, blocks, groups } = sides(params);
     const elements = { f32: vectorized ? 4 : 1, f16: vectorized ? 8 : 2 }[precision];
@@ -97,12 +122,29 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
       PIECES: stride / elements,
       loaded: precision === 'f32' ? (vectorized ? 'vec4f' : 'f32') : vectorized ? 'vec4u' : 'u32',
       quads,
-      sums: range(tile).flatMap((row) => quads.map((quad) => ({ name: `sum_${row}_${quad}`, left: element(row), right: quad, offset: 4 * row + quad }))),
-      mirror: range(tile).flatMap((row) => quads.map((quad) => ({ offset: 4 * row + quad, elements: range(4).map((i) => `sum_${4 * quad + i}_${element(row)}`).join(', ') }))),
+      sums: range(tile).flatMap((row) =>
+        quads.map((quad) => ({
+          name: `sum_${row}_${quad}`,
+          left: element(row),
+          right: quad,
+          offset: 4 * row + quad,
+        })),
+      ),
+      mirror: range(tile).flatMap((row) =>
+        quads.map((quad) => ({
+          offset: 4 * row + quad,
+          elements: range(4)
+            .map((i) => `sum_${4 * quad + i}_${element(row)}`)
+            .join(', '),
+        })),
+      ),
       bias_parts: range(Math.ceil(stride / 4 / lanes)),
     };
   },
-  workgroup: ({ rank, bin, lanes, rows, implicit }) => ({ threads: lanes * rows, bytes: rows * bin * (4 * paddedRank(rank) + (implicit ? 12 : 8)) }),
+  workgroup: ({ rank, bin, lanes, rows, implicit }) => ({
+    threads: lanes * rows,
+    bytes: rows * bin * (4 * paddedRank(rank) + (implicit ? 12 : 8)),
+  }),
 };
 
 /** Name of element i in a run of vec4: "1.z" for 6. */

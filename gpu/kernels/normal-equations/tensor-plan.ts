@@ -2,11 +2,12 @@ import { TILE, tilesOf } from './slots.ts';
 import { dealTiles, type Tile } from './tile-partition.ts';
 
 /**
- * A plan by which a workgroup with tensor cores forms A of one row and hands it to its threads: plain data that the kernels'
- * templates unroll.
+ * A plan by which a workgroup with tensor cores forms A of one row and hands it to its threads: plain data
+ * that the kernels' templates unroll.
  *
- * The ratings are a column of their own beside the factors, so that the same products give b: among the last eight columns of
- * the padding if it has that many (`ratingRow` false), else as one more tile row.
+ * The ratings are a column of their own beside the factors, so that the same products give b: among the last
+ * eight columns of the padding if it has that many (`ratingRow` false), else as one more tile row.
+ *
  */
 export interface TensorPlan {
   /** Tiles of a row: F / 16. */
@@ -20,7 +21,10 @@ export interface TensorPlan {
   readonly phases: readonly Phase[];
 }
 
-/** The tiles that one subgroup accumulates, each with its accumulator, and the tile rows and columns they need. */
+/**
+ * The tiles that one subgroup accumulates, each with its accumulator, and the tile rows and columns they
+ * need.
+ */
 interface Deal {
   readonly subgroup: number;
   readonly lefts: readonly number[];
@@ -30,7 +34,10 @@ interface Deal {
 
 /** Whole tile rows that go through workgroup memory together; `place` is the tile's number there. */
 interface Phase {
-  readonly stores: readonly { readonly subgroup: number; readonly tiles: readonly { readonly place: number; readonly accumulator: number }[] }[];
+  readonly stores: readonly {
+    readonly subgroup: number;
+    readonly tiles: readonly { readonly place: number; readonly accumulator: number }[];
+  }[];
   readonly rows: readonly { readonly row: number; readonly place: number }[];
 }
 
@@ -40,14 +47,24 @@ export function hasRatingRow(rank: number): boolean {
 }
 
 /**
- * True where kernels on tensor cores that gather float16 take the mean and the biases off the ratings as they gather; elsewhere a pass in front does so. Where the
- * ratings are in the padding (rank 100), gathering biases as well slowed the fused kernel by more than the pass takes.
+ * True where kernels on tensor cores that gather float16 take the mean and the biases off the ratings as they
+ * gather; elsewhere a pass in front does so. Where the ratings are in the padding (rank 100), gathering
+ * biases as well slowed the fused kernel by more than the pass takes.
+ *
  */
-export function centresRatings({ rank, biases }: { readonly rank: number; readonly biases: boolean }): boolean {
+export function centresRatings({
+  rank,
+  biases,
+}: {
+  readonly rank: number;
+  readonly biases: boolean;
+}): boolean {
   return biases && hasRatingRow(rank);
 }
 
-/** Subgroups of a workgroup whose threads have a row of A each: beyond eight tiles no more than the rows take. */
+/**
+ * Subgroups of a workgroup whose threads have a row of A each: beyond eight tiles no more than the rows take.
+ */
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
   return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : Math.ceil(tiles / 2);
@@ -58,13 +75,18 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
   const all: Tile[] = [];
-  for (let row = 0; row < tiles; row++) for (let column = 0; column <= row; column++) all.push({ row, column });
+  for (let row = 0; row < tiles; row++)
+    for (let column = 0; column <= row; column++) all.push({ row, column });
   if (ratingRow) for (let column = 0; column < tiles; column++) all.push({ row: tiles, column });
   const deals = dealTiles(all, subgroups).map((own, subgroup): Deal => ({
     subgroup,
     lefts: distinct(own.map(({ row }) => row)),
     rights: distinct(own.map(({ column }) => column)),
-    tiles: own.map((tile, accumulator) => ({ ...tile, accumulator, index: (tile.row * (tile.row + 1)) / 2 + tile.column })),
+    tiles: own.map((tile, accumulator) => ({
+      ...tile,
+      accumulator,
+      index: (tile.row * (tile.row + 1)) / 2 + tile.column,
+    })),
   }));
   const chunks = tiles * 2;
   return {
@@ -102,7 +124,12 @@ function phasesOf(tiles: number, ratingRow: boolean, deals: readonly Deal[], roo
     }
     const stores = deals.map(({ subgroup, tiles: own }) => ({
       subgroup,
-      tiles: own.filter(({ row }) => places.has(row)).map(({ row, column, accumulator }) => ({ place: (places.get(row) as number) + column, accumulator })),
+      tiles: own
+        .filter(({ row }) => places.has(row))
+        .map(({ row, column, accumulator }) => ({
+          place: (places.get(row) as number) + column,
+          accumulator,
+        })),
     }));
     return { stores, rows: rows.map((row) => ({ row, place: places.get(row) as number })) };
   });

@@ -7,15 +7,22 @@ export interface Tile {
 const dealt = new Map<string, readonly (readonly Tile[])[]>();
 
 /**
- * Deals tiles to subgroups, equally many each, so that together they load few tile rows and columns: a subgroup loads each of its
- * tile rows and columns once for all its tiles. Simulated annealing with a fixed seed gives the same result every time; a thread does it once.
+ * Deals tiles to subgroups, equally many each, so that together they load few tile rows and columns: a
+ * subgroup loads each of its tile rows and columns once for all its tiles. Simulated annealing with a fixed
+ * seed gives the same result every time; a thread does it once.
+ *
  */
 export function dealTiles(tiles: readonly Tile[], subgroups: number): readonly (readonly Tile[])[] {
   const key = `${subgroups} ${tiles.map(({ row, column }) => `${row},${column}`).join(' ')}`;
   let deal = dealt.get(key);
   if (deal === undefined) {
     const owner = bestOwners(tiles, subgroups);
-    dealt.set(key, (deal = Array.from({ length: subgroups }, (_, subgroup) => tiles.filter((_tile, at) => owner[at] === subgroup))));
+    dealt.set(
+      key,
+      (deal = Array.from({ length: subgroups }, (_, subgroup) =>
+        tiles.filter((_tile, at) => owner[at] === subgroup),
+      )),
+    );
   }
   return deal;
 }

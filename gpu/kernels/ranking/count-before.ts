@@ -12,10 +12,16 @@ const REFRESH = 4;
 /** Rows of one workgroup. */
 export const COUNT_BEFORE_ROWS = THREADS;
 
-/** The number of columns before each listed column, for `rows` rows that list any; see the kernel's text. The result does not depend on the order of threads. */
+/**
+ * The number of columns before each listed column, for `rows` rows that list any; see the kernel's text. The
+ * result does not depend on the order of threads.
+ */
 export const countBeforeKernel: KernelDescriptor<Record<never, never>> = {
   name: 'count-before',
-  bindings: [...reads('row_factors', 'column_factors', 'rows', 'offsets', 'listed', 'thresholds'), ...writes('counts')],
+  bindings: [
+    ...reads('row_factors', 'column_factors', 'rows', 'offsets', 'listed', 'thresholds'),
+    ...writes('counts'),
+  ],
   uniforms: [
     { name: 'from_row', type: 'u32' },
     { name: 'rows', type: 'u32' },

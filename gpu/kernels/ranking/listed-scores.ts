@@ -6,7 +6,10 @@ export const LISTED_THREADS = 64;
 /** The scores of the listed columns of rows [from_row, to_row), and counts of 0; see the kernel's text. */
 export const listedScoresKernel: KernelDescriptor<Record<never, never>> = {
   name: 'listed-scores',
-  bindings: [...reads('row_factors', 'column_factors', 'offsets', 'listed'), ...writes('thresholds', 'counts')],
+  bindings: [
+    ...reads('row_factors', 'column_factors', 'offsets', 'listed'),
+    ...writes('thresholds', 'counts'),
+  ],
   uniforms: [
     { name: 'from_row', type: 'u32' },
     { name: 'to_row', type: 'u32' },

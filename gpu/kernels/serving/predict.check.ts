@@ -17,13 +17,20 @@ function predictCheck(rank: number): KernelCheck {
     run: async (gpu) => {
       const [rowFactors, columnFactors] = [randomMatrix(50, rank, 5), randomMatrix(300, rank, 6)];
       let error = 0;
-      for (const count of [0, 1, 3, 64, 257]) error = worse(error, await predictionError(gpu, rank, rowFactors, columnFactors, count));
+      for (const count of [0, 1, 3, 64, 257])
+        error = worse(error, await predictionError(gpu, rank, rowFactors, columnFactors, count));
       return { error, limit: PRODUCT_LIMIT };
     },
   };
 }
 
-async function predictionError(gpu: Gpu, rank: number, rowFactors: HostMatrix, columnFactors: HostMatrix, count: number): Promise<number> {
+async function predictionError(
+  gpu: Gpu,
+  rank: number,
+  rowFactors: HostMatrix,
+  columnFactors: HostMatrix,
+  count: number,
+): Promise<number> {
   const random = new CounterRandom(count);
   const [rows, columns] = [sharedArray(Uint32Array, count), sharedArray(Uint32Array, count)];
   for (let k = 0; k < count; k++) {
@@ -31,10 +38,22 @@ async function predictionError(gpu: Gpu, rank: number, rowFactors: HostMatrix, c
     columns[k] = random.below(2 * k + 1, columnFactors.rows);
   }
   const pairs: Partition = { layout: 'pairs', rows: count, columns: { rows, columns } };
-  const { partitions } = await runHandler(gpu, predict, { rank }, { matrices: { rowFactors, columnFactors }, partitions: { pairs } });
+  const { partitions } = await runHandler(
+    gpu,
+    predict,
+    { rank },
+    { matrices: { rowFactors, columnFactors }, partitions: { pairs } },
+  );
   const values = partitions!.predictions.columns.values as Float32Array;
   if (values.length !== count) return Infinity;
   let error = 0;
-  for (let k = 0; k < count; k++) error = worse(error, Math.abs(values[k] - predictPair(rowFactors.values, rows[k], columnFactors.values, columns[k], rowFactors.stride)));
+  for (let k = 0; k < count; k++)
+    error = worse(
+      error,
+      Math.abs(
+        values[k] -
+          predictPair(rowFactors.values, rows[k], columnFactors.values, columns[k], rowFactors.stride),
+      ),
+    );
   return error;
 }

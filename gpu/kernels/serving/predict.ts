@@ -14,6 +14,10 @@ export const predictKernel: KernelDescriptor<PredictParams> = {
   bindings: [...reads('rows', 'columns', 'row_factors', 'column_factors'), ...writes('predictions')],
   uniforms: [{ name: 'pairs', type: 'u32' }],
   needs: () => [],
-  values: ({ stride }) => ({ THREADS: PREDICT_THREADS, QUADS: stride / 4, parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part) }),
+  values: ({ stride }) => ({
+    THREADS: PREDICT_THREADS,
+    QUADS: stride / 4,
+    parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
+  }),
   workgroup: () => ({ threads: PREDICT_THREADS, bytes: 4 * 4 * (PREDICT_THREADS + 1) }),
 };

@@ -5,5 +5,8 @@ import { sgdWaveCountKernel } from './sgd-wave-count.ts';
 export const sgdWaveScatterKernel: KernelDescriptor<Record<string, never>> = {
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',
-  bindings: [...reads('offsets', 'indices', 'values', 'row_starts', 'band_of', 'starts'), ...writes('ratings')],
+  bindings: [
+    ...reads('offsets', 'indices', 'values', 'row_starts', 'band_of', 'starts'),
+    ...writes('ratings'),
+  ],
 };

@@ -1,10 +1,16 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
-/** SGD on the batches [first_batch, last_batch) of `order` in a list of ratings, shared among the teams of all workgroups (Hogwild!). */
+/**
+ * SGD on the batches [first_batch, last_batch) of `order` in a list of ratings, shared among the teams of all
+ * workgroups (Hogwild!).
+ */
 export const sgdListKernel: KernelDescriptor<SgdStepParams> = {
   name: 'sgd-list',
-  bindings: [...reads('rows', 'columns', 'values', 'order'), ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums')],
+  bindings: [
+    ...reads('rows', 'columns', 'values', 'order'),
+    ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums'),
+  ],
   uniforms: [
     { name: 'ratings', type: 'u32' },
     { name: 'first_batch', type: 'u32' },

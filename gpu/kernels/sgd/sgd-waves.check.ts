@@ -1,9 +1,21 @@
-/** Checks of wavefront-update against the twin in exactly its order, on ratings that share rows and columns as usual. */
+/**
+ * Checks of wavefront-update against the twin in exactly its order, on ratings that share rows and columns as
+ * usual.
+ */
 import { sharedArray } from '../../../engine/partition.ts';
 import { sgdWaves } from '../../tasks/sgd/sgd-waves.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
-import { randomSides, type Rating, STEP_RATES, stepCheck, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
+import {
+  randomSides,
+  type Rating,
+  STEP_RATES,
+  stepCheck,
+  stepError,
+  steppedSides,
+  type StepShape,
+  stepShapes,
+} from '../checking/sgd-steps.ts';
 import { type HostBlock, openScope, randomBlock } from '../checking/task-scope.ts';
 import { sgdWavesKernel } from './sgd-waves.ts';
 
@@ -23,11 +35,17 @@ const usual: Problem = {
 };
 const single: Problem = { block: randomBlock([3, 0, 2], 3, 6), rowStarts: [0, 3], columnStarts: [0, 1, 3] };
 
-/** The band of each worker in each wave: no two share one, and each has all over the waves. In the last wave no worker has a band. */
+/**
+ * The band of each worker in each wave: no two share one, and each has all over the waves. In the last wave
+ * no worker has a band.
+ */
 function wavesOf({ rowStarts, columnStarts }: Problem): number[][] {
   const bands = columnStarts.length - 1;
   const workers = rowStarts.slice(1).map((_, worker) => worker);
-  return [...Array.from({ length: bands }, (_, wave) => workers.map((worker) => (wave + 2 * worker) % bands)), workers.map(() => NONE)];
+  return [
+    ...Array.from({ length: bands }, (_, wave) => workers.map((worker) => (wave + 2 * worker) % bands)),
+    workers.map(() => NONE),
+  ];
 }
 
 function ratingsOf({ block, rowStarts, columnStarts }: Problem, worker: number, band: number): Rating[] {
@@ -36,13 +54,18 @@ function ratingsOf({ block, rowStarts, columnStarts }: Problem, worker: number, 
   for (let row = rowStarts[worker]; row < rowStarts[worker + 1]; row++) {
     for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
       const column = block.indices[k];
-      if (column >= columnStarts[band] && column < columnStarts[band + 1]) ratings.push({ row, column, value: block.values[k] });
+      if (column >= columnStarts[band] && column < columnStarts[band + 1])
+        ratings.push({ row, column, value: block.values[k] });
     }
   }
   return ratings;
 }
 
-async function check(gpu: Gpu, shape: StepShape, problem: Problem): Promise<{ error: number; limit: number }> {
+async function check(
+  gpu: Gpu,
+  shape: StepShape,
+  problem: Problem,
+): Promise<{ error: number; limit: number }> {
   const { block, rowStarts, columnStarts } = problem;
   const { rank, precision, biases, adaptive, lanes } = shape;
   const waves = wavesOf(problem);
@@ -50,9 +73,19 @@ async function check(gpu: Gpu, shape: StepShape, problem: Problem): Promise<{ er
   order.set(waves.flat());
   const start = randomSides(block.offsets.length - 1, columnStarts.at(-1) ?? 0, shape, rank);
   const blank = randomSides(block.offsets.length - 1, columnStarts.at(-1) ?? 0, shape, rank + 1);
-  const matrices = { sourceRows: start.rows, sourceColumns: start.columns, sourceRowSums: start.rowSums, sourceColumnSums: start.columnSums, ...blank };
+  const matrices = {
+    sourceRows: start.rows,
+    sourceColumns: start.columns,
+    sourceRowSums: start.rowSums,
+    sourceColumnSums: start.columnSums,
+    ...blank,
+  };
   const params = { rank, biases, adaptive, precision, lanes, rowStarts, columnStarts, ...STEP_RATES };
-  const opened = await openScope(gpu, params, { matrices, blocks: { block }, partitions: { order: { layout: 'wave-order', rows: waves.length, columns: { order } } } });
+  const opened = await openScope(gpu, params, {
+    matrices,
+    blocks: { block },
+    partitions: { order: { layout: 'wave-order', rows: waves.length, columns: { order } } },
+  });
   try {
     await sgdWaves(opened.scope);
     const first = await opened.read('rows');
@@ -73,7 +106,9 @@ function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck 
 
 export const sgdWavesChecks: readonly KernelCheck[] = [
   // Few ratings are stepped at once, so a thread has few features of a row.
-  ...stepShapes.filter(({ rank, lanes }) => rank <= 32 * lanes).map((shape) => checkOf(shape, '4 workers', usual)),
+  ...stepShapes
+    .filter(({ rank, lanes }) => rank <= 32 * lanes)
+    .map((shape) => checkOf(shape, '4 workers', usual)),
   checkOf({ precision: 'f32', biases: false, adaptive: false, lanes: 32, rank: 512 }, '4 workers', usual),
   checkOf({ precision: 'f32', biases: true, adaptive: true, lanes: 1, rank: 3 }, '1 worker', single),
 ];

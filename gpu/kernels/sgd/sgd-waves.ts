@@ -1,10 +1,15 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
-/** One wave of wavefront-update: a workgroup is a team, and steps one block; see `sgd-waves` of KernelTasks. */
+/**
+ * One wave of wavefront-update: a workgroup is a team, and steps one block; see `sgd-waves` of KernelTasks.
+ */
 export const sgdWavesKernel: KernelDescriptor<Omit<SgdStepParams, 'threads'>> = {
   name: 'sgd-waves',
-  bindings: [...reads('starts', 'ratings', 'order'), ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums')],
+  bindings: [
+    ...reads('starts', 'ratings', 'order'),
+    ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums'),
+  ],
   uniforms: [
     { name: 'wave', type: 'u32' },
     { name: 'workers', type: 'u32' },

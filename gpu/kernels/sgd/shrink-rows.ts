@@ -8,7 +8,10 @@ export function shrinkRowsWorkgroups(quads: number): number {
   return Math.ceil(quads / THREADS);
 }
 
-/** The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` a row. A column beyond the row for `own` and `one`: there is none. */
+/**
+ * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` a row. A column beyond
+ * the row for `own` and `one`: there is none.
+ */
 export const shrinkRowsKernel: KernelDescriptor<{ readonly adaptive: boolean }> = {
   name: 'shrink-rows',
   bindings: [...reads('sums'), ...writes('factors')],

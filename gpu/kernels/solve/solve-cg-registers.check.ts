@@ -15,7 +15,9 @@ const inRegisters: readonly Shape[] = [
   { ...registers, rank: 10, steps: 1 },
 ];
 
-/** Checks against the same steps in float64 from the same start, with A in registers and a workgroup a row. */
+/**
+ * Checks against the same steps in float64 from the same start, with A in registers and a workgroup a row.
+ */
 export const solveCgRegistersChecks: readonly KernelCheck[] = [
   ...inRegisters.map((params) => ({
     name: solveCgRegistersKernel.name,
@@ -23,12 +25,14 @@ export const solveCgRegistersChecks: readonly KernelCheck[] = [
     admitted: (gpu: Gpu) => gpu.admits(solveCgRegistersKernel, params),
     run: (gpu: Gpu) => checkSteps(gpu, solveCgRegistersKernel, params, params.halfA),
   })),
-  ...[32, 64, 128].map((rank) => ({ ...registers, steps: 12, rank, biases: true, half: true })).map((params) => ({
-    name: solveCgRegistersKernel.name,
-    variant: `${variantOf(params)}, from the start's level`,
-    admitted: (gpu: Gpu) => gpu.admits(solveCgRegistersKernel, params),
-    run: (gpu: Gpu) => checkSteps(gpu, solveCgRegistersKernel, params, false, true),
-  })),
+  ...[32, 64, 128]
+    .map((rank) => ({ ...registers, steps: 12, rank, biases: true, half: true }))
+    .map((params) => ({
+      name: solveCgRegistersKernel.name,
+      variant: `${variantOf(params)}, from the start's level`,
+      admitted: (gpu: Gpu) => gpu.admits(solveCgRegistersKernel, params),
+      run: (gpu: Gpu) => checkSteps(gpu, solveCgRegistersKernel, params, false, true),
+    })),
   {
     name: solveCgRegistersKernel.name,
     variant: 'an A that is not finite',

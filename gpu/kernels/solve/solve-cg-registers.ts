@@ -25,15 +25,19 @@ export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)
   return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroups * 16;
 }
 
-/** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 144. */
+/**
+ * Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256,
+ * float32 A to 144.
+ */
 export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
   name: 'solve-cg-registers',
-  bindings: [...reads('work'), ...writes('slots'), ...reads('previous'), ...writes('factors', 'half', 'bias', 'status')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    ...regularizationUniforms,
-    { name: 'steps', type: 'u32' },
+  bindings: [
+    ...reads('work'),
+    ...writes('slots'),
+    ...reads('previous'),
+    ...writes('factors', 'half', 'bias', 'status'),
   ],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
   needs: () => ['subgroups'],
   values: (params) => {
     const { rank, biases, half } = params;
@@ -53,5 +57,8 @@ export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
       ...registerSolverValues(params),
     };
   },
-  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: registerSolverBytes(params.rank) }),
+  workgroup: (params) => ({
+    threads: subgroupsFor(params.rank) * 32,
+    bytes: registerSolverBytes(params.rank),
+  }),
 };

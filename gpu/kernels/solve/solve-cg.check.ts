@@ -20,7 +20,19 @@ const approximate: readonly Shape[] = [
 
 /** Checks against the same steps in float64 from the same start. */
 export const solveCgChecks: readonly KernelCheck[] = [
-  ...approximate.map((params) => ({ name: solveCgKernel.name, variant: variantOf(params), run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, params, params.a === 'f16') })),
-  { name: solveCgKernel.name, variant: `${variantOf(level)}, from the start's level`, run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, level, false, true) },
-  { name: solveCgKernel.name, variant: 'an A that is not finite', run: (gpu: Gpu) => checkNotFinite(gpu, solveCgKernel, { ...common, rank: 20 }) },
+  ...approximate.map((params) => ({
+    name: solveCgKernel.name,
+    variant: variantOf(params),
+    run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, params, params.a === 'f16'),
+  })),
+  {
+    name: solveCgKernel.name,
+    variant: `${variantOf(level)}, from the start's level`,
+    run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, level, false, true),
+  },
+  {
+    name: solveCgKernel.name,
+    variant: 'an A that is not finite',
+    run: (gpu: Gpu) => checkNotFinite(gpu, solveCgKernel, { ...common, rank: 20 }),
+  },
 ];

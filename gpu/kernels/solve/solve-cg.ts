@@ -17,7 +17,10 @@ const REGISTER_STRIDE = 128;
 /** Elements of A that one thread keeps. */
 const REGISTER_ELEMENTS = 64;
 
-/** Limits of ‖r‖² over its first value and over ‖b‖²: below, float32 cannot improve x (cpu/assembly/solve/conjugate-gradient.ts). */
+/**
+ * Limits of ‖r‖² over its first value and over ‖b‖²: below, float32 cannot improve x
+ * (cpu/assembly/solve/conjugate-gradient.ts).
+ */
 export const RESIDUAL_TOLERANCE = 1e-12;
 export const BIAS_TOLERANCE = 1e-10;
 
@@ -35,18 +38,21 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 }
 
 /**
- * x of (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS, Algorithm 1), which ends early
- * as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features, beyond it is read from its first slot. Lists,
- * slots, outputs and `status` are those of solve-cholesky. Without biases any buffer serves as `bias`.
+ * x of (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS, Algorithm
+ * 1), which ends early as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features,
+ * beyond it is read from its first slot. Lists, slots, outputs and `status` are those of solve-cholesky.
+ * Without biases any buffer serves as `bias`.
+ *
  */
 export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
   name: 'solve-cg',
-  bindings: [...reads('work'), ...writes('slots'), ...reads('previous'), ...writes('factors', 'half', 'bias', 'status')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    ...regularizationUniforms,
-    { name: 'steps', type: 'u32' },
+  bindings: [
+    ...reads('work'),
+    ...writes('slots'),
+    ...reads('previous'),
+    ...writes('factors', 'half', 'bias', 'status'),
   ],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
   needs: () => [],
   values(params) {
     const { rank, biases } = params;

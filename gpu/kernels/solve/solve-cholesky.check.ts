@@ -14,11 +14,29 @@ const exact: readonly SolveCholeskyParams[] = [
   { rank: 512, where: 'global', biases: true, half: false },
 ];
 
-/** Checks of exact solutions by their residual, in workgroup memory and in place, of a singular A, and of the report of one that is not finite. */
+/**
+ * Checks of exact solutions by their residual, in workgroup memory and in place, of a singular A, and of the
+ * report of one that is not finite.
+ */
 export const solveCholeskyChecks: readonly KernelCheck[] = [
-  ...exact.map((params) => ({ name: solveCholeskyKernel.name, variant: variantOf(params), admitted: (gpu: Gpu) => gpu.admits(solveCholeskyKernel, params), run: (gpu: Gpu) => checkExact(gpu, params) })),
+  ...exact.map((params) => ({
+    name: solveCholeskyKernel.name,
+    variant: variantOf(params),
+    admitted: (gpu: Gpu) => gpu.admits(solveCholeskyKernel, params),
+    run: (gpu: Gpu) => checkExact(gpu, params),
+  })),
   { name: solveCholeskyKernel.name, variant: 'a singular A', run: checkSingular },
-  { name: solveCholeskyKernel.name, variant: 'an A that is not finite', run: (gpu) => checkNotFinite(gpu, solveCholeskyKernel, { rank: 20, where: 'workgroup', biases: false, half: false }, 0) },
+  {
+    name: solveCholeskyKernel.name,
+    variant: 'an A that is not finite',
+    run: (gpu) =>
+      checkNotFinite(
+        gpu,
+        solveCholeskyKernel,
+        { rank: 20, where: 'workgroup', biases: false, half: false },
+        0,
+      ),
+  },
 ];
 
 async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
@@ -34,7 +52,15 @@ async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
 /** Checks that a singular A, which rows of one rating have when λ = 0, is solved to within its rounding. */
 async function checkSingular(gpu: Gpu) {
   const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), regularization: { lambda: 0 } };
-  const solved = await solveRows(gpu, solveCholeskyKernel, { rank: 20, where: 'workgroup', biases: false, half: false }, rows, rows.count);
-  const errors = solved.map(({ x, wrong }, entry) => (wrong !== 0 ? wrong : relativeResidual(equationsOf(rows, entry), x)));
+  const solved = await solveRows(
+    gpu,
+    solveCholeskyKernel,
+    { rank: 20, where: 'workgroup', biases: false, half: false },
+    rows,
+    rows.count,
+  );
+  const errors = solved.map(({ x, wrong }, entry) =>
+    wrong !== 0 ? wrong : relativeResidual(equationsOf(rows, entry), x),
+  );
   return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
 }

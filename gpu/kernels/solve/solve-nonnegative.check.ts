@@ -16,11 +16,22 @@ const variants: readonly SolveNonnegativeParams[] = [
 
 const small = { rank: 20, biases: false, half: false } as const;
 
-/** Checks of minima by their gradients and against the twin in float64, of a singular A, and of the report of one that is not finite. */
+/**
+ * Checks of minima by their gradients and against the twin in float64, of a singular A, and of the report of
+ * one that is not finite.
+ */
 export const solveNonnegativeChecks: readonly KernelCheck[] = [
-  ...variants.map((params) => ({ name: solveNonnegativeKernel.name, variant: variantOf(params), run: (gpu: Gpu) => check(gpu, params) })),
+  ...variants.map((params) => ({
+    name: solveNonnegativeKernel.name,
+    variant: variantOf(params),
+    run: (gpu: Gpu) => check(gpu, params),
+  })),
   { name: solveNonnegativeKernel.name, variant: 'a singular A', run: checkSingular },
-  { name: solveNonnegativeKernel.name, variant: 'an A that is not finite', run: (gpu) => checkNotFinite(gpu, solveNonnegativeKernel, small, 0) },
+  {
+    name: solveNonnegativeKernel.name,
+    variant: 'an A that is not finite',
+    run: (gpu) => checkNotFinite(gpu, solveNonnegativeKernel, small, 0),
+  },
 ];
 
 async function check(gpu: Gpu, params: SolveNonnegativeParams) {
@@ -28,7 +39,9 @@ async function check(gpu: Gpu, params: SolveNonnegativeParams) {
   const solved = await solveRows(gpu, solveNonnegativeKernel, params, rows, rows.count);
   const errors = solved.map(({ x, wrong }, entry) => {
     if (wrong !== 0) return wrong;
-    return rows.work[4 * entry + 2] === 0 ? Math.hypot(...x) : minimumError(equationsOf(rows, entry), x, params.biases);
+    return rows.work[4 * entry + 2] === 0
+      ? Math.hypot(...x)
+      : minimumError(equationsOf(rows, entry), x, params.biases);
   });
   return { error: errors.reduce(worse), limit: 1 };
 }
@@ -37,6 +50,8 @@ async function check(gpu: Gpu, params: SolveNonnegativeParams) {
 async function checkSingular(gpu: Gpu) {
   const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), regularization: { lambda: 0 } };
   const solved = await solveRows(gpu, solveNonnegativeKernel, small, rows, rows.count);
-  const errors = solved.map(({ x, wrong }, entry) => (wrong !== 0 ? wrong : gradientError(equationsOf(rows, entry), x)));
+  const errors = solved.map(({ x, wrong }, entry) =>
+    wrong !== 0 ? wrong : gradientError(equationsOf(rows, entry), x),
+  );
   return { error: errors.reduce(worse), limit: RESIDUAL_LIMIT };
 }

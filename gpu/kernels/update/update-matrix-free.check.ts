@@ -6,11 +6,21 @@ import { deviation, randomNumbers } from '../checking/numbers.ts';
 import { partEquations, ratedBuffers, ratedRows, uploadAll } from '../checking/rated-rows.ts';
 import { expectedSteps, regularizationFor, regularized } from '../checking/solved-rows.ts';
 import { regularizationValues } from '../regularization.ts';
-import { chooseUpdateMatrixFree, updateMatrixFreeKernel, type UpdateMatrixFreeParams, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
+import {
+  chooseUpdateMatrixFree,
+  updateMatrixFreeKernel,
+  type UpdateMatrixFreeParams,
+  updateMatrixFreeWorkgroups,
+} from './update-matrix-free.ts';
 
 type Shape = UpdateMatrixFreeParams & { readonly steps: number };
 
-function choose(rank: number, precision: 'f32' | 'f16', biases: boolean, changes: Partial<Shape> = {}): Shape {
+function choose(
+  rank: number,
+  precision: 'f32' | 'f16',
+  biases: boolean,
+  changes: Partial<Shape> = {},
+): Shape {
   return { ...chooseUpdateMatrixFree(rank, precision, biases), steps: 6, ...changes };
 }
 
@@ -44,11 +54,24 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
     list.add(row, rows.offsets[row], length, 0);
   });
   const { entries, count } = list.list;
-  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, factors: start, bias: new Float32Array(lengths.length).fill(1e9), status: new Uint32Array(4 + lengths.length).fill(NO_ROW) })) };
+  const buffers = {
+    ...(await ratedBuffers(gpu, rows, precision)),
+    ...(await uploadAll(gpu, {
+      work: entries,
+      factors: start,
+      bias: new Float32Array(lengths.length).fill(1e9),
+      status: new Uint32Array(4 + lengths.length).fill(NO_ROW),
+    })),
+  };
   const compiled = await gpu.compile(updateMatrixFreeKernel, params);
   const { bytes } = await gpu
     .pass('check update-matrix-free')
-    .dispatch(compiled, buffers, { count, ...regularizationValues(regularization), steps }, updateMatrixFreeWorkgroups(params, count))
+    .dispatch(
+      compiled,
+      buffers,
+      { count, ...regularizationValues(regularization), steps },
+      updateMatrixFreeWorkgroups(params, count),
+    )
     .submit({ read: { buffer: buffers.status, bytes: 4 } });
   const factors = new Float32Array(start.length);
   const bias = new Float32Array(lengths.length);
@@ -59,12 +82,21 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
   for (let row = 0; row < lengths.length; row++) {
     const found = Float64Array.from(factors.subarray(row * stride, (row + 1) * stride));
     const from = Float64Array.from(start.subarray(row * stride, row * stride + rank));
-    const equations = regularized(partEquations(rows, rows.offsets[row], lengths[row]), lengths[row], biases, regularization);
-    const expected = lengths[row] === 0 ? new Float64Array(rank + 1) : expectedSteps(equations, biases, from, steps);
+    const equations = regularized(
+      partEquations(rows, rows.offsets[row], lengths[row]),
+      lengths[row],
+      biases,
+      regularization,
+    );
+    const expected =
+      lengths[row] === 0 ? new Float64Array(rank + 1) : expectedSteps(equations, biases, from, steps);
     // The padding must be 0.
     const padded = new Float64Array(stride);
     padded.set(expected.subarray(0, rank));
-    error = Math.max(error, deviation([...found, ...(biases ? [bias[row]] : [])], [...padded, ...(biases ? [expected[rank]] : [])]));
+    error = Math.max(
+      error,
+      deviation([...found, ...(biases ? [bias[row]] : [])], [...padded, ...(biases ? [expected[rank]] : [])]),
+    );
   }
   return { error, limit: biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }

@@ -23,7 +23,10 @@ function pitchOf(rank: number): number {
 }
 
 function bytesOf({ rank, precision, longest, lanes, rows }: UpdateMatrixFreeParams): number {
-  return rows * (longest * (pitchOf(rank) * (precision === 'f16' ? 8 : 16) + 12) + 4 * paddedRank(rank) + 8 * lanes);
+  return (
+    rows *
+    (longest * (pitchOf(rank) * (precision === 'f16' ? 8 : 16) + 12) + 4 * paddedRank(rank) + 8 * lanes)
+  );
 }
 
 /** Workgroups that solve `count` rows. */
@@ -31,7 +34,10 @@ export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count
   return Math.ceil(count / params.rows);
 }
 
-/** A good variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most 64; a workgroup has up to four rows. */
+/**
+ * A good variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most
+ * 64; a workgroup has up to four rows.
+ */
 export function chooseUpdateMatrixFree(
   rank: number,
   precision: 'f32' | 'f16',
@@ -46,21 +52,19 @@ export function chooseUpdateMatrixFree(
 }
 
 /**
- * x of rows of at most `longest` ratings by `steps` steps (f_s) of conjugate gradients without A (cuMF_ALS, Algorithm 1; ends early as
- * cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating, ratings, 0. `fixed` and ratings are those
- * of normal-equations, `status` and what is written those of solve-cholesky.
+ * x of rows of at most `longest` ratings by `steps` steps (f_s) of conjugate gradients without A (cuMF_ALS,
+ * Algorithm 1; ends early as cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating,
+ * ratings, 0. `fixed` and ratings are those of normal-equations, `status` and what is written those of
+ * solve-cholesky.
  *
  * Eight storage buffers leave no room for the start and for a float16 mirror: `factors` first hold the start
  * of every row (a copy of the last version), and to-half makes the mirror afterwards.
+ *
  */
 export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
   name: 'update-matrix-free',
   bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('factors', 'bias', 'status')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    ...regularizationUniforms,
-    { name: 'steps', type: 'u32' },
-  ],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
   needs: () => [],
   values(params) {
     const { rank, precision, longest, lanes, rows } = params;

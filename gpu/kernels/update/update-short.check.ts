@@ -9,7 +9,9 @@ import { updateShortKernel, type UpdateShortParams } from './update-short.ts';
 const shorts: readonly UpdateShortParams[] = [
   ...TENSOR_RANKS.map((rank) => ({ rank, longest: 64, biases: false, centre: false })),
   ...[1, 10, 64, 100, 200].map((rank) => ({ rank, longest: 32, biases: false, centre: false })),
-  ...[7, 12, 64, 101].flatMap((rank) => [32, 64].flatMap((longest) => [true, false].map((centre) => ({ rank, longest, biases: true, centre })))),
+  ...[7, 12, 64, 101].flatMap((rank) =>
+    [32, 64].flatMap((longest) => [true, false].map((centre) => ({ rank, longest, biases: true, centre }))),
+  ),
 ];
 
 /** Checks of rows of every length that the variant takes. */
@@ -22,7 +24,14 @@ export const updateShortChecks: readonly KernelCheck[] = [
       const { rank, biases, longest, centre } = params;
       const lengths = Array.from({ length: longest + 1 }, (_, at) => longest - at);
       const problem = ratedProblem({ rank, biases, precision: 'f16', lengths });
-      return { error: await updateError(gpu, updateShortKernel, params, problem, { scale: 1, expectation: { steps: 0, exactTo: longest }, centre }), limit: RESIDUAL_LIMIT };
+      return {
+        error: await updateError(gpu, updateShortKernel, params, problem, {
+          scale: 1,
+          expectation: { steps: 0, exactTo: longest },
+          centre,
+        }),
+        limit: RESIDUAL_LIMIT,
+      };
     },
   })),
   notFinite(updateShortKernel, { rank: 20, longest: 32, biases: false, centre: false }),

@@ -7,7 +7,10 @@ export type UpdateShortParams = {
   /** Ratings of the longest row: 32 or 64. */
   readonly longest: number;
   readonly biases: boolean;
-  /** μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings; else another pass has done so, and other numbers serve as `fixed_bias`. */
+  /**
+   * μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings; else another pass has done so,
+   * and other numbers serve as `fixed_bias`.
+   */
   readonly centre: boolean;
 };
 
@@ -15,12 +18,17 @@ export type UpdateShortParams = {
 const CHUNKS_A_ROUND = 4;
 
 /**
- * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding, also when CG is
- * requested. The shift is above 0, and with biases that of a bias is no small part of n. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
+ * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding,
+ * also when CG is requested. The shift is above 0, and with biases that of a bias is no small part of n.
+ * Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
+ *
  */
 export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   name: 'update-short',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [
+    ...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'),
+    ...writes('factors', 'half', 'bias', 'status'),
+  ],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },

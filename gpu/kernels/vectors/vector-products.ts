@@ -28,16 +28,24 @@ function piecesOf({ rank, precision }: Pick<VectorProductsParams, 'rank' | 'prec
 }
 
 /**
- * Threads for a rating: few have more of its features each, so that a rating takes fewer sums across threads and no thread
- * is idle, until a thread's registers do not hold its features of p, of the sum and of the ratings on their way.
+ * Threads for a rating: few have more of its features each, so that a rating takes fewer sums across threads
+ * and no thread is idle, until a thread's registers do not hold its features of p, of the sum and of the
+ * ratings on their way.
+ *
  */
-export function chooseVectorProducts(rank: number, precision: 'f32' | 'f16'): Pick<VectorProductsParams, 'threads' | 'lanes' | 'width'> {
+export function chooseVectorProducts(
+  rank: number,
+  precision: 'f32' | 'f16',
+): Pick<VectorProductsParams, 'threads' | 'lanes' | 'width'> {
   const most = precision === 'f16' ? 5 : 8;
   const lanes = [8, 16, 32].find((count) => Math.ceil(piecesOf({ rank, precision }) / count) <= most) ?? 32;
   return { threads: 64, lanes, width: 32 };
 }
 
-/** A p of parts of rows without A, or their residual, into slots of vectors (vectors.ts). `work` lists number of the state, first rating, ratings, slot. */
+/**
+ * A p of parts of rows without A, or their residual, into slots of vectors (vectors.ts). `work` lists number
+ * of the state, first rating, ratings, slot.
+ */
 export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
   name: 'vector-products',
   bindings: [...reads('work', 'indices', 'values', 'fixed', 'state'), ...writes('slots')],
@@ -49,7 +57,8 @@ export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
     const perRow = piecesOf({ rank, precision });
     const own = Math.ceil(perRow / lanes);
     const each = 2 * own <= ASKED / 2 ? 4 : 2;
-    const unpacked = (part: number) => (part === 0 ? { open: 'unpacked(', close: '.xy)' } : { open: 'unpacked(', close: '.zw)' });
+    const unpacked = (part: number) =>
+      part === 0 ? { open: 'unpacked(', close: '.xy)' } : { open: 'unpacked(', close: '.zw)' };
     const parts = half ? [0, 1] : [0];
     return {
       STATE_QUADS: apart ? quads : stateQuads(rank, biases),
@@ -74,9 +83,16 @@ export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
         at,
         first: at * lanes,
         guarded: (at + 1) * lanes > perRow,
-        vectors: parts.map((part) => ({ part, number: parts.length * at + part, ...(half ? unpacked(part) : { open: '', close: '' }) })),
+        vectors: parts.map((part) => ({
+          part,
+          number: parts.length * at + part,
+          ...(half ? unpacked(part) : { open: '', close: '' }),
+        })),
       })),
     };
   },
-  workgroup: ({ rank, threads, width }) => ({ threads, bytes: (threads / width) * (4 * paddedRank(rank) + 16) }),
+  workgroup: ({ rank, threads, width }) => ({
+    threads,
+    bytes: (threads / width) * (4 * paddedRank(rank) + 16),
+  }),
 };

@@ -15,8 +15,10 @@ export type VectorStepParams = {
 const THREADS = 64;
 
 /**
- * Steps of conjugate gradients on rows whose products with A lie in slots of vectors (vectors.ts); x are the `factors`. `work` lists rows as
- * solve-cholesky takes them; `half`, `bias` and `status` are its. The last step (`last` 1) writes them.
+ * Steps of conjugate gradients on rows whose products with A lie in slots of vectors (vectors.ts); x are the
+ * `factors`. `work` lists rows as solve-cholesky takes them; `half`, `bias` and `status` are its. The last
+ * step (`last` 1) writes them.
+ *
  */
 export const vectorStepKernel: KernelDescriptor<VectorStepParams> = {
   name: 'vector-step',
@@ -26,7 +28,15 @@ export const vectorStepKernel: KernelDescriptor<VectorStepParams> = {
   values: (params) => {
     const { rank, biases } = params;
     const quads = paddedRank(rank) / 4;
-    return { ...params, STATE_QUADS: stateQuads(rank, biases), SLOT_QUADS: vectorSlotQuads(rank, biases), QUADS: quads, THREADS, owned: range(Math.ceil(quads / THREADS)), tolerance: RESIDUAL_TOLERANCE };
+    return {
+      ...params,
+      STATE_QUADS: stateQuads(rank, biases),
+      SLOT_QUADS: vectorSlotQuads(rank, biases),
+      QUADS: quads,
+      THREADS,
+      owned: range(Math.ceil(quads / THREADS)),
+      tolerance: RESIDUAL_TOLERANCE,
+    };
   },
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
 };

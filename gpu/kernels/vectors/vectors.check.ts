@@ -1,4 +1,6 @@
-/** Checks of conjugate gradients by vectors in whole half-iterations, with teams of subgroups of every size. */
+/**
+ * Checks of conjugate gradients by vectors in whole half-iterations, with teams of subgroups of every size.
+ */
 import type { UpdateVariant } from '../../update/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../checking/check.ts';
@@ -15,7 +17,12 @@ const cases: readonly Case[] = [
   { ...narrow, rank: 50, precision: 'f16', biases: true },
   { ...narrow, lanes: 2, rank: 64, precision: 'f32', biases: false },
   { ...narrow, lanes: 1, rank: 30, precision: 'f16', biases: true },
-  ...[200, 264, 400, 512].map((rank) => ({ ...chooseVectorProducts(rank, 'f16'), rank, precision: 'f16' as const, biases: rank === 264 })),
+  ...[200, 264, 400, 512].map((rank) => ({
+    ...chooseVectorProducts(rank, 'f16'),
+    rank,
+    precision: 'f16' as const,
+    biases: rank === 264,
+  })),
   { ...chooseVectorProducts(300, 'f32'), rank: 300, precision: 'f32', biases: true },
 ];
 
@@ -28,7 +35,19 @@ export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
   admitted: (gpu: Gpu) => gpu.admits(vectorProductsKernel, { ...params, first: true }),
   run: (gpu: Gpu) => {
     const { rank, biases, precision, threads, lanes, width } = params;
-    const variant: UpdateVariant = { name: 'vectors', precision, sum: { kernel: 'vectors', threads, lanes, width }, short: 0, free: false, halfA: false, registers: false, partRatings: 0, regionBytes: 0, regionRatings: 0, sorted: true };
+    const variant: UpdateVariant = {
+      name: 'vectors',
+      precision,
+      sum: { kernel: 'vectors', threads, lanes, width },
+      short: 0,
+      free: false,
+      halfA: false,
+      registers: false,
+      partRatings: 0,
+      regionBytes: 0,
+      regionRatings: 0,
+      sorted: true,
+    };
     return checkHalfIteration(gpu, variant, { rank, solver: 'cg', biases }, LONGEST);
   },
 }));

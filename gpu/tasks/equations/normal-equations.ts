@@ -15,7 +15,15 @@ export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope)
     equations: scope.matrix('equations'),
   };
   const { COLUMNS: columns } = equationValues({ rank, biases });
-  if (inputs.equations.columns !== columns) throw new Error(`task normal-equations: rank ${rank}${biases ? ' with biases' : ''} needs ${columns} columns, and there are ${inputs.equations.columns}`);
-  await addEquations(scope.gpu, inputs, { variant, from, to, rank, rowStart, mean, scale: ratingScale, implicit }, { submitted: scope.submitted });
+  if (inputs.equations.columns !== columns)
+    throw new Error(
+      `task normal-equations: rank ${rank}${biases ? ' with biases' : ''} needs ${columns} columns, and there are ${inputs.equations.columns}`,
+    );
+  await addEquations(
+    scope.gpu,
+    inputs,
+    { variant, from, to, rank, rowStart, mean, scale: ratingScale, implicit },
+    { submitted: scope.submitted },
+  );
   return { rows: to - from };
 };

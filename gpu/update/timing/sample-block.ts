@@ -6,8 +6,10 @@ export interface HostRatings {
 }
 
 /**
- * Whole rows of a block, evenly spaced and in their order, with about `limit` ratings; the block itself when it has at most 1.5 times
- * as many. A variant is as fast on the sample as on all rows, apart from effects of the number of rows.
+ * Whole rows of a block, evenly spaced and in their order, with about `limit` ratings; the block itself when
+ * it has at most 1.5 times as many. A variant is as fast on the sample as on all rows, apart from effects of
+ * the number of rows.
+ *
  */
 export function sampleRows(block: HostRatings, limit: number): HostRatings {
   const { offsets, indices, values } = block;
@@ -18,7 +20,11 @@ export function sampleRows(block: HostRatings, limit: number): HostRatings {
   const taken = Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * rows) / count));
   const sampled = new Int32Array(count + 1);
   taken.forEach((row, i) => (sampled[i + 1] = sampled[i] + offsets[row + 1] - offsets[row]));
-  const result = { offsets: sampled, indices: new Uint32Array(sampled[count]), values: new Float32Array(sampled[count]) };
+  const result = {
+    offsets: sampled,
+    indices: new Uint32Array(sampled[count]),
+    values: new Float32Array(sampled[count]),
+  };
   taken.forEach((row, i) => {
     result.indices.set(indices.subarray(offsets[row], offsets[row + 1]), sampled[i]);
     result.values.set(values.subarray(offsets[row], offsets[row + 1]), sampled[i]);

@@ -8,7 +8,10 @@ export interface AlsData {
   readonly byItem: SortedRatings;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
-  /** Known pairs of the validation set by user, at the positions of the training set; of implicit data those to be ranked. */
+  /**
+   * Known pairs of the validation set by user, at the positions of the training set; of implicit data those
+   * to be ranked.
+   */
   readonly test?: RatingBlock;
   /** Of implicit data: the number added to the diagonal of each row, see rowShifts. */
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
@@ -25,7 +28,10 @@ export interface TrainedSide {
 
 /** The factors with which training begins. */
 export interface AlsStart {
-  /** The first part of the names of its partitions, where they are on the way to a device already; see placeStart. */
+  /**
+   * The first part of the names of its partitions, where they are on the way to a device already; see
+   * placeStart.
+   */
   readonly name?: string;
   readonly users: TrainedSide;
   readonly items: TrainedSide;

@@ -21,14 +21,21 @@ export interface EffectiveRatings {
 }
 
 /**
- * The ratings that have an effect on implicit training. A rating of 0 has no weight. The solution of a user or item without a positive
- * rating is 0, since its b is, and a zero row adds nothing to those of the other side; so its ratings can be left out of both blocks
- * without a change to any other row. Gives the blocks as they are where all ratings are positive.
+ * The ratings that have an effect on implicit training. A rating of 0 has no weight. The solution of a user
+ * or item without a positive rating is 0, since its b is, and a zero row adds nothing to those of the other
+ * side; so its ratings can be left out of both blocks without a change to any other row. Gives the blocks as
+ * they are where all ratings are positive.
+ *
  */
-export async function effectiveRatings(blocks: SortedSides, ctx: ExecutionContext): Promise<EffectiveRatings> {
+export async function effectiveRatings(
+  blocks: SortedSides,
+  ctx: ExecutionContext,
+): Promise<EffectiveRatings> {
   const { byUser, byItem } = blocks;
   let [negative, zero] = [0, 0];
-  for await (const { block: { values } } of blocksOf(byUser, ctx)) {
+  for await (const {
+    block: { values },
+  } of blocksOf(byUser, ctx)) {
     for (let k = 0; k < values.length; k++) {
       if (values[k] < 0) negative++;
       else if (values[k] === 0) zero++;
@@ -38,28 +45,51 @@ export async function effectiveRatings(blocks: SortedSides, ctx: ExecutionContex
   const count = (without: Uint8Array) => without.reduce((sum, one) => sum + one, 0);
   const counted = { negative, zero, users: count(users), items: count(items) };
   if (negative + zero === 0) return { blocks, ...counted };
-  return { blocks: { ...blocks, byUser: await keptOf(byUser, users, items, ctx), byItem: await keptOf(byItem, items, users, ctx) }, ...counted };
+  return {
+    blocks: {
+      ...blocks,
+      byUser: await keptOf(byUser, users, items, ctx),
+      byItem: await keptOf(byItem, items, users, ctx),
+    },
+    ...counted,
+  };
 }
 
-async function keptOf(ratings: SortedRatings, rowsOut: Uint8Array, columnsOut: Uint8Array, ctx: ExecutionContext): Promise<SortedRatings> {
+async function keptOf(
+  ratings: SortedRatings,
+  rowsOut: Uint8Array,
+  columnsOut: Uint8Array,
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
   if (!isInParts(ratings)) return kept(ratings, rowsOut, columnsOut);
-  return replaceParts(ratings, ({ from, firstColumn, block }) => kept(block, rowsOut.subarray(from, from + block.rows), columnsOut.subarray(firstColumn)), ctx);
+  return replaceParts(
+    ratings,
+    ({ from, firstColumn, block }) =>
+      kept(block, rowsOut.subarray(from, from + block.rows), columnsOut.subarray(firstColumn)),
+    ctx,
+  );
 }
 
 /** 1 for each row that has no positive rating. */
 async function withoutPositive(ratings: SortedRatings, ctx: ExecutionContext): Promise<Uint8Array> {
   const without = new Uint8Array(ratings.rows).fill(1);
-  for await (const { from, block: { rows, offsets, values } } of blocksOf(ratings, ctx)) {
-    for (let row = 0; row < rows; row++) if (values.subarray(offsets[row], offsets[row + 1]).some((value) => value > 0)) without[from + row] = 0;
+  for await (const {
+    from,
+    block: { rows, offsets, values },
+  } of blocksOf(ratings, ctx)) {
+    for (let row = 0; row < rows; row++)
+      if (values.subarray(offsets[row], offsets[row + 1]).some((value) => value > 0)) without[from + row] = 0;
   }
   return without;
 }
 
 function kept(block: RatingBlock, rowsOut: Uint8Array, columnsOut: Uint8Array): RatingBlock {
   const { offsets, indices, values } = block;
-  const stays = (row: number, k: number) => values[k] !== 0 && rowsOut[row] === 0 && columnsOut[indices[k]] === 0;
+  const stays = (row: number, k: number) =>
+    values[k] !== 0 && rowsOut[row] === 0 && columnsOut[indices[k]] === 0;
   const lengths = sharedArray(Int32Array, block.rows);
-  for (let row = 0; row < block.rows; row++) for (let k = offsets[row]; k < offsets[row + 1]; k++) if (stays(row, k)) lengths[row]++;
+  for (let row = 0; row < block.rows; row++)
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) if (stays(row, k)) lengths[row]++;
   const { columns }: Partition = emptyBlock(lengths);
   const target = columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
   let next = 0;

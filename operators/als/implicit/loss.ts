@@ -7,24 +7,54 @@ import { MOST_CANCELLED } from '../solved-loss.ts';
 import { unobservedWeightOf } from './weights.ts';
 
 /**
- * J from the objective of the users, which counts all pairs and has their penalty; `targets`: the share of the observed pairs that it does not have, see positiveTargets. Undefined where
- * cancellation leaves too few digits.
+ * J from the objective of the users, which counts all pairs and has their penalty; `targets`: the share of
+ * the observed pairs that it does not have, see positiveTargets. Undefined where cancellation leaves too few
+ * digits.
+ *
  */
-export function implicitErrorsOfSolve(measured: StepResults, objective: number, targets: number): TrainingErrors | undefined {
-  const loss = targets + objective + valuesOfStage(measured, implicitStages.items, 'shifted-norm').reduce((sum, values) => sum + values.sum, 0);
+export function implicitErrorsOfSolve(
+  measured: StepResults,
+  objective: number,
+  targets: number,
+): TrainingErrors | undefined {
+  const loss =
+    targets +
+    objective +
+    valuesOfStage(measured, implicitStages.items, 'shifted-norm').reduce(
+      (sum, values) => sum + values.sum,
+      0,
+    );
   return loss * MOST_CANCELLED > targets ? { loss, fromSolve: true } : undefined;
 }
 
 /**
- * J of implicit data in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ shift_v ‖θ_v‖². `prefix`: that of the names
- * of the data sets' versions. Each Gram matrix has the weight w₀ of unobserved pairs, so that the trace of their product has it twice.
+ * J of implicit data in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ shift_v ‖θ_v‖².
+ * `prefix`: that of the names of the data sets' versions. Each Gram matrix has the weight w₀ of unobserved
+ * pairs, so that the trace of their product has it twice.
+ *
  */
-export function implicitErrors(measured: StepResults, prefix: string, params: SizedAlsParams): TrainingErrors {
-  const [users, items] = (['users', 'items'] as const).map((side) => measured.partitions(`${prefix}/${implicitNames(side).gram}`)[0].columns.values as Float32Array);
+export function implicitErrors(
+  measured: StepResults,
+  prefix: string,
+  params: SizedAlsParams,
+): TrainingErrors {
+  const [users, items] = (['users', 'items'] as const).map(
+    (side) => measured.partitions(`${prefix}/${implicitNames(side).gram}`)[0].columns.values as Float32Array,
+  );
   const { rank } = params;
   let trace = 0;
   for (let k = 0; k < rank * rank; k++) trace += users[k] * items[k];
-  const observed = valuesOfStage(measured, implicitStages.error, 'implicit-error').reduce((sum, values) => sum + values.sum, 0);
-  const penalty = (['users', 'items'] as const).reduce((all, side) => valuesOfStage(measured, implicitStages[side], 'shifted-norm').reduce((sum, values) => sum + values.sum, all), 0);
+  const observed = valuesOfStage(measured, implicitStages.error, 'implicit-error').reduce(
+    (sum, values) => sum + values.sum,
+    0,
+  );
+  const penalty = (['users', 'items'] as const).reduce(
+    (all, side) =>
+      valuesOfStage(measured, implicitStages[side], 'shifted-norm').reduce(
+        (sum, values) => sum + values.sum,
+        all,
+      ),
+    0,
+  );
   return { loss: trace / unobservedWeightOf(params) + observed + penalty };
 }

@@ -8,7 +8,8 @@ import { ValueCounts } from './value-index.ts';
 export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
 
 /**
- * The weight of implicit ratings, with the constants that its training set gave it: new ratings of the model get theirs by the same.
+ * The weight of implicit ratings, with the constants that its training set gave it: new ratings of the model
+ * get theirs by the same.
  *
  *     spark   |r|
  *     raw     |r| · scale
@@ -17,6 +18,7 @@ export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
  *     bm25    x (k1 + 1) / (k1 (1 - b + b n_v / meanCount) + x) · scale,   x = |r| / unit,   n_v ratings of the item
  *
  * `scale` makes the mean over the training set 1, `unit` is the geometric mean of |r|.
+ *
  */
 export interface RatingWeight {
   readonly form: KnownForm;
@@ -40,8 +42,14 @@ const B = 0.75;
 /** Spark's form: a rating is its own weight. */
 export const sparkWeight: RatingWeight = { form: 'spark', unit: 1, scale: 1, meanCount: 1 };
 
-/** The weight of a rating, with the rating's sign. `count`: n_v, ratings of its item, which bm25 alone reads. */
-export function weightOf({ form, unit, scale, meanCount }: RatingWeight, rating: number, count: number): number {
+/**
+ * The weight of a rating, with the rating's sign. `count`: n_v, ratings of its item, which bm25 alone reads.
+ */
+export function weightOf(
+  { form, unit, scale, meanCount }: RatingWeight,
+  rating: number,
+  count: number,
+): number {
   if (form === 'spark') return rating;
   if (form === 'binary') return Math.sign(rating);
   if (form === 'raw') return rating * scale;
@@ -51,14 +59,22 @@ export function weightOf({ form, unit, scale, meanCount }: RatingWeight, rating:
 }
 
 /**
- * The weight of a training set. `counts`: ratings of each item, n numbers. The same bits however the ratings are cut into parts: sums go over
- * distinct values in ascending order, and where those are too many or the item matters, row by row.
+ * The weight of a training set. `counts`: ratings of each item, n numbers. The same bits however the ratings
+ * are cut into parts: sums go over distinct values in ascending order, and where those are too many or the
+ * item matters, row by row.
+ *
  */
-export async function learnWeight(form: KnownForm, byUser: SortedRatings, counts: ArrayLike<number>, ctx: ExecutionContext): Promise<LearnedWeight> {
+export async function learnWeight(
+  form: KnownForm,
+  byUser: SortedRatings,
+  counts: ArrayLike<number>,
+  ctx: ExecutionContext,
+): Promise<LearnedWeight> {
   const found = new ValueCounts();
   for await (const { block } of blocksOf(byUser, ctx)) found.add(block.values);
   const distinct = found.sorted();
-  const meanOf = async (of: (rating: number) => number) => (distinct ? meanOfValues(distinct, of) : meanOver(byUser, of, ctx));
+  const meanOf = async (of: (rating: number) => number) =>
+    distinct ? meanOfValues(distinct, of) : meanOver(byUser, of, ctx);
   const [least, most] = distinct ? boundsOfValues(distinct) : await boundsOf(byUser, ctx);
   const changesNothing = form === 'spark' || (form !== 'bm25' && least === 1 && most === 1);
   if (changesNothing) return { ...sparkWeight, form, largest: most, changesNothing };
@@ -67,7 +83,10 @@ export async function learnWeight(form: KnownForm, byUser: SortedRatings, counts
   for (let item = 0; item < counts.length; item++) total += counts[item];
   const unscaled: RatingWeight = { form, unit, scale: 1, meanCount: total / Math.max(1, counts.length) };
   const sizeOf = (rating: number, count: number) => Math.abs(weightOf(unscaled, rating, count));
-  const mean = form === 'bm25' ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx) : await meanOf((rating) => sizeOf(rating, 1));
+  const mean =
+    form === 'bm25'
+      ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx)
+      : await meanOf((rating) => sizeOf(rating, 1));
   const weight = { ...unscaled, scale: 1 / mean };
   // Weights grow with the rating; bm25 falls with the item's count.
   return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
@@ -78,14 +97,28 @@ export function weightJson({ form, unit, scale, meanCount }: RatingWeight): Json
   return { form, unit, scale, meanCount };
 }
 
-/** Reads them; a model without them took ratings as they are. Throws DataError for values that no training writes. */
+/**
+ * Reads them; a model without them took ratings as they are. Throws DataError for values that no training
+ * writes.
+ */
 export function readWeight(stored: Json | undefined): RatingWeight {
   if (stored === undefined || stored === null) return sparkWeight;
   const { form, unit, scale, meanCount } = stored as JsonObject;
   const isForm = ['spark', 'raw', 'binary', 'log', 'bm25'].includes(form as string);
-  const numbers = [unit, scale, meanCount].every((value) => typeof value === 'number' && Number.isFinite(value) && value > 0);
-  if (!isForm || !numbers) throw new DataError(`the model's weight of ratings is damaged: ${JSON.stringify(stored)?.slice(0, 100)}`, { phase: 'load', advice: 'Train the model again' });
-  return { form: form as KnownForm, unit: unit as number, scale: scale as number, meanCount: meanCount as number };
+  const numbers = [unit, scale, meanCount].every(
+    (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
+  );
+  if (!isForm || !numbers)
+    throw new DataError(
+      `the model's weight of ratings is damaged: ${JSON.stringify(stored)?.slice(0, 100)}`,
+      { phase: 'load', advice: 'Train the model again' },
+    );
+  return {
+    form: form as KnownForm,
+    unit: unit as number,
+    scale: scale as number,
+    meanCount: meanCount as number,
+  };
 }
 
 type Distinct = readonly (readonly [value: number, count: number])[];
@@ -107,7 +140,9 @@ function meanOfValues(distinct: Distinct, of: (value: number) => number): number
 
 async function boundsOf(ratings: SortedRatings, ctx: ExecutionContext): Promise<[number, number]> {
   let [least, most] = [Infinity, 0];
-  for await (const { block: { values } } of blocksOf(ratings, ctx)) {
+  for await (const {
+    block: { values },
+  } of blocksOf(ratings, ctx)) {
     for (let k = 0; k < values.length; k++) {
       const size = Math.abs(values[k]);
       if (size < least) least = size;
@@ -118,11 +153,20 @@ async function boundsOf(ratings: SortedRatings, ctx: ExecutionContext): Promise<
 }
 
 /** The mean of a function of a rating and its item, in float64, summed within rows first. */
-async function meanOver(ratings: SortedRatings, of: (rating: number, item: number) => number, ctx: ExecutionContext): Promise<number> {
+async function meanOver(
+  ratings: SortedRatings,
+  of: (rating: number, item: number) => number,
+  ctx: ExecutionContext,
+): Promise<number> {
   const sums = new Float64Array(ratings.rows);
-  for await (const { from, firstColumn, block: { rows, offsets, indices, values } } of blocksOf(ratings, ctx)) {
+  for await (const {
+    from,
+    firstColumn,
+    block: { rows, offsets, indices, values },
+  } of blocksOf(ratings, ctx)) {
     for (let row = 0; row < rows; row++) {
-      for (let k = offsets[row]; k < offsets[row + 1]; k++) sums[from + row] += of(values[k], firstColumn + indices[k]);
+      for (let k = offsets[row]; k < offsets[row + 1]; k++)
+        sums[from + row] += of(values[k], firstColumn + indices[k]);
     }
   }
   return sums.reduce((sum, one) => sum + one, 0) / ratings.ratings;

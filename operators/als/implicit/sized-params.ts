@@ -2,7 +2,10 @@ import { explicitLambda } from '../../params/common.ts';
 import type { AlsParams } from '../params.ts';
 import type { KnownForm } from './rating-weight.ts';
 
-/** Parameters with the values known that follow from sizes: λ, and of implicit data α and the form of weights, which explicit ratings do not have. */
+/**
+ * Parameters with the values known that follow from sizes: λ, and of implicit data α and the form of weights,
+ * which explicit ratings do not have.
+ */
 export interface SizedAlsParams extends AlsParams {
   readonly regParam: number;
 }
@@ -19,7 +22,10 @@ export interface RatingSizes {
   readonly ratings: number;
 }
 
-/** α = (m n / Nz)^DENSITY, at most MOST; λ = SHARE α. Chosen over 18 sets: docs/measured/quality.md, Implicit data. */
+/**
+ * α = (m n / Nz)^DENSITY, at most MOST; λ = SHARE α. Chosen over 18 sets: docs/measured/quality.md, Implicit
+ * data.
+ */
 const DENSITY = 0.6;
 const MOST = 100;
 const SHARE = 0.3;
@@ -30,7 +36,12 @@ export function sizedParams(params: AlsParams, { users, items, ratings }: Rating
   if (!implicitPrefs) return { ...params, regParam: regParam === 'auto' ? explicitLambda(biases) : regParam };
   const byDensity = () => rounded(Math.min(MOST, ((users * items) / Math.max(1, ratings)) ** DENSITY));
   const alpha = params.alpha === 'auto' ? byDensity() : params.alpha;
-  return { ...params, weight: knownForm(params), alpha, regParam: regParam === 'auto' ? rounded(SHARE * alpha) : regParam };
+  return {
+    ...params,
+    weight: knownForm(params),
+    alpha,
+    regParam: regParam === 'auto' ? rounded(SHARE * alpha) : regParam,
+  };
 }
 
 /** Three digits, so that plans and models show round numbers. */

@@ -17,7 +17,14 @@ export function implicitNames(side: Side) {
 }
 
 /** The names of the stages that measure the implicit loss. */
-export const implicitStages = { error: 'implicit-error', users: 'penalty-users', items: 'penalty-items', grams: 'fetch-grams', ranks: 'rank-validation', places: 'fetch-places' } as const;
+export const implicitStages = {
+  error: 'implicit-error',
+  users: 'penalty-users',
+  items: 'penalty-items',
+  grams: 'fetch-grams',
+  ranks: 'rank-validation',
+  places: 'fetch-places',
+} as const;
 
 /** The data set with the place of each validation pair in its user's ranking. */
 export const TEST_PLACES = 'test-places';
@@ -33,31 +40,80 @@ export function rankSlices(users: number, whole: boolean): RowRange[] {
 /** Slices of the rows of G. */
 export function gramSlices(rank: number, whole: boolean): { readonly from: number; readonly to: number }[] {
   if (whole) return [{ from: 0, to: rank }];
-  return Array.from({ length: Math.ceil(rank / GRAM_ROWS) }, (_, k) => ({ from: k * GRAM_ROWS, to: Math.min(rank, (k + 1) * GRAM_ROWS) }));
+  return Array.from({ length: Math.ceil(rank / GRAM_ROWS) }, (_, k) => ({
+    from: k * GRAM_ROWS,
+    to: Math.min(rank, (k + 1) * GRAM_ROWS),
+  }));
 }
 
 /**
- * G of each side on every device, and that of each part of a side that is fixed in parts; `vertical`: their places. And the shifts. G has rows up to the stride, which
- * solvers read.
+ * G of each side on every device, and that of each part of a side that is fixed in parts; `vertical`: their
+ * places. And the shifts. G has rows up to the stride, which solvers read.
+ *
  */
-export function implicitDataSets(rank: number, places: readonly Place[], parts: (side: Side, part: (rows: number, places: readonly Place[]) => DataSet['parts'][number]) => DataSet['parts'], vertical: (side: Side) => readonly Place[]): DataSet[] {
+export function implicitDataSets(
+  rank: number,
+  places: readonly Place[],
+  parts: (
+    side: Side,
+    part: (rows: number, places: readonly Place[]) => DataSet['parts'][number],
+  ) => DataSet['parts'],
+  vertical: (side: Side) => readonly Place[],
+): DataSet[] {
   const stride = Math.ceil(rank / 16) * 16;
   return (['users', 'items'] as const).flatMap((side): DataSet[] => {
     const names = implicitNames(side);
     return [
-      { name: names.gram, layout: 'factors', columns: rank, derived: true, parts: [{ rows: stride, at: places }] },
-      ...(vertical(side).length === 0 ? [] : [{ name: names.grams, layout: 'factors', columns: rank, derived: true, parts: vertical(side).map((place) => ({ rows: stride, at: [place] })) }]),
-      { name: names.shifts, layout: 'row-shifts', given: true, parts: parts(side, (own, at) => ({ rows: own, bytes: 4 * own, at: ['host', ...at] })) },
+      {
+        name: names.gram,
+        layout: 'factors',
+        columns: rank,
+        derived: true,
+        parts: [{ rows: stride, at: places }],
+      },
+      ...(vertical(side).length === 0
+        ? []
+        : [
+            {
+              name: names.grams,
+              layout: 'factors',
+              columns: rank,
+              derived: true,
+              parts: vertical(side).map((place) => ({ rows: stride, at: [place] })),
+            },
+          ]),
+      {
+        name: names.shifts,
+        layout: 'row-shifts',
+        given: true,
+        parts: parts(side, (own, at) => ({ rows: own, bytes: 4 * own, at: ['host', ...at] })),
+      },
     ];
   });
 }
 
 /** The stage that computes G of a side from all its rows, which the data set `whole` has. */
-export function gramStage(side: Side, whole: string, rows: number, { rank, unobservedWeight }: SizedAlsParams, places: readonly Place[], wholePasses: boolean): Stage {
+export function gramStage(
+  side: Side,
+  whole: string,
+  rows: number,
+  { rank, unobservedWeight }: SizedAlsParams,
+  places: readonly Place[],
+  wholePasses: boolean,
+): Stage {
   return {
     name: `gram-${side}`,
     at: places,
-    work: { kind: 'tasks', tasks: [{ kernel: 'gram', uses: { factors: whole, gram: implicitNames(side).gram }, params: { rank, weight: unobservedWeightOf({ unobservedWeight }) } }] },
+    work: {
+      kind: 'tasks',
+      tasks: [
+        {
+          kernel: 'gram',
+          uses: { factors: whole, gram: implicitNames(side).gram },
+          params: { rank, weight: unobservedWeightOf({ unobservedWeight }) },
+        },
+      ],
+    },
     kernel: 'gram',
     tasks: gramSlices(rank, wholePasses).length,
     bytesRead: factorBytes(rows, rank),
@@ -65,15 +121,53 @@ export function gramStage(side: Side, whole: string, rows: number, { rank, unobs
   };
 }
 
-/** The stages that compute G of a side that is fixed in parts: that of each part, and at each place their sum in part order. */
-export function gramOfParts(side: Side, rows: number, params: SizedAlsParams, { parts, places }: { readonly parts: readonly Place[]; readonly places: readonly Place[] }, wholePasses: boolean): Stage[] {
+/**
+ * The stages that compute G of a side that is fixed in parts: that of each part, and at each place their sum
+ * in part order.
+ */
+export function gramOfParts(
+  side: Side,
+  rows: number,
+  params: SizedAlsParams,
+  { parts, places }: { readonly parts: readonly Place[]; readonly places: readonly Place[] },
+  wholePasses: boolean,
+): Stage[] {
   const { gram, grams } = implicitNames(side);
   const ofPart = gramStage(side, side, rows, params, parts, wholePasses);
-  const add: TaskPlan = { kernel: 'add-rows', uses: { addend: `${grams}@column`, sum: gram }, params: { from: 0, to: params.rank } };
+  const add: TaskPlan = {
+    kernel: 'add-rows',
+    uses: { addend: `${grams}@column`, sum: gram },
+    params: { from: 0, to: params.rank },
+  };
   return [
-    { ...ofPart, name: `grams-${side}`, work: { kind: 'tasks', tasks: [{ kernel: 'gram', uses: { factors: side, gram: grams }, params: { rank: params.rank, weight: unobservedWeightOf(params) } }] } },
+    {
+      ...ofPart,
+      name: `grams-${side}`,
+      work: {
+        kind: 'tasks',
+        tasks: [
+          {
+            kernel: 'gram',
+            uses: { factors: side, gram: grams },
+            params: { rank: params.rank, weight: unobservedWeightOf(params) },
+          },
+        ],
+      },
+    },
     { name: `allocate-gram-${side}`, at: places, work: { kind: 'allocate', data: [gram] } },
-    { name: `gram-${side}`, at: places, work: { kind: 'blocks', tasks: [add], order: 'rows', seed: 0, grid: { rows: places.length, columns: parts.length, of: gram } }, kernel: 'add-rows', tasks: parts.length },
+    {
+      name: `gram-${side}`,
+      at: places,
+      work: {
+        kind: 'blocks',
+        tasks: [add],
+        order: 'rows',
+        seed: 0,
+        grid: { rows: places.length, columns: parts.length, of: gram },
+      },
+      kernel: 'add-rows',
+      tasks: parts.length,
+    },
   ];
 }
 
@@ -83,38 +177,113 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
 }
 
 /**
- * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
- * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ. The loss out of the solve of the users has their penalty, and all pairs: what `error` leaves out of brief measures they do too. `ranked`: of a run that a ranking metric may end.
+ * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace
+ * of the product of both Gram matrices, and the observed pairs are corrected one by one. `items`: the data
+ * set with all of Θ. The loss out of the solve of the users has their penalty, and all pairs: what `error`
+ * leaves out of brief measures they do too. `ranked`: of a run that a ranking metric may end.
+ *
  */
-export function implicitMeasure(params: SizedAlsParams, error: Pick<Stage, 'at' | 'work' | 'partitions' | 'brief' | 'reasons'>, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
+export function implicitMeasure(
+  params: SizedAlsParams,
+  error: Pick<Stage, 'at' | 'work' | 'partitions' | 'brief' | 'reasons'>,
+  items: string,
+  places: Readonly<Record<Side, readonly Place[]>>,
+  tasks: Readonly<Record<Side, number>>,
+  nz: number,
+  ranked?: { readonly users: number; readonly whole: boolean },
+): Stage[] {
   const { rank } = params;
   const at = places.users;
   const q = at.length;
   const brief = error.brief && { brief: error.brief };
-  const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places[side], work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
+  const norm = (side: Side): Stage => ({
+    name: implicitStages[side],
+    at: places[side],
+    work: {
+      kind: 'tasks',
+      tasks: [
+        {
+          kernel: 'shifted-norm',
+          uses: { shifts: implicitNames(side).shifts, factors: side },
+          params: { rank },
+        },
+      ],
+    },
+    kernel: 'shifted-norm',
+    tasks: tasks[side],
+  });
   return [
-    { name: implicitStages.error, kernel: 'implicit-error', tasks: tasks.users, ...error, flops: 2 * nz * rank },
+    {
+      name: implicitStages.error,
+      kernel: 'implicit-error',
+      tasks: tasks.users,
+      ...error,
+      flops: 2 * nz * rank,
+    },
     { ...norm('users'), ...brief },
     norm('items'),
-    { name: implicitStages.grams, at: [...new Set(at)], work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' }, ...brief },
-    ...(ranked === undefined ? [] : rankStages(params, items, at, rankSlices(Math.ceil(ranked.users / q), ranked.whole).length)),
+    {
+      name: implicitStages.grams,
+      at: [...new Set(at)],
+      work: {
+        kind: 'exchange',
+        how: 'move',
+        data: [implicitNames('users').gram, implicitNames('items').gram],
+        to: 'host',
+      },
+      ...brief,
+    },
+    ...(ranked === undefined
+      ? []
+      : rankStages(params, items, at, rankSlices(Math.ceil(ranked.users / q), ranked.whole).length)),
   ];
 }
 
-/** The stages that find the places of the validation pairs among all items that are not in the training set. */
+/**
+ * The stages that find the places of the validation pairs among all items that are not in the training set.
+ */
 function rankStages(params: SizedAlsParams, items: string, places: readonly Place[], tasks: number): Stage[] {
   const { rank } = params;
   const depth = depthOfMetric(params);
-  const uses = { rowFactors: 'users', columnFactors: items, listed: 'test-ratings', exclude: 'ratings-by-user', places: TEST_PLACES };
+  const uses = {
+    rowFactors: 'users',
+    columnFactors: items,
+    listed: 'test-ratings',
+    exclude: 'ratings-by-user',
+    places: TEST_PLACES,
+  };
   return [
-    { name: implicitStages.ranks, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'rank-listed', uses, params: { rank, ...(depth === undefined ? {} : { depth }) } }] }, kernel: 'rank-listed', tasks, partitions: { p: 1, q: places.length }, reasons: [`${rankingMetricOf(params)} of the validation set: all items that a user has not rated are ranked`] },
-    { name: implicitStages.places, at: places, work: { kind: 'exchange', how: 'move', data: [TEST_PLACES], to: 'host' } },
+    {
+      name: implicitStages.ranks,
+      at: places,
+      work: {
+        kind: 'tasks',
+        tasks: [{ kernel: 'rank-listed', uses, params: { rank, ...(depth === undefined ? {} : { depth }) } }],
+      },
+      kernel: 'rank-listed',
+      tasks,
+      partitions: { p: 1, q: places.length },
+      reasons: [
+        `${rankingMetricOf(params)} of the validation set: all items that a user has not rated are ranked`,
+      ],
+    },
+    {
+      name: implicitStages.places,
+      at: places,
+      work: { kind: 'exchange', how: 'move', data: [TEST_PLACES], to: 'host' },
+    },
   ];
 }
 
 /** Of a device that slices passes, the slices write one vector; the others give it. */
 export function testPlaces(ratings: readonly DataSet['parts'][number][], slices: boolean): DataSet {
-  return { name: TEST_PLACES, layout: 'places', derived: true, ...(slices ? { columns: 1 } : {}), parts: ratings };
+  return {
+    name: TEST_PLACES,
+    layout: 'places',
+    derived: true,
+    ...(slices ? { columns: 1 } : {}),
+    parts: ratings,
+  };
 }
 
 /** The places that the metric of the early stop tells apart. */

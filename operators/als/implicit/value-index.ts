@@ -3,7 +3,10 @@ const MOST_VALUES = 1 << 16;
 const SLOTS = 2 * MOST_VALUES;
 const SHIFT = 32 - Math.log2(SLOTS);
 
-/** Numbers distinct float32 values in the order in which they come, by their bits: a hash table with open addresses. */
+/**
+ * Numbers distinct float32 values in the order in which they come, by their bits: a hash table with open
+ * addresses.
+ */
 export class ValueIndex {
   readonly #bits = new Int32Array(SLOTS);
   /** 1 + the number of a slot's value; 0 in a free slot. */
@@ -14,7 +17,10 @@ export class ValueIndex {
     return this.#size;
   }
 
-  /** The number of a value, which is `size` before the call where the value is new; -1 for a new one that there is no room for. */
+  /**
+   * The number of a value, which is `size` before the call where the value is new; -1 for a new one that
+   * there is no room for.
+   */
   numberOf(bits: number): number {
     let slot = Math.imul(bits, 0x9e3779b1) >>> SHIFT;
     for (;;) {
@@ -68,9 +74,14 @@ export class ValueCounts {
     }
   }
 
-  /** Values with their counts, ascending, so that sums over them do not depend on the order in which values came. */
+  /**
+   * Values with their counts, ascending, so that sums over them do not depend on the order in which values
+   * came.
+   */
   sorted(): readonly (readonly [value: number, count: number])[] | undefined {
     if (this.#tooMany) return undefined;
-    return this.#values.map((value, at) => [value, this.#counts[at]] as const).sort(([left], [right]) => left - right);
+    return this.#values
+      .map((value, at) => [value, this.#counts[at]] as const)
+      .sort(([left], [right]) => left - right);
   }
 }

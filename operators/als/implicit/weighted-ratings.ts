@@ -12,24 +12,52 @@ interface Sided {
 }
 
 /**
- * The weights of sorted ratings in their place. `counts`: ratings of each item. `keeps`: the ratings are used elsewhere, so the weights get
- * memory of their own; otherwise they overwrite the ratings. Ratings in files are written anew.
+ * The weights of sorted ratings in their place. `counts`: ratings of each item. `keeps`: the ratings are used
+ * elsewhere, so the weights get memory of their own; otherwise they overwrite the ratings. Ratings in files
+ * are written anew.
+ *
  */
-export async function weightedRatings({ ratings, rows }: Sided, weight: RatingWeight, { counts, keeps }: { readonly counts: ArrayLike<number>; readonly keeps: boolean }, ctx: ExecutionContext): Promise<SortedRatings> {
-  const countAt = rows === 'items' ? (row: number) => counts[row] : (_: number, column: number) => counts[column];
-  const change = ({ from, firstColumn, block }: { readonly from: number; readonly firstColumn: number; readonly block: RatingBlock }) =>
-    weightedBlock(block, weight, { countAt: (row, column) => countAt(from + row, firstColumn + column), keeps });
-  return isInParts(ratings) ? replaceParts(ratings, change, ctx) : change({ from: 0, firstColumn: 0, block: ratings });
+export async function weightedRatings(
+  { ratings, rows }: Sided,
+  weight: RatingWeight,
+  { counts, keeps }: { readonly counts: ArrayLike<number>; readonly keeps: boolean },
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
+  const countAt =
+    rows === 'items' ? (row: number) => counts[row] : (_: number, column: number) => counts[column];
+  const change = ({
+    from,
+    firstColumn,
+    block,
+  }: {
+    readonly from: number;
+    readonly firstColumn: number;
+    readonly block: RatingBlock;
+  }) =>
+    weightedBlock(block, weight, {
+      countAt: (row, column) => countAt(from + row, firstColumn + column),
+      keeps,
+    });
+  return isInParts(ratings)
+    ? replaceParts(ratings, change, ctx)
+    : change({ from: 0, firstColumn: 0, block: ratings });
 }
 
 /** The same of one block. `countAt`: n_v of the item of a rating, by the row and column of the block. */
-export function weightedBlock(block: RatingBlock, weight: RatingWeight, { countAt, keeps }: { readonly countAt: (row: number, column: number) => number; readonly keeps: boolean }): RatingBlock {
+export function weightedBlock(
+  block: RatingBlock,
+  weight: RatingWeight,
+  { countAt, keeps }: { readonly countAt: (row: number, column: number) => number; readonly keeps: boolean },
+): RatingBlock {
   const { rows, offsets, indices, values } = block;
   const weights = keeps ? sharedArray(Float32Array, values.length) : values;
   if (weight.form === 'bm25') {
     for (let row = 0; row < rows; row++) {
-      for (let k = offsets[row]; k < offsets[row + 1]; k++) weights[k] = weightOf(weight, values[k], countAt(row, indices[k]));
+      for (let k = offsets[row]; k < offsets[row + 1]; k++)
+        weights[k] = weightOf(weight, values[k], countAt(row, indices[k]));
     }
   } else mapValues(values, weights, (rating) => weightOf(weight, rating, 1));
-  return keeps ? { ...block, ref: { ...block.ref, name: `${block.ref.name}/weights` }, values: weights } : block;
+  return keeps
+    ? { ...block, ref: { ...block.ref, name: `${block.ref.name}/weights` }, values: weights }
+    : block;
 }

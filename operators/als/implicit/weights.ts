@@ -9,13 +9,17 @@ type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
 type ShiftParams = Pick<SizedAlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;
 
 /** The weight of a pair without a rating: that of the Gram matrix. */
-export function unobservedWeightOf({ unobservedWeight = 1 }: Pick<SizedAlsParams, 'unobservedWeight'>): number {
+export function unobservedWeightOf({
+  unobservedWeight = 1,
+}: Pick<SizedAlsParams, 'unobservedWeight'>): number {
   return unobservedWeight;
 }
 
 /**
- * The weights of ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r| (Spark; Hu, Koren and Volinsky 2008), so that a
- * rating replaces an unobserved zero of weight 1; with it the zero stays, and the rating comes on top with weight α|r| (Rendle et al. 2021).
+ * The weights of ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r| (Spark; Hu, Koren and
+ * Volinsky 2008), so that a rating replaces an unobserved zero of weight 1; with it the zero stays, and the
+ * rating comes on top with weight α|r| (Rendle et al. 2021).
+ *
  */
 export function implicitWeights({ alpha, unobservedWeight }: WeightParams): ImplicitWeights {
   if (alpha === 'auto') throw new Error('α follows from sizes that are not known here: see sizedParams');
@@ -23,8 +27,9 @@ export function implicitWeights({ alpha, unobservedWeight }: WeightParams): Impl
 }
 
 /**
- * shift_u of each row: λ n_u⁺^ν, or with `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021, section 3.3). n_u⁺: positive
- * ratings of the row. `columns`: rows of the other side.
+ * shift_u of each row: λ n_u⁺^ν, or with `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021,
+ * section 3.3). n_u⁺: positive ratings of the row. `columns`: rows of the other side.
+ *
  */
 export function rowShifts(block: RatingBlock, columns: number, params: ShiftParams): Float32Array {
   const positive = new Int32Array(block.rows);
@@ -33,25 +38,47 @@ export function rowShifts(block: RatingBlock, columns: number, params: ShiftPara
 }
 
 /** The same of ratings that may lie in parts. */
-export async function sortedRowShifts(ratings: SortedRatings, columns: number, params: ShiftParams, ctx: ExecutionContext): Promise<Float32Array> {
+export async function sortedRowShifts(
+  ratings: SortedRatings,
+  columns: number,
+  params: ShiftParams,
+  ctx: ExecutionContext,
+): Promise<Float32Array> {
   const positive = new Int32Array(ratings.rows);
-  for await (const { from, block } of blocksOf(ratings, ctx)) addPositive(positive.subarray(from, from + block.rows), block);
+  for await (const { from, block } of blocksOf(ratings, ctx))
+    addPositive(positive.subarray(from, from + block.rows), block);
   return shiftsOf(positive, columns, params);
 }
 
-/** Σ over positive ratings of α r + base, in float64: the share of implicit data's loss that the solve of the users does not tell. */
-export async function positiveTargets(ratings: SortedRatings, { alpha, base }: ImplicitWeights, ctx: ExecutionContext): Promise<number> {
+/**
+ * Σ over positive ratings of α r + base, in float64: the share of implicit data's loss that the solve of the
+ * users does not tell.
+ */
+export async function positiveTargets(
+  ratings: SortedRatings,
+  { alpha, base }: ImplicitWeights,
+  ctx: ExecutionContext,
+): Promise<number> {
   let sum = 0;
-  for await (const { block: { values } } of blocksOf(ratings, ctx)) for (let k = 0; k < values.length; k++) sum += values[k] > 0 ? alpha * values[k] + base : 0;
+  for await (const {
+    block: { values },
+  } of blocksOf(ratings, ctx))
+    for (let k = 0; k < values.length; k++) sum += values[k] > 0 ? alpha * values[k] + base : 0;
   return sum;
 }
 
 function addPositive(positive: Int32Array, { rows, offsets, values }: RatingBlock): void {
-  for (let row = 0; row < rows; row++) for (let k = offsets[row]; k < offsets[row + 1]; k++) positive[row] += values[k] > 0 ? 1 : 0;
+  for (let row = 0; row < rows; row++)
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) positive[row] += values[k] > 0 ? 1 : 0;
 }
 
-function shiftsOf(positive: Int32Array, columns: number, { regParam, regExponent, unobservedWeight = 0 }: ShiftParams): Float32Array {
+function shiftsOf(
+  positive: Int32Array,
+  columns: number,
+  { regParam, regExponent, unobservedWeight = 0 }: ShiftParams,
+): Float32Array {
   const shifts = sharedArray(Float32Array, positive.length);
-  for (let row = 0; row < shifts.length; row++) shifts[row] = regParam * (positive[row] + unobservedWeight * columns) ** regExponent;
+  for (let row = 0; row < shifts.length; row++)
+    shifts[row] = regParam * (positive[row] + unobservedWeight * columns) ** regExponent;
   return shifts;
 }

@@ -7,25 +7,44 @@ import { isInBlocks, sides, sumsOf, verticalParts } from './grid.ts';
 import { type AlsProblem, tasksOfPart } from './problem.ts';
 
 /** The facts about data and parameters that head a printed plan. */
-export function describeProblem({ profile: { users, items, ratings, testRatings }, params }: AlsProblem): JsonObject {
+export function describeProblem({
+  profile: { users, items, ratings, testRatings },
+  params,
+}: AlsProblem): JsonObject {
   return {
     'users m': users,
     'items n': items,
     'ratings Nz': ratings,
     ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
     'rank f': params.biases ? `${params.rank} and biases` : params.rank,
-    'λ': params.implicitPrefs ? params.regParam : regularizationText(params),
-    ...(params.implicitPrefs ? { 'α': params.alpha, ...(params.unobservedWeight === undefined ? {} : { 'w': params.unobservedWeight }), 'ν': params.regExponent, weights: params.weight } : {}),
+    λ: params.implicitPrefs ? params.regParam : regularizationText(params),
+    ...(params.implicitPrefs
+      ? {
+          α: params.alpha,
+          ...(params.unobservedWeight === undefined ? {} : { w: params.unobservedWeight }),
+          ν: params.regExponent,
+          weights: params.weight,
+        }
+      : {}),
     iterations: params.maxIter,
     seed: params.seed,
   };
 }
 
 /** "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an offset. */
-function regularizationText({ regParam, regExponent, regOffset, biases, biasDamping }: SizedAlsParams): number | string {
+function regularizationText({
+  regParam,
+  regExponent,
+  regOffset,
+  biases,
+  biasDamping,
+}: SizedAlsParams): number | string {
   const { users, items } = forSides(biasDamping);
   const power = regExponent === 1 && regOffset === 0 ? '' : regExponent === 1 ? ' n' : ` n^${regExponent}`;
-  const damping = biases && users + items > 0 ? `; biases damped by ${users === items ? users : `${users} and ${items}`} ratings` : '';
+  const damping =
+    biases && users + items > 0
+      ? `; biases damped by ${users === items ? users : `${users} and ${items}`} ratings`
+      : '';
   if (power === '' && damping === '') return regParam;
   return `${regParam}${power}${regOffset === 0 ? '' : ` + ${regOffset} σ`}${damping}`;
 }
@@ -36,7 +55,11 @@ export function planReasons(problem: AlsProblem): string[] {
   return [
     ...(params.implicitPrefs ? [] : rankingReasons(params, 'iteration')),
     gridReason(problem),
-    ...(params.biases ? [`biases: eliminated from the normal equations, which keep f features and give factors and biases at once${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
+    ...(params.biases
+      ? [
+          `biases: eliminated from the normal equations, which keep f features and give factors and biases at once${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`,
+        ]
+      : []),
     ...homeReasons(problem),
     ...deviceReasons(problem),
   ];
@@ -44,22 +67,36 @@ export function planReasons(problem: AlsProblem): string[] {
 
 function gridReason({ grid, places }: AlsProblem): string {
   const where = places.length === 1 ? 'the device' : `each of ${places.length} devices`;
-  if (sides.every((side) => grid[side].fixed === 'whole')) return `p = 1: the fixed side lies whole on ${where}; the equations of a row are solved where they are formed, so that memory holds few A at a time (eq. 8 without the f² terms)`;
-  return sides.map((side) => (isInBlocks(grid, side) ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ${sumsOf(grid, side) === 'vectors' ? 'conjugate gradients on vectors' : 'equations'} that live until their rows are solved` : `${side} are solved from all rows of the fixed side, whole on ${where}`)).join('; ');
+  if (sides.every((side) => grid[side].fixed === 'whole'))
+    return `p = 1: the fixed side lies whole on ${where}; the equations of a row are solved where they are formed, so that memory holds few A at a time (eq. 8 without the f² terms)`;
+  return sides
+    .map((side) =>
+      isInBlocks(grid, side)
+        ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ${sumsOf(grid, side) === 'vectors' ? 'conjugate gradients on vectors' : 'equations'} that live until their rows are solved`
+        : `${side} are solved from all rows of the fixed side, whole on ${where}`,
+    )
+    .join('; ');
 }
 
 /** Ratings that the device does not hold for the whole run. */
 function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
   if (users.ratings === 'device' && items.ratings === 'device') return [];
   const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';
-  return [`ratings come from ${from}, by user in ${users.q} parts and by item in ${items.q}: two are at the device, one of which is worked on`];
+  return [
+    `ratings come from ${from}, by user in ${users.q} parts and by item in ${items.q}: two are at the device, one of which is worked on`,
+  ];
 }
 
 function deviceReasons(problem: AlsProblem): string[] {
-  const { device: { ownMemory, wholePasses, strideStep }, params: { rank: f } } = problem;
+  const {
+    device: { ownMemory, wholePasses, strideStep },
+    params: { rank: f },
+  } = problem;
   return [
     `${f} features are stored with a stride of ${factorStride(f, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
     ...(ownMemory ? ['the start is drawn on the CPU, the same bits as without a GPU'] : []),
-    wholePasses ? 'a pass over the ratings is one task: the device shares the rows out itself' : `a pass over the ratings is cut into ${tasksOfPart(problem, 'users')} tasks by ratings, the same for any number of threads, which therefore gives the same bits`,
+    wholePasses
+      ? 'a pass over the ratings is one task: the device shares the rows out itself'
+      : `a pass over the ratings is cut into ${tasksOfPart(problem, 'users')} tasks by ratings, the same for any number of threads, which therefore gives the same bits`,
   ];
 }

@@ -15,23 +15,44 @@ export type SumsOfParts = 'equations' | 'vectors';
 
 /** The cut of one side of R, and the memory in which its parts lie. */
 export type SideGrid = {
-  /** Horizontal parts of the side when it is solved (q), which are its vertical parts (p) when it is fixed in parts. */
+  /**
+   * Horizontal parts of the side when it is solved (q), which are its vertical parts (p) when it is fixed in
+   * parts.
+   */
   readonly q: number;
-  /** The other half-iteration reads the side as one matrix at each place (p = 1), or part by part (p = q of this side). */
+  /**
+   * The other half-iteration reads the side as one matrix at each place (p = 1), or part by part (p = q of
+   * this side).
+   */
   readonly fixed: 'whole' | 'parts';
   /** The home of its factors. From `host` a part comes to a device for as long as it is used there. */
   readonly factors: 'device' | 'host';
-  /** The home of the ratings that are sorted by this side: at the device, or staged from host memory or from the spill folder. */
+  /**
+   * The home of the ratings that are sorted by this side: at the device, or staged from host memory or from
+   * the spill folder.
+   */
   readonly ratings: 'device' | 'host' | 'spill';
-  /** The form in which the side is solved from vertical parts: sums of normal equations, the default, or of vectors in each step of conjugate gradients. */
+  /**
+   * The form in which the side is solved from vertical parts: sums of normal equations, the default, or of
+   * vectors in each step of conjugate gradients.
+   */
   readonly sums?: SumsOfParts;
-  /** Of several devices: the share of the ratings in the last part, whose rows every device solves for itself, so that they need no exchange. The others are shared out among the devices. */
+  /**
+   * Of several devices: the share of the ratings in the last part, whose rows every device solves for itself,
+   * so that they need no exchange. The others are shared out among the devices.
+   */
   readonly common?: number;
-  /** Of devices of different speed: the share of the other parts that each device has, in their order. Default: equal ones. */
+  /**
+   * Of devices of different speed: the share of the other parts that each device has, in their order.
+   * Default: equal ones.
+   */
   readonly speeds?: readonly number[];
 };
 
-/** The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the usual one. */
+/**
+ * The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the
+ * usual one.
+ */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
 /** A part of each side on each device, and the fixed side whole on all of them. */
@@ -40,13 +61,18 @@ export function usualGrid({ length: devices }: readonly DeviceInfo[]): AlsGrid {
   return { users: side, items: side };
 }
 
-/** True where the parts of a side go through a pipeline: a part is gathered while the next ones are solved. */
+/**
+ * True where the parts of a side go through a pipeline: a part is gathered while the next ones are solved.
+ */
 export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean {
   const { q, fixed, factors } = grid[side];
   return devices > 1 && q > devices && fixed === 'whole' && factors === 'device';
 }
 
-/** True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all in float32: users are gathered in float16. */
+/**
+ * True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all
+ * in float32: users are gathered in float16.
+ */
 export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
   return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
 }
@@ -55,7 +81,11 @@ export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): bool
 export function suits(grid: AlsGrid, asked: Asked): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
   if (asked.groups !== undefined && inBlocks.length === 0) return false;
-  if (asked.sums !== undefined && (inBlocks.length === 0 || inBlocks.some((side) => sumsOf(grid, side) !== asked.sums))) return false;
+  if (
+    asked.sums !== undefined &&
+    (inBlocks.length === 0 || inBlocks.some((side) => sumsOf(grid, side) !== asked.sums))
+  )
+    return false;
   return sides.every((side) => {
     const one = asked[side];
     return one === undefined || (one.q === grid[side].q && one.p === verticalParts(grid, side));
@@ -69,16 +99,27 @@ export function sumsOf(grid: AlsGrid, side: Side): SumsOfParts | undefined {
 
 /** The grid of a plan. */
 export function gridOf(plan: PhysicalPlan): AlsGrid {
-  const grid = (side: Side): SideGrid => ({ q: stageNamed(plan, `update-${side}`).at.length, fixed: 'whole', factors: 'device', ratings: 'device' });
+  const grid = (side: Side): SideGrid => ({
+    q: stageNamed(plan, `update-${side}`).at.length,
+    fixed: 'whole',
+    factors: 'device',
+    ratings: 'device',
+  });
   return (plan.choices.grid as AlsGrid | undefined) ?? { users: grid('users'), items: grid('items') };
 }
 
-/** True where a side is solved from vertical parts of the other one, so that the ratings by its rows are a grid of blocks. */
+/**
+ * True where a side is solved from vertical parts of the other one, so that the ratings by its rows are a
+ * grid of blocks.
+ */
 export function isInBlocks(grid: AlsGrid, solved: Side): boolean {
   return grid[otherSide[solved]].fixed === 'parts';
 }
 
-/** True where the lengths of a side's rows lie apart from its ratings, which are in blocks or come from elsewhere. */
+/**
+ * True where the lengths of a side's rows lie apart from its ratings, which are in blocks or come from
+ * elsewhere.
+ */
 export function hasLengths(grid: AlsGrid, side: Side): boolean {
   return isInBlocks(grid, side) || grid[side].ratings !== 'device';
 }
@@ -100,5 +141,9 @@ export function sharesOfParts({ q, common, speeds }: SideGrid): number[] | undef
   if (common === undefined && speeds === undefined) return undefined;
   const own = common === undefined ? q : q - 1;
   const devices = speeds?.length ?? 1;
-  return Array.from({ length: q }, (_, part) => (part === own ? (common ?? 0) : ((1 - (common ?? 0)) * (speeds?.[Math.floor((part * devices) / own)] ?? 1) * devices) / own));
+  return Array.from({ length: q }, (_, part) =>
+    part === own
+      ? (common ?? 0)
+      : ((1 - (common ?? 0)) * (speeds?.[Math.floor((part * devices) / own)] ?? 1) * devices) / own,
+  );
 }

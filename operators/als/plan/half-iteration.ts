@@ -9,12 +9,31 @@ import { implicitWeights } from '../implicit/weights.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { takesFewer } from '../solver-choice.ts';
 import { tiledReason, tilingOf } from '../tiles.ts';
-import { hasGramOfParts, isPipelined, otherSide, sharesOfParts, type Side, type SideGrid, sumsOf } from './grid.ts';
+import {
+  hasGramOfParts,
+  isPipelined,
+  otherSide,
+  sharesOfParts,
+  type Side,
+  type SideGrid,
+  sumsOf,
+} from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
-/** The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism (section 4.2). */
+/**
+ * The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model
+ * parallelism (section 4.2).
+ */
 export function updateStage(problem: AlsProblem, side: Side): Stage {
-  const { params, profile: { ratings: nz }, rows, grid, device, solver, anchored } = problem;
+  const {
+    params,
+    profile: { ratings: nz },
+    rows,
+    grid,
+    device,
+    solver,
+    anchored,
+  } = problem;
   const [solved, fixed] = [sideNames(side, problem), sideNames(otherSide[side], problem)];
   const choice = problem.choices?.[side];
   const f = params.rank;
@@ -29,8 +48,19 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
   };
   const task = params.implicitPrefs ? 'update-implicit' : 'update';
   const tiled = tilingOf(params, solver, rows[otherSide[side]], device);
-  const weights = params.implicitPrefs ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) } : regularizationOf(params, side);
-  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...measuredOf(problem, side), ...kernelOf(choice), ...(tiled ? { tiled } : {}) };
+  const weights = params.implicitPrefs
+    ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) }
+    : regularizationOf(params, side);
+  const taskParams: JsonObject = {
+    rank: f,
+    ...weights,
+    cgBelow: solver.cgBelow,
+    cgSteps: solver.cgSteps,
+    nonnegative: params.nonnegative,
+    ...measuredOf(problem, side),
+    ...kernelOf(choice),
+    ...(tiled ? { tiled } : {}),
+  };
   return {
     name: `update-${side}`,
     at: partPlaces(problem, side),
@@ -45,7 +75,12 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
     ...heldBy(choice, listsHeld(problem, side), largestShare(grid[side])),
     // Items are solved first.
-    reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason]), ...(tiled ? [tiledReason(tiled)] : []), ...commonReason(grid[side], side)],
+    reasons: [
+      ...(side === 'items' ? [solver.reason] : []),
+      ...(choice === undefined ? [] : [choice.reason]),
+      ...(tiled ? [tiledReason(tiled)] : []),
+      ...commonReason(grid[side], side),
+    ],
   };
 }
 
@@ -54,9 +89,17 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
   return solver.cgBelow > 0 && takesFewer(params, profile) ? { takes: { cgSteps: 'cgSteps' } } : {};
 }
 
-/** True where the solve of the users tells the loss of their rows, so that a pass over the ratings is left to the last measure: on a CPU, and by kernels of a GPU that do; not where the rows are solved by exchanged vectors. */
+/**
+ * True where the solve of the users tells the loss of their rows, so that a pass over the ratings is left to
+ * the last measure: on a CPU, and by kernels of a GPU that do; not where the rows are solved by exchanged
+ * vectors.
+ */
 export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
-  return !anchored && sumsOf(grid, 'users') !== 'vectors' && (!device.choosesKernels || choices?.users.tellsLoss === true);
+  return (
+    !anchored &&
+    sumsOf(grid, 'users') !== 'vectors' &&
+    (!device.choosesKernels || choices?.users.tellsLoss === true)
+  );
 }
 
 /** True where that loss needs the sums of each item's ratings, which its bias is multiplied with. */
@@ -71,22 +114,50 @@ export function measuredOf(problem: AlsProblem, side: Side): { readonly measured
 
 /** The words and the mark of the stage that passes over the ratings for the training error. */
 export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
-  if (tellsLoss(problem)) return { brief: 'left out', reasons: ['a pass over the ratings behind the last iteration; before, loss and training error come out of the solve of the users'] };
-  return problem.anchored ? {} : { reasons: ['a pass over the ratings in each iteration: these kernels do not tell the loss of the rows that they solve'] };
+  if (tellsLoss(problem))
+    return {
+      brief: 'left out',
+      reasons: [
+        'a pass over the ratings behind the last iteration; before, loss and training error come out of the solve of the users',
+      ],
+    };
+  return problem.anchored
+    ? {}
+    : {
+        reasons: [
+          'a pass over the ratings in each iteration: these kernels do not tell the loss of the rows that they solve',
+        ],
+      };
 }
 
-/** The device's memory that a choice takes beside the data sets, of work lists and of scratch the given shares. */
-export function heldBy(choice: KernelChoice | undefined, lists: number, scratch = lists): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
+/**
+ * The device's memory that a choice takes beside the data sets, of work lists and of scratch the given
+ * shares.
+ */
+export function heldBy(
+  choice: KernelChoice | undefined,
+  lists: number,
+  scratch = lists,
+): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
   if (choice === undefined) return {};
   const { deviceBytes, scratchBytes = {} } = choice;
-  return { heldBytes: Math.ceil(deviceBytes * lists), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes * scratch)])) };
+  return {
+    heldBytes: Math.ceil(deviceBytes * lists),
+    scratchBytes: Object.fromEntries(
+      Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes * scratch)]),
+    ),
+  };
 }
 
-/** The share of a side's work lists that a device holds at once: of ratings that are staged those of two parts. */
+/**
+ * The share of a side's work lists that a device holds at once: of ratings that are staged those of two
+ * parts.
+ */
 function listsHeld({ grid, places }: AlsProblem, side: Side): number {
   const { q, ratings, common = 0, speeds } = grid[side];
   const parts = Math.ceil(q / places.length);
-  if (common > 0 || speeds !== undefined) return common + (1 - common) * Math.max(...(speeds ?? [1 / places.length]));
+  if (common > 0 || speeds !== undefined)
+    return common + (1 - common) * Math.max(...(speeds ?? [1 / places.length]));
   return (ratings === 'device' ? parts : Math.min(2, parts)) / q;
 }
 
@@ -95,33 +166,70 @@ function largestShare(grid: SideGrid): number {
 }
 
 function commonReason({ common }: SideGrid, side: Side): string[] {
-  return common === undefined ? [] : [`the last part, ${Math.round(100 * common)} % of the ratings, is solved on every device: that takes less time than an exchange of its ${side}`];
+  return common === undefined
+    ? []
+    : [
+        `the last part, ${Math.round(100 * common)} % of the ratings, is solved on every device: that takes less time than an exchange of its ${side}`,
+      ];
 }
 
 /** The device's choice as parameters of tasks. */
-export function kernelOf(choice: KernelChoice | undefined): Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> {
-  return choice === undefined ? {} : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
+export function kernelOf(
+  choice: KernelChoice | undefined,
+): Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> {
+  return choice === undefined
+    ? {}
+    : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
 }
 
-export function regularizationOf({ regParam, regExponent, biases, biasDamping }: SizedAlsParams, side: Side): RowRegularization {
+export function regularizationOf(
+  { regParam, regExponent, biases, biasDamping }: SizedAlsParams,
+  side: Side,
+): RowRegularization {
   const damping = forSides(biasDamping)[side];
-  return { lambda: regParam, ...(regExponent === 1 ? {} : { exponent: regExponent }), ...(biases && damping > 0 ? { damping } : {}) };
+  return {
+    lambda: regParam,
+    ...(regExponent === 1 ? {} : { exponent: regExponent }),
+    ...(biases && damping > 0 ? { damping } : {}),
+  };
 }
 
-/** The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each place, unless they are read part by part, and its Gram matrix. */
+/**
+ * The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each
+ * place, unless they are read part by part, and its Gram matrix.
+ */
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, places, rows, device, grid } = problem;
   const names = sideNames(side, problem);
-  const gram = !params.implicitPrefs ? [] : hasGramOfParts(grid, side, places.length) ? gramOfParts(side, rows[side], params, { parts: partPlaces(problem, side), places }, device.wholePasses) : [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)];
+  const gram = !params.implicitPrefs
+    ? []
+    : hasGramOfParts(grid, side, places.length)
+      ? gramOfParts(
+          side,
+          rows[side],
+          params,
+          { parts: partPlaces(problem, side), places },
+          device.wholePasses,
+        )
+      : [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)];
   if (grid[side].fixed === 'parts' || names.whole === names.factors) return gram;
   const each = (isHalfOnly(problem, side) ? 2 : 4) * factorStride(params.rank, device.strideStep);
   const moved = Math.ceil(rows[side] * (1 - (grid[side].common ?? 0))) * each;
   const gather: Stage = {
     name: `gather-${side}`,
     at: places,
-    work: { kind: 'exchange', how: 'all-gather', data: [names.factors, ...(names.bias ? [names.bias] : [])], to: [names.whole, ...(names.wholeBias ? [names.wholeBias] : [])] },
+    work: {
+      kind: 'exchange',
+      how: 'all-gather',
+      data: [names.factors, ...(names.bias ? [names.bias] : [])],
+      to: [names.whole, ...(names.wholeBias ? [names.wholeBias] : [])],
+    },
     ...pipelineOf(problem, side),
-    ...(places.length > 1 ? { exchange: `all-gather: ${formatBytes(moved)} down, ${formatBytes((places.length - 1) * moved)} up${isPipelined(grid, side, places.length) ? ', part by part' : ''}` } : {}),
+    ...(places.length > 1
+      ? {
+          exchange: `all-gather: ${formatBytes(moved)} down, ${formatBytes((places.length - 1) * moved)} up${isPipelined(grid, side, places.length) ? ', part by part' : ''}`,
+        }
+      : {}),
   };
   return [gather, ...gram];
 }

@@ -8,7 +8,16 @@ import { taskCount } from '../../ratings/row-ranges.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { chooseSolver, takesFewer } from '../solver-choice.ts';
-import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, type SideGrid, usualGrid, verticalParts } from './grid.ts';
+import {
+  type AlsGrid,
+  isInBlocks,
+  otherSide,
+  placesOfParts,
+  type Side,
+  type SideGrid,
+  usualGrid,
+  verticalParts,
+} from './grid.ts';
 
 /** All that the pieces of a plan are made from. */
 export interface AlsProblem {
@@ -34,7 +43,9 @@ export interface AlsPlanOptions {
   readonly anchored?: boolean;
   /** The grid of the plan. Default: the usual one, or that with the least estimated time which fits. */
   readonly grid?: AlsGrid;
-  /** Homes of ratings that the planner may choose. Default: devices, and the host, from where they are staged. */
+  /**
+   * Homes of ratings that the planner may choose. Default: devices, and the host, from where they are staged.
+   */
   readonly ratings?: readonly SideGrid['ratings'][];
   /** Bytes of host memory for ratings and factors. Default: no bound here. */
   readonly hostBytes?: number;
@@ -42,13 +53,33 @@ export interface AlsPlanOptions {
   readonly compares?: boolean;
 }
 
-export function alsProblem(profile: RatingsProfile, params: SizedAlsParams, devices: PlanDevices, choices: AlsChoices | undefined, { anchored = false, grid }: AlsPlanOptions): AlsProblem {
+export function alsProblem(
+  profile: RatingsProfile,
+  params: SizedAlsParams,
+  devices: PlanDevices,
+  choices: AlsChoices | undefined,
+  { anchored = false, grid }: AlsPlanOptions,
+): AlsProblem {
   const rows = { users: profile.users, items: profile.items };
   // Every device has rows of both sides.
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
-  const testRatings = params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
+  const testRatings =
+    params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;
-  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind, takesFewer(params, profile)) };
+  return {
+    profile,
+    testRatings,
+    params,
+    choices,
+    anchored,
+    grid: grid ?? usualGrid(compute),
+    compute,
+    host: devices.host,
+    device,
+    places: compute.map(({ place }) => place),
+    rows,
+    solver: chooseSolver(params, device.kind, takesFewer(params, profile)),
+  };
 }
 
 /** The home of each part of a side. */
@@ -73,14 +104,33 @@ export function ratingPlaces(problem: AlsProblem, side: Side): Place[] {
 }
 
 /** The stage's work over the ratings by a side's rows: over its parts, or over its blocks in row order. */
-export function overRatings({ grid }: AlsProblem, side: Side, ratings: string, tasks: readonly TaskPlan[]): Work {
+export function overRatings(
+  { grid }: AlsProblem,
+  side: Side,
+  ratings: string,
+  tasks: readonly TaskPlan[],
+): Work {
   if (!isInBlocks(grid, side)) return { kind: 'tasks', tasks };
-  return { kind: 'blocks', tasks, order: 'rows', seed: 0, grid: { rows: grid[side].q, columns: verticalParts(grid, side), of: ratings } };
+  return {
+    kind: 'blocks',
+    tasks,
+    order: 'rows',
+    seed: 0,
+    grid: { rows: grid[side].q, columns: verticalParts(grid, side), of: ratings },
+  };
 }
 
-/** True where all rows of a side are gathered for kernels that read them in float16, or in 8 bits, which are rounded from it. Errors, which read those of items, are in float32. */
+/**
+ * True where all rows of a side are gathered for kernels that read them in float16, or in 8 bits, which are
+ * rounded from it. Errors, which read those of items, are in float32.
+ */
 export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
-  return side === 'users' && places.length > 1 && choices !== undefined && choices[otherSide[side]].precision !== 'f32';
+  return (
+    side === 'users' &&
+    places.length > 1 &&
+    choices !== undefined &&
+    choices[otherSide[side]].precision !== 'f32'
+  );
 }
 
 /** The use of the other side beside the ratings by a side's rows: whole, or the part of the block. */
@@ -89,13 +139,29 @@ export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts:
 }
 
 /** Tasks that a part of a pass is cut into, over `ratings` of all parts of the side. */
-export function tasksOfPart({ grid, device, rows, profile }: AlsProblem, side: Side, ratings = profile.ratings): number {
+export function tasksOfPart(
+  { grid, device, rows, profile }: AlsProblem,
+  side: Side,
+  ratings = profile.ratings,
+): number {
   const { q } = grid[side];
-  return device.wholePasses ? 1 : Math.min(Math.ceil(rows[side] / q), taskCount(Math.ceil(ratings / (q * verticalParts(grid, side)))));
+  return device.wholePasses
+    ? 1
+    : Math.min(Math.ceil(rows[side] / q), taskCount(Math.ceil(ratings / (q * verticalParts(grid, side)))));
 }
 
-/** The names of a side's data sets. `whole`: all its rows, on every device, where the side is fixed whole; the side itself where it is one part on the only device. */
-export function sideNames(side: Side, { grid, places, params }: Pick<AlsProblem, 'grid' | 'params'> & { readonly places: { readonly length: number } }) {
+/**
+ * The names of a side's data sets. `whole`: all its rows, on every device, where the side is fixed whole; the
+ * side itself where it is one part on the only device.
+ */
+export function sideNames(
+  side: Side,
+  {
+    grid,
+    places,
+    params,
+  }: Pick<AlsProblem, 'grid' | 'params'> & { readonly places: { readonly length: number } },
+) {
   const { q, factors } = grid[side];
   const isWhole = q === 1 && places.length === 1 && factors === 'device';
   return {

@@ -23,13 +23,20 @@ import { tiledSlices, tilingOf } from '../tiles.ts';
 
 const STAGE = 'solve-rows';
 
-/** The terms of J that a block of rows has: errors of its ratings, in the ratings' own unit, and its penalty. */
-export type RowsLoss = { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number } | { readonly observed: number; readonly penalty: number };
+/**
+ * The terms of J that a block of rows has: errors of its ratings, in the ratings' own unit, and its penalty.
+ */
+export type RowsLoss =
+  | { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number }
+  | { readonly observed: number; readonly penalty: number };
 
 /**
- * A block of rows of R, some users with all their ratings or some items with theirs, whose factors are solved from those of the other
- * side, which is held fixed: the half-iteration of ALS for a part of the rows, by the tasks of training and with the same bits. Long rows that a CPU solves tile by tile
- * (see tilingOf) have those bits where `columns` are all rows of that side. The ratings, one version of the rows and the fixed side stay on the device. Holds no biases. Matrices are row-major without padding, in the ratings' own unit.
+ * A block of rows of R, some users with all their ratings or some items with theirs, whose factors are solved
+ * from those of the other side, which is held fixed: the half-iteration of ALS for a part of the rows, by the
+ * tasks of training and with the same bits. Long rows that a CPU solves tile by tile (see tilingOf) have
+ * those bits where `columns` are all rows of that side. The ratings, one version of the rows and the fixed
+ * side stay on the device. Holds no biases. Matrices are row-major without padding, in the ratings' own unit.
+ *
  */
 export class RowSolver {
   /** Ids of the rows, ascending. */
@@ -45,8 +52,16 @@ export class RowSolver {
   #version: number | undefined;
   #made = 0;
 
-  /** `block`: rows are `keys`, columns are positions of the other side from 0 to `columns`. `unit`: see ratingUnit; the same for all blocks. */
-  constructor(block: RatingBlock, { keys, columns, unit }: { readonly keys: KeyColumn; readonly columns: number; readonly unit: number }, params: SizedAlsParams, ctx: ExecutionContext) {
+  /**
+   * `block`: rows are `keys`, columns are positions of the other side from 0 to `columns`. `unit`: see
+   * ratingUnit; the same for all blocks.
+   */
+  constructor(
+    block: RatingBlock,
+    { keys, columns, unit }: { readonly keys: KeyColumn; readonly columns: number; readonly unit: number },
+    params: SizedAlsParams,
+    ctx: ExecutionContext,
+  ) {
     this.keys = keys;
     this.columns = columns;
     this.#unit = unit;
@@ -76,7 +91,9 @@ export class RowSolver {
     const steps = new StepList(contracts);
     if (this.#fixed) steps.free(STAGE, place, [this.#ref('fixed')]);
     await this.#run(steps);
-    await runSteps([], this.#ctx, { given: [[this.#ref('fixed'), factorsOf(this.#inUnit(factors), this.#params.rank), place]] });
+    await runSteps([], this.#ctx, {
+      given: [[this.#ref('fixed'), factorsOf(this.#inUnit(factors), this.#params.rank), place]],
+    });
     this.#fixed = true;
   }
 
@@ -86,10 +103,15 @@ export class RowSolver {
   }
 
   /**
-   * Solves the rows from the fixed side, with the held version as the start of conjugate gradients, or zeros. `gram`: of implicit data G of
-   * the whole fixed side, rank x rank. Throws DivergedError for a row whose equations have no finite solution.
+   * Solves the rows from the fixed side, with the held version as the start of conjugate gradients, or zeros.
+   * `gram`: of implicit data G of the whole fixed side, rank x rank. Throws DivergedError for a row whose
+   * equations have no finite solution.
+   *
    */
-  async solve(version: number, { fromZeros, gram }: { readonly fromZeros: boolean; readonly gram?: Float64Array }): Promise<Float32Array> {
+  async solve(
+    version: number,
+    { fromZeros, gram }: { readonly fromZeros: boolean; readonly gram?: Float64Array },
+  ): Promise<Float32Array> {
     if (this.#isEmpty) return this.#nothing(version);
     const { place, strideStep, choosesKernels, kind, parallelism } = this.#device.info;
     const params = this.#params;
@@ -103,22 +125,72 @@ export class RowSolver {
     for (const ref of zeros) steps.allocate(STAGE, place, ref, shape);
     steps.allocate(STAGE, place, factors, shape);
     const { cgBelow, cgSteps } = chooseSolver(params, kind);
-    const problem = { users: this.block.rows, items: this.columns, ratings: this.block.ratings, longestUser: longestRow(this.block), largestRating: largestOf(this.block) };
+    const problem = {
+      users: this.block.rows,
+      items: this.columns,
+      ratings: this.block.ratings,
+      longestUser: longestRow(this.block),
+      largestRating: largestOf(this.block),
+    };
     const choice = choosesKernels ? (await chooseKernels(problem, params, this.#ctx))?.users : undefined;
-    const solved = { rank, cgBelow, cgSteps, nonnegative, ...(choice && { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale }) };
+    const solved = {
+      rank,
+      cgBelow,
+      cgSteps,
+      nonnegative,
+      ...(choice && {
+        variant: choice.variant,
+        precision: choice.precision,
+        ratingScale: choice.ratingScale,
+      }),
+    };
     const inputs = { block: this.block.ref, fixed: this.#ref('fixed'), previous };
     const given: Given[] = [];
     const extra: PartitionRef[] = [];
     const kernel = implicitPrefs ? 'update-implicit' : 'update';
     if (implicitPrefs) {
       const [all, shifts] = [this.#ref('gram-of-all'), this.#ref('shifts')];
-      given.push([all, factorsOf(gramMatrix(gram ?? new Float64Array(rank * rank), rank), rank), place], [shifts, this.#shifts(), place]);
+      given.push(
+        [all, factorsOf(gramMatrix(gram ?? new Float64Array(rank * rank), rank), rank), place],
+        [shifts, this.#shifts(), place],
+      );
       extra.push(all, shifts);
-      addSliced(steps, STAGE, place, { kernel: 'update-implicit', inputs: { ...inputs, gram: all, shifts }, outputs: { factors }, params: { ...solved, ...implicitWeights(params) } }, this.#slices());
+      addSliced(
+        steps,
+        STAGE,
+        place,
+        {
+          kernel: 'update-implicit',
+          inputs: { ...inputs, gram: all, shifts },
+          outputs: { factors },
+          params: { ...solved, ...implicitWeights(params) },
+        },
+        this.#slices(),
+      );
     } else {
       const tiled = tilingOf(params, { cgBelow, cgSteps }, this.columns, this.#device.info);
       const exponent = params.regExponent === 1 ? {} : { exponent: params.regExponent };
-      addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs: { factors }, params: { ...solved, lambda: params.regParam / this.#unit, ...exponent, ...(tiled ? { tiled } : {}) } }, tiledSlices(this.block.offsets, this.#slices(), { tiling: tiled, fixedRows: this.columns, parallelism }));
+      addSliced(
+        steps,
+        STAGE,
+        place,
+        {
+          kernel: 'update',
+          inputs,
+          outputs: { factors },
+          params: {
+            ...solved,
+            lambda: params.regParam / this.#unit,
+            ...exponent,
+            ...(tiled ? { tiled } : {}),
+          },
+        },
+        tiledSlices(this.block.offsets, this.#slices(), {
+          tiling: tiled,
+          fixedRows: this.columns,
+          parallelism,
+        }),
+      );
     }
     steps.handOut(STAGE, factors, place);
     steps.free(STAGE, place, [...held, ...zeros, ...extra]);
@@ -136,8 +208,18 @@ export class RowSolver {
     const { place, strideStep, wholePasses } = this.#device.info;
     const gram = this.#ref('gram');
     const steps = new StepList(contracts);
-    steps.allocate(STAGE, place, gram, { rows: 16 * Math.ceil(rank / 16), columns: rank, stride: factorStride(rank, strideStep) });
-    addSliced(steps, STAGE, place, { kernel: 'gram', inputs: { factors: this.#rows() }, outputs: { gram }, params: { rank, weight: 1 } }, gramSlices(rank, wholePasses ?? false));
+    steps.allocate(STAGE, place, gram, {
+      rows: 16 * Math.ceil(rank / 16),
+      columns: rank,
+      stride: factorStride(rank, strideStep),
+    });
+    addSliced(
+      steps,
+      STAGE,
+      place,
+      { kernel: 'gram', inputs: { factors: this.#rows() }, outputs: { gram }, params: { rank, weight: 1 } },
+      gramSlices(rank, wholePasses ?? false),
+    );
     steps.handOut(STAGE, gram, place);
     steps.free(STAGE, place, [gram]);
     return Float64Array.from(handed(await this.#run(steps)).subarray(0, rank * rank));
@@ -147,7 +229,8 @@ export class RowSolver {
   async loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
     const params = this.#params;
     const { rank, implicitPrefs, regExponent, regParam } = params;
-    if (this.#isEmpty) return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
+    if (this.#isEmpty)
+      return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
     const { place } = this.#device.info;
     const steps = new StepList(contracts);
     const rows = this.#rows();
@@ -156,36 +239,84 @@ export class RowSolver {
     if (implicitPrefs) {
       const shifts = this.#ref('shifts');
       given.push([shifts, this.#shifts(), place]);
-      if (errors) addSliced(steps, STAGE, place, { kernel: 'implicit-error', inputs, outputs: {}, params: { rank, ...implicitWeights(params) } }, this.#slices());
-      addSliced(steps, STAGE, place, { kernel: 'shifted-norm', inputs: { shifts, factors: rows }, outputs: {}, params: { rank } }, this.#slices());
+      if (errors)
+        addSliced(
+          steps,
+          STAGE,
+          place,
+          { kernel: 'implicit-error', inputs, outputs: {}, params: { rank, ...implicitWeights(params) } },
+          this.#slices(),
+        );
+      addSliced(
+        steps,
+        STAGE,
+        place,
+        { kernel: 'shifted-norm', inputs: { shifts, factors: rows }, outputs: {}, params: { rank } },
+        this.#slices(),
+      );
       steps.free(STAGE, place, [shifts]);
     } else {
-      if (errors) addSliced(steps, STAGE, place, { kernel: 'squared-error', inputs, outputs: {}, params: { rank } }, this.#slices());
-      addSliced(steps, STAGE, place, { kernel: 'weighted-norm', inputs: { block: this.block.ref, factors: rows }, outputs: {}, params: { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) } }, this.#slices());
+      if (errors)
+        addSliced(
+          steps,
+          STAGE,
+          place,
+          { kernel: 'squared-error', inputs, outputs: {}, params: { rank } },
+          this.#slices(),
+        );
+      addSliced(
+        steps,
+        STAGE,
+        place,
+        {
+          kernel: 'weighted-norm',
+          inputs: { block: this.block.ref, factors: rows },
+          outputs: {},
+          params: { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) },
+        },
+        this.#slices(),
+      );
     }
     const results = await this.#run(steps, given);
-    const sum = (values: readonly { readonly sum: number }[]) => values.reduce((all, one) => all + one.sum, 0);
-    if (implicitPrefs) return { ...(errors ? { observed: sum(valuesOfStage(results, STAGE, 'implicit-error')) } : {}), penalty: sum(valuesOfStage(results, STAGE, 'shifted-norm')) };
+    const sum = (values: readonly { readonly sum: number }[]) =>
+      values.reduce((all, one) => all + one.sum, 0);
+    if (implicitPrefs)
+      return {
+        ...(errors ? { observed: sum(valuesOfStage(results, STAGE, 'implicit-error')) } : {}),
+        penalty: sum(valuesOfStage(results, STAGE, 'shifted-norm')),
+      };
     const unit = this.#unit;
     const penalty = regParam * unit * sum(valuesOfStage(results, STAGE, 'weighted-norm'));
     if (!errors) return { penalty };
     const squares = valuesOfStage(results, STAGE, 'squared-error');
-    const total = (name: 'squared' | 'absolute' | 'count') => squares.reduce((all, values) => all + values[name], 0);
-    return { squared: unit ** 2 * total('squared'), absolute: unit * total('absolute'), count: total('count'), penalty };
+    const total = (name: 'squared' | 'absolute' | 'count') =>
+      squares.reduce((all, values) => all + values[name], 0);
+    return {
+      squared: unit ** 2 * total('squared'),
+      absolute: unit * total('absolute'),
+      count: total('count'),
+      penalty,
+    };
   }
 
   /** Frees what the device holds. */
   async forget(): Promise<void> {
     if (this.#isEmpty) return;
     const steps = new StepList(contracts);
-    steps.free(STAGE, this.#device.info.place, [this.block.ref, ...(this.#fixed ? [this.#ref('fixed')] : []), ...(this.#version === undefined ? [] : [this.#rows()])]);
+    steps.free(STAGE, this.#device.info.place, [
+      this.block.ref,
+      ...(this.#fixed ? [this.#ref('fixed')] : []),
+      ...(this.#version === undefined ? [] : [this.#rows()]),
+    ]);
     await this.#run(steps);
   }
 
   /** Brings the ratings to the device, once. */
   async place(): Promise<void> {
     if (this.#isEmpty) return;
-    await runSteps([], this.#ctx, { given: [[this.block.ref, hostForm(this.block), this.#device.info.place]] });
+    await runSteps([], this.#ctx, {
+      given: [[this.block.ref, hostForm(this.block), this.#device.info.place]],
+    });
   }
 
   /** True for a block without rows, of which a device knows nothing. */
@@ -204,7 +335,9 @@ export class RowSolver {
     const steps = new StepList(contracts);
     if (this.#version !== undefined) steps.free(STAGE, place, [this.#rows()]);
     await this.#run(steps);
-    await runSteps([], this.#ctx, { given: [[this.#rows(++this.#made), factorsOf(values, this.#params.rank), place]] });
+    await runSteps([], this.#ctx, {
+      given: [[this.#rows(++this.#made), factorsOf(values, this.#params.rank), place]],
+    });
     this.#version = version;
   }
 
@@ -227,7 +360,11 @@ export class RowSolver {
   }
 
   #shifts(): Partition {
-    return { layout: 'row-shifts', rows: this.block.rows, columns: { values: rowShifts(this.block, this.columns, this.#params) } };
+    return {
+      layout: 'row-shifts',
+      rows: this.block.rows,
+      columns: { values: rowShifts(this.block, this.columns, this.#params) },
+    };
   }
 
   #check(results: StepResults, kernel: 'update' | 'update-implicit'): void {
@@ -235,7 +372,14 @@ export class RowSolver {
     if (bad === undefined) return;
     const row = Math.min(bad, keyCount(this.keys) - 1);
     const { offsets } = this.block;
-    throw new DivergedError(`the normal equations of the row ${keyText(this.keys, row)} (${offsets[row + 1] - offsets[row]} ratings) are singular or not finite`, { phase: 'train', id: keyText(this.keys, row), advice: `Raise regParam (λ), which is ${this.#params.regParam}, or scale the ratings down` });
+    throw new DivergedError(
+      `the normal equations of the row ${keyText(this.keys, row)} (${offsets[row + 1] - offsets[row]} ratings) are singular or not finite`,
+      {
+        phase: 'train',
+        id: keyText(this.keys, row),
+        advice: `Raise regParam (λ), which is ${this.#params.regParam}, or scale the ratings down`,
+      },
+    );
   }
 
   #inUnit(factors: Float32Array): Float32Array {

@@ -13,11 +13,18 @@ export interface BootstrapOptions {
 }
 
 /**
- * Percentile intervals of the means of several columns by the bootstrap over rows (Efron 1979): each resample draws rows with
- * replacement, the same for all columns. `values`: rows x columns, row-major. Of more than 10,000 rows a resample draws 10,000, and its
- * deviation from the mean shrinks by √(10,000 / rows), the m out of n bootstrap. The same seed gives the same intervals.
+ * Percentile intervals of the means of several columns by the bootstrap over rows (Efron 1979): each resample
+ * draws rows with replacement, the same for all columns. `values`: rows x columns, row-major. Of more than
+ * 10,000 rows a resample draws 10,000, and its deviation from the mean shrinks by √(10,000 / rows), the m out
+ * of n bootstrap. The same seed gives the same intervals.
+ *
  */
-export function bootstrapIntervals(values: Float64Array, columns: number, means: Float64Array, { resamples, seed, confidence }: BootstrapOptions): Interval[] {
+export function bootstrapIntervals(
+  values: Float64Array,
+  columns: number,
+  means: Float64Array,
+  { resamples, seed, confidence }: BootstrapOptions,
+): Interval[] {
   const rows = values.length / columns;
   const drawn = Math.min(rows, MOST_DRAWN);
   const scale = Math.sqrt(drawn / rows);

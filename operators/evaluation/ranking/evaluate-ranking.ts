@@ -56,7 +56,10 @@ export interface RankingEvaluation {
   readonly metrics: MetricValues;
   /** 95 % bootstrap intervals of the means, by the same names. */
   readonly intervals: Readonly<Record<string, Interval>>;
-  /** The metrics of rankings that are the same for all users: by the number of users of an item, and by its damped mean rating. */
+  /**
+   * The metrics of rankings that are the same for all users: by the number of users of an item, and by its
+   * damped mean rating.
+   */
   readonly baselines: { readonly popularity?: MetricValues; readonly itemMean?: MetricValues };
   /** Users over whom the means are taken. */
   readonly users: number;
@@ -81,8 +84,10 @@ export interface RankingEvaluation {
 }
 
 /**
- * Ranks, for each user of the test pairs, all items that the user has not seen, and measures where the user's test items stand: full
- * rankings (Krichene, Rendle 2020), or rankings of given candidates. Input: `user`, `item` and, where there is a least rating, `rating`.
+ * Ranks, for each user of the test pairs, all items that the user has not seen, and measures where the user's
+ * test items stand: full rankings (Krichene, Rendle 2020), or rankings of given candidates. Input: `user`,
+ * `item` and, where there is a least rating, `rating`.
+ *
  */
 export class EvaluateRanking implements Sink<RankingEvaluation> {
   readonly name = 'evaluate-ranking';
@@ -114,12 +119,18 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const ranked = rankedOf(pairs);
     const own = await measureRankings(await ownRankings(pairs, ctx), ranked, chosen, facts);
     const { values, means, users } = own.values;
-    const intervals = resamples === 0 || users === 0 ? [] : bootstrapIntervals(values, means.length, means, { resamples, seed, confidence: 0.95 });
-    const baseline = async (scores: ArrayLike<number>) => (await measureRankings(rankingsByItem(scores, pairs, ctx), ranked, chosen, facts)).metrics;
+    const intervals =
+      resamples === 0 || users === 0
+        ? []
+        : bootstrapIntervals(values, means.length, means, { resamples, seed, confidence: 0.95 });
+    const baseline = async (scores: ArrayLike<number>) =>
+      (await measureRankings(rankingsByItem(scores, pairs, ctx), ranked, chosen, facts)).metrics;
     const wanted = baselines ? facts : undefined;
     const popularity = wanted && (await baseline(wanted.counts));
     const itemMean = wanted?.means && (await baseline(wanted.means));
-    const verdict = popularity && compareToPopularity({ metrics: own.metrics, popularity, users, training: this.#settings.training });
+    const verdict =
+      popularity &&
+      compareToPopularity({ metrics: own.metrics, popularity, users, training: this.#settings.training });
     if (verdict) ctx.events({ type: 'warning', ...verdict });
     const cold = this.#coldWarnings(counts);
     for (const { code, text } of cold) ctx.events({ type: 'warning', code, text });
@@ -134,9 +145,15 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
   }
 
   /** Cold pairs that count as misses are in the metrics, and need no warning. */
-  #coldWarnings({ pairs, coldPairs, irrelevantPairs }: Pick<RankingEvaluation, 'pairs' | 'coldPairs' | 'irrelevantPairs'>): TrainingWarning[] {
+  #coldWarnings({
+    pairs,
+    coldPairs,
+    irrelevantPairs,
+  }: Pick<RankingEvaluation, 'pairs' | 'coldPairs' | 'irrelevantPairs'>): TrainingWarning[] {
     const relevant = pairs - irrelevantPairs;
-    return this.#settings.coldPairs === 'miss' || relevant === 0 ? [] : coldWarnings({ pairs: relevant, coldPairs });
+    return this.#settings.coldPairs === 'miss' || relevant === 0
+      ? []
+      : coldWarnings({ pairs: relevant, coldPairs });
   }
 
   /** The positives of the users to rank, the pairs that those have seen, and what was left out. */
@@ -149,15 +166,36 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
     const excluded = await exclude?.(ctx);
     const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
-    if (leaked > 0) ctx.events({ type: 'warning', text: `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked` });
+    if (leaked > 0)
+      ctx.events({
+        type: 'warning',
+        text: `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked`,
+      });
     const missing = policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined;
     const facts = excluded && itemFacts(excluded.block, keyCount(items), excluded.hasRatings);
     const given = await this.#settings.candidates?.(ctx);
-    const listed = given && candidateLists(given, { positives, seen: excluded?.block, missing: missing?.positives });
+    const listed =
+      given && candidateLists(given, { positives, seen: excluded?.block, missing: missing?.positives });
     if (listed) reportCandidates(listed.counts, ctx);
-    const own: RankedPairs = { model: this.#model, positives: listed?.positives ?? positives, seen: excluded?.block, missing: missing && { ...missing, positives: listed?.missing ?? missing.positives }, lists: listed?.lists };
+    const own: RankedPairs = {
+      model: this.#model,
+      positives: listed?.positives ?? positives,
+      seen: excluded?.block,
+      missing: missing && { ...missing, positives: listed?.missing ?? missing.positives },
+      lists: listed?.lists,
+    };
     const drawn = await drawnPairs(own, { most: rankUsers, seed }, ctx);
-    const counts = { availableUsers: drawn.availableUsers, coldUsers: cold.userCount, pairs: test.pairs, coldPairs, leakedPairs: leaked, repeatedPairs: repeated, irrelevantPairs: test.irrelevant, unknownExcluded: excluded?.unknown ?? 0, ...(listed && { candidates: listed.counts }) };
+    const counts = {
+      availableUsers: drawn.availableUsers,
+      coldUsers: cold.userCount,
+      pairs: test.pairs,
+      coldPairs,
+      leakedPairs: leaked,
+      repeatedPairs: repeated,
+      irrelevantPairs: test.irrelevant,
+      unknownExcluded: excluded?.unknown ?? 0,
+      ...(listed && { candidates: listed.counts }),
+    };
     return { pairs: drawn.pairs, facts, counts };
   }
 }
@@ -165,24 +203,52 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
 /** The model's rankings of all items, or of the candidates. */
 async function ownRankings(pairs: RankedPairs, ctx: ExecutionContext): Promise<Rankings> {
   const { model, positives, lists } = pairs;
-  return lists === undefined ? modelRankings(model, pairs, ctx) : listedRankings(await listedScores(model, lists, ctx), { lists, positives, items: keyCount(model.items) });
+  return lists === undefined
+    ? modelRankings(model, pairs, ctx)
+    : listedRankings(await listedScores(model, lists, ctx), {
+        lists,
+        positives,
+        items: keyCount(model.items),
+      });
 }
 
 /** The same by a score of each item. */
 function rankingsByItem(scores: ArrayLike<number>, pairs: RankedPairs, ctx: ExecutionContext): Rankings {
   const { model, positives, lists } = pairs;
-  return lists === undefined ? sharedRankings(scores, pairs, ctx) : listedRankings(scoresOfItems(scores, lists), { lists, positives, items: keyCount(model.items) });
+  return lists === undefined
+    ? sharedRankings(scores, pairs, ctx)
+    : listedRankings(scoresOfItems(scores, lists), { lists, positives, items: keyCount(model.items) });
 }
 
 /** The facts about the rankings that their measures need. */
 function rankedOf({ model, positives, seen, missing, lists }: RankedPairs): Omit<Ranked, 'places'> {
   const items = keyCount(model.items);
-  const excluded = lists ? Uint32Array.from({ length: lists.rows }, (_, user) => items - lists.offsets[user + 1] + lists.offsets[user]) : seen && distinctItems(seen);
+  const excluded = lists
+    ? Uint32Array.from(
+        { length: lists.rows },
+        (_, user) => items - lists.offsets[user + 1] + lists.offsets[user],
+      )
+    : seen && distinctItems(seen);
   return { positives, items, excluded, missing };
 }
 
-function reportCandidates({ coldPairs, usersWithout, idlePairs }: CandidateCounts, { events }: ExecutionContext): void {
-  if (coldPairs > 0) events({ type: 'warning', text: `${formatCount(coldPairs)} candidates have a user or an item that the model does not know, and are not ranked` });
-  if (usersWithout > 0) events({ type: 'warning', text: `${formatCount(usersWithout)} users with test pairs have no candidate to rank them with, and are not measured` });
-  if (idlePairs > 0) events({ type: 'note', text: `${formatCount(idlePairs)} candidates are of users without a known test pair` });
+function reportCandidates(
+  { coldPairs, usersWithout, idlePairs }: CandidateCounts,
+  { events }: ExecutionContext,
+): void {
+  if (coldPairs > 0)
+    events({
+      type: 'warning',
+      text: `${formatCount(coldPairs)} candidates have a user or an item that the model does not know, and are not ranked`,
+    });
+  if (usersWithout > 0)
+    events({
+      type: 'warning',
+      text: `${formatCount(usersWithout)} users with test pairs have no candidate to rank them with, and are not measured`,
+    });
+  if (idlePairs > 0)
+    events({
+      type: 'note',
+      text: `${formatCount(idlePairs)} candidates are of users without a known test pair`,
+    });
 }

@@ -17,7 +17,11 @@ export interface ItemFacts {
   readonly means?: Float64Array;
 }
 
-export function itemFacts({ indices, values, offsets, rows }: RatingBlock, items: number, hasRatings: boolean): ItemFacts {
+export function itemFacts(
+  { indices, values, offsets, rows }: RatingBlock,
+  items: number,
+  hasRatings: boolean,
+): ItemFacts {
   const counts = new Uint32Array(items);
   const sums = new Float64Array(items);
   let total = 0;
@@ -30,19 +34,32 @@ export function itemFacts({ indices, values, offsets, rows }: RatingBlock, items
   }
   if (!hasRatings) return { counts, users: rows };
   const mean = indices.length === 0 ? 0 : total / indices.length;
-  return { counts, users: rows, means: sums.map((sum, item) => (sum + DAMPING * mean) / (counts[item] + DAMPING)) };
+  return {
+    counts,
+    users: rows,
+    means: sums.map((sum, item) => (sum + DAMPING * mean) / (counts[item] + DAMPING)),
+  };
 }
 
 /** All items by falling score, ties by position. */
 export function orderOf(scores: ArrayLike<number>): Uint32Array {
-  return Uint32Array.from({ length: scores.length }, (_, item) => item).sort((left, right) => scores[right] - scores[left] || left - right);
+  return Uint32Array.from({ length: scores.length }, (_, item) => item).sort(
+    (left, right) => scores[right] - scores[left] || left - right,
+  );
 }
 
 /**
- * The places of the positives where every user gets the same ranking, without the user's excluded items: as rankPositives gives them for a
- * model. An item's place is its place in `order` less the excluded items before it.
+ * The places of the positives where every user gets the same ranking, without the user's excluded items: as
+ * rankPositives gives them for a model. An item's place is its place in `order` less the excluded items
+ * before it.
+ *
  */
-export async function placesByOrder(order: Uint32Array, positives: RatingBlock, exclude: RatingBlock | undefined, signal: AbortSignal): Promise<Uint32Array> {
+export async function placesByOrder(
+  order: Uint32Array,
+  positives: RatingBlock,
+  exclude: RatingBlock | undefined,
+  signal: AbortSignal,
+): Promise<Uint32Array> {
   const placeOf = new Uint32Array(order.length);
   order.forEach((item, place) => (placeOf[item] = place));
   const places = Uint32Array.from(positives.indices, (item) => placeOf[item]);

@@ -12,19 +12,33 @@ const NO_ITEM = 0xffff_ffff;
 /** In how many users' first k items each item is, for each k. */
 export type ListCounts = readonly Uint32Array[];
 
-/** The lists that a model gives the users who have positives. Ties by item: the items come in their own order, without bounds. */
-export async function listCounts(model: FactorModel, positives: RatingBlock, exclude: RatingBlock | undefined, ks: readonly number[], ctx: ExecutionContext): Promise<ListCounts> {
+/**
+ * The lists that a model gives the users who have positives. Ties by item: the items come in their own order,
+ * without bounds.
+ */
+export async function listCounts(
+  model: FactorModel,
+  positives: RatingBlock,
+  exclude: RatingBlock | undefined,
+  ks: readonly number[],
+  ctx: ExecutionContext,
+): Promise<ListCounts> {
   const items = keyCount(model.items);
   const counts = ks.map(() => new Uint32Array(items));
   const n = Math.min(items, Math.max(...ks));
   const { info } = computeDevice(ctx.executor);
   await Holdings.within(ctx, async (held) => {
     const top = await topOf(model, n, {}, exclude, info, held);
-    for await (const { from, to, items: found } of mapOrdered(ranges(positives.rows, usersPerTask(info, n)), inFlight(info), top)) {
+    for await (const { from, to, items: found } of mapOrdered(
+      ranges(positives.rows, usersPerTask(info, n)),
+      inFlight(info),
+      top,
+    )) {
       for (let user = from; user < to; user++) {
         if (positives.offsets[user] === positives.offsets[user + 1]) continue;
         const at = (user - from) * n;
-        for (let place = 0; place < n && found[at + place] !== NO_ITEM; place++) addTo(counts, ks, found[at + place], place);
+        for (let place = 0; place < n && found[at + place] !== NO_ITEM; place++)
+          addTo(counts, ks, found[at + place], place);
       }
     }
   });
@@ -32,14 +46,22 @@ export async function listCounts(model: FactorModel, positives: RatingBlock, exc
 }
 
 /** The lists where all users get the items of one order, without those that they have seen. */
-export function listCountsByOrder(order: Uint32Array, positives: RatingBlock, exclude: RatingBlock | undefined, ks: readonly number[]): ListCounts {
+export function listCountsByOrder(
+  order: Uint32Array,
+  positives: RatingBlock,
+  exclude: RatingBlock | undefined,
+  ks: readonly number[],
+): ListCounts {
   const counts = ks.map(() => new Uint32Array(order.length));
   const most = Math.max(...ks);
   const seenBy = new Uint32Array(order.length);
   for (let user = 0; user < positives.rows; user++) {
     if (positives.offsets[user] === positives.offsets[user + 1]) continue;
-    if (exclude) for (let k = exclude.offsets[user]; k < exclude.offsets[user + 1]; k++) seenBy[exclude.indices[k]] = user + 1;
-    for (let at = 0, place = 0; at < order.length && place < most; at++) if (seenBy[order[at]] !== user + 1) addTo(counts, ks, order[at], place++);
+    if (exclude)
+      for (let k = exclude.offsets[user]; k < exclude.offsets[user + 1]; k++)
+        seenBy[exclude.indices[k]] = user + 1;
+    for (let at = 0, place = 0; at < order.length && place < most; at++)
+      if (seenBy[order[at]] !== user + 1) addTo(counts, ks, order[at], place++);
   }
   return counts;
 }
@@ -55,8 +77,10 @@ export function coverage(counts: Uint32Array): number {
 }
 
 /**
- * Mean of -log2 of an item's popularity over all entries of the lists (Vargas, Castells 2011): popularity is the share of users who have
- * the item, (count + 1) / (users + 1), so that an item without users has a finite one.
+ * Mean of -log2 of an item's popularity over all entries of the lists (Vargas, Castells 2011): popularity is
+ * the share of users who have the item, (count + 1) / (users + 1), so that an item without users has a finite
+ * one.
+ *
  */
 export function novelty(counts: Uint32Array, itemCounts: Uint32Array, users: number): number {
   let [sum, entries] = [0, 0];

@@ -26,9 +26,10 @@ interface Range {
 }
 
 /**
- * Places of a test set's positives in the rankings of models, one after the other. The blocks stay on the device for as long as the
- * holdings of `ctx` are open, so that the next model costs no more than its factors. `positives` and `exclude` are blocks over the users
- * and items of the models; no pair is in both.
+ * Places of a test set's positives in the rankings of models, one after the other. The blocks stay on the
+ * device for as long as the holdings of `ctx` are open, so that the next model costs no more than its
+ * factors. `positives` and `exclude` are blocks over the users and items of the models; no pair is in both.
+ *
  */
 export class PositiveRanks {
   readonly #positives: RatingBlock;
@@ -45,9 +46,11 @@ export class PositiveRanks {
   }
 
   /**
-   * The place of each positive in its user's ranking of all items that are not excluded: the number of items with a higher x_uᵀθ_v, or
-   * an equal one and a lower id, from 0. In the order of the block's entries: Uint32[positives.ratings]. In place of one from `depth` on
-   * (default: none) any number of at least `depth`. Needs no memory of m x n.
+   * The place of each positive in its user's ranking of all items that are not excluded: the number of items
+   * with a higher x_uᵀθ_v, or an equal one and a lower id, from 0. In the order of the block's entries:
+   * Uint32[positives.ratings]. In place of one from `depth` on (default: none) any number of at least
+   * `depth`. Needs no memory of m x n.
+   *
    */
   async places(model: FactorModel, depth?: number): Promise<Uint32Array> {
     const { ratings, offsets, rows } = this.#positives;
@@ -56,9 +59,18 @@ export class PositiveRanks {
     if (this.#placed.size === 0) announceSearch(STAGE, this.#exclude !== undefined, info, this.#ctx);
     const phase = startPhase(this.#ctx.events, 'rank', 'users', rows);
     await Holdings.within(this.#ctx, async (held) => {
-      const factors = await placeFactors(model, info.place, held, info.ownMemory ? ['items'] : ['users', 'items']);
+      const factors = await placeFactors(
+        model,
+        info.place,
+        held,
+        info.ownMemory ? ['items'] : ['users', 'items'],
+      );
       const rank = (range: Range) => this.#rank(range, model, factors, depth, info);
-      for await (const { range, values } of mapOrdered(ranges(this.#positives, usersPerTask(info)), info.inOrder ? 3 : 2 * info.parallelism, rank)) {
+      for await (const { range, values } of mapOrdered(
+        ranges(this.#positives, usersPerTask(info)),
+        info.inOrder ? 3 : 2 * info.parallelism,
+        rank,
+      )) {
         places.set(values, offsets[range.from]);
         phase.progress(range.to);
       }
@@ -67,20 +79,62 @@ export class PositiveRanks {
     return places;
   }
 
-  /** The task for a range of users. A device with memory of its own is given each range's users and pairs when it is their turn; threads of the host are given all at once. */
-  async #rank(range: Range, { rank, userFactors }: FactorModel, factors: PlacedFactors, depth: number | undefined, { place, ownMemory }: DeviceInfo) {
+  /**
+   * The task for a range of users. A device with memory of its own is given each range's users and pairs when
+   * it is their turn; threads of the host are given all at once.
+   */
+  async #rank(
+    range: Range,
+    { rank, userFactors }: FactorModel,
+    factors: PlacedFactors,
+    depth: number | undefined,
+    { place, ownMemory }: DeviceInfo,
+  ) {
     const { from, to } = range;
     const [first, last] = ownMemory ? [from, to] : [0, this.#positives.rows];
-    const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: part === 'listed' || part === 'exclude' ? first : from, version: 0 });
+    const ref = (part: string): PartitionRef => ({
+      name: `${this.#name}/${part}`,
+      partition: part === 'listed' || part === 'exclude' ? first : from,
+      version: 0,
+    });
     const blocks = { listed: this.#positives, ...(this.#exclude ? { exclude: this.#exclude } : {}) };
     if (!this.#placed.has(first)) {
       this.#placed.add(first);
-      await giveTo(this.#ctx, place, Object.entries(blocks).map(([part, block]) => [ref(part), withoutValues(ownMemory ? rowsOfBlock(block, first, last, ref(part)) : block)]));
+      await giveTo(
+        this.#ctx,
+        place,
+        Object.entries(blocks).map(([part, block]) => [
+          ref(part),
+          withoutValues(ownMemory ? rowsOfBlock(block, first, last, ref(part)) : block),
+        ]),
+      );
     }
     const [places, users] = [ref('places'), ref('users')];
-    const given: Given[] = ownMemory ? [[users, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];
-    const inputs = { rowFactors: ownMemory ? users : factors.users, columnFactors: factors.items, listed: ref('listed'), ...(this.#exclude ? { exclude: ref('exclude') } : {}) };
-    const task: TaskOf<'rank-listed'> = { kernel: 'rank-listed', inputs, outputs: { places }, params: { from: from - first, to: to - first, rank, ...(depth === undefined ? {} : { depth }) } };
+    const given: Given[] = ownMemory
+      ? [
+          [
+            users,
+            {
+              layout: 'factors',
+              rows: to - from,
+              columns: { values: userFactors.subarray(from * rank, to * rank) },
+            },
+            place,
+          ],
+        ]
+      : [];
+    const inputs = {
+      rowFactors: ownMemory ? users : factors.users,
+      columnFactors: factors.items,
+      listed: ref('listed'),
+      ...(this.#exclude ? { exclude: ref('exclude') } : {}),
+    };
+    const task: TaskOf<'rank-listed'> = {
+      kernel: 'rank-listed',
+      inputs,
+      outputs: { places },
+      params: { from: from - first, to: to - first, rank, ...(depth === undefined ? {} : { depth }) },
+    };
     const steps = new StepList(contracts);
     steps.handOut(STAGE, places, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, ownMemory ? [places, users] : [places]);

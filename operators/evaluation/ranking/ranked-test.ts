@@ -29,7 +29,11 @@ export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined):
   }
   const partition = emptyBlock(lengths);
   (partition.columns.indices as Uint32Array).set(kept.subarray(0, count));
-  return { positives: blockOf({ name: dataSetName('positives'), partition: 0, version: 0 }, partition), leaked, repeated };
+  return {
+    positives: blockOf({ name: dataSetName('positives'), partition: 0, version: 0 }, partition),
+    leaked,
+    repeated,
+  };
 }
 
 /** True where a user has an item in a block. */
@@ -41,7 +45,9 @@ export function holds({ offsets, indices }: RatingBlock, user: number, item: num
 /** Distinct items of each user in a block. */
 export function distinctItems({ rows, offsets, indices }: RatingBlock): Uint32Array {
   const counts = new Uint32Array(rows);
-  for (let user = 0; user < rows; user++) for (let k = offsets[user]; k < offsets[user + 1]; k++) if (k === offsets[user] || indices[k] !== indices[k - 1]) counts[user]++;
+  for (let user = 0; user < rows; user++)
+    for (let k = offsets[user]; k < offsets[user + 1]; k++)
+      if (k === offsets[user] || indices[k] !== indices[k - 1]) counts[user]++;
   return counts;
 }
 
@@ -63,10 +69,14 @@ export interface Ranked {
   readonly missing?: { readonly positives: Int32Array; readonly users: number } | undefined;
 }
 
-export function userValues({ positives, places, items, excluded, missing }: Ranked, measures: readonly NamedMeasure[]): UserValues {
+export function userValues(
+  { positives, places, items, excluded, missing }: Ranked,
+  measures: readonly NamedMeasure[],
+): UserValues {
   const { offsets, rows } = positives;
   let users = missing?.users ?? 0;
-  for (let user = 0; user < rows; user++) if (offsets[user + 1] > offsets[user] || (missing?.positives[user] ?? 0) > 0) users++;
+  for (let user = 0; user < rows; user++)
+    if (offsets[user + 1] > offsets[user] || (missing?.positives[user] ?? 0) > 0) users++;
   const values = new Float64Array(users * measures.length);
   const means = new Float64Array(measures.length);
   const one = new OneUser();

@@ -1,7 +1,7 @@
 /**
- * Ranking metrics of one user, from the places of the user's positives in the ranking of all items that the user has not seen.
- * Relevance is binary. P positives, those of unknown items among them, at places r_1 < r_2 < ... from 0; N items are ranked, of which
- * N - P' are no positives, P' of the positives being ranked.
+ * Ranking metrics of one user, from the places of the user's positives in the ranking of all items that the
+ * user has not seen. Relevance is binary. P positives, those of unknown items among them, at places r_1 < r_2
+ * < ... from 0; N items are ranked, of which N - P' are no positives, P' of the positives being ranked.
  *
  *     precision@k     #{r < k} / k
  *     recall@k        #{r < k} / P
@@ -13,6 +13,7 @@
  *     auc             mean over the positives of the share of the N - P' other items that are behind them
  *
  * Järvelin, Kekäläinen 2002 (NDCG); Krichene, Rendle 2020 (the others, over full rankings).
+ *
  */
 import { UsageError } from '../../../engine/errors.ts';
 
@@ -48,8 +49,14 @@ export interface NamedMeasure {
 /** The measures of the chosen metrics, at each k in the order of `ks`. */
 export function measuresOf(metrics: readonly RankingMetric[], ks: readonly number[]): NamedMeasure[] {
   const chosen = new Set<string>(metrics);
-  const atK = ks.flatMap((k) => metricsAtK.filter((name) => chosen.has(name)).map((name): NamedMeasure => ({ name: `${name}@${k}`, of: measureAt[name](k) })));
-  const others = (['mrr', 'auc'] as const).filter((name) => chosen.has(name)).map((name): NamedMeasure => ({ name, of: name === 'mrr' ? reciprocalRank : areaUnderCurve }));
+  const atK = ks.flatMap((k) =>
+    metricsAtK
+      .filter((name) => chosen.has(name))
+      .map((name): NamedMeasure => ({ name: `${name}@${k}`, of: measureAt[name](k) })),
+  );
+  const others = (['mrr', 'auc'] as const)
+    .filter((name) => chosen.has(name))
+    .map((name): NamedMeasure => ({ name, of: name === 'mrr' ? reciprocalRank : areaUnderCurve }));
   return [...atK, ...others];
 }
 
@@ -102,10 +109,16 @@ function positivesOf({ ranked, missing }: UserRanking): number {
 }
 
 /** "ndcg@20" as metric and k; "mrr" and "auc" have no k. Throws UsageError for another text. */
-export function parseMetric(text: string, what: string): { readonly metric: RankingMetric; readonly k: number | undefined; readonly name: RankingMetricName } {
+export function parseMetric(
+  text: string,
+  what: string,
+): { readonly metric: RankingMetric; readonly k: number | undefined; readonly name: RankingMetricName } {
   const [, name, k] = /^([a-z-]+)(?:@(\d+))?$/.exec(text) ?? [];
   const metric = metricsOfUser.find((candidate) => candidate === name);
   const needsK = metric !== 'mrr' && metric !== 'auc';
-  if (metric !== undefined && needsK === (k !== undefined) && Number(k ?? 1) >= 1) return { metric, k: k === undefined ? undefined : Number(k), name: text as RankingMetricName };
-  throw new UsageError(`${what} must be a metric such as ndcg@20, recall@10, mrr or auc, got "${text}"`, { advice: `There are: ${metricsAtK.map((one) => `${one}@k`).join(', ')}, mrr, auc` });
+  if (metric !== undefined && needsK === (k !== undefined) && Number(k ?? 1) >= 1)
+    return { metric, k: k === undefined ? undefined : Number(k), name: text as RankingMetricName };
+  throw new UsageError(`${what} must be a metric such as ndcg@20, recall@10, mrr or auc, got "${text}"`, {
+    advice: `There are: ${metricsAtK.map((one) => `${one}@k`).join(', ')}, mrr, auc`,
+  });
 }

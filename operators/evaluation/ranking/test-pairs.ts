@@ -59,7 +59,9 @@ export class TestPairs {
         continue;
       }
       const least = this.#minRating;
-      const positions = Uint32Array.from({ length: batch.numRows }, (_, i) => i).filter((i) => ratings[i] >= least);
+      const positions = Uint32Array.from({ length: batch.numRows }, (_, i) => i).filter(
+        (i) => ratings[i] >= least,
+      );
       this.irrelevant += batch.numRows - positions.length;
       if (positions.length > 0) yield positions.length === batch.numRows ? batch : takeRows(batch, positions);
     }

@@ -28,7 +28,10 @@ export interface ValidationRanking {
   readonly positives: RatingBlock;
   /** The places that the metric tells apart; undefined: all. */
   readonly depth: number | undefined;
-  /** The metric by its name, from the places of the positives in the order of their block. NaN where no pair is left. */
+  /**
+   * The metric by its name, from the places of the positives in the order of their block. NaN where no pair
+   * is left.
+   */
   values(places: Uint32Array): MetricValues;
 }
 
@@ -39,31 +42,52 @@ export interface RankedFactors {
 }
 
 /**
- * A ranking metric by its name such as ndcg@20: over full rankings of the items that a user has not rated in the training set. Pairs
- * that are in both sets are reported once and not ranked. If there are more than `rankUsers` users, that many are drawn, the same for all iterations.
+ * A ranking metric by its name such as ndcg@20: over full rankings of the items that a user has not rated in
+ * the training set. Pairs that are in both sets are reported once and not ranked. If there are more than
+ * `rankUsers` users, that many are drawn, the same for all iterations.
+ *
  */
-export function validationRanking(name: string, { users, items, test, train }: ValidationPairs, { rankUsers, seed }: RankedUsers, { events }: Pick<ExecutionContext, 'events'>): ValidationRanking {
+export function validationRanking(
+  name: string,
+  { users, items, test, train }: ValidationPairs,
+  { rankUsers, seed }: RankedUsers,
+  { events }: Pick<ExecutionContext, 'events'>,
+): ValidationRanking {
   const { metric, k = 1 } = parseMetric(name, 'earlyStopMetric');
   const { positives: whole, leaked } = rankedTest(test, train);
-  if (leaked > 0) events({ type: 'warning', text: `${formatCount(leaked)} validation pairs are among the training ratings too, and are not ranked` });
+  if (leaked > 0)
+    events({
+      type: 'warning',
+      text: `${formatCount(leaked)} validation pairs are among the training ratings too, and are not ranked`,
+    });
   const eligible = usersOf(whole);
-  const positives = eligible.length > rankUsers ? onlyRows(whole, drawUsers(users, eligible, rankUsers, seed)) : whole;
+  const positives =
+    eligible.length > rankUsers ? onlyRows(whole, drawUsers(users, eligible, rankUsers, seed)) : whole;
   const excluded = metric === 'auc' ? distinctItems(train) : undefined;
   return {
     positives,
     depth: depthOf([metric], [k]),
-    values: (places) => ({ [name]: userValues({ positives, places, items: keyCount(items), excluded }, measuresOf([metric], [k])).means[0] }),
+    values: (places) => ({
+      [name]: userValues({ positives, places, items: keyCount(items), excluded }, measuresOf([metric], [k]))
+        .means[0],
+    }),
   };
 }
 
 /** The same of factors in host memory, for a training whose plan does not rank. */
-export function validationMetric(name: string, pairs: ValidationPairs, ranked: RankedUsers, ctx: ExecutionContext): (factors: RankedFactors, ctx: ExecutionContext) => Promise<MetricValues> {
+export function validationMetric(
+  name: string,
+  pairs: ValidationPairs,
+  ranked: RankedUsers,
+  ctx: ExecutionContext,
+): (factors: RankedFactors, ctx: ExecutionContext) => Promise<MetricValues> {
   const { users, items, train } = pairs;
   const ranking = validationRanking(name, pairs, ranked, ctx);
   let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;
   return async ({ userFactors, itemFactors }, held) => {
     // The run goes on in another context after a lost device.
-    if (ranks?.ctx !== held) ranks = { ctx: held, of: new PositiveRanks(ranking.positives, train, { ...held, events: () => {} }) };
+    if (ranks?.ctx !== held)
+      ranks = { ctx: held, of: new PositiveRanks(ranking.positives, train, { ...held, events: () => {} }) };
     const model = { rank: itemFactors.length / keyCount(items), users, items, userFactors, itemFactors };
     return ranking.values(await ranks.of.places(model, ranking.depth));
   };

@@ -15,7 +15,15 @@ import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
 import { leaveRoom, type PairRoom } from '../sorting/pair-room.ts';
 import { numberIds, type NumberedChunk } from './number-ids.ts';
-import { CHUNK_ROWS, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../reading/rating-chunk.ts';
+import {
+  CHUNK_ROWS,
+  chunkLimits,
+  RatingChunk,
+  ratingRows,
+  type RatingTypes,
+  requireFewer,
+  typesOf,
+} from '../reading/rating-chunk.ts';
 
 const STAGE = 'index-ids';
 
@@ -62,9 +70,11 @@ export function mostRows({ maximumRows = blockLimit.ratings }: IndexOptions): nu
 }
 
 /**
- * Numbers users and items 0.. by ascending external id, so that the order of rows doesn't matter. Chunks of about a
- * million rows are numbered by tasks while the next ones are read; their ids are then numbered together.
- * Input: `user`, `item`, `rating` (and `timestamp` where duplicates need it), as SelectRatings gives them.
+ * Numbers users and items 0.. by ascending external id, so that the order of rows doesn't matter. Chunks of
+ * about a million rows are numbered by tasks while the next ones are read; their ids are then numbered
+ * together. Input: `user`, `item`, `rating` (and `timestamp` where duplicates need it), as SelectRatings
+ * gives them.
+ *
  */
 export class IndexIds implements Sink<IndexedRatings> {
   readonly name = STAGE;
@@ -89,13 +99,14 @@ export class IndexIds implements Sink<IndexedRatings> {
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
     const keeper = new ChunkKeeper(this.#options, ctx);
     const numbering = new Numbering(keeper, ctx);
-    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, false, { recycled: numbering.recycled.pop() });
+    const newChunk = () =>
+      new RatingChunk(chunkLimits([], 0), types, false, { recycled: numbering.recycled.pop() });
     let chunk = newChunk();
     let rows = 0;
     try {
       for await (const batch of input) {
         const ratings = ratingRows(batch, types);
-        for (let from = 0; from < batch.numRows; ) {
+        for (let from = 0; from < batch.numRows;) {
           from += chunk.append(ratings, from);
           if (!chunk.isFull) continue;
           await numbering.start(chunk);
@@ -117,15 +128,38 @@ export class IndexIds implements Sink<IndexedRatings> {
   }
 }
 
-/** Numbers the ids of all chunks together, which `spilled` says lie in files. Throws DataError where there are none. */
-export async function indexChunks(numbered: readonly NumberedChunk[], types: RatingTypes, spilled: boolean, ctx: ExecutionContext, room?: PairRoom): Promise<IndexedRatings> {
-  if (numbered.length === 0) throw new DataError('no ratings are left to work on', { phase: 'read', advice: 'Check the input, the split and the policies for bad rows' });
+/**
+ * Numbers the ids of all chunks together, which `spilled` says lie in files. Throws DataError where there are
+ * none.
+ */
+export async function indexChunks(
+  numbered: readonly NumberedChunk[],
+  types: RatingTypes,
+  spilled: boolean,
+  ctx: ExecutionContext,
+  room?: PairRoom,
+): Promise<IndexedRatings> {
+  if (numbered.length === 0)
+    throw new DataError('no ratings are left to work on', {
+      phase: 'read',
+      advice: 'Check the input, the split and the policies for bad rows',
+    });
   const { users, items, chunks } = await numberIds(numbered, types, spilled, ctx);
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
   // Chunks with other codes than they were read with have memory of their own.
-  const kept = room !== undefined && chunks.every(({ codes }, c) => codes === numbered[c].codes) ? { room } : {};
+  const kept =
+    room !== undefined && chunks.every(({ codes }, c) => codes === numbered[c].codes) ? { room } : {};
   if (room !== undefined && !('room' in kept)) await leaveRoom(room, false, ctx);
-  return { ...kept, users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks, spilled };
+  return {
+    ...kept,
+    users: users.keys,
+    items: items.keys,
+    userCounts: users.counts,
+    itemCounts: items.counts,
+    rows,
+    chunks,
+    spilled,
+  };
 }
 
 /** The chunks under way: a bounded number is numbered at once, so that reading waits for numbering. */
@@ -160,19 +194,37 @@ class Numbering {
   }
 
   async #number(chunk: RatingChunk, partition: number): Promise<void> {
-    const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map((part): PartitionRef => ({ name: `${this.#name}/${part}`, partition, version: 0 }));
+    const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map(
+      (part): PartitionRef => ({ name: `${this.#name}/${part}`, partition, version: 0 }),
+    );
     const { place } = this.#device;
     const { rows } = chunk;
     const steps = new StepList(contracts);
-    const task: TaskOf<'number-keys'> = { kernel: 'number-keys', inputs: { ids }, outputs: { codes, users, items }, params: { rows } };
+    const task: TaskOf<'number-keys'> = {
+      kernel: 'number-keys',
+      inputs: { ids },
+      outputs: { codes, users, items },
+      params: { rows },
+    };
     steps.task(STAGE, place, task);
     steps.free(STAGE, place, [ids]);
     const given = chunk.ids();
     const columns = { ...keyArrays(given.users, 'user'), ...keyArrays(given.items, 'item') };
-    const results = await runSteps(steps.steps, this.#ctx, { given: [[ids, { layout: 'key-pairs', rows, columns }, place], [values, chunk.values(), place]] });
+    const results = await runSteps(steps.steps, this.#ctx, {
+      given: [
+        [ids, { layout: 'key-pairs', rows, columns }, place],
+        [values, chunk.values(), place],
+      ],
+    });
     const [summary] = results.of(STAGE) as ValuesOf<'number-keys'>[];
     await this.#keeper.keep({ rows, codes, values });
-    this.#chunks[partition] = { rows, codes, values, users: { keys: users, summary: summary.users }, items: { keys: items, summary: summary.items } };
+    this.#chunks[partition] = {
+      rows,
+      codes,
+      values,
+      users: { keys: users, summary: summary.users },
+      items: { keys: items, summary: summary.items },
+    };
   }
 
   async settle(): Promise<void> {

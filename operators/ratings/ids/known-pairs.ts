@@ -41,24 +41,56 @@ export interface ReadPairs {
   readonly own?: IndexedRatings;
 }
 
-/** The part of readKnownPairs that needs no known ids; undefined, with nothing read, where the source has no splits. */
-export async function readPairs(plan: LogicalPlan, splitBytes: number | undefined, ctx: ExecutionContext): Promise<ReadPairs | undefined> {
+/**
+ * The part of readKnownPairs that needs no known ids; undefined, with nothing read, where the source has no
+ * splits.
+ */
+export async function readPairs(
+  plan: LogicalPlan,
+  splitBytes: number | undefined,
+  ctx: ExecutionContext,
+): Promise<ReadPairs | undefined> {
   const found = await readSplits(plan, { splitBytes, maximumRows: mostRows({}) }, ctx);
   if (found === undefined || found.chunks.length === 0) return found && { types: found.types };
   using _ = ctx.metrics.begin('number');
   return { types: found.types, own: await indexChunks(found.chunks, found.types, false, ctx) };
 }
 
-/** Reads the pairs of a plan that ends in SelectRatings, as collectKnownPairs does, from splits of the source where it has some. `ahead`: the outcome of `readPairs`, where it was called before. */
-export async function readKnownPairs(plan: LogicalPlan, { users, items }: KnownIds, splitBytes: number | undefined, ctx: ExecutionContext, ahead = readPairs(plan, splitBytes, ctx)): Promise<KnownPairs> {
+/**
+ * Reads the pairs of a plan that ends in SelectRatings, as collectKnownPairs does, from splits of the source
+ * where it has some. `ahead`: the outcome of `readPairs`, where it was called before.
+ */
+export async function readKnownPairs(
+  plan: LogicalPlan,
+  { users, items }: KnownIds,
+  splitBytes: number | undefined,
+  ctx: ExecutionContext,
+  ahead = readPairs(plan, splitBytes, ctx),
+): Promise<KnownPairs> {
   const found = await ahead;
   if (found === undefined) return collectKnownPairs(await executePlan(plan, ctx), users, items, ctx);
   lookupOf(users).requireComparable(found.types.users, 'user');
   lookupOf(items).requireComparable(found.types.items, 'item');
   const { own } = found;
-  if (own === undefined) return { indexed: { users, items, rows: 0, userCounts: new Int32Array(keyCount(users)), itemCounts: new Int32Array(keyCount(items)), chunks: [] }, coldPairs: 0 };
+  if (own === undefined)
+    return {
+      indexed: {
+        users,
+        items,
+        rows: 0,
+        userCounts: new Int32Array(keyCount(users)),
+        itemCounts: new Int32Array(keyCount(items)),
+        chunks: [],
+      },
+      coldPairs: 0,
+    };
   using _ = ctx.metrics.begin('number');
-  const chunks = await renumberChunks(own.chunks, sharedPositions(users, own.users), sharedPositions(items, own.items), ctx);
+  const chunks = await renumberChunks(
+    own.chunks,
+    sharedPositions(users, own.users),
+    sharedPositions(items, own.items),
+    ctx,
+  );
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');
   const read: PartitionRef[][] = [];
@@ -67,18 +99,31 @@ export async function readKnownPairs(plan: LogicalPlan, { users, items }: KnownI
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
     const made = { codes: ref('codes'), values: ref('values') };
     const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
-    // A task waits for what is freed before it: enough of them go side by side, and few chunks are there twice.
+    // A task waits for what is freed before it: enough of them go side by side, and few chunks are there
+    // twice.
     if (partition >= 2 * parallelism) steps.free(STAGE, place, read[partition - 2 * parallelism]);
-    steps.task(STAGE, place, { kernel: 'keep-known', inputs, outputs: { known: made.codes, ratings: made.values }, params: {} } satisfies TaskOf<'keep-known'>);
+    steps.task(STAGE, place, {
+      kernel: 'keep-known',
+      inputs,
+      outputs: { known: made.codes, ratings: made.values },
+      params: {},
+    } satisfies TaskOf<'keep-known'>);
     read.push(Object.values(inputs));
     return made;
   });
   steps.free(STAGE, place, read.slice(-2 * parallelism).flat());
   const rowsOf = (await runSteps(steps.steps, ctx)).of(STAGE) as ValuesOf<'keep-known'>[];
-  const coded = known.map((chunk, c): CodedChunk => ({ ...chunk, rows: rowsOf[c].rows })).filter(({ rows }) => rows > 0);
+  const coded = known
+    .map((chunk, c): CodedChunk => ({ ...chunk, rows: rowsOf[c].rows }))
+    .filter(({ rows }) => rows > 0);
   const rows = coded.reduce((sum, chunk) => sum + chunk.rows, 0);
-  const [userCounts, itemCounts] = await bothSides((side) => countPositions(coded, side, keyCount(side === 'users' ? users : items), ctx));
-  return { indexed: { users, items, rows, userCounts, itemCounts, chunks: coded }, coldPairs: own.rows - rows };
+  const [userCounts, itemCounts] = await bothSides((side) =>
+    countPositions(coded, side, keyCount(side === 'users' ? users : items), ctx),
+  );
+  return {
+    indexed: { users, items, rows, userCounts, itemCounts, chunks: coded },
+    coldPairs: own.rows - rows,
+  };
 }
 
 /** The position among the known ids of each of others, in shared memory. */
@@ -91,9 +136,17 @@ function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
 
 /**
  * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a
- * model's). Cold pairs are counted and left out; `see` is shown the codes of every batch. Input: `user`, `item` and optionally `rating`, as SelectRatings gives them.
+ * model's). Cold pairs are counted and left out; `see` is shown the codes of every batch. Input: `user`,
+ * `item` and optionally `rating`, as SelectRatings gives them.
+ *
  */
-export async function collectKnownPairs(input: BatchStream, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext, see?: SeeCodes): Promise<KnownPairs> {
+export async function collectKnownPairs(
+  input: BatchStream,
+  users: KeyColumn,
+  items: KeyColumn,
+  ctx: ExecutionContext,
+  see?: SeeCodes,
+): Promise<KnownPairs> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');
   const [userLookup, itemLookup] = [lookupOf(users), lookupOf(items)];
@@ -107,7 +160,10 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
     const [userCodes, itemCodes] = [userLookup.positions(batch, 'user'), itemLookup.positions(batch, 'item')];
     see?.(batch, userCodes, itemCodes);
     const given = ratingAt < 0 ? undefined : (batch.data.children[ratingAt].values as Float32Array);
-    const [knownUsers, knownItems] = [sharedArray(Uint32Array, batch.numRows), sharedArray(Uint32Array, batch.numRows)];
+    const [knownUsers, knownItems] = [
+      sharedArray(Uint32Array, batch.numRows),
+      sharedArray(Uint32Array, batch.numRows),
+    ];
     const ratings = sharedArray(Float32Array, batch.numRows);
     let known = 0;
     for (let i = 0; i < batch.numRows; i++) {
@@ -122,10 +178,21 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
     rows += known;
     coldPairs += batch.numRows - known;
     if (known === 0) continue;
-    const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: chunks.length, version: 0 });
+    const ref = (part: string): PartitionRef => ({
+      name: `${name}/${part}`,
+      partition: chunks.length,
+      version: 0,
+    });
     const chunk: CodedChunk = { rows: known, codes: ref('codes'), values: ref('values') };
     await giveTo(ctx, place, [
-      [chunk.codes, { layout: 'coded-pairs', rows: known, columns: { users: knownUsers.subarray(0, known), items: knownItems.subarray(0, known) } }],
+      [
+        chunk.codes,
+        {
+          layout: 'coded-pairs',
+          rows: known,
+          columns: { users: knownUsers.subarray(0, known), items: knownItems.subarray(0, known) },
+        },
+      ],
       [chunk.values, { layout: 'values', rows: known, columns: { values: ratings.subarray(0, known) } }],
     ]);
     chunks.push(chunk);

@@ -1,5 +1,11 @@
 import { isCounted, type KeysSummary } from '../../../engine/keys/number-keys.ts';
-import { emptyKeys, keyArrays, type KeyColumn, type KeyType, keysFromArrays } from '../../../engine/keys/key-column.ts';
+import {
+  emptyKeys,
+  keyArrays,
+  type KeyColumn,
+  type KeyType,
+  keysFromArrays,
+} from '../../../engine/keys/key-column.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
@@ -13,7 +19,10 @@ import type { CodedChunk } from './index-ids.ts';
 
 const STAGE = 'index-ids';
 
-/** Near ids of all chunks are counted in one table where it has at most so many entries, or at most half as many as there are ratings. */
+/**
+ * Near ids of all chunks are counted in one table where it has at most so many entries, or at most half as
+ * many as there are ratings.
+ */
 const TABLE_ENTRIES = 1 << 22;
 /** Entries of a table, or ids, that are worth a task of their own. */
 const TASK_ENTRIES = 1 << 16;
@@ -45,22 +54,45 @@ interface Placed extends PlacedIds {
 
 type Side = 'users' | 'items';
 
-/** Gives all ids their positions, and the chunks maps to them. The chunks' own keys are released. `spilled`: codes lie in files, and stay there. */
-export async function numberIds(numbered: readonly NumberedChunk[], types: Readonly<Record<Side, KeyType>>, spilled: boolean, ctx: ExecutionContext): Promise<{ readonly users: PlacedIds; readonly items: PlacedIds; readonly chunks: readonly CodedChunk[] }> {
+/**
+ * Gives all ids their positions, and the chunks maps to them. The chunks' own keys are released. `spilled`:
+ * codes lie in files, and stay there.
+ */
+export async function numberIds(
+  numbered: readonly NumberedChunk[],
+  types: Readonly<Record<Side, KeyType>>,
+  spilled: boolean,
+  ctx: ExecutionContext,
+): Promise<{ readonly users: PlacedIds; readonly items: PlacedIds; readonly chunks: readonly CodedChunk[] }> {
   const chunks = await recodeFar(numbered, types, spilled, ctx);
   const [users, items] = await bothSides((side) => new SideNumbers(chunks, side, types[side], ctx).place());
-  return { users, items, chunks: chunks.map(({ rows, codes, values }, c) => ({ rows, codes, values, userMap: users.maps[c], itemMap: items.maps[c] })) };
+  return {
+    users,
+    items,
+    chunks: chunks.map(({ rows, codes, values }, c) => ({
+      rows,
+      codes,
+      values,
+      userMap: users.maps[c],
+      itemMap: items.maps[c],
+    })),
+  };
 }
 
 /** Does work for both sides at once; a failure is thrown once both have ended. */
-export async function bothSides<Result>(work: (side: Side) => Promise<Result>): Promise<[users: Result, items: Result]> {
+export async function bothSides<Result>(
+  work: (side: Side) => Promise<Result>,
+): Promise<[users: Result, items: Result]> {
   const sides = [work('users'), work('items')] as const;
   await Promise.allSettled(sides);
   return await Promise.all(sides);
 }
 
 /** The range of near ids over all chunks, where one table can count them. */
-function tableRange(chunks: readonly NumberedChunk[], side: Side): readonly [least: number, entries: number] | undefined {
+function tableRange(
+  chunks: readonly NumberedChunk[],
+  side: Side,
+): readonly [least: number, entries: number] | undefined {
   let [least, greatest, rows] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
   for (const chunk of chunks) {
     const { summary } = chunk[side];
@@ -73,8 +105,16 @@ function tableRange(chunks: readonly NumberedChunk[], side: Side): readonly [lea
   return entries <= Math.max(TABLE_ENTRIES, rows / 2) ? [least, entries] : undefined;
 }
 
-/** Turns near codes into those of distinct ids where the ids of all chunks together do not lie near each other. */
-async function recodeFar(chunks: readonly NumberedChunk[], types: Readonly<Record<Side, KeyType>>, spilled: boolean, ctx: ExecutionContext): Promise<readonly NumberedChunk[]> {
+/**
+ * Turns near codes into those of distinct ids where the ids of all chunks together do not lie near each
+ * other.
+ */
+async function recodeFar(
+  chunks: readonly NumberedChunk[],
+  types: Readonly<Record<Side, KeyType>>,
+  spilled: boolean,
+  ctx: ExecutionContext,
+): Promise<readonly NumberedChunk[]> {
   const far = (['users', 'items'] as const).filter((side) => tableRange(chunks, side) === undefined);
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const name = dataSetName('recoded');
@@ -84,28 +124,49 @@ async function recodeFar(chunks: readonly NumberedChunk[], types: Readonly<Recor
   const recoded = chunks.map((chunk, partition): NumberedChunk | undefined => {
     const near = (side: Side) => {
       const { summary } = chunk[side];
-      return far.includes(side) && 'range' in summary ? { least: summary.range[0], wide: types[side] === 'int64' } : null;
+      return far.includes(side) && 'range' in summary
+        ? { least: summary.range[0], wide: types[side] === 'int64' }
+        : null;
     };
     const [users, items] = [near('users'), near('items')];
     if (users === null && items === null) return undefined;
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
-    const outputs = { recoded: ref('codes'), ...(users && { users: ref('users') }), ...(items && { items: ref('items') }) };
-    const task: TaskOf<'recode-ids'> = { kernel: 'recode-ids', inputs: { codes: chunk.codes }, outputs, params: { users, items } };
+    const outputs = {
+      recoded: ref('codes'),
+      ...(users && { users: ref('users') }),
+      ...(items && { items: ref('items') }),
+    };
+    const task: TaskOf<'recode-ids'> = {
+      kernel: 'recode-ids',
+      inputs: { codes: chunk.codes },
+      outputs,
+      params: { users, items },
+    };
     // A task waits for the frees before it: those of the chunk so many tasks before let all threads work.
     const before = frees.length - 2 * parallelism;
     if (before >= 0) steps.free(STAGE, place, frees[before]);
     steps.task(STAGE, place, task, { ended: before >= 0 ? spills.slice(before, before + 1) : [] });
     if (spilled) spills.push(steps.spill(STAGE, place, [outputs.recoded]));
     frees.push([chunk.codes, ...(users ? [chunk.users.keys] : []), ...(items ? [chunk.items.keys] : [])]);
-    const side = (own: NumberedSide, keys: PartitionRef | undefined) => (keys === undefined ? own : { keys, summary: own.summary });
-    return { ...chunk, codes: outputs.recoded, users: side(chunk.users, outputs.users), items: side(chunk.items, outputs.items) };
+    const side = (own: NumberedSide, keys: PartitionRef | undefined) =>
+      keys === undefined ? own : { keys, summary: own.summary };
+    return {
+      ...chunk,
+      codes: outputs.recoded,
+      users: side(chunk.users, outputs.users),
+      items: side(chunk.items, outputs.items),
+    };
   });
   steps.free(STAGE, place, frees.slice(-2 * parallelism).flat());
   const values = (await runSteps(steps.steps, ctx)).of(STAGE, 'recode-ids') as ValuesOf<'recode-ids'>[];
   return recoded.map((made, c) => {
     if (made === undefined) return chunks[c];
     const { users, items } = values.shift() as ValuesOf<'recode-ids'>;
-    return { ...made, users: { ...made.users, ...(users && { summary: users }) }, items: { ...made.items, ...(items && { summary: items }) } };
+    return {
+      ...made,
+      users: { ...made.users, ...(users && { summary: users }) },
+      items: { ...made.items, ...(items && { summary: items }) },
+    };
   });
 }
 
@@ -137,22 +198,41 @@ class SideNumbers {
     const [counts, map, ids] = ['counts', 'map', 'ids'].map((part) => this.#ref(part));
     const inputs: Record<string, PartitionRef> = {};
     const ranges = this.#chunks.map((chunk, c) => {
-      const [first, last] = (chunk[this.#side].summary as { readonly range: readonly [number, number] }).range;
+      const [first, last] = (chunk[this.#side].summary as { readonly range: readonly [number, number] })
+        .range;
       const counted = isCounted(last - first + 1, chunk.rows);
       inputs[`${counted ? 'keys' : 'codes'}.${c}`] = counted ? chunk[this.#side].keys : chunk.codes;
       return [first - least, last - least + 1] as const;
     });
     const steps = new StepList(contracts);
-    const task = { kernel: 'count-ids', inputs: inputs as TaskOf<'count-ids'>['inputs'], outputs: { counts }, params: { starts: ranges.map(([start]) => start), side: this.#side } } as const;
+    const task = {
+      kernel: 'count-ids',
+      inputs: inputs as TaskOf<'count-ids'>['inputs'],
+      outputs: { counts },
+      params: { starts: ranges.map(([start]) => start), side: this.#side },
+    } as const;
     addSliced(steps, STAGE, place, task, evenRanges(entries, parallelism));
-    const ranked: TaskOf<'rank-ids'> = { kernel: 'rank-ids', inputs: { counts }, outputs: { map, keys: ids }, params: { least, wide: this.#type === 'int64' } };
+    const ranked: TaskOf<'rank-ids'> = {
+      kernel: 'rank-ids',
+      inputs: { counts },
+      outputs: { map, keys: ids },
+      params: { least, wide: this.#type === 'int64' },
+    };
     steps.task(STAGE, place, ranked);
     steps.free(STAGE, place, [counts, ...this.#chunks.map((chunk) => chunk[this.#side].keys)]);
-    const given: Given = [counts, { layout: 'id-counts', rows: entries, columns: { counts: sharedArray(Int32Array, entries) } }, place];
+    const given: Given = [
+      counts,
+      { layout: 'id-counts', rows: entries, columns: { counts: sharedArray(Int32Array, entries) } },
+      place,
+    ];
     await runSteps(steps.steps, this.#ctx, { given: [given] });
     const [all, { columns }] = await takeFrom(this.#ctx, STAGE, place, [map, ids]);
     const maps = this.#chunks.map((_, c) => this.#ref('maps', c));
-    await giveTo(this.#ctx, place, maps.map((ref, c) => [ref, mapPartition((all.columns.map as Uint32Array).subarray(...ranges[c]))]));
+    await giveTo(
+      this.#ctx,
+      place,
+      maps.map((ref, c) => [ref, mapPartition((all.columns.map as Uint32Array).subarray(...ranges[c]))]),
+    );
     return { keys: keysFromArrays(columns, 'key'), counts: columns.counts as Int32Array, maps };
   }
 
@@ -166,31 +246,68 @@ class SideNumbers {
     const keys = Object.fromEntries(this.#chunks.map((chunk, c) => [`keys.${c}`, chunk[this.#side].keys]));
     const steps = new StepList(contracts);
     for (let share = 0; share < shares; share++) {
-      const outputs = { share: this.#ref('share', share), ...Object.fromEntries(own.map((ref, c) => [`map.${c}`, ref])) };
-      const task: TaskOf<'unite-ids'> = { kernel: 'unite-ids', inputs: keys, outputs, params: { share, shares, chunks: sizes.length } };
+      const outputs = {
+        share: this.#ref('share', share),
+        ...Object.fromEntries(own.map((ref, c) => [`map.${c}`, ref])),
+      };
+      const task: TaskOf<'unite-ids'> = {
+        kernel: 'unite-ids',
+        inputs: keys,
+        outputs,
+        params: { share, shares, chunks: sizes.length },
+      };
       // Each share sets codes of its own.
       steps.task(STAGE, place, task, { bands: Object.fromEntries(own.map((_, c) => [`map.${c}`, share])) });
     }
     steps.free(STAGE, place, Object.values(keys));
     const given = own.map((ref, c): Given => [ref, mapPartition(sharedArray(Uint32Array, sizes[c])), place]);
-    const united = (await runSteps(steps.steps, this.#ctx, { given })).of(STAGE, 'unite-ids') as ValuesOf<'unite-ids'>[];
+    const united = (await runSteps(steps.steps, this.#ctx, { given })).of(
+      STAGE,
+      'unite-ids',
+    ) as ValuesOf<'unite-ids'>[];
     return this.#mergeShares(united, own);
   }
 
-  async #mergeShares(united: readonly ValuesOf<'unite-ids'>[], own: readonly PartitionRef[]): Promise<Placed> {
+  async #mergeShares(
+    united: readonly ValuesOf<'unite-ids'>[],
+    own: readonly PartitionRef[],
+  ): Promise<Placed> {
     const { place, parallelism } = this.#device;
     const size = united.reduce((sum, share) => sum + share.size, 0);
     const counts = sharedArray(Int32Array, size);
-    const keys = emptyKeys(this.#type, size, united.reduce((sum, { textBytes }) => sum + textBytes, 0));
+    const keys = emptyKeys(
+      this.#type,
+      size,
+      united.reduce((sum, { textBytes }) => sum + textBytes, 0),
+    );
     const [merged, places] = [this.#ref('merged'), this.#ref('places')];
     const numbers = Math.max(...united.map((share) => share.size)) * united.length;
-    const inputs = Object.fromEntries(united.map((_, share) => [`share.${share}`, this.#ref('share', share)]));
+    const inputs = Object.fromEntries(
+      united.map((_, share) => [`share.${share}`, this.#ref('share', share)]),
+    );
     const parts = Math.max(1, Math.min(parallelism, Math.ceil(size / TASK_ENTRIES)));
     const steps = new StepList(contracts);
-    const task: Omit<TaskOf<'merge-ids'>, 'params'> = { kernel: 'merge-ids', inputs, outputs: { keys: merged, places } };
-    steps.task(STAGE, place, { ...task, params: { shares: united.length, parts } }, { slices: Array.from({ length: parts }, (_, part) => ({ part })) });
+    const task: Omit<TaskOf<'merge-ids'>, 'params'> = {
+      kernel: 'merge-ids',
+      inputs,
+      outputs: { keys: merged, places },
+    };
+    steps.task(
+      STAGE,
+      place,
+      { ...task, params: { shares: united.length, parts } },
+      { slices: Array.from({ length: parts }, (_, part) => ({ part })) },
+    );
     const maps = own.map((_, c) => this.#ref('maps', c));
-    own.forEach((first, c) => void steps.task(STAGE, place, { kernel: 'compose-maps', inputs: { first, second: places }, outputs: { map: maps[c] }, params: {} }));
+    own.forEach(
+      (first, c) =>
+        void steps.task(STAGE, place, {
+          kernel: 'compose-maps',
+          inputs: { first, second: places },
+          outputs: { map: maps[c] },
+          params: {},
+        }),
+    );
     steps.free(STAGE, place, [...own, ...Object.values(inputs), merged, places]);
     await runSteps(steps.steps, this.#ctx, {
       given: [
@@ -207,15 +324,28 @@ class SideNumbers {
 }
 
 /** The number of times that each position occurs among the codes of chunks, which are positions. */
-export async function countPositions(chunks: readonly CodedChunk[], side: Side, size: number, ctx: ExecutionContext): Promise<Int32Array> {
+export async function countPositions(
+  chunks: readonly CodedChunk[],
+  side: Side,
+  size: number,
+  ctx: ExecutionContext,
+): Promise<Int32Array> {
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const counts: PartitionRef = { name: dataSetName('counts'), partition: 0, version: 0 };
   const inputs = Object.fromEntries(chunks.map(({ codes }, c) => [`codes.${c}`, codes]));
   const steps = new StepList(contracts);
-  addSliced(steps, STAGE, place, { kernel: 'count-ids', inputs, outputs: { counts }, params: { starts: chunks.map(() => 0), side } }, evenRanges(size, parallelism));
+  addSliced(
+    steps,
+    STAGE,
+    place,
+    { kernel: 'count-ids', inputs, outputs: { counts }, params: { starts: chunks.map(() => 0), side } },
+    evenRanges(size, parallelism),
+  );
   steps.free(STAGE, place, [counts]);
   const made = sharedArray(Int32Array, size);
-  await runSteps(steps.steps, ctx, { given: [[counts, { layout: 'id-counts', rows: size, columns: { counts: made } }, place]] });
+  await runSteps(steps.steps, ctx, {
+    given: [[counts, { layout: 'id-counts', rows: size, columns: { counts: made } }, place]],
+  });
   return made;
 }
 
@@ -226,5 +356,8 @@ export function mapPartition(map: Uint32Array): Partition {
 
 function evenRanges(length: number, most: number): RowRange[] {
   const count = Math.max(1, Math.min(most, Math.ceil(length / TASK_ENTRIES)));
-  return Array.from({ length: count }, (_, i) => ({ from: Math.floor((length * i) / count), to: Math.floor((length * (i + 1)) / count) }));
+  return Array.from({ length: count }, (_, i) => ({
+    from: Math.floor((length * i) / count),
+    to: Math.floor((length * (i + 1)) / count),
+  }));
 }

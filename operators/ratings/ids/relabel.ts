@@ -26,48 +26,94 @@ export function randomLabels(count: number, seed: number, stream: number): Label
 }
 
 /**
- * Chunks whose codes lead to other numbers: position p becomes `users[p]` or `items[p]`. The codes stay; only the
- * maps are new, and the old ones are freed.
+ * Chunks whose codes lead to other numbers: position p becomes `users[p]` or `items[p]`. The codes stay; only
+ * the maps are new, and the old ones are freed.
+ *
  */
-export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint32Array, items: Uint32Array, ctx: ExecutionContext): Promise<CodedChunk[]> {
+export async function renumberChunks(
+  chunks: readonly CodedChunk[],
+  users: Uint32Array,
+  items: Uint32Array,
+  ctx: ExecutionContext,
+): Promise<CodedChunk[]> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('renumbered');
-  const numbers = { users: { name: `${name}/of-users`, partition: 0, version: 0 }, items: { name: `${name}/of-items`, partition: 0, version: 0 } };
-  const given: Given[] = [[numbers.users, mapPartition(users), place], [numbers.items, mapPartition(items), place]];
+  const numbers = {
+    users: { name: `${name}/of-users`, partition: 0, version: 0 },
+    items: { name: `${name}/of-items`, partition: 0, version: 0 },
+  };
+  const given: Given[] = [
+    [numbers.users, mapPartition(users), place],
+    [numbers.items, mapPartition(items), place],
+  ];
   const steps = new StepList(contracts);
   // Maps that are freed behind all tasks, since a task waits for what is freed before it.
   const composed: PartitionRef[] = [];
-  const compose = (side: 'users' | 'items', first: PartitionRef | undefined, partition: number): PartitionRef => {
+  const compose = (
+    side: 'users' | 'items',
+    first: PartitionRef | undefined,
+    partition: number,
+  ): PartitionRef => {
     const map: PartitionRef = { name: `${name}/${side}`, partition, version: 0 };
     if (first === undefined) {
       // The codes are positions already.
       given.push([map, mapPartition(side === 'users' ? users : items), place]);
       return map;
     }
-    steps.task(STAGE, place, { kernel: 'compose-maps', inputs: { first, second: numbers[side] }, outputs: { map }, params: {} } satisfies TaskOf<'compose-maps'>);
+    steps.task(STAGE, place, {
+      kernel: 'compose-maps',
+      inputs: { first, second: numbers[side] },
+      outputs: { map },
+      params: {},
+    } satisfies TaskOf<'compose-maps'>);
     composed.push(first);
     return map;
   };
-  const renumbered = chunks.map((chunk, c) => ({ ...chunk, userMap: compose('users', chunk.userMap, c), itemMap: compose('items', chunk.itemMap, c) }));
+  const renumbered = chunks.map((chunk, c) => ({
+    ...chunk,
+    userMap: compose('users', chunk.userMap, c),
+    itemMap: compose('items', chunk.itemMap, c),
+  }));
   steps.free(STAGE, place, [...composed, ...Object.values(numbers)]);
   await runSteps(steps.steps, ctx, { given });
   return renumbered;
 }
 
 /**
- * The same ratings under new numbers, so that bands of adjacent users or items are like any others (libmf does it for
- * balance). With `swapped` users and items change places: the "users" of the result are the items, but the chunks' codes stay as they are.
+ * The same ratings under new numbers, so that bands of adjacent users or items are like any others (libmf
+ * does it for balance). With `swapped` users and items change places: the "users" of the result are the
+ * items, but the chunks' codes stay as they are.
+ *
  */
-export async function relabel(indexed: IndexedRatings, users: Labels, items: Labels, swapped: boolean, ctx: ExecutionContext): Promise<IndexedRatings> {
+export async function relabel(
+  indexed: IndexedRatings,
+  users: Labels,
+  items: Labels,
+  swapped: boolean,
+  ctx: ExecutionContext,
+): Promise<IndexedRatings> {
   const chunks = await renumberChunks(indexed.chunks, users.label, items.label, ctx);
   const side = (ids: IndexedRatings['users'], counts: Int32Array, { order }: Labels) => {
     const relabelled = new Int32Array(order.length);
     for (let label = 0; label < order.length; label++) relabelled[label] = counts[order[label]];
     return { ids: takeKeys(ids, order), counts: relabelled };
   };
-  const [user, item] = [side(indexed.users, indexed.userCounts, users), side(indexed.items, indexed.itemCounts, items)];
+  const [user, item] = [
+    side(indexed.users, indexed.userCounts, users),
+    side(indexed.items, indexed.itemCounts, items),
+  ];
   const [row, column] = swapped ? [item, user] : [user, item];
-  return { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts, rows: indexed.rows, chunks, spilled: indexed.spilled, swapped, room: indexed.room };
+  return {
+    users: row.ids,
+    items: column.ids,
+    userCounts: row.counts,
+    itemCounts: column.counts,
+    rows: indexed.rows,
+    chunks,
+    spilled: indexed.spilled,
+    swapped,
+    room: indexed.room,
+  };
 }
 
 /** Labels of a column of ids. */

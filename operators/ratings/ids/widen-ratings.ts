@@ -13,14 +13,34 @@ export interface WidenedRatings {
   readonly items: Uint32Array;
 }
 
-/** Numbers ratings anew among their own ids and those of a model, so that training can go on from it. Throws DataError where ids of the two differ in kind. */
-export async function widenRatings(indexed: IndexedRatings, model: { readonly users: KeyColumn; readonly items: KeyColumn }, ctx: ExecutionContext): Promise<WidenedRatings> {
+/**
+ * Numbers ratings anew among their own ids and those of a model, so that training can go on from it. Throws
+ * DataError where ids of the two differ in kind.
+ */
+export async function widenRatings(
+  indexed: IndexedRatings,
+  model: { readonly users: KeyColumn; readonly items: KeyColumn },
+  ctx: ExecutionContext,
+): Promise<WidenedRatings> {
   const users = joinKeys(model.users, indexed.users, 'user');
   const items = joinKeys(model.items, indexed.items, 'item');
   const chunks = await renumberChunks(indexed.chunks, users.second, items.second, ctx);
   const userCounts = spread(indexed.userCounts, users);
   const itemCounts = spread(indexed.itemCounts, items);
-  return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks, spilled: indexed.spilled, room: indexed.room }, users: users.first, items: items.first };
+  return {
+    indexed: {
+      users: users.keys,
+      items: items.keys,
+      rows: indexed.rows,
+      userCounts,
+      itemCounts,
+      chunks,
+      spilled: indexed.spilled,
+      room: indexed.room,
+    },
+    users: users.first,
+    items: items.first,
+  };
 }
 
 /** The ids of both in one column; those of either ascend. */
@@ -31,7 +51,10 @@ export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): Mer
 function sameType(first: KeyColumn, second: KeyColumn, side: string): readonly [KeyColumn, KeyColumn] {
   if (first.type === second.type) return [first, second];
   if (first.type === 'utf8' || second.type === 'utf8') {
-    throw new DataError(`the model's ${side} ids are ${first.type}, but those of the new ratings are ${second.type}`, { phase: 'read', advice: 'Convert one of them, or train a new model' });
+    throw new DataError(
+      `the model's ${side} ids are ${first.type}, but those of the new ratings are ${second.type}`,
+      { phase: 'read', advice: 'Convert one of them, or train a new model' },
+    );
   }
   return [asInt64(first), asInt64(second)];
 }

@@ -1,7 +1,13 @@
 import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { CapacityError } from '../../../engine/errors.ts';
 import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../../../engine/keys/key-column.ts';
+import {
+  type KeyColumn,
+  keyCount,
+  type KeyType,
+  sliceKeys,
+  takeKeys,
+} from '../../../engine/keys/key-column.ts';
 import { keysOfTable, type NumberedKeys } from '../../../engine/keys/number-keys.ts';
 import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
@@ -13,7 +19,10 @@ export const CHUNK_ROWS = 1 << 20;
 
 /** Bytes of text ids of a chunk, about. */
 const CHUNK_BYTES = 1 << 24;
-/** Chunks of some splits beyond those of their known rows; from the `DOUBLING`th of these on, each is twice as large as the one before. */
+/**
+ * Chunks of some splits beyond those of their known rows; from the `DOUBLING`th of these on, each is twice as
+ * large as the one before.
+ */
 const MORE_CHUNKS = 32;
 const DOUBLING = 8;
 
@@ -23,13 +32,23 @@ export interface ChunkLimits {
   readonly bytes: number;
 }
 
-/** Rows that a chunk has room for at first, and next; then it has room for all that it may have. Few ratings take little memory, which a process may load thousands of times. */
+/**
+ * Rows that a chunk has room for at first, and next; then it has room for all that it may have. Few ratings
+ * take little memory, which a process may load thousands of times.
+ */
 const FIRST_ROWS = [1 << 12, 1 << 16];
 
 /** The values in an array that has room for so many, `most` at most. */
-function withRoom<T extends Int32Array | Uint32Array | Float32Array | Float64Array>(values: T, rows: number, most: number): T {
+function withRoom<T extends Int32Array | Uint32Array | Float32Array | Float64Array>(
+  values: T,
+  rows: number,
+  most: number,
+): T {
   if (rows <= values.length) return values;
-  const type = values.constructor as { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number };
+  const type = values.constructor as {
+    new (buffer: SharedArrayBuffer): T;
+    readonly BYTES_PER_ELEMENT: number;
+  };
   const larger = sharedArray(type, Math.min(most, FIRST_ROWS.find((room) => room >= rows) ?? most));
   larger.set(values);
   return larger;
@@ -63,7 +82,11 @@ export function typesOf({ fields }: Schema): RatingTypes {
     if (field === undefined) throw new Error(`ratings need the column ${name}`);
     return keyTypeOf(field.type, name);
   };
-  return { users: keyType('user'), items: keyType('item'), timestamps: fields.some(({ name }) => name === 'timestamp') };
+  return {
+    users: keyType('user'),
+    items: keyType('item'),
+    timestamps: fields.some(({ name }) => name === 'timestamp'),
+  };
 }
 
 /** A batch of ratings. */
@@ -76,12 +99,15 @@ export interface RatingRows {
 
 /** The columns of a batch as SelectRatings gives it; pairs without ratings have 0. */
 export function ratingRows({ schema, data, numRows }: RecordBatch, types: RatingTypes): RatingRows {
-  const child = (name: string): Data | undefined => data.children[schema.fields.findIndex((field) => field.name === name)];
+  const child = (name: string): Data | undefined =>
+    data.children[schema.fields.findIndex((field) => field.name === name)];
   return {
     users: keysFromData(child('user') as Data, types.users),
     items: keysFromData(child('item') as Data, types.items),
-    ratings: (child('rating')?.values as Float32Array | undefined)?.subarray(0, numRows) ?? new Float32Array(numRows),
-    timestamps: types.timestamps ? (child('timestamp') as Data).values as Float64Array : undefined,
+    ratings:
+      (child('rating')?.values as Float32Array | undefined)?.subarray(0, numRows) ??
+      new Float32Array(numRows),
+    timestamps: types.timestamps ? ((child('timestamp') as Data).values as Float64Array) : undefined,
   };
 }
 
@@ -89,8 +115,15 @@ export function ratingRows({ schema, data, numRows }: RecordBatch, types: Rating
 export function requireFewer(rows: number, maximum: number): void {
   if (rows <= maximum) return;
   const most = maximum.toLocaleString('en');
-  if (maximum !== blockLimit.ratings) throw new CapacityError(`more than ${most} ratings do not fit`, { phase: 'read', advice: 'Raise memoryBudget, or train on a part of the data' });
-  throw new CapacityError(`more than ${most} ratings do not lie in one block, which tune, cross-validation and updates of a model need`, { phase: 'load', advice: 'Train by ALS or SGD, which take ratings in parts, or use a part of the data' });
+  if (maximum !== blockLimit.ratings)
+    throw new CapacityError(`more than ${most} ratings do not fit`, {
+      phase: 'read',
+      advice: 'Raise memoryBudget, or train on a part of the data',
+    });
+  throw new CapacityError(
+    `more than ${most} ratings do not lie in one block, which tune, cross-validation and updates of a model need`,
+    { phase: 'load', advice: 'Train by ALS or SGD, which take ratings in parts, or use a part of the data' },
+  );
 }
 
 /** Memory for the codes and ratings of a chunk, all of the same length. */
@@ -101,8 +134,9 @@ export interface ChunkPlace {
 }
 
 /**
- * Gathers the columns of many batches into one chunk in shared memory: ids as they came, ratings beside them. All are copied, so that
- * batches need not stay.
+ * Gathers the columns of many batches into one chunk in shared memory: ids as they came, ratings beside them.
+ * All are copied, so that batches need not stay.
+ *
  */
 export class RatingChunk {
   readonly limits: ChunkLimits;
@@ -115,14 +149,26 @@ export class RatingChunk {
   #timestamps: Float64Array | undefined;
 
   /**
-   * `numbersText`: ids of text are numbered as they come, for `numbered`, so that each distinct one is there once.
-   * `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is used again.
-   * `place`: of as many rows as the chunk may have at most. Ratings lie there, and ids of 32 bits until they are numbered.
+   * `numbersText`: ids of text are numbered as they come, for `numbered`, so that each distinct one is there
+   * once. `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is
+   * used again. `place`: of as many rows as the chunk may have at most. Ratings lie there, and ids of 32 bits
+   * until they are numbered.
+   *
    */
-  constructor(limits: ChunkLimits, types: RatingTypes, numbersText: boolean, { recycled, place }: { readonly recycled?: RatingChunk; readonly place?: ChunkPlace } = {}) {
+  constructor(
+    limits: ChunkLimits,
+    types: RatingTypes,
+    numbersText: boolean,
+    { recycled, place }: { readonly recycled?: RatingChunk; readonly place?: ChunkPlace } = {},
+  ) {
     [this.limits, this.types, this.place] = [limits, types, place];
-    const ids = (type: KeyType, codes?: Uint32Array) => (type === 'utf8' && numbersText ? new TextNumberer(limits.rows, codes) : gatherer(type, limits.rows, codes));
-    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [ids(types.users, place?.users), ids(types.items, place?.items)];
+    const ids = (type: KeyType, codes?: Uint32Array) =>
+      type === 'utf8' && numbersText
+        ? new TextNumberer(limits.rows, codes)
+        : gatherer(type, limits.rows, codes);
+    [this.#users, this.#items] = recycled
+      ? [recycled.#users, recycled.#items]
+      : [ids(types.users, place?.users), ids(types.items, place?.items)];
     if (place) this.#ratings = place.values;
     this.#timestamps = types.timestamps ? new Float64Array(0) : undefined;
   }
@@ -142,7 +188,9 @@ export class RatingChunk {
   }
 
   get isFull(): boolean {
-    return this.rows === this.limits.rows || this.#users.textBytes + this.#items.textBytes >= this.limits.bytes;
+    return (
+      this.rows === this.limits.rows || this.#users.textBytes + this.#items.textBytes >= this.limits.bytes
+    );
   }
 
   /** The ids of the rows, valid until the chunk is filled again or recycled. */
@@ -150,15 +198,30 @@ export class RatingChunk {
     return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
-  /** The ids as codes in `codes`, of the length of the rows, at the beginning of the chunk's place where it has one; `number` numbers those that were not numbered as they came. */
-  numbered(codes: Pick<ChunkPlace, 'users' | 'items'>, number: NumberColumn): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
-    return { users: numberedBy(this.#users, codes.users, number), items: numberedBy(this.#items, codes.items, number) };
+  /**
+   * The ids as codes in `codes`, of the length of the rows, at the beginning of the chunk's place where it
+   * has one; `number` numbers those that were not numbered as they came.
+   */
+  numbered(
+    codes: Pick<ChunkPlace, 'users' | 'items'>,
+    number: NumberColumn,
+  ): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
+    return {
+      users: numberedBy(this.#users, codes.users, number),
+      items: numberedBy(this.#items, codes.items, number),
+    };
   }
 
   /** Ratings and timestamps of the rows, valid until the chunk is filled again. */
   values(): Partition {
     const own = <T extends Float32Array | Float64Array>(values: T) => values.subarray(0, this.rows);
-    return { layout: 'values', rows: this.rows, columns: this.#timestamps ? { values: own(this.#ratings), timestamps: own(this.#timestamps) } : { values: own(this.#ratings) } };
+    return {
+      layout: 'values',
+      rows: this.rows,
+      columns: this.#timestamps
+        ? { values: own(this.#ratings), timestamps: own(this.#timestamps) }
+        : { values: own(this.#ratings) },
+    };
   }
 }
 
@@ -179,7 +242,10 @@ interface IdGatherer {
 function gatherer(type: KeyType, capacity: number, codes?: Uint32Array): IdGatherer {
   if (type === 'utf8') return new TextGatherer(capacity);
   const width = type === 'int64' ? 2 : 1;
-  let all = codes && type === 'int32' ? new Int32Array(codes.buffer, codes.byteOffset, codes.length) : new Int32Array(0);
+  let all =
+    codes && type === 'int32'
+      ? new Int32Array(codes.buffer, codes.byteOffset, codes.length)
+      : new Int32Array(0);
   return {
     textBytes: 0,
     append: (keys, at) => {
@@ -187,7 +253,10 @@ function gatherer(type: KeyType, capacity: number, codes?: Uint32Array): IdGathe
       all = withRoom(all, width * at + values.length, width * capacity);
       all.set(values, width * at);
     },
-    ids: (rows) => (type === 'int64' ? { type, halves: all.subarray(0, 2 * rows) } : { type, values: all.subarray(0, rows) }),
+    ids: (rows) =>
+      type === 'int64'
+        ? { type, halves: all.subarray(0, 2 * rows) }
+        : { type, values: all.subarray(0, rows) },
   };
 }
 
@@ -218,7 +287,11 @@ class TextGatherer implements IdGatherer {
   }
 
   ids(rows: number): KeyColumn {
-    return { type: 'utf8', offsets: this.#offsets.subarray(0, rows + 1), bytes: this.#bytes.subarray(0, this.textBytes) };
+    return {
+      type: 'utf8',
+      offsets: this.#offsets.subarray(0, rows + 1),
+      bytes: this.#bytes.subarray(0, this.textBytes),
+    };
   }
 }
 

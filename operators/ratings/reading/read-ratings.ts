@@ -8,8 +8,15 @@ import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
 
 export type ReadOptions = IndexOptions & Pick<SplitOptions, 'splitBytes'>;
 
-/** Reads the ratings of a plan that ends in SelectRatings and numbers their users and items, from splits of the source where it has some, else as IndexIds does. */
-export async function readRatings(plan: LogicalPlan, options: ReadOptions, ctx: ExecutionContext): Promise<IndexedRatings> {
+/**
+ * Reads the ratings of a plan that ends in SelectRatings and numbers their users and items, from splits of
+ * the source where it has some, else as IndexIds does.
+ */
+export async function readRatings(
+  plan: LogicalPlan,
+  options: ReadOptions,
+  ctx: ExecutionContext,
+): Promise<IndexedRatings> {
   const started = performance.now();
   const keeper = new ChunkKeeper(options, ctx);
   let [phase, rows] = [undefined as ReturnType<typeof startPhase> | undefined, 0];
@@ -19,7 +26,16 @@ export async function readRatings(plan: LogicalPlan, options: ReadOptions, ctx: 
     if (rows > 0) phase.progress(rows);
     for (const chunk of chunks) await keeper.keep(chunk);
   };
-  const found = await readSplits(plan, { ...options, maximumRows: mostRows(options), roomRows: Math.min(blockLimit.ratings, options.rowsInMemory ?? Number.POSITIVE_INFINITY) }, ctx, onChunks);
+  const found = await readSplits(
+    plan,
+    {
+      ...options,
+      maximumRows: mostRows(options),
+      roomRows: Math.min(blockLimit.ratings, options.rowsInMemory ?? Number.POSITIVE_INFINITY),
+    },
+    ctx,
+    onChunks,
+  );
   if (found === undefined) return runInto(plan, new IndexIds(options), ctx);
   ctx.metrics.addStage('read', started, rows);
   using _ = ctx.metrics.begin('number');

@@ -6,7 +6,12 @@ import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { type LogicalPlan, operatorsOf, rootSource, sourceRequest } from '../../../engine/stream/logical-plan.ts';
+import {
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  sourceRequest,
+} from '../../../engine/stream/logical-plan.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import type { SourceSplit } from '../../../engine/stream/split.ts';
 import { type PortableOperator, portableOf } from '../../portable.ts';
@@ -21,7 +26,10 @@ import { type PairRoom, roomForPairs } from '../sorting/pair-room.ts';
 
 const STAGE = 'read-ratings';
 
-/** Stored bytes of a split. Sources that have no more come in one stream: starting to read in other threads takes longer than reading them. */
+/**
+ * Stored bytes of a split. Sources that have no more come in one stream: starting to read in other threads
+ * takes longer than reading them.
+ */
 const SPLIT_BYTES = 4 << 20;
 
 export interface SplitOptions {
@@ -40,14 +48,24 @@ export interface SplitRatings {
   readonly types: RatingTypes;
 }
 
-/** Gets the chunks of some splits, which it may move elsewhere, and the number of ratings so far; none and 0 when reading begins. */
+/**
+ * Gets the chunks of some splits, which it may move elsewhere, and the number of ratings so far; none and 0
+ * when reading begins.
+ */
 export type OnChunks = (chunks: readonly NumberedChunk[], rows: number) => Promise<void>;
 
 /**
- * Reads the ratings of a plan that ends in SelectRatings, by tasks of the device for the splits of the source; undefined, with nothing read, where the
- * rows come in one stream: the source has no splits or hardly one, or an operator cannot go to another thread.
+ * Reads the ratings of a plan that ends in SelectRatings, by tasks of the device for the splits of the
+ * source; undefined, with nothing read, where the rows come in one stream: the source has no splits or hardly
+ * one, or an operator cannot go to another thread.
+ *
  */
-export async function readSplits(plan: LogicalPlan, options: SplitOptions, ctx: ExecutionContext, onChunks: OnChunks = async () => {}): Promise<SplitRatings | undefined> {
+export async function readSplits(
+  plan: LogicalPlan,
+  options: SplitOptions,
+  ctx: ExecutionContext,
+  onChunks: OnChunks = async () => {},
+): Promise<SplitRatings | undefined> {
   const work = await splitWork(plan, options.splitBytes ?? SPLIT_BYTES, ctx);
   return work && new SplitReading(work, options, onChunks, ctx).read();
 }
@@ -65,18 +83,33 @@ interface SplitWork {
 }
 
 /** Undefined where the rows come in one stream. */
-async function splitWork(plan: LogicalPlan, splitBytes: number, ctx: ExecutionContext): Promise<SplitWork | undefined> {
+async function splitWork(
+  plan: LogicalPlan,
+  splitBytes: number,
+  ctx: ExecutionContext,
+): Promise<SplitWork | undefined> {
   const [source, all] = [rootSource(plan), operatorsOf(plan)];
   const operators = portableOf(all);
   if (operators === undefined || source.splits === undefined) return undefined;
   const { columns, needs } = sourceRequest(plan);
   const found = await source.splits(ctx, columns, needs, splitBytes);
-  if (found === undefined || found.splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes) return undefined;
+  if (found === undefined || found.splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
+    return undefined;
   const types = typesOf(all.reduce((schema, operator) => operator.outputSchema(schema), found.schema));
-  return { schema: found.schema, types, groups: groupSplits(found.splits, splitBytes), operators, selection: all.at(-1) as SelectRatings, takesFaults: needs?.takesFaults ?? false };
+  return {
+    schema: found.schema,
+    types,
+    groups: groupSplits(found.splits, splitBytes),
+    operators,
+    selection: all.at(-1) as SelectRatings,
+    takesFaults: needs?.takesFaults ?? false,
+  };
 }
 
-/** The outcome of a group of splits: what was read, or the error, or neither where a group before it has failed. */
+/**
+ * The outcome of a group of splits: what was read, or the error, or neither where a group before it has
+ * failed.
+ */
 interface Attempt {
   readonly group: SplitGroup;
   readonly read?: ReadChunks;
@@ -85,7 +118,9 @@ interface Attempt {
 
 type ReadChunks = ReadValues & { readonly numbered: readonly NumberedChunk[] };
 
-/** Reads groups of splits by tasks, a bounded number at once, and takes their results in the order of rows. */
+/**
+ * Reads groups of splits by tasks, a bounded number at once, and takes their results in the order of rows.
+ */
 class SplitReading {
   readonly #work: SplitWork;
   readonly #options: SplitOptions;
@@ -117,7 +152,9 @@ class SplitReading {
     await giveTo(this.#ctx, place, [[this.#schemaRef, schemaPartition(schema)]]);
     const room = await this.#makeRoom();
     await this.#onChunks([], 0);
-    for await (const attempt of mapOrdered(eachOf(groups), this.#atOnce(2 * parallelism), (group) => this.#attempt(group))) {
+    for await (const attempt of mapOrdered(eachOf(groups), this.#atOnce(2 * parallelism), (group) =>
+      this.#attempt(group),
+    )) {
       try {
         await this.#take(attempt);
       } catch (error) {
@@ -129,10 +166,23 @@ class SplitReading {
     return { chunks: this.#chunks, types, room };
   }
 
-  /** Groups under way, `most` at most: the chunks of a group are there until all of it is read. Fewer where memory is to hold fewer rows. */
+  /**
+   * Groups under way, `most` at most: the chunks of a group are there until all of it is read. Fewer where
+   * memory is to hold fewer rows.
+   */
   #atOnce(most: number): number {
-    const rows = this.#work.groups.reduce((largest, group) => Math.max(largest, group.reduce((sum, split) => sum + (split.rows ?? 0), 0)), 1);
-    return Math.max(1, Math.min(most, Math.floor((this.#options.roomRows ?? Number.POSITIVE_INFINITY) / rows)));
+    const rows = this.#work.groups.reduce(
+      (largest, group) =>
+        Math.max(
+          largest,
+          group.reduce((sum, split) => sum + (split.rows ?? 0), 0),
+        ),
+      1,
+    );
+    return Math.max(
+      1,
+      Math.min(most, Math.floor((this.#options.roomRows ?? Number.POSITIVE_INFINITY) / rows)),
+    );
   }
 
   /** One room for all rows, where all of them are ratings whose number is known. */
@@ -145,9 +195,15 @@ class SplitReading {
       rows += own;
     }
     const { roomRows = 0, maximumRows } = this.#options;
-    // Another operator may leave rows out, so that the room would be too large. A comparison with NaN is false.
-    if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows))) return undefined;
-    this.#room = await roomForPairs(rows, { name: `${this.#name}/room`, partition: 0, version: 0 }, this.#ctx);
+    // Another operator may leave rows out, so that the room would be too large. A comparison with NaN is
+    // false.
+    if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows)))
+      return undefined;
+    this.#room = await roomForPairs(
+      rows,
+      { name: `${this.#name}/room`, partition: 0, version: 0 },
+      this.#ctx,
+    );
     return this.#room;
   }
 
@@ -188,15 +244,29 @@ class SplitReading {
     const { place: at } = hostDevice(this.#ctx.executor).info;
     const { operators, takesFaults } = this.#work;
     const name = `${this.#name}/${this.#started++}`;
-    const ref = (part: string, partition: number): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
+    const ref = (part: string, partition: number): PartitionRef => ({
+      name: `${name}/${part}`,
+      partition,
+      version: 0,
+    });
     const parts = ['codes', 'values', 'users', 'items'] as const;
-    const outputs = Object.fromEntries(Array.from({ length: chunksOf(splits) }, (_, chunk) => parts.map((part) => [`${part}.${chunk}`, ref(part, chunk)])).flat());
+    const outputs = Object.fromEntries(
+      Array.from({ length: chunksOf(splits) }, (_, chunk) =>
+        parts.map((part) => [`${part}.${chunk}`, ref(part, chunk)]),
+      ).flat(),
+    );
     const place = this.#room && this.#places.get(splits);
     const task: TaskOf<'read-ratings'> = {
       kernel: 'read-ratings',
       inputs: { schema: this.#schemaRef },
       outputs: { ...outputs, ...(this.#room && { room: this.#room.ref }) },
-      params: { splits, operators, takesFaults, maximumRows: this.#options.maximumRows, ...(place && { room: place }) },
+      params: {
+        splits,
+        operators,
+        takesFaults,
+        maximumRows: this.#options.maximumRows,
+        ...(place && { room: place }),
+      },
     };
     const steps = new StepList(contracts);
     steps.task(STAGE, at, task);
@@ -206,14 +276,24 @@ class SplitReading {
     const [values] = results.of(STAGE) as ReadValues[];
     const numbered = values.chunks.map(({ rows, users, items }, chunk): NumberedChunk => {
       const [codes, ratings, userKeys, itemKeys] = parts.map((part) => ref(part, chunk));
-      return { rows, codes, values: ratings, users: { keys: userKeys, summary: users }, items: { keys: itemKeys, summary: items } };
+      return {
+        rows,
+        codes,
+        values: ratings,
+        users: { keys: userKeys, summary: users },
+        items: { keys: itemKeys, summary: items },
+      };
     });
     return { ...values, numbered };
   }
 
   async #drop({ numbered }: ReadChunks): Promise<void> {
     const steps = new StepList(contracts);
-    steps.free(STAGE, hostDevice(this.#ctx.executor).info.place, numbered.flatMap(({ codes, values, users, items }) => [codes, values, users.keys, items.keys]));
+    steps.free(
+      STAGE,
+      hostDevice(this.#ctx.executor).info.place,
+      numbered.flatMap(({ codes, values, users, items }) => [codes, values, users.keys, items.keys]),
+    );
     await runSteps(steps.steps, this.#ctx);
   }
 
@@ -224,10 +304,16 @@ class SplitReading {
 
 /** The error of a thread that failed in the middle of its work, with the file. */
 function threadProblem(error: unknown, file: string): unknown {
-  if (error instanceof DeviceLostError) return new DeviceLostError(error.summary, { ...error.details, phase: 'read', file });
+  if (error instanceof DeviceLostError)
+    return new DeviceLostError(error.summary, { ...error.details, phase: 'read', file });
   if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
   if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
-    return new CapacityError('a thread ran out of memory', { phase: 'read', file, advice: 'Use fewer workers, or smaller row groups and files', cause: error });
+    return new CapacityError('a thread ran out of memory', {
+      phase: 'read',
+      file,
+      advice: 'Use fewer workers, or smaller row groups and files',
+      cause: error,
+    });
   }
   return new Error(`read: a thread failed: ${error.message} (${file})`, { cause: error });
 }

@@ -1,7 +1,10 @@
 import type { ByteRange, SourceSplit, SplitEnd } from '../../../engine/stream/split.ts';
 import type { BadRows } from '../rows/bad-rows.ts';
 
-/** Puts neighbouring splits together up to a number of bytes. A range whose first record is a guess stays by itself. */
+/**
+ * Puts neighbouring splits together up to a number of bytes. A range whose first record is a guess stays by
+ * itself.
+ */
 export function groupSplits(splits: readonly SourceSplit[], targetBytes: number): (readonly SourceSplit[])[] {
   const groups: SourceSplit[][] = [];
   let bytes = 0;
@@ -37,7 +40,10 @@ interface ReadGroup {
 export class RangeOrder {
   #reached: FilePlace = { file: '', byte: 0, rows: 0, lines: 0 };
 
-  /** The true range of a group that is one range with a guessed beginning: none where all of its records belong to the range before. */
+  /**
+   * The true range of a group that is one range with a guessed beginning: none where all of its records
+   * belong to the range before.
+   */
   truth([split]: readonly SourceSplit[]): ByteRange | undefined {
     const { byte, rows, lines } = this.#reached;
     const range = split.range as ByteRange;
@@ -55,7 +61,12 @@ export class RangeOrder {
     if (range === undefined || end === null) return bad;
     const first = group.length > 1 ? undefined : range.known ? range : this.#reached;
     // A known range counts from the beginning of its file; of several the last is a whole file.
-    this.#reached = { file, byte: end.endsAt, rows: (first?.rows ?? 0) + rows, lines: (first?.lines ?? 0) + end.lines };
+    this.#reached = {
+      file,
+      byte: end.endsAt,
+      rows: (first?.rows ?? 0) + rows,
+      lines: (first?.lines ?? 0) + end.lines,
+    };
     return range.known || first === undefined ? bad : movedBy(bad, first.rows, first.lines);
   }
 }
@@ -63,5 +74,15 @@ export class RangeOrder {
 function movedBy({ count, first }: BadRows, rows: number, lines: number): BadRows {
   if (first?.place === undefined) return { count, first };
   const { place } = first;
-  return { count, first: { ...first, place: { ...place, ...(place.row !== undefined && { row: place.row + rows }), ...(place.line !== undefined && { line: place.line + lines }) } } };
+  return {
+    count,
+    first: {
+      ...first,
+      place: {
+        ...place,
+        ...(place.row !== undefined && { row: place.row + rows }),
+        ...(place.line !== undefined && { line: place.line + lines }),
+      },
+    },
+  };
 }

@@ -17,7 +17,12 @@ export type BadRows = {
 
 export type BadRow = {
   /** Absent where the batch does not know its origin. */
-  readonly place?: { readonly file?: string; readonly rowGroup?: number; readonly row?: number; readonly line?: number };
+  readonly place?: {
+    readonly file?: string;
+    readonly rowGroup?: number;
+    readonly row?: number;
+    readonly line?: number;
+  };
   /** Row of the stretch. */
   readonly row: number;
   readonly reason: string;
@@ -33,7 +38,11 @@ export class BadRowCounter {
   add(batch: RecordBatch, bad: readonly number[], reason: (row: number) => string): void {
     if (bad.length > 0 && this.#first === null) {
       const { file, rowGroup, row, line } = placeOf(batch, bad[0]) ?? {};
-      this.#first = { ...(placeOf(batch, bad[0]) && { place: { file, rowGroup, row, line } }), row: this.#rows + bad[0], reason: reason(bad[0]) };
+      this.#first = {
+        ...(placeOf(batch, bad[0]) && { place: { file, rowGroup, row, line } }),
+        row: this.#rows + bad[0],
+        reason: reason(bad[0]),
+      };
     }
     this.#count += bad.length;
     this.#rows += batch.numRows;
@@ -63,7 +72,11 @@ export function reportBadRows({ count, first }: BadRows, policy: BadRowPolicy, c
   ctx.metrics.add(BAD_ROWS, { rows: count });
   const text = `${counted(count, 'bad row')}, the first in ${placeText(first)}: ${first.reason}`;
   if (policy === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
-  else throw new DataError(text, { phase: 'read', advice: "Clean the data, or leave such rows out with onBadRows: 'skip'" });
+  else
+    throw new DataError(text, {
+      phase: 'read',
+      advice: "Clean the data, or leave such rows out with onBadRows: 'skip'",
+    });
 }
 
 function placeText({ place, row }: BadRow): string {

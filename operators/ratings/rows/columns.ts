@@ -10,7 +10,10 @@ import { LEFT_OUT } from '../../../engine/stream/stream.ts';
 export function fieldOf(schema: Schema, column: string): Field {
   const field = schema.fields.find((candidate) => candidate.name === column);
   if (field) return field;
-  const guess = nearest(column, schema.fields.map(({ name }) => name));
+  const guess = nearest(
+    column,
+    schema.fields.map(({ name }) => name),
+  );
   throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
     phase: 'read',
     advice: spelled(guess, 'Name the columns with userCol, itemCol, ratingCol and timestampCol'),
@@ -20,7 +23,9 @@ export function fieldOf(schema: Schema, column: string): Field {
 export function columnNames(schema: Schema): string {
   const leftOut = schema.metadata.get(LEFT_OUT);
   const names = schema.fields.map((field) => `${field.name} (${field.type})`).join(', ') || 'none';
-  return leftOut === undefined ? names : `${names}, and left out, since objects or arrays are their values: ${leftOut}`;
+  return leftOut === undefined
+    ? names
+    : `${names}, and left out, since objects or arrays are their values: ${leftOut}`;
 }
 
 /** The key type of an id column; throws DataError when its type cannot be an id. */
@@ -36,7 +41,11 @@ export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
 /** Throws DataError unless the column holds numbers, text of numbers or booleans; times are not ratings. */
 export function requireRatings(schema: Schema, column: string): void {
   if (!schema.fields.some(({ name }) => name === column)) {
-    throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, { phase: 'read', advice: 'Name the columns with userCol, itemCol, ratingCol and timestampCol; pairs without ratings are implicit data, for implicitPrefs: true' });
+    throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
+      phase: 'read',
+      advice:
+        'Name the columns with userCol, itemCol, ratingCol and timestampCol; pairs without ratings are implicit data, for implicitPrefs: true',
+    });
   }
   const { type } = fieldOf(schema, column);
   if (isNumeric(type) || DataType.isBool(type) || isText(type)) return;
@@ -47,15 +56,23 @@ export function requireRatings(schema: Schema, column: string): void {
 export function requireTimeValues(schema: Schema, column: string): void {
   const { type } = fieldOf(schema, column);
   if (isNumeric(type) || DataType.isTimestamp(type) || DataType.isDate(type) || isText(type)) return;
-  throw new DataError(`the column must hold times: numbers, dates or text of dates, but its type is ${type}`, { phase: 'read', column });
+  throw new DataError(
+    `the column must hold times: numbers, dates or text of dates, but its type is ${type}`,
+    { phase: 'read', column },
+  );
 }
 
 function isNumeric(type: DataType): boolean {
   return DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type);
 }
 
-/** The numbers of a column in the wanted width; a view when they have it already. Nulls give undefined values. */
-export function numbersOf<T extends Float32Array | Float64Array>(data: Data, wanted: { new (length: number): T; readonly name: string }): T {
+/**
+ * The numbers of a column in the wanted width; a view when they have it already. Nulls give undefined values.
+ */
+export function numbersOf<T extends Float32Array | Float64Array>(
+  data: Data,
+  wanted: { new (length: number): T; readonly name: string },
+): T {
   const values = data.values as unknown;
   if (values instanceof wanted) return values.subarray(0, data.length) as T;
   const result = new wanted(data.length);
@@ -70,10 +87,15 @@ export function numbersOf<T extends Float32Array | Float64Array>(data: Data, wan
 }
 
 /**
- * Decimals are integers of 128 or 256 bits, in words of 32 from the lowest, the highest signed: -1.5 with scale 1 is
- * f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, rounded a few times at most above.
+ * Decimals are integers of 128 or 256 bits, in words of 32 from the lowest, the highest signed: -1.5 with
+ * scale 1 is f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, rounded a few times at most above.
+ *
  */
-function fromDecimals(words: Uint32Array, { bitWidth, scale }: Decimal, result: Float32Array | Float64Array): void {
+function fromDecimals(
+  words: Uint32Array,
+  { bitWidth, scale }: Decimal,
+  result: Float32Array | Float64Array,
+): void {
   const width = bitWidth / 32;
   const unit = 10 ** scale;
   for (let i = 0; i < result.length; i++) {

@@ -37,8 +37,20 @@ export class Ones implements Operator {
   async *#add(input: BatchStream, schema: Schema) {
     for await (const batch of input) {
       const { numRows, data } = batch;
-      const ones = makeData({ type: new Float32(), length: numRows, data: new Float32Array(numRows).fill(1) });
-      const added = new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: numRows, nullCount: 0, children: [...data.children, ones] }));
+      const ones = makeData({
+        type: new Float32(),
+        length: numRows,
+        data: new Float32Array(numRows).fill(1),
+      });
+      const added = new RecordBatch(
+        schema,
+        makeData({
+          type: new Struct<TypeMap>(schema.fields),
+          length: numRows,
+          nullCount: 0,
+          children: [...data.children, ones],
+        }),
+      );
       const origin = originOf(batch);
       yield origin === undefined ? added : setOrigin(added, origin);
     }

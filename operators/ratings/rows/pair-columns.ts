@@ -8,40 +8,67 @@ import { findColumns } from './find-columns.ts';
 /** Columns whose values decide a row's part of a split. */
 export interface PairOptions {
   /**
-   * Defaults: the data set's own names, else `user` and `item`, else columns with names such as `userId` and `movie_id`, else the first two columns
-   * that can be ids. They must be given where several have such names, or where one of the first two has a name of a time or a rating.
+   * Defaults: the data set's own names, else `user` and `item`, else columns with names such as `userId` and
+   * `movie_id`, else the first two columns that can be ids. They must be given where several have such names,
+   * or where one of the first two has a name of a time or a rating.
+   *
    */
   readonly userCol?: string;
   readonly itemCol?: string;
 }
 
-/** The names of both columns; throws DataError naming the columns that exist when one is missing or ambiguous. */
+/**
+ * The names of both columns; throws DataError naming the columns that exist when one is missing or ambiguous.
+ */
 export function pairColumns(schema: Schema, { userCol, itemCol }: PairOptions): readonly [string, string] {
   const [user, item] = chosenColumns(schema, userCol, itemCol);
   for (const column of [user, item]) keyTypeOfColumn(schema, column);
   return [user, item];
 }
 
-function chosenColumns(schema: Schema, userCol: string | undefined, itemCol: string | undefined): readonly [string, string] {
+function chosenColumns(
+  schema: Schema,
+  userCol: string | undefined,
+  itemCol: string | undefined,
+): readonly [string, string] {
   for (const given of [userCol, itemCol]) if (given !== undefined) fieldOf(schema, given);
-  if (userCol !== undefined && userCol === itemCol) throw new UsageError(`userCol and itemCol are both "${userCol}"`);
+  if (userCol !== undefined && userCol === itemCol)
+    throw new UsageError(`userCol and itemCol are both "${userCol}"`);
   if (userCol !== undefined && itemCol !== undefined) return [userCol, itemCol];
-  const named = { ...(userCol === undefined ? {} : { user: userCol }), ...(itemCol === undefined ? {} : { item: itemCol }) };
+  const named = {
+    ...(userCol === undefined ? {} : { user: userCol }),
+    ...(itemCol === undefined ? {} : { item: itemCol }),
+  };
   const { columns } = findColumns(schema, ['user', 'item'], { named });
-  const [user, item] = [columns.user, columns.item].map((name) => (schema.fields.some((field) => field.name === name) ? name : undefined));
+  const [user, item] = [columns.user, columns.item].map((name) =>
+    schema.fields.some((field) => field.name === name) ? name : undefined,
+  );
   if (user !== undefined && item !== undefined && user !== item) return [user, item];
   return firstIds(schema, { user: user === item ? userCol : user, item: user === item ? itemCol : item });
 }
 
 /** The known column of the two, or none, and the first others that can be ids. */
-function firstIds(schema: Schema, { user, item }: { readonly user: string | undefined; readonly item: string | undefined }): readonly [string, string] {
+function firstIds(
+  schema: Schema,
+  { user, item }: { readonly user: string | undefined; readonly item: string | undefined },
+): readonly [string, string] {
   const given = user ?? item;
   const needed = given === undefined ? 2 : 1;
-  const free = schema.fields.filter((field) => field.name !== given && canBeId(field.type, field.name)).map((field) => field.name);
-  if (free.length < needed) throw new DataError(`a split needs two id columns; there are: ${columnNames(schema)}`, { advice: 'Name them: { userCol, itemCol }' });
+  const free = schema.fields
+    .filter((field) => field.name !== given && canBeId(field.type, field.name))
+    .map((field) => field.name);
+  if (free.length < needed)
+    throw new DataError(`a split needs two id columns; there are: ${columnNames(schema)}`, {
+      advice: 'Name them: { userCol, itemCol }',
+    });
   const first = free.slice(0, needed);
-  if (free.length > needed && first.some((name) => isNamedLike(name, 'time') || isNamedLike(name, 'rating'))) {
-    throw new DataError(`which columns are user and item? There are: ${columnNames(schema)}; name them: randomSplit(weights, { userCol, itemCol })`);
+  if (
+    free.length > needed &&
+    first.some((name) => isNamedLike(name, 'time') || isNamedLike(name, 'rating'))
+  ) {
+    throw new DataError(
+      `which columns are user and item? There are: ${columnNames(schema)}; name them: randomSplit(weights, { userCol, itemCol })`,
+    );
   }
   return [user ?? first[0], item ?? first[needed - 1]];
 }

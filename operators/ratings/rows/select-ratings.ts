@@ -1,13 +1,44 @@
-import { type Data, DataType, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import {
+  type Data,
+  DataType,
+  Field,
+  Float32,
+  Float64,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  type TypeMap,
+} from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
-import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf, requireShortIds } from '../../../engine/keys/arrow-keys.ts';
+import {
+  hasNulls,
+  isNullAt,
+  keysFromData,
+  keysToVector,
+  keyTypeOf,
+  requireShortIds,
+} from '../../../engine/keys/arrow-keys.ts';
 import { takeKeys } from '../../../engine/keys/key-column.ts';
 import type { Operator, ValueNeeds } from '../../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { batchStream, type BatchStream, originOf, placeOf, setOrigin } from '../../../engine/stream/stream.ts';
+import {
+  batchStream,
+  type BatchStream,
+  originOf,
+  placeOf,
+  setOrigin,
+} from '../../../engine/stream/stream.ts';
 import { BadRowCounter, type BadRowPolicy, reportBadRows } from './bad-rows.ts';
-import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireRatings, requireTimeValues } from './columns.ts';
+import {
+  arrowTypeOf,
+  fieldOf,
+  keyTypeOfColumn,
+  numbersOf,
+  requireRatings,
+  requireTimeValues,
+} from './columns.ts';
 import { isText, numbersOfTexts, type OnRefusedText, timesOfTexts } from './text-values.ts';
 
 export type RatingColumns = {
@@ -19,10 +50,12 @@ export type RatingColumns = {
 };
 
 /**
- * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating` float32 and,
- * when asked for, `timestamp` float64. A row is bad when a value is null or could not be read, an id is not exact, or its rating NaN or
- * infinite (also after rounding to float32). `error` reads on to count them all, then throws DataError with the count and the first position;
- * `skip` leaves them out and reports their number. Values are viewed, not copied, where the types allow.
+ * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating`
+ * float32 and, when asked for, `timestamp` float64. A row is bad when a value is null or could not be read,
+ * an id is not exact, or its rating NaN or infinite (also after rounding to float32). `error` reads on to
+ * count them all, then throws DataError with the count and the first position; `skip` leaves them out and
+ * reports their number. Values are viewed, not copied, where the types allow.
+ *
  */
 export class SelectRatings implements Operator {
   readonly name = 'select-ratings';
@@ -34,7 +67,9 @@ export class SelectRatings implements Operator {
     this.badRows = badRows;
     const names = this.requiredColumns();
     if (new Set(names).size !== names.length) {
-      throw new UsageError(`the user, item, rating and timestamp columns must differ, got ${names.join(', ')}`);
+      throw new UsageError(
+        `the user, item, rating and timestamp columns must differ, got ${names.join(', ')}`,
+      );
     }
   }
 
@@ -85,7 +120,10 @@ export class SelectRatings implements Operator {
     );
   }
 
-  /** The rows without the bad ones, which are counted only. `areFinite` tells whether all ratings of a batch are finite. */
+  /**
+   * The rows without the bad ones, which are counted only. `areFinite` tells whether all ratings of a batch
+   * are finite.
+   */
   select(input: BatchStream, counter: BadRowCounter, areFinite: AreFinite = noneAmongOthers): BatchStream {
     const schema = this.outputSchema(input.schema);
     const names = this.requiredColumns();
@@ -93,14 +131,26 @@ export class SelectRatings implements Operator {
     return batchStream(schema, this.#select(input, schema, names, counter, areFinite));
   }
 
-  async *#select(input: BatchStream, schema: Schema, names: readonly string[], counter: BadRowCounter, areFinite: AreFinite) {
+  async *#select(
+    input: BatchStream,
+    schema: Schema,
+    names: readonly string[],
+    counter: BadRowCounter,
+    areFinite: AreFinite,
+  ) {
     for await (const batch of input) {
-      const raw = names.map((name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)]);
+      const raw = names.map(
+        (name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)],
+      );
       for (const [i, data] of raw.entries()) if (i < 2) requireShortIds(batch, data, names[i]);
       const refused = new Map<number, string>();
       const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i], refused));
       const bad = badRows(batch.numRows, raw, columns, refused, areFinite);
-      counter.add(batch, bad, (row) => refused.get(row) ?? placeOf(batch, row)?.fault ?? describeValues(names, raw, columns, row));
+      counter.add(
+        batch,
+        bad,
+        (row) => refused.get(row) ?? placeOf(batch, row)?.fault ?? describeValues(names, raw, columns, row),
+      );
       const kept = bad.length === 0 ? columns : withoutRows(columns, bad, batch.numRows);
       const rows = batch.numRows - bad.length;
       if (rows > 0) yield toBatch(schema, kept, rows, bad.length === 0 ? batch : undefined);
@@ -108,16 +158,28 @@ export class SelectRatings implements Operator {
   }
 }
 
-/** The column in the engine's type; the values at nulls are undefined. Notes the reasons of ids that are not exact. */
+/**
+ * The column in the engine's type; the values at nulls are undefined. Notes the reasons of ids that are not
+ * exact.
+ */
 function toColumn(field: Field, data: Data, name: string, refused: Map<number, string>): Data {
-  const onRefused = (row: number, reason: string) => void refused.set(row, refused.get(row) ?? `${name} ${reason}`);
-  if (field.name === 'rating') return makeData({ type: new Float32(), length: data.length, data: ratingsOf(data, onRefused) });
-  if (field.name === 'timestamp') return makeData({ type: new Float64(), length: data.length, data: isText(data.type) ? timesOfTexts(data, onRefused) : numbersOf(data, Float64Array) });
+  const onRefused = (row: number, reason: string) =>
+    void refused.set(row, refused.get(row) ?? `${name} ${reason}`);
+  if (field.name === 'rating')
+    return makeData({ type: new Float32(), length: data.length, data: ratingsOf(data, onRefused) });
+  if (field.name === 'timestamp')
+    return makeData({
+      type: new Float64(),
+      length: data.length,
+      data: isText(data.type) ? timesOfTexts(data, onRefused) : numbersOf(data, Float64Array),
+    });
   return keysToVector(keysFromData(data, keyTypeOf(data.type, name), onRefused)).data[0];
 }
 
 function ratingsOf(data: Data, onRefused: OnRefusedText): Float32Array {
-  return isText(data.type) || DataType.isBool(data.type) ? Float32Array.from(numbersOfTexts(data, onRefused)) : numbersOf(data, Float32Array);
+  return isText(data.type) || DataType.isBool(data.type)
+    ? Float32Array.from(numbersOfTexts(data, onRefused))
+    : numbersOf(data, Float32Array);
 }
 
 type AreFinite = (values: Float32Array) => boolean;
@@ -131,9 +193,17 @@ function noneAmongOthers(values: Float32Array): boolean {
 }
 
 /** Positions of bad rows, ascending. */
-function badRows(rows: number, raw: readonly Data[], columns: readonly Data[], refused: ReadonlyMap<number, string>, areFinite: AreFinite): number[] {
+function badRows(
+  rows: number,
+  raw: readonly Data[],
+  columns: readonly Data[],
+  refused: ReadonlyMap<number, string>,
+  areFinite: AreFinite,
+): number[] {
   const nullable = raw.filter(hasNulls);
-  const numbers = columns.filter((data) => data.values instanceof Float32Array).map((data) => data.values as Float32Array);
+  const numbers = columns
+    .filter((data) => data.values instanceof Float32Array)
+    .map((data) => data.values as Float32Array);
   const bad: number[] = [];
   for (const values of numbers) {
     if (areFinite(values)) continue;
@@ -153,24 +223,49 @@ function withoutRows(columns: readonly Data[], bad: readonly number[], rows: num
   }
   return columns.map((data) => {
     const { values } = data;
-    if (values instanceof Float32Array) return makeData({ type: new Float32(), length: keep.length, data: Float32Array.from(keep, (i) => values[i]) });
-    if (values instanceof Float64Array) return makeData({ type: new Float64(), length: keep.length, data: Float64Array.from(keep, (i) => values[i]) });
+    if (values instanceof Float32Array)
+      return makeData({
+        type: new Float32(),
+        length: keep.length,
+        data: Float32Array.from(keep, (i) => values[i]),
+      });
+    if (values instanceof Float64Array)
+      return makeData({
+        type: new Float64(),
+        length: keep.length,
+        data: Float64Array.from(keep, (i) => values[i]),
+      });
     return keysToVector(takeKeys(keysFromData(data, keyTypeOf(data.type, 'id')), keep)).data[0];
   });
 }
 
-function toBatch(schema: Schema, columns: readonly Data[], length: number, whole: RecordBatch | undefined): RecordBatch {
-  const batch = new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length, nullCount: 0, children: [...columns] }));
+function toBatch(
+  schema: Schema,
+  columns: readonly Data[],
+  length: number,
+  whole: RecordBatch | undefined,
+): RecordBatch {
+  const batch = new RecordBatch(
+    schema,
+    makeData({ type: new Struct<TypeMap>(schema.fields), length, nullCount: 0, children: [...columns] }),
+  );
   const origin = whole && originOf(whole);
   return origin ? setOrigin(batch, origin) : batch;
 }
 
-function describeValues(names: readonly string[], raw: readonly Data[], columns: readonly Data[], position: number): string {
+function describeValues(
+  names: readonly string[],
+  raw: readonly Data[],
+  columns: readonly Data[],
+  position: number,
+): string {
   for (let i = 0; i < names.length; i++) {
     if (hasNulls(raw[i]) && isNullAt(raw[i], position)) return `${names[i]} is null`;
     const { values } = columns[i];
     if (!(values instanceof Float32Array) || Number.isFinite(values[position])) continue;
-    const given = isText(raw[i].type) ? numbersOfTexts(raw[i])[position] : numbersOf(raw[i], Float64Array)[position];
+    const given = isText(raw[i].type)
+      ? numbersOfTexts(raw[i])[position]
+      : numbersOf(raw[i], Float64Array)[position];
     return `${names[i]} is ${given}${Number.isFinite(given) ? ', beyond float32' : ''}`;
   }
   return 'a value is missing';

@@ -10,17 +10,28 @@ export function isText(type: DataType): boolean {
   return DataType.isUtf8(of) || DataType.isLargeUtf8(of);
 }
 
-/** The numbers of a column of text or booleans, where true is 1 and false 0; NaN at nulls and at values that go to `onRefused`. */
+/**
+ * The numbers of a column of text or booleans, where true is 1 and false 0; NaN at nulls and at values that
+ * go to `onRefused`.
+ */
 export function numbersOfTexts(data: Data, onRefused: OnRefusedText = () => {}): Float64Array {
   return valuesOf(data, numberIn, 'is not a number', onRefused);
 }
 
-/** The times of a column of text, in milliseconds since 1970; see timeIn. NaN at nulls and at texts that go to `onRefused`. */
+/**
+ * The times of a column of text, in milliseconds since 1970; see timeIn. NaN at nulls and at texts that go to
+ * `onRefused`.
+ */
 export function timesOfTexts(data: Data, onRefused: OnRefusedText = () => {}): Float64Array {
   return valuesOf(data, timeIn, 'is not a time such as 2024-05-31 or 2024-05-31T12:00:00Z', onRefused);
 }
 
-function valuesOf(data: Data, read: (text: string) => number | undefined, problem: string, onRefused: OnRefusedText): Float64Array {
+function valuesOf(
+  data: Data,
+  read: (text: string) => number | undefined,
+  problem: string,
+  onRefused: OnRefusedText,
+): Float64Array {
   const vector = new Vector([data]);
   const values = new Float64Array(data.length).fill(Number.NaN);
   for (let row = 0; row < values.length; row++) {

@@ -1,11 +1,14 @@
 export const PLAIN_NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?)?$/i;
+const ISO =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?)?$/i;
 const MINUTE = 60_000;
 
 /**
- * ISO 8601 dates and date-times, with a zone or in UTC, to the digits of a second that a float64 of milliseconds holds. Digits alone are
- * seconds, milliseconds, microseconds or nanoseconds by their size, so that all of a column have one unit.
+ * ISO 8601 dates and date-times, with a zone or in UTC, to the digits of a second that a float64 of
+ * milliseconds holds. Digits alone are seconds, milliseconds, microseconds or nanoseconds by their size, so
+ * that all of a column have one unit.
+ *
  */
 export function timeIn(text: string): number | undefined {
   const trimmed = text.trim();
@@ -14,7 +17,8 @@ export function timeIn(text: string): number | undefined {
   if (match === null) return undefined;
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map((part) => Number(part ?? 0));
   const at = new Date(Date.UTC(year, month - 1, day, hour, minute, second));
-  const isReal = at.getUTCMonth() === month - 1 && at.getUTCDate() === day && hour < 24 && minute < 60 && second < 60;
+  const isReal =
+    at.getUTCMonth() === month - 1 && at.getUTCDate() === day && hour < 24 && minute < 60 && second < 60;
   if (!isReal) return undefined;
   return at.setUTCFullYear(year) + Number(`0.${match[7] ?? 0}`) * 1000 - zoneMinutes(match[8]) * MINUTE;
 }
@@ -30,7 +34,10 @@ function millisecondsPerUnit(value: number): number {
   return [1, 1000, 1, 1e-3, 1e-6][sizeOf(value)];
 }
 
-/** The unit that a time since 1970 has by its size: 0 for one too small to say (before 1973 in seconds), then seconds, milli-, micro- and nanoseconds. */
+/**
+ * The unit that a time since 1970 has by its size: 0 for one too small to say (before 1973 in seconds), then
+ * seconds, milli-, micro- and nanoseconds.
+ */
 export function sizeOf(value: number): number {
   const size = Math.abs(value);
   if (!(size >= 1e8)) return 0;

@@ -10,14 +10,20 @@ interface Kept {
   readonly values: PartitionRef;
 }
 
-/** Keeps coded chunks in memory up to a number of rows; beyond it moves them all to files, and later ones as they come. */
+/**
+ * Keeps coded chunks in memory up to a number of rows; beyond it moves them all to files, and later ones as
+ * they come.
+ */
 export class ChunkKeeper {
   readonly #most: number;
   readonly #ctx: ExecutionContext;
   readonly #inMemory: Kept[] = [];
   #rows = 0;
 
-  constructor({ rowsInMemory = Number.POSITIVE_INFINITY }: { readonly rowsInMemory?: number }, ctx: ExecutionContext) {
+  constructor(
+    { rowsInMemory = Number.POSITIVE_INFINITY }: { readonly rowsInMemory?: number },
+    ctx: ExecutionContext,
+  ) {
     this.#most = rowsInMemory;
     this.#ctx = ctx;
   }
@@ -33,7 +39,11 @@ export class ChunkKeeper {
     this.#rows += chunk.rows;
     this.#inMemory.push(chunk);
     if (!this.spilled) return;
-    if (!before) this.#ctx.events({ type: 'note', text: 'the ratings do not fit into the memory budget while they are loaded: they go by way of files' });
+    if (!before)
+      this.#ctx.events({
+        type: 'note',
+        text: 'the ratings do not fit into the memory budget while they are loaded: they go by way of files',
+      });
     const { place } = hostDevice(this.#ctx.executor).info;
     const steps = new StepList({});
     for (const { codes, values } of this.#inMemory.splice(0)) steps.spill('spill', place, [codes, values]);

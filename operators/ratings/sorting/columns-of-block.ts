@@ -11,7 +11,10 @@ import { balancedRanges, taskCount } from '../row-ranges.ts';
 
 const STAGE = 'cut-columns';
 
-/** Blocks R(ij) of one part of rows: the columns of each range, numbered from 0. Their ratings are still to be placed. */
+/**
+ * Blocks R(ij) of one part of rows: the columns of each range, numbered from 0. Their ratings are still to be
+ * placed.
+ */
 export interface ColumnCut {
   readonly whole: RatingBlock;
   /** They follow each other from column 0 on. */
@@ -20,25 +23,54 @@ export interface ColumnCut {
 }
 
 /** Blocks with row pointers, and room for the ratings. */
-export function cutColumns(whole: RatingBlock, ranges: readonly RowRange[], refOf: (range: number) => PartitionRef): ColumnCut {
+export function cutColumns(
+  whole: RatingBlock,
+  ranges: readonly RowRange[],
+  refOf: (range: number) => PartitionRef,
+): ColumnCut {
   const blocks = rowPointers(whole, ranges).map((offsets, range): RatingBlock => {
     const ratings = offsets[whole.rows];
-    return { ref: refOf(range), rows: whole.rows, ratings, offsets, indices: sharedArray(Uint32Array, ratings), values: sharedArray(Float32Array, ratings) };
+    return {
+      ref: refOf(range),
+      rows: whole.rows,
+      ratings,
+      offsets,
+      indices: sharedArray(Uint32Array, ratings),
+      values: sharedArray(Float32Array, ratings),
+    };
   });
   return { whole, ranges, blocks };
 }
 
 /** Fills the blocks, by tasks on slices of rows. */
-export async function placeColumns({ whole, ranges, blocks }: ColumnCut, ctx: ExecutionContext): Promise<void> {
+export async function placeColumns(
+  { whole, ranges, blocks }: ColumnCut,
+  ctx: ExecutionContext,
+): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('columns');
   const block: PartitionRef = { name: `${name}/whole`, partition: 0, version: 0 };
   const parts = blocks.map((_, partition): PartitionRef => ({ name: `${name}/part`, partition, version: 0 }));
   const steps = new StepList(contracts);
   const outputs = Object.fromEntries(parts.map((ref, part) => [`part.${part}`, ref]));
-  addSliced(steps, STAGE, place, { kernel: 'place-columns', inputs: { block }, outputs, params: { columnStarts: [0, ...ranges.map(({ to }) => to)] } }, balancedRanges(whole.offsets, taskCount(whole.ratings)));
+  addSliced(
+    steps,
+    STAGE,
+    place,
+    {
+      kernel: 'place-columns',
+      inputs: { block },
+      outputs,
+      params: { columnStarts: [0, ...ranges.map(({ to }) => to)] },
+    },
+    balancedRanges(whole.offsets, taskCount(whole.ratings)),
+  );
   steps.free(STAGE, place, [block, ...parts]);
-  const given = [whole, ...blocks].map((one, at): Given => [at === 0 ? block : parts[at - 1], { ...hostForm(one), reused: true }, place]);
+  const given = [whole, ...blocks].map((one, at): Given => [
+    at === 0 ? block : parts[at - 1],
+    { ...hostForm(one), reused: true },
+    place,
+  ]);
   await runSteps(steps.steps, ctx, { given });
 }
 

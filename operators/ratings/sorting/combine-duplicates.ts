@@ -21,7 +21,10 @@ export interface RepeatedPairs {
   readonly column: number;
 }
 
-/** A block whose repeated pairs were treated by the policy, and the ratings of each column that this took away. */
+/**
+ * A block whose repeated pairs were treated by the policy, and the ratings of each column that this took
+ * away.
+ */
 export interface CombinedRatings {
   readonly block: RatingBlock;
   readonly repeated: RepeatedPairs;
@@ -30,7 +33,10 @@ export interface CombinedRatings {
 }
 
 /** Throws DataError for ratings that repeat a pair. */
-export function requireOnce({ extra, row, column }: RepeatedPairs, ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'>): void {
+export function requireOnce(
+  { extra, row, column }: RepeatedPairs,
+  ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'>,
+): void {
   if (extra === 0) return;
   const [first, second] = [keyText(ids.users, row), keyText(ids.items, column)];
   const pair = ids.swapped ? `user ${second}, item ${first}` : `user ${first}, item ${second}`;
@@ -41,9 +47,11 @@ export function requireOnce({ extra, row, column }: RepeatedPairs, ids: Pick<Ind
 }
 
 /**
- * Applies the policy for repeated (user, item) pairs to sorted ratings. Gives the block itself where there are none, and for `keep` and `error`, whose order is that
- * of sort-bands: its caller knows all parts, and throws. `rowData` belongs to the policy `last`, whose block carries row numbers. `firstRow`: position of the
- * block's first row.
+ * Applies the policy for repeated (user, item) pairs to sorted ratings. Gives the block itself where there
+ * are none, and for `keep` and `error`, whose order is that of sort-bands: its caller knows all parts, and
+ * throws. `rowData` belongs to the policy `last`, whose block carries row numbers. `firstRow`: position of
+ * the block's first row.
+ *
  */
 export async function combineDuplicates(
   { block, repeated: { extra, row, column } }: SortedRows,
@@ -54,15 +62,27 @@ export async function combineDuplicates(
   ctx: ExecutionContext,
 ): Promise<CombinedRatings> {
   const repeated: RepeatedPairs = { extra, row: firstRow + row, column };
-  if (policy === 'keep' || policy === 'error' || (extra === 0 && rowData === undefined)) return { block, repeated, removed: [] };
+  if (policy === 'keep' || policy === 'error' || (extra === 0 && rowData === undefined))
+    return { block, repeated, removed: [] };
 
   const ranges = balancedRanges(block.offsets, taskCount(block.ratings));
   const { place } = hostDevice(ctx.executor).info;
-  const refs = ranges.map((_, partition) => ['lengths', 'repeated'].map((part): PartitionRef => ({ name: `${ref.name}/${part}`, partition, version: 0 })));
+  const refs = ranges.map((_, partition) =>
+    ['lengths', 'repeated'].map((part): PartitionRef => ({
+      name: `${ref.name}/${part}`,
+      partition,
+      version: 0,
+    })),
+  );
   const finding = new StepList(contracts);
   ranges.forEach((range, i) => {
     const [lengths, removed] = refs[i];
-    const task: TaskOf<'find-duplicates'> = { kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths, repeated: removed }, params: { ...range } };
+    const task: TaskOf<'find-duplicates'> = {
+      kernel: 'find-duplicates',
+      inputs: { block: block.ref },
+      outputs: { lengths, repeated: removed },
+      params: { ...range },
+    };
     const found = finding.task(STAGE, place, task);
     for (const part of refs[i]) finding.handOut(STAGE, part, place, found);
   });
@@ -75,7 +95,13 @@ export async function combineDuplicates(
   const combined = emptyBlock(lengths);
   const combining = new StepList(contracts);
   const inputs = { block: block.ref, ...(rowData ? { rowData } : {}) };
-  addSliced(combining, STAGE, place, { kernel: 'combine-duplicates', inputs, outputs: { combined: ref }, params: { policy } }, ranges);
+  addSliced(
+    combining,
+    STAGE,
+    place,
+    { kernel: 'combine-duplicates', inputs, outputs: { combined: ref }, params: { policy } },
+    ranges,
+  );
   combining.free(STAGE, place, Object.values(inputs));
   await runSteps(combining.steps, ctx, { given: [[ref, combined, place]] });
   return { block: blockOf(ref, combined), repeated, removed };

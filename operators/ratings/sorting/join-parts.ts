@@ -5,10 +5,22 @@ import { giveTo, takeFrom } from '../../../engine/run/hand-over.ts';
 import { hostForm, type RatingBlock } from '../rating-block.ts';
 import type { RatingPart } from './rating-parts.ts';
 
-/** Places parts into one block of `rows` rows and at most `most` ratings, and frees each before the next is made. */
-export async function joinParts(parts: AsyncIterable<RatingPart>, rows: number, most: number, ctx: ExecutionContext): Promise<RatingBlock> {
+/**
+ * Places parts into one block of `rows` rows and at most `most` ratings, and frees each before the next is
+ * made.
+ */
+export async function joinParts(
+  parts: AsyncIterable<RatingPart>,
+  rows: number,
+  most: number,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
   const { place } = hostDevice(ctx.executor).info;
-  const [offsets, indices, values] = [sharedArray(Int32Array, rows + 1), sharedArray(Uint32Array, most), sharedArray(Float32Array, most)];
+  const [offsets, indices, values] = [
+    sharedArray(Int32Array, rows + 1),
+    sharedArray(Uint32Array, most),
+    sharedArray(Float32Array, most),
+  ];
   let ratings = 0;
   for await (const { from, block } of parts) {
     for (let row = 0; row < block.rows; row++) offsets[from + row + 1] = ratings + block.offsets[row + 1];
@@ -18,7 +30,14 @@ export async function joinParts(parts: AsyncIterable<RatingPart>, rows: number, 
     await takeFrom(ctx, 'rating-parts', place, [block.ref]);
   }
   const ref: PartitionRef = { name: dataSetName('joined'), partition: 0, version: 0 };
-  const joined: RatingBlock = { ref, rows, ratings, offsets, indices: indices.subarray(0, ratings), values: values.subarray(0, ratings) };
+  const joined: RatingBlock = {
+    ref,
+    rows,
+    ratings,
+    offsets,
+    indices: indices.subarray(0, ratings),
+    values: values.subarray(0, ratings),
+  };
   await giveTo(ctx, place, [[ref, hostForm(joined)]]);
   return joined;
 }

@@ -6,29 +6,51 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 
 /**
- * Memory for the codes and ratings of all rows, where their number is known before they are read: `users` and `items` Uint32[rows], `values`
- * Float32[rows]. Threads fill it chunk by chunk. Once the chunks are sorted by user, the block by item is made in the same memory: fresh memory costs
- * a page fault every 1,024 numbers, and released memory a collection in every thread.
+ * Memory for the codes and ratings of all rows, where their number is known before they are read: `users` and
+ * `items` Uint32[rows], `values` Float32[rows]. Threads fill it chunk by chunk. Once the chunks are sorted by
+ * user, the block by item is made in the same memory: fresh memory costs a page fault every 1,024 numbers,
+ * and released memory a collection in every thread.
+ *
  */
 export interface PairRoom {
   readonly ref: PartitionRef;
   readonly columns: PairColumns;
 }
 
-type PairColumns = { readonly users: Uint32Array; readonly items: Uint32Array; readonly values: Float32Array };
+type PairColumns = {
+  readonly users: Uint32Array;
+  readonly items: Uint32Array;
+  readonly values: Float32Array;
+};
 
 const LAYOUT = 'pair-room';
 
-export async function roomForPairs(rows: number, ref: PartitionRef, ctx: ExecutionContext): Promise<PairRoom> {
-  const columns = { users: sharedArray(Uint32Array, rows), items: sharedArray(Uint32Array, rows), values: sharedArray(Float32Array, rows) };
+export async function roomForPairs(
+  rows: number,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+): Promise<PairRoom> {
+  const columns = {
+    users: sharedArray(Uint32Array, rows),
+    items: sharedArray(Uint32Array, rows),
+    values: sharedArray(Float32Array, rows),
+  };
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, { layout: LAYOUT, rows, columns }]]);
   return { ref, columns };
 }
 
 /** Releases the room. `reused`: a block lies in its users and values, so that the items alone are garbage. */
-export async function leaveRoom({ ref, columns: { items, ...kept } }: PairRoom, reused: boolean, ctx: ExecutionContext): Promise<void> {
+export async function leaveRoom(
+  { ref, columns: { items, ...kept } }: PairRoom,
+  reused: boolean,
+  ctx: ExecutionContext,
+): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
-  const garbage: Partition = { layout: LAYOUT, rows: items.length, columns: reused ? { items } : { items, ...kept } };
+  const garbage: Partition = {
+    layout: LAYOUT,
+    rows: items.length,
+    columns: reused ? { items } : { items, ...kept },
+  };
   const steps = new StepList({});
   steps.free('rating-blocks', place, [ref]);
   await runSteps(steps.steps, ctx, { given: [[ref, garbage, place]] });

@@ -22,8 +22,10 @@ const STAGE = 'rating-parts';
 const PART_RATINGS = 1 << 22;
 
 /**
- * A chunk is cut into so many parts, where parts are in memory; for more, several are cut together. Pieces of a megabyte have pages of their own, which go back to the system
- * as soon as a part is sorted; of smaller ones the allocator of the process keeps the memory (see pagedArray).
+ * A chunk is cut into so many parts, where parts are in memory; for more, several are cut together. Pieces of
+ * a megabyte have pages of their own, which go back to the system as soon as a part is sorted; of smaller
+ * ones the allocator of the process keeps the memory (see pagedArray).
+ *
  */
 const PARTS_OF_A_CHUNK = 4;
 
@@ -48,9 +50,11 @@ export interface PartOptions {
 }
 
 /**
- * Coded ratings as sorted parts of adjacent rows, in row order: first those by user, then those by item. No more than one part and what is under way
- * is in memory where the others are spilled, so there may be more ratings than memory holds. A part is its consumer's, who may free it
- * (`block.ref` at the CPU's place), spill it or send it on before asking for the next. Its bits are those of the same rows of the whole block.
+ * Coded ratings as sorted parts of adjacent rows, in row order: first those by user, then those by item. No
+ * more than one part and what is under way is in memory where the others are spilled, so there may be more
+ * ratings than memory holds. A part is its consumer's, who may free it (`block.ref` at the CPU's place),
+ * spill it or send it on before asking for the next. Its bits are those of the same rows of the whole block.
+ *
  */
 export class RatingParts {
   readonly #indexed: IndexedRatings;
@@ -67,14 +71,18 @@ export class RatingParts {
   /** Takes the chunks over. */
   constructor(indexed: IndexedRatings, policy: DuplicatePolicy, options: PartOptions, ctx: ExecutionContext) {
     [this.#indexed, this.#policy, this.#options, this.#ctx] = [indexed, policy, options, ctx];
-    this.#slices = options.cuts ?? { users: this.#slicesOf(indexed.userCounts), items: options.bothSides ? this.#slicesOf(indexed.itemCounts) : [] };
+    this.#slices = options.cuts ?? {
+      users: this.#slicesOf(indexed.userCounts),
+      items: options.bothSides ? this.#slicesOf(indexed.itemCounts) : [],
+    };
     this.#itemRanges = options.bothSides ? this.#cut(indexed.itemCounts, 'items') : [];
     this.#ofItems = this.#itemRanges.map(() => []);
   }
 
   /**
-   * The slices of a pass over all ratings, in the order of rows; a part ends where a slice ends. They are those of the whole block where no ratings are
-   * taken away and parts are not smaller than slices.
+   * The slices of a pass over all ratings, in the order of rows; a part ends where a slice ends. They are
+   * those of the whole block where no ratings are taken away and parts are not smaller than slices.
+   *
    */
   get slices(): Readonly<Record<'users' | 'items', readonly RowRange[]>> {
     return this.#slices;
@@ -94,9 +102,25 @@ export class RatingParts {
     for (const [p, { from, to }] of ranges.entries()) {
       const userCounts = this.#indexed.userCounts.subarray(from, to);
       const rows = chunks[p].reduce((sum, chunk) => sum + chunk.rows, 0);
-      const part: IndexedRatings = { users, items, rows, userCounts, itemCounts, chunks: chunks[p], ...(swapped ? { swapped } : {}) };
-      const { block, repeated, removed } = await sortByUser(part, this.#policy, { by: 'users', firstRow: from }, this.#ctx);
-      this.#repeated = { ...(this.#repeated.extra > 0 ? this.#repeated : repeated), extra: this.#repeated.extra + repeated.extra };
+      const part: IndexedRatings = {
+        users,
+        items,
+        rows,
+        userCounts,
+        itemCounts,
+        chunks: chunks[p],
+        ...(swapped ? { swapped } : {}),
+      };
+      const { block, repeated, removed } = await sortByUser(
+        part,
+        this.#policy,
+        { by: 'users', firstRow: from },
+        this.#ctx,
+      );
+      this.#repeated = {
+        ...(this.#repeated.extra > 0 ? this.#repeated : repeated),
+        extra: this.#repeated.extra + repeated.extra,
+      };
       if (this.#policy === 'error' && this.#repeated.extra > 0) {
         // The rest is counted for the error.
         await this.#free(block);
@@ -120,8 +144,19 @@ export class RatingParts {
     const lengths = lengthsWithout(this.#indexed.itemCounts, this.#removed);
     const name = dataSetName('items');
     for (const [p, { from, to }] of this.#itemRanges.entries()) {
-      const shape = { lengths: lengths.subarray(from, to), columns: keyCount(this.#indexed.users), order: 'kept' } as const;
-      const { block } = await sortChunks(this.#ofItems[p], 'items', shape, undefined, { name, partition: p, version: 0 }, this.#ctx);
+      const shape = {
+        lengths: lengths.subarray(from, to),
+        columns: keyCount(this.#indexed.users),
+        order: 'kept',
+      } as const;
+      const { block } = await sortChunks(
+        this.#ofItems[p],
+        'items',
+        shape,
+        undefined,
+        { name, partition: p, version: 0 },
+        this.#ctx,
+      );
       yield { from, block };
     }
   }
@@ -135,7 +170,9 @@ export class RatingParts {
     return this.#options.partRatings ?? PART_RATINGS;
   }
 
-  /** The given cuts, else runs of slices of at most so many ratings; a slice with more is a part of its own. */
+  /**
+   * The given cuts, else runs of slices of at most so many ratings; a slice with more is a part of its own.
+   */
   #cut(counts: Int32Array, side: 'users' | 'items'): readonly RowRange[] {
     if (this.#options.cuts !== undefined) return this.#options.cuts[side];
     const ranges: { from: number; to: number }[] = [];
@@ -159,10 +196,18 @@ export class RatingParts {
   #splitChunks(ranges: readonly RowRange[]): Promise<CodedChunk[][]> {
     const { chunks, userCounts, swapped } = this.#indexed;
     const by = swapped ? 'items' : 'users';
-    const together = this.#options.spills ? 1 : Math.min(MOST_TOGETHER, Math.ceil(ranges.length / PARTS_OF_A_CHUNK));
-    const groups = Array.from({ length: Math.ceil(chunks.length / together) }, (_, g) => chunks.slice(g * together, (g + 1) * together));
+    const together = this.#options.spills
+      ? 1
+      : Math.min(MOST_TOGETHER, Math.ceil(ranges.length / PARTS_OF_A_CHUNK));
+    const groups = Array.from({ length: Math.ceil(chunks.length / together) }, (_, g) =>
+      chunks.slice(g * together, (g + 1) * together),
+    );
     const tasks = groups.map((group): SplitTask => ({
-      task: { kernel: 'split-pairs', inputs: inputsOf(group, by, ['codes', 'values', 'rowMap', 'columnMap']), params: { by, chunks: group.length } },
+      task: {
+        kernel: 'split-pairs',
+        inputs: inputsOf(group, by, ['codes', 'values', 'rowMap', 'columnMap']),
+        params: { by, chunks: group.length },
+      },
       frees: group.flatMap(partitionsOf),
     }));
     return this.#split(tasks, ranges, userCounts.length, together);
@@ -171,32 +216,73 @@ export class RatingParts {
   /** Adds the ratings of a part by user to the chunks of the parts by item. */
   async #splitBlock(block: RatingBlock, firstRow: number): Promise<void> {
     const ranges = balancedRanges(block.offsets, Math.ceil(block.ratings / GROUP_RATINGS));
-    const tasks = ranges.map((range): SplitTask => ({ task: { kernel: 'split-block', inputs: { block: block.ref }, params: { ...range, firstRow } }, frees: [] }));
+    const tasks = ranges.map((range): SplitTask => ({
+      task: { kernel: 'split-block', inputs: { block: block.ref }, params: { ...range, firstRow } },
+      frees: [],
+    }));
     const chunks = await this.#split(tasks, this.#itemRanges, this.#indexed.itemCounts.length);
     chunks.forEach((own, p) => this.#ofItems[p].push(...own));
   }
 
-  /** Splits ratings into the parts of rows `ranges`. A task begins once what those far before it gave and read is spilled and freed. */
-  async #split(tasks: readonly SplitTask[], ranges: readonly RowRange[], rows: number, together = 1): Promise<CodedChunk[][]> {
+  /**
+   * Splits ratings into the parts of rows `ranges`. A task begins once what those far before it gave and read
+   * is spilled and freed.
+   */
+  async #split(
+    tasks: readonly SplitTask[],
+    ranges: readonly RowRange[],
+    rows: number,
+    together = 1,
+  ): Promise<CodedChunk[][]> {
     const { place, parallelism } = hostDevice(this.#ctx.executor).info;
     const ahead = Math.ceil(parallelism * (1 + 1 / together));
     const name = dataSetName('parts');
     const parts: PartitionRef = { name: `${name}/rows`, partition: 0, version: 0 };
-    const refs = tasks.map((_, partition) => ranges.map((_, p) => (['codes', 'values'] as const).map((part): PartitionRef => ({ name: `${name}/${part}.${p}`, partition, version: 0 }))));
+    const refs = tasks.map((_, partition) =>
+      ranges.map((_, p) =>
+        (['codes', 'values'] as const).map((part): PartitionRef => ({
+          name: `${name}/${part}.${p}`,
+          partition,
+          version: 0,
+        })),
+      ),
+    );
     const steps = new StepList(contracts);
     const spilled: number[] = [];
     for (const [t, { task }] of tasks.entries()) {
       if (t >= ahead) steps.free(STAGE, place, tasks[t - ahead].frees);
-      const outputs = Object.fromEntries(refs[t].flatMap(([codes, values], p) => [[`partCodes.${p}`, codes], [`partValues.${p}`, values]]));
-      steps.task(STAGE, place, { ...task, inputs: { ...task.inputs, parts }, outputs }, { ended: spilled.slice(t - ahead, Math.max(0, t - ahead + 1)) });
+      const outputs = Object.fromEntries(
+        refs[t].flatMap(([codes, values], p) => [
+          [`partCodes.${p}`, codes],
+          [`partValues.${p}`, values],
+        ]),
+      );
+      steps.task(
+        STAGE,
+        place,
+        { ...task, inputs: { ...task.inputs, parts }, outputs },
+        { ended: spilled.slice(t - ahead, Math.max(0, t - ahead + 1)) },
+      );
       if (this.#options.spills) spilled.push(steps.spill(STAGE, place, refs[t].flat()));
     }
     steps.free(STAGE, place, [parts, ...tasks.slice(-ahead).flatMap(({ frees }) => frees)]);
-    const values = (await runSteps(steps.steps, this.#ctx, { given: [[parts, partsOfRows(ranges, rows), place]] })).of(STAGE) as ValuesOf<'split-pairs'>[];
+    const values = (
+      await runSteps(steps.steps, this.#ctx, { given: [[parts, partsOfRows(ranges, rows), place]] })
+    ).of(STAGE) as ValuesOf<'split-pairs'>[];
     const freeing = new StepList(contracts);
-    freeing.free(STAGE, place, refs.flatMap((own, t) => own.filter((_, p) => values[t].ratings[p] === 0).flat()));
+    freeing.free(
+      STAGE,
+      place,
+      refs.flatMap((own, t) => own.filter((_, p) => values[t].ratings[p] === 0).flat()),
+    );
     await runSteps(freeing.steps, this.#ctx);
-    return ranges.map((_, p) => refs.flatMap((own, t): CodedChunk[] => (values[t].ratings[p] === 0 ? [] : [{ rows: values[t].ratings[p], codes: own[p][0], values: own[p][1] }])));
+    return ranges.map((_, p) =>
+      refs.flatMap((own, t): CodedChunk[] =>
+        values[t].ratings[p] === 0
+          ? []
+          : [{ rows: values[t].ratings[p], codes: own[p][0], values: own[p][1] }],
+      ),
+    );
   }
 }
 

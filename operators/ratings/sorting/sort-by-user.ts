@@ -16,11 +16,22 @@ interface Rows {
 }
 
 /** Sorts ratings by user, or some users' alone. Releases the chunks. */
-export async function sortByUser(indexed: IndexedRatings, duplicates: DuplicatePolicy, { by, firstRow }: Rows, ctx: ExecutionContext): Promise<CombinedRatings> {
+export async function sortByUser(
+  indexed: IndexedRatings,
+  duplicates: DuplicatePolicy,
+  { by, firstRow }: Rows,
+  ctx: ExecutionContext,
+): Promise<CombinedRatings> {
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const rowData = duplicates === 'last' ? await roomForRowData(indexed.rows, ref('row-data'), ctx) : undefined;
-  const shape = { lengths: indexed.userCounts, columns: keyCount(indexed.items), order: rowData ? 'by-column' : 'by-value', numbered: rowData !== undefined } as const;
+  const rowData =
+    duplicates === 'last' ? await roomForRowData(indexed.rows, ref('row-data'), ctx) : undefined;
+  const shape = {
+    lengths: indexed.userCounts,
+    columns: keyCount(indexed.items),
+    order: rowData ? 'by-column' : 'by-value',
+    numbered: rowData !== undefined,
+  } as const;
   const sorted = await sortChunks(indexed.chunks, by, shape, rowData, ref('sorted'), ctx);
   return combineDuplicates(sorted, duplicates, firstRow, rowData, ref('by-user'), ctx);
 }

@@ -7,11 +7,25 @@ import { GROUP_RATINGS, type RowsShape, type SortedRows, sortIntoRows } from './
 export type RowData = PartitionRef;
 
 /** Sorts the ratings of coded chunks into rows, those of users or those of items, and releases the chunks. */
-export function sortChunks(chunks: readonly CodedChunk[], by: 'users' | 'items', shape: RowsShape, rowData: RowData | undefined, ref: PartitionRef, ctx: ExecutionContext): Promise<SortedRows> {
+export function sortChunks(
+  chunks: readonly CodedChunk[],
+  by: 'users' | 'items',
+  shape: RowsShape,
+  rowData: RowData | undefined,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+): Promise<SortedRows> {
   return sortIntoRows(groupsOf(chunks), shape, ref, ctx, {
     count: (groups, counts, { bands, bandCount, rowBits }) => ({
       kernel: 'count-pairs',
-      inputs: { bands, ...inputsOf(groups.flatMap(({ chunks }) => chunks), by, ['codes', 'rowMap']) },
+      inputs: {
+        bands,
+        ...inputsOf(
+          groups.flatMap(({ chunks }) => chunks),
+          by,
+          ['codes', 'rowMap'],
+        ),
+      },
       outputs: { counts },
       params: { groups: groups.map(({ chunks }) => chunks.length), bands: bandCount, by, rowBits },
     }),
@@ -19,7 +33,13 @@ export function sortChunks(chunks: readonly CodedChunk[], by: 'users' | 'items',
       kernel: 'scatter-pairs',
       inputs: { bands, cursors, ...inputsOf(group.chunks, by, ['codes', 'values', 'rowMap', 'columnMap']) },
       outputs: { block, ...(rowData ? { rowData } : {}) },
-      params: { chunks: group.chunks.length, by, rowBits, columnBits, ...(rowData ? { firstRow: group.firstRow } : {}) },
+      params: {
+        chunks: group.chunks.length,
+        by,
+        rowBits,
+        columnBits,
+        ...(rowData ? { firstRow: group.firstRow } : {}),
+      },
     }),
     scattered: (group) => group.chunks.flatMap(partitionsOf),
   });
@@ -33,7 +53,11 @@ export function partitionsOf({ codes, values, userMap, itemMap }: CodedChunk): P
 type InputName = 'codes' | 'values' | 'rowMap' | 'columnMap';
 
 /** The partitions of chunks under the tasks' names for them: codes.0, codes.1, ... */
-export function inputsOf(chunks: readonly CodedChunk[], by: 'users' | 'items', names: readonly InputName[]): Record<string, PartitionRef> {
+export function inputsOf(
+  chunks: readonly CodedChunk[],
+  by: 'users' | 'items',
+  names: readonly InputName[],
+): Record<string, PartitionRef> {
   const inputs: Record<string, PartitionRef> = {};
   chunks.forEach(({ codes, values, userMap, itemMap }, i) => {
     const [rowMap, columnMap] = by === 'users' ? [userMap, itemMap] : [itemMap, userMap];

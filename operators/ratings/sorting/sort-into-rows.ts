@@ -59,13 +59,29 @@ export interface SortedRows {
 }
 
 /**
- * Sorts ratings into compressed rows by way of bands (see operators/tasks/data-tasks.ts): each group counts its ratings by band, all counts
- * together give each group its places, each group scatters to them, and each band is sorted by itself.
+ * Sorts ratings into compressed rows by way of bands (see operators/tasks/data-tasks.ts): each group counts
+ * its ratings by band, all counts together give each group its places, each group scatters to them, and each
+ * band is sorted by itself.
+ *
  */
-export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsShape, ref: PartitionRef, ctx: ExecutionContext, tasks: ScatterTasks<Group>): Promise<SortedRows> {
+export async function sortIntoRows<Group>(
+  groups: readonly Group[],
+  shape: RowsShape,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+  tasks: ScatterTasks<Group>,
+): Promise<SortedRows> {
   const { place, parallelism } = hostDevice(ctx.executor).info;
-  const part = (name: string, partition = 0): PartitionRef => ({ name: `${ref.name}/${name}`, partition, version: 0 });
-  const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32', shape.room && { indices: shape.room.users, values: shape.room.values });
+  const part = (name: string, partition = 0): PartitionRef => ({
+    name: `${ref.name}/${name}`,
+    partition,
+    version: 0,
+  });
+  const block = emptyBlock(
+    shape.lengths,
+    shape.numbered ? 'uint32' : 'float32',
+    shape.room && { indices: shape.room.users, values: shape.room.values },
+  );
   const offsets = block.columns.offsets as Int32Array;
   const columnBits = 32 - Math.clz32(Math.max(0, shape.columns - 1));
   const rowBits = Math.min(ROW_BITS, 32 - columnBits);
@@ -80,14 +96,22 @@ export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsS
     const task = counting.task(STAGE, place, tasks.count(groups.slice(from, to), part('counts', c), named));
     counting.handOut(STAGE, part('counts', c), place, task);
   });
-  counting.free(STAGE, place, counted.map((_, c) => part('counts', c)));
+  counting.free(
+    STAGE,
+    place,
+    counted.map((_, c) => part('counts', c)),
+  );
   const { handed } = await runSteps(counting.steps, ctx, { given: [[bandsRef, bands, place]] });
   const next = firstRow.slice(0, bandCount).map((row) => offsets[row]);
   const given: Given[] = [[ref, block, place]];
   counted.forEach(({ from, to }, c) => {
     const counts = handed[c].columns.counts as Int32Array;
     for (let g = from; g < to; g++) {
-      given.push([part('cursors', g), { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } }, place]);
+      given.push([
+        part('cursors', g),
+        { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } },
+        place,
+      ]);
       for (let band = 0; band < bandCount; band++) next[band] += counts[(g - from) * bandCount + band];
     }
   });
@@ -95,24 +119,54 @@ export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsS
   // Each group fills places of its own.
   groups.forEach((group, g) => {
     const scatter = tasks.scatter(group, part('cursors', g), named);
-    sorting.task(STAGE, place, scatter, { bands: Object.fromEntries(Object.keys(scatter.outputs).map((name) => [name, g])) });
+    sorting.task(STAGE, place, scatter, {
+      bands: Object.fromEntries(Object.keys(scatter.outputs).map((name) => [name, g])),
+    });
   });
-  // Behind all tasks of their kind: a task waits for the frees that stand before it. Each acts as soon as its group is scattered.
-  groups.forEach((group, g) => sorting.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), part('cursors', g)]));
-  const ranges = balancedRanges(firstRow.map((row) => offsets[row]), 4 * parallelism);
-  addSliced(sorting, STAGE, place, { kernel: 'sort-bands', inputs: { bands: bandsRef }, outputs: { block: ref }, params: { columnBits, order: shape.order } }, ranges);
+  // Behind all tasks of their kind: a task waits for the frees that stand before it. Each acts as soon as its
+  // group is scattered.
+  groups.forEach((group, g) =>
+    sorting.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), part('cursors', g)]),
+  );
+  const ranges = balancedRanges(
+    firstRow.map((row) => offsets[row]),
+    4 * parallelism,
+  );
+  addSliced(
+    sorting,
+    STAGE,
+    place,
+    {
+      kernel: 'sort-bands',
+      inputs: { bands: bandsRef },
+      outputs: { block: ref },
+      params: { columnBits, order: shape.order },
+    },
+    ranges,
+  );
   sorting.free(STAGE, place, [bandsRef]);
   const found = valuesOfStage(await runSteps(sorting.steps, ctx, { given }), STAGE, 'sort-bands');
   const { row, column } = found.find(({ extra }) => extra > 0) ?? { row: -1, column: -1 };
-  return { block: blockOf(ref, block), repeated: { extra: found.reduce((sum, { extra }) => sum + extra, 0), row, column } };
+  return {
+    block: blockOf(ref, block),
+    repeated: { extra: found.reduce((sum, { extra }) => sum + extra, 0), row, column },
+  };
 }
 
-/** Cuts rows into bands of about BAND_RATINGS ratings, at most MAXIMUM_BANDS of them, and of no more than 2^rowBits rows. A long row is a band of its own. */
+/**
+ * Cuts rows into bands of about BAND_RATINGS ratings, at most MAXIMUM_BANDS of them, and of no more than
+ * 2^rowBits rows. A long row is a band of its own.
+ */
 function rowBands(offsets: Int32Array, rowBits: number): { bands: Partition; firstRow: Int32Array } {
   const [rows, mostRows] = [offsets.length - 1, 2 ** rowBits];
   const wanted = Math.max(1, Math.min(MAXIMUM_BANDS, Math.ceil(offsets[rows] / BAND_RATINGS)));
   const ranges = balancedRanges(offsets, wanted).flatMap(({ from, to }): RowRange[] =>
-    to - from <= mostRows ? [{ from, to }] : evenRanges(to - from, Math.ceil((to - from) / mostRows)).map((range) => ({ from: from + range.from, to: from + range.to })),
+    to - from <= mostRows
+      ? [{ from, to }]
+      : evenRanges(to - from, Math.ceil((to - from) / mostRows)).map((range) => ({
+          from: from + range.from,
+          to: from + range.to,
+        })),
   );
   const firstRow = sharedCopy(Int32Array.from([...ranges.map((range) => range.from), rows]));
   const placeOf = sharedArray(Uint32Array, rows);

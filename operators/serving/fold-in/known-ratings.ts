@@ -18,13 +18,23 @@ export interface KnownRatings {
 }
 
 /** Takes what is unknown out of a block over its own users and items, in its own memory. */
-export function knownRatings({ users, items, byUser }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly byUser: RatingBlock }, model: FactorModel, rule: RowRule): KnownRatings {
+export function knownRatings(
+  {
+    users,
+    items,
+    byUser,
+  }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly byUser: RatingBlock },
+  model: FactorModel,
+  rule: RowRule,
+): KnownRatings {
   const positions = lookupOf(model.items).positionsOf(items);
   const { rows, offsets, indices, values } = byUser;
   const columnOf = new Uint32Array(keyCount(items)).fill(UNKNOWN_KEY);
   const known = positions.filter((position) => position !== UNKNOWN_KEY);
   let columns = 0;
-  positions.forEach((position, item) => (columnOf[item] = position === UNKNOWN_KEY ? UNKNOWN_KEY : columns++));
+  positions.forEach(
+    (position, item) => (columnOf[item] = position === UNKNOWN_KEY ? UNKNOWN_KEY : columns++),
+  );
   const kept = sharedArray(Int32Array, rows + 1);
   const rowOf: number[] = [];
   let next = 0;
@@ -42,6 +52,19 @@ export function knownRatings({ users, items, byUser }: { readonly users: KeyColu
     kept[rowOf.length] = next;
   }
   const coldRatings = indices.length - next;
-  const block = { ref: { name: dataSetName('known-ratings'), partition: 0, version: 0 }, rows: rowOf.length, ratings: next, offsets: kept.subarray(0, rowOf.length + 1), indices: indices.subarray(0, next), values: values.subarray(0, next) };
-  return { users: takeKeys(users, rowOf), block, items: known, withoutItems: rows - rowOf.length, coldRatings };
+  const block = {
+    ref: { name: dataSetName('known-ratings'), partition: 0, version: 0 },
+    rows: rowOf.length,
+    ratings: next,
+    offsets: kept.subarray(0, rowOf.length + 1),
+    indices: indices.subarray(0, next),
+    values: values.subarray(0, next),
+  };
+  return {
+    users: takeKeys(users, rowOf),
+    block,
+    items: known,
+    withoutItems: rows - rowOf.length,
+    coldRatings,
+  };
 }

@@ -4,13 +4,19 @@ import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-bloc
 import type { SgdData } from './data.ts';
 
 /** The ids of users and items in the order of positions. */
-export function idsByPosition({ rows, columns }: Pick<SgdData, 'rows' | 'columns'>): { readonly users: KeyColumn; readonly items: KeyColumn } {
+export function idsByPosition({ rows, columns }: Pick<SgdData, 'rows' | 'columns'>): {
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+} {
   const [ofRows, ofColumns] = [rows, columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
   return rows.name === 'users' ? { users: ofRows, items: ofColumns } : { users: ofColumns, items: ofRows };
 }
 
 /** A block of labels as one of positions, by user: each row's items ascend. Its values are not filled. */
-export function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
+export function byPosition(
+  block: RatingBlock,
+  { rows, columns }: Pick<SgdData, 'rows' | 'columns'>,
+): RatingBlock {
   const byUser = rows.name === 'users';
   const [users, items] = byUser ? [rows, columns] : [columns, rows];
   const pairs = (see: (user: number, item: number) => void) => {

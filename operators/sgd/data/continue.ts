@@ -22,10 +22,16 @@ export interface Continuation {
 const SAMPLED_PAIRS = 4096;
 
 /**
- * The start from a model: its rows are as they were, and new users and items are at the mean row of their side, which
- * gives them the model's average prediction; see solveNewRows. μ is the mean of the users' biases, which contain it in a model.
+ * The start from a model: its rows are as they were, and new users and items are at the mean row of their
+ * side, which gives them the model's average prediction; see solveNewRows. μ is the mean of the users'
+ * biases, which contain it in a model.
+ *
  */
-export function continueFrom(model: FactorModel, widened: WidenedRatings, { rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): Continuation {
+export function continueFrom(
+  model: FactorModel,
+  widened: WidenedRatings,
+  { rank, biases }: Pick<SgdParams, 'rank' | 'biases'>,
+): Continuation {
   const users = spreadRows(model.userFactors, model.rank, widened.users, keyCount(widened.indexed.users));
   const items = spreadRows(model.itemFactors, model.rank, widened.items, keyCount(widened.indexed.items));
   const factors = { userFactors: users.values, itemFactors: items.values };
@@ -36,9 +42,11 @@ export function continueFrom(model: FactorModel, widened: WidenedRatings, { rank
 }
 
 /**
- * σ of a model's predictions, over pairs drawn at random. Steps are in units of the σ of the ratings. A few new ratings that are
- * nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many times too long; half of the predictions' σ
- * bounds it from below, and is less than the σ of ratings like those that the model was trained on.
+ * σ of a model's predictions, over pairs drawn at random. Steps are in units of the σ of the ratings. A few
+ * new ratings that are nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many
+ * times too long; half of the predictions' σ bounds it from below, and is less than the σ of ratings like
+ * those that the model was trained on.
+ *
  */
 function predictionDeviation({ rank, users, items, userFactors, itemFactors }: FactorModel): number {
   const [rows, columns] = [keyCount(users), keyCount(items)];
@@ -56,13 +64,18 @@ function predictionDeviation({ rank, users, items, userFactors, itemFactors }: F
 }
 
 /** The rows at their places, which ascend, and the mean row everywhere else. */
-function spreadRows(factors: Float32Array, rank: number, places: Uint32Array, rows: number): { values: Float32Array; meanRow: Float64Array; newRows: Uint32Array } {
+function spreadRows(
+  factors: Float32Array,
+  rank: number,
+  places: Uint32Array,
+  rows: number,
+): { values: Float32Array; meanRow: Float64Array; newRows: Uint32Array } {
   const meanRow = meanOf(factors, rank, places.length);
   if (rows === places.length) return { values: factors, meanRow, newRows: new Uint32Array(0) };
   const values = sharedArray(Float32Array, rows * rank);
   const newRows = new Uint32Array(rows - places.length);
   let found = 0;
-  for (let place = 0; place < rows; ) {
+  for (let place = 0; place < rows;) {
     const row = place - found;
     if (row === places.length || places[row] > place) {
       newRows[found++] = place;

@@ -56,7 +56,11 @@ export interface SgdDataOptions {
 }
 
 /** Relabels, sorts and scales indexed ratings. Releases the chunks. */
-export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptions, ctx: ExecutionContext): Promise<LoadedSgdData> {
+export async function loadSgdData(
+  indexed: IndexedRatings,
+  options: SgdDataOptions,
+  ctx: ExecutionContext,
+): Promise<LoadedSgdData> {
   const { seed, biases } = options;
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
@@ -64,7 +68,9 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
   const rows = rowSideOf(keyCount(indexed.users), keyCount(indexed.items));
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
-  const { byUser: ratings, extra } = await (options.bands === undefined ? buildUserBlock(relabelled, options.duplicates, ctx) : buildUserBands(relabelled, options.duplicates, options.bands, ctx));
+  const { byUser: ratings, extra } = await (options.bands === undefined
+    ? buildUserBlock(relabelled, options.duplicates, ctx)
+    : buildUserBands(relabelled, options.duplicates, options.bands, ctx));
   const earlier = options.means && blockMeans(options.means, labels, rows);
   const facts = await rowFacts(ratings, relabelled.itemCounts.length, rows, earlier, ctx);
   const scale = await ratingScale(ratings, biases, options, ctx);
@@ -75,7 +81,9 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
     rows: side(rows, relabelled.users),
     columns: side(swapped ? 'users' : 'items', relabelled.items),
     ratings,
-    columnOffsets: isInParts(ratings) ? offsetsOf(facts.columnCounts) : Int32Array.from(offsetsOf(facts.columnCounts)),
+    columnOffsets: isInParts(ratings)
+      ? offsetsOf(facts.columnCounts)
+      : Int32Array.from(offsetsOf(facts.columnCounts)),
     scale,
     facts,
     squares,
@@ -83,8 +91,16 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
   };
 }
 
-/** Known pairs of a validation set under the data's labels and on its scale, by row; `look` sees them before they are put on it. Releases the chunks. */
-export async function loadSgdTest(indexed: IndexedRatings, { rows, columns, scale }: SgdData, ctx: ExecutionContext, look: (block: RatingBlock) => Promise<void> = async () => {}): Promise<RatingBlock> {
+/**
+ * Known pairs of a validation set under the data's labels and on its scale, by row; `look` sees them before
+ * they are put on it. Releases the chunks.
+ */
+export async function loadSgdTest(
+  indexed: IndexedRatings,
+  { rows, columns, scale }: SgdData,
+  ctx: ExecutionContext,
+  look: (block: RatingBlock) => Promise<void> = async () => {},
+): Promise<RatingBlock> {
   const [users, items] = rows.name === 'users' ? [rows, columns] : [columns, rows];
   const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', ctx);
   const { byUser } = await buildUserBlock(relabelled, 'keep', ctx);
@@ -101,7 +117,9 @@ export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdDa
     return all;
   };
   const [ofRows, ofColumns] = [placed(means.rows, rows), placed(means.columns, columns)];
-  return rows.name === 'users' ? { mean: means.mean, users: ofRows, items: ofColumns } : { mean: means.mean, users: ofColumns, items: ofRows };
+  return rows.name === 'users'
+    ? { mean: means.mean, users: ofRows, items: ofColumns }
+    : { mean: means.mean, users: ofColumns, items: ofRows };
 }
 
 /** The ratings where they are one block. */
@@ -111,9 +129,18 @@ export function oneBlock({ ratings }: Pick<SgdData, 'ratings'>): RatingBlock {
 }
 
 /** Damped means by position as those of the block's rows and columns. */
-function blockMeans({ mean, users, items }: DampedMeans, labels: { readonly users: Labels; readonly items: Labels }, rowsAre: SgdSide['name']): BlockMeans {
-  const [ofUsers, ofItems] = [Float32Array.from(labels.users.order, (position) => users[position]), Float32Array.from(labels.items.order, (position) => items[position])];
-  return rowsAre === 'users' ? { mean, rows: ofUsers, columns: ofItems } : { mean, rows: ofItems, columns: ofUsers };
+function blockMeans(
+  { mean, users, items }: DampedMeans,
+  labels: { readonly users: Labels; readonly items: Labels },
+  rowsAre: SgdSide['name'],
+): BlockMeans {
+  const [ofUsers, ofItems] = [
+    Float32Array.from(labels.users.order, (position) => users[position]),
+    Float32Array.from(labels.items.order, (position) => items[position]),
+  ];
+  return rowsAre === 'users'
+    ? { mean, rows: ofUsers, columns: ofItems }
+    : { mean, rows: ofItems, columns: ofUsers };
 }
 
 /** The side whose vectors stream by while those of the other stay in the cache: the one with more of them. */

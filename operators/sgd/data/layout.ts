@@ -21,12 +21,20 @@ export interface SgdLayoutData {
 }
 
 /** Lays the ratings out for the schedule: cut into blocks or shuffled by the CPU device, or unchanged. */
-export async function layOut({ ratings, columnOffsets }: SgdData, test: RatingBlock | undefined, schedule: SgdSchedule, seed: number, ctx: ExecutionContext): Promise<SgdLayoutData> {
+export async function layOut(
+  { ratings, columnOffsets }: SgdData,
+  test: RatingBlock | undefined,
+  schedule: SgdSchedule,
+  seed: number,
+  ctx: ExecutionContext,
+): Promise<SgdLayoutData> {
   const { kind, rowBands, columnBands, deviceBlocks, inBands, precision, tile } = schedule;
   const parts = heldBlocks(ratings).map(({ block }) => partOf(block));
   // The number of parts is that of the plan.
   const exactly = deviceBlocks !== undefined;
-  const rows = isInParts(ratings) ? ratings.parts.map((part) => ({ from: part.from, to: part.from + part.rows })) : balancedRanges(ratings.offsets, rowBands, 0, { exactly });
+  const rows = isInParts(ratings)
+    ? ratings.parts.map((part) => ({ from: part.from, to: part.from + part.rows }))
+    : balancedRanges(ratings.offsets, rowBands, 0, { exactly });
   const bands = { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
   if (deviceBlocks) {
     const blocks = await cutBlocks(ratings, bands, true, ctx);
@@ -34,15 +42,39 @@ export async function layOut({ ratings, columnOffsets }: SgdData, test: RatingBl
     if (deviceBlocks.steps === 'hogwild') {
       for (const row of blocks) {
         const shuffled: HostPart[] = [];
-        for (const part of row) shuffled.push(part.ratings === 0 ? part : await shuffleRatings(blockOf(part.ref, part.partition), seed, ctx));
+        for (const part of row)
+          shuffled.push(
+            part.ratings === 0 ? part : await shuffleRatings(blockOf(part.ref, part.partition), seed, ctx),
+          );
         lists.push(shuffled);
       }
     }
-    return { bands, ratings: parts, blocks, ...(lists.length > 0 ? { lists } : {}), tests: test && (await cutBlocks(test, bands, true, ctx)) };
+    return {
+      bands,
+      ratings: parts,
+      blocks,
+      ...(lists.length > 0 ? { lists } : {}),
+      tests: test && (await cutBlocks(test, bands, true, ctx)),
+    };
   }
-  if (inBands) return { bands, ratings: parts, tests: test && (await cutBlocks(test, { rows, columns: [{ from: 0, to: columnOffsets.length - 1 }] }, false, ctx)), blocks: await cutBlocks(ratings, bands, false, ctx) };
+  if (inBands)
+    return {
+      bands,
+      ratings: parts,
+      tests:
+        test &&
+        (await cutBlocks(test, { rows, columns: [{ from: 0, to: columnOffsets.length - 1 }] }, false, ctx)),
+      blocks: await cutBlocks(ratings, bands, false, ctx),
+    };
   const tests = test === undefined ? undefined : [[partOf(test)]];
-  if (kind === 'hogwild' && tile === undefined) return { bands, ratings: parts, tests, lists: [[await shuffleRatings(oneBlock({ ratings }), seed, ctx)]] };
-  if (tile !== undefined || (kind === 'wavefront' && precision !== undefined)) return { bands, ratings: parts, tests };
+  if (kind === 'hogwild' && tile === undefined)
+    return {
+      bands,
+      ratings: parts,
+      tests,
+      lists: [[await shuffleRatings(oneBlock({ ratings }), seed, ctx)]],
+    };
+  if (tile !== undefined || (kind === 'wavefront' && precision !== undefined))
+    return { bands, ratings: parts, tests };
   return { bands, ratings: parts, tests, blocks: await cutBlocks(ratings, bands, false, ctx) };
 }

@@ -19,7 +19,10 @@ export function newRowRatings(data: SgdData, name: 'users' | 'items', positions:
 }
 
 function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
-  const { rows, scale: { center, deviation } } = data;
+  const {
+    rows,
+    scale: { center, deviation },
+  } = data;
   const block = oneBlock(data);
   const target = room(rows, positions, block.offsets);
   positions.forEach((position, row) => {
@@ -34,7 +37,11 @@ function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
 
 /** One pass over all ratings, which lie by row. */
 function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
-  const { columns, columnOffsets, scale: { center, deviation } } = data;
+  const {
+    columns,
+    columnOffsets,
+    scale: { center, deviation },
+  } = data;
   const target = room(columns, positions, columnOffsets);
   if (positions.length === 0) return target;
   const block = oneBlock(data);
@@ -54,7 +61,11 @@ function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
 }
 
 /** `starts`: the positions at which the ratings of each label of the side begin. */
-function room({ name, labels }: SgdSide, positions: Uint32Array, starts: Int32Array | Float64Array): NewRowRatings {
+function room(
+  { name, labels }: SgdSide,
+  positions: Uint32Array,
+  starts: Int32Array | Float64Array,
+): NewRowRatings {
   const offsets = new Int32Array(positions.length + 1);
   positions.forEach((position, row) => {
     const label = labels.label[position];

@@ -15,12 +15,22 @@ const STAGE = 'shuffle-ratings';
 const BUCKET_RATINGS = 1 << 16;
 const LEAST_BUCKETS = 16;
 
-/** All ratings of a block in a random order, a function of the block and the seed alone (layout rating-list). */
-export async function shuffleRatings(block: RatingBlock, seed: number, ctx: ExecutionContext): Promise<HostPart> {
+/**
+ * All ratings of a block in a random order, a function of the block and the seed alone (layout rating-list).
+ */
+export async function shuffleRatings(
+  block: RatingBlock,
+  seed: number,
+  ctx: ExecutionContext,
+): Promise<HostPart> {
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const { ratings } = block;
   const list: PartitionRef = { name: dataSetName('shuffled'), partition: 0, version: 0 };
-  const columns = { rows: sharedArray(Uint32Array, ratings), columns: sharedArray(Uint32Array, ratings), values: sharedArray(Float32Array, ratings) };
+  const columns = {
+    rows: sharedArray(Uint32Array, ratings),
+    columns: sharedArray(Uint32Array, ratings),
+    values: sharedArray(Float32Array, ratings),
+  };
   const partition = { layout: 'rating-list', rows: ratings, columns };
   const buckets = Math.max(LEAST_BUCKETS, Math.ceil(ratings / BUCKET_RATINGS));
   const params = { buckets, seed };
@@ -28,10 +38,25 @@ export async function shuffleRatings(block: RatingBlock, seed: number, ctx: Exec
   steps.move(STAGE, block.ref, HOST, place);
   steps.move(STAGE, list, HOST, place);
   const slices = (count: number) => evenRanges(count, 4 * parallelism).map(({ from, to }) => ({ from, to }));
-  steps.task(STAGE, place, { kernel: 'deal-ratings', inputs: { block: block.ref }, outputs: { list }, params }, { slices: slices(Math.ceil(ratings / buckets)) });
-  steps.task(STAGE, place, { kernel: 'shuffle-ratings', inputs: {}, outputs: { list }, params }, { slices: slices(buckets) });
+  steps.task(
+    STAGE,
+    place,
+    { kernel: 'deal-ratings', inputs: { block: block.ref }, outputs: { list }, params },
+    { slices: slices(Math.ceil(ratings / buckets)) },
+  );
+  steps.task(
+    STAGE,
+    place,
+    { kernel: 'shuffle-ratings', inputs: {}, outputs: { list }, params },
+    { slices: slices(buckets) },
+  );
   steps.free(STAGE, place, [list]);
   steps.free(STAGE, HOST, [list]);
-  await runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block)], [list, partition]] });
+  await runSteps(steps.steps, ctx, {
+    given: [
+      [block.ref, hostForm(block)],
+      [list, partition],
+    ],
+  });
   return { ref: list, partition, ratings };
 }

@@ -14,13 +14,17 @@ import { contracts, type RowRegularization } from '../../tasks/tasks.ts';
 
 const STAGE = 'solve-new-rows';
 
-/** Items then users, twice: pairs of a new user and a new item count from the second half on, and all of them in the last two. */
+/**
+ * Items then users, twice: pairs of a new user and a new item count from the second half on, and all of them
+ * in the last two.
+ */
 const ROUNDS = 2;
 
 /**
- * Ratings like the mean row that every new row is taken to have beside its own. Without them two or three ratings decide a
- * row: on movietweetings by time the test RMSE of new pairs is 1.73 without, 1.67 with 10, 1.66 with 20; on ml-latest-small
- * with a tenth of the users new 0.877, 0.869 and 0.869 (SGD with biases).
+ * Ratings like the mean row that every new row is taken to have beside its own. Without them two or three
+ * ratings decide a row: on movietweetings by time the test RMSE of new pairs is 1.73 without, 1.67 with 10,
+ * 1.66 with 20; on ml-latest-small with a tenth of the users new 0.877, 0.869 and 0.869 (SGD with biases).
+ *
  */
 export const PRIOR_RATINGS = 10;
 
@@ -34,16 +38,23 @@ export interface NewRowRule {
 }
 
 /**
- * Solves the new users and items of a continuation in place, exactly, each from those of the other side that are known: the
- * normal equations of ALS (cuMF, eq. 2), about the mean row x̄ of the side, at which new rows are already and where those stay that
- * have no rating of anything known.
+ * Solves the new users and items of a continuation in place, exactly, each from those of the other side that
+ * are known: the normal equations of ALS (cuMF, eq. 2), about the mean row x̄ of the side, at which new rows
+ * are already and where those stay that have no rating of anything known.
  *
  *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + (λ (n_u + 10) + o σ) ‖d‖²
  *
- * With biases there is a difference of β as well, regularized by λ (n_u + 10) + the damping; the items have likewise. `deviation`: σ of o. First items from the model's users, then users from
- * all items, and both once more where new users rated new items. Runs on the CPU, also where a GPU trains.
+ * With biases there is a difference of β as well, regularized by λ (n_u + 10) + the damping; the items have
+ * likewise. `deviation`: σ of o. First items from the model's users, then users from all items, and both once
+ * more where new users rated new items. Runs on the CPU, also where a GPU trains.
+ *
  */
-export async function solveNewRows(start: Continuation, data: SgdData, { params, deviation }: NewRowRule, ctx: ExecutionContext): Promise<void> {
+export async function solveNewRows(
+  start: Continuation,
+  data: SgdData,
+  { params, deviation }: NewRowRule,
+  ctx: ExecutionContext,
+): Promise<void> {
   const sides = [sideOf('items', start, data), sideOf('users', start, data)] as const;
   const [items, users] = sides;
   if (items.ratings.positions.length + users.ratings.positions.length === 0) return;
@@ -71,11 +82,23 @@ function sideOf(name: 'users' | 'items', start: Continuation, data: SgdData): Si
   const known = new Uint8Array(order.length).fill(1);
   for (const position of positions) known[label[position]] = 0;
   const factors = name === 'users' ? start.factors.userFactors : start.factors.itemFactors;
-  return { ratings: newRowRatings(data, name, positions), factors, meanRow: start.meanRows[name], label, order, known };
+  return {
+    ratings: newRowRatings(data, name, positions),
+    factors,
+    meanRow: start.meanRows[name],
+    label,
+    order,
+    known,
+  };
 }
 
 /** Solves the new rows of a side that have ratings of known rows of the other. */
-async function solveSide(side: Side, other: Side, { params, deviation }: NewRowRule, ctx: ExecutionContext): Promise<void> {
+async function solveSide(
+  side: Side,
+  other: Side,
+  { params, deviation }: NewRowRule,
+  ctx: ExecutionContext,
+): Promise<void> {
   const { rank, biases } = params;
   const { name, positions } = side.ratings;
   const { rows, block, fixed } = normalEquations(side, other, params);
@@ -85,7 +108,17 @@ async function solveSide(side: Side, other: Side, { params, deviation }: NewRowR
   const lambda = Math.max(LEAST_LAMBDA, lambdasOf(params)[name]);
   const { offset, damping } = shrinkOf(params)[name];
   const prior = PRIOR_RATINGS * lambda;
-  const differences = await solve(block, fixed, { rank, lambda, offset: prior + offset * deviation, ...(biases ? { mean: 0, damping: prior + damping } : {}) }, ctx);
+  const differences = await solve(
+    block,
+    fixed,
+    {
+      rank,
+      lambda,
+      offset: prior + offset * deviation,
+      ...(biases ? { mean: 0, damping: prior + damping } : {}),
+    },
+    ctx,
+  );
   rows.forEach((row, at) => {
     const d = differences.factors.subarray(at * rank, (at + 1) * rank);
     const own = differences.bias?.[at] ?? 0;
@@ -128,11 +161,27 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdP
   }
   const shared = sharedArray(Int32Array, ends.length);
   shared.set(ends);
-  return { rows, fixed, block: { layout: 'rating-block', rows: rows.length, columns: { offsets: shared, indices: indices.subarray(0, count), values: errors.subarray(0, count) } } };
+  return {
+    rows,
+    fixed,
+    block: {
+      layout: 'rating-block',
+      rows: rows.length,
+      columns: { offsets: shared, indices: indices.subarray(0, count), values: errors.subarray(0, count) },
+    },
+  };
 }
 
-/** The known rows among `labels` side by side, the position of each (-1: not known), and the mean row's predictions of them. */
-function fixedRows(labels: Uint32Array, { factors, order, known }: Side, meanRow: Float64Array, rank: number) {
+/**
+ * The known rows among `labels` side by side, the position of each (-1: not known), and the mean row's
+ * predictions of them.
+ */
+function fixedRows(
+  labels: Uint32Array,
+  { factors, order, known }: Side,
+  meanRow: Float64Array,
+  rank: number,
+) {
   const slotOf = new Int32Array(order.length).fill(-1);
   for (const label of labels) if (known[label] === 1) slotOf[label] = 0;
   let rows = 0;
@@ -152,24 +201,62 @@ function fixedRows(labels: Uint32Array, { factors, order, known }: Side, meanRow
 
 type Equations = RowRegularization & { readonly rank: number; readonly mean?: number };
 
-/** The task `update` over all rows of the block, by Cholesky; with a mean for biases too, whose other side's are in the errors already. */
-async function solve(block: Partition, fixed: Partition, equations: Equations, ctx: ExecutionContext): Promise<{ readonly factors: Float32Array; readonly bias?: Float32Array }> {
+/**
+ * The task `update` over all rows of the block, by Cholesky; with a mean for biases too, whose other side's
+ * are in the errors already.
+ */
+async function solve(
+  block: Partition,
+  fixed: Partition,
+  equations: Equations,
+  ctx: ExecutionContext,
+): Promise<{ readonly factors: Float32Array; readonly bias?: Float32Array }> {
   const { place, strideStep } = hostDevice(ctx.executor).info;
   const name = dataSetName('new-rows');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
   const biases = equations.mean !== undefined;
-  const inputs = { block: ref('block'), fixed: ref('fixed'), previous: ref('previous'), ...(biases ? { fixedBias: ref('fixed-bias') } : {}) };
+  const inputs = {
+    block: ref('block'),
+    fixed: ref('fixed'),
+    previous: ref('previous'),
+    ...(biases ? { fixedBias: ref('fixed-bias') } : {}),
+  };
   const outputs = { factors: ref('factors'), ...(biases ? { bias: ref('bias') } : {}) };
-  const shape = { rows: block.rows, columns: equations.rank, stride: factorStride(equations.rank, strideStep) };
+  const shape = {
+    rows: block.rows,
+    columns: equations.rank,
+    stride: factorStride(equations.rank, strideStep),
+  };
   const offsets = block.columns.offsets as Int32Array;
   const steps = new StepList(contracts);
   for (const matrix of [inputs.previous, outputs.factors]) steps.allocate(STAGE, place, matrix, shape);
-  if (outputs.bias) steps.allocate(STAGE, place, outputs.bias, { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
-  addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs, params: { ...equations, cgBelow: 0, cgSteps: 1 } }, balancedRanges(offsets, taskCount(offsets[block.rows])));
+  if (outputs.bias)
+    steps.allocate(STAGE, place, outputs.bias, { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
+  addSliced(
+    steps,
+    STAGE,
+    place,
+    { kernel: 'update', inputs, outputs, params: { ...equations, cgBelow: 0, cgSteps: 1 } },
+    balancedRanges(offsets, taskCount(offsets[block.rows])),
+  );
   for (const output of Object.values(outputs)) steps.handOut(STAGE, output, place);
   steps.free(STAGE, place, [...Object.values(inputs), ...Object.values(outputs)]);
-  const none: Partition = { layout: 'bias', rows: fixed.rows, columns: { values: sharedArray(Float32Array, biases ? fixed.rows : 0) } };
-  const given: [PartitionRef, Partition, string][] = [[inputs.block, block, place], [inputs.fixed, fixed, place]];
-  const [factors, bias] = (await runSteps(steps.steps, ctx, { given: inputs.fixedBias ? [...given, [inputs.fixedBias, none, place]] : given })).handed;
-  return { factors: factors.columns.values as Float32Array, ...(bias && { bias: bias.columns.values as Float32Array }) };
+  const none: Partition = {
+    layout: 'bias',
+    rows: fixed.rows,
+    columns: { values: sharedArray(Float32Array, biases ? fixed.rows : 0) },
+  };
+  const given: [PartitionRef, Partition, string][] = [
+    [inputs.block, block, place],
+    [inputs.fixed, fixed, place],
+  ];
+  const [factors, bias] = (
+    await runSteps(steps.steps, ctx, {
+      given: inputs.fixedBias ? [...given, [inputs.fixedBias, none, place]] : given,
+    })
+  ).handed;
+  return {
+    factors: factors.columns.values as Float32Array,
+    ...(bias && { bias: bias.columns.values as Float32Array }),
+  };
 }

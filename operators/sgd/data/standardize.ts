@@ -17,7 +17,10 @@ export interface RatingScale {
   readonly mean: number;
   /** μ with biases, else 0: without biases a prediction has no term for it. */
   readonly center: number;
-  /** σ of the population; for equal ratings their absolute value, or 1 where it is 0; at least the lower bound of a model that is updated, and a part of |μ| where it is not subtracted. */
+  /**
+   * σ of the population; for equal ratings their absolute value, or 1 where it is 0; at least the lower bound
+   * of a model that is updated, and a part of |μ| where it is not subtracted.
+   */
   readonly deviation: number;
   /** True for ratings that are all equal, within rounding. */
   readonly alike?: boolean;
@@ -28,44 +31,77 @@ const STAGE = 'look-at-ratings';
 /** Ratings that are summed one after the other. */
 const RUN = 1 << 20;
 
-/** Most of |μ| / deviation without biases, whose factors make the level: steps of larger factors would be too long. Scales of stars have 3 to 6. */
+/**
+ * Most of |μ| / deviation without biases, whose factors make the level: steps of larger factors would be too
+ * long. Scales of stars have 3 to 6.
+ */
 const MOST_LEVEL = 8;
 
 /** The scale of ratings in memory. `given`: a μ to use in place of the ratings' own, and the least σ. */
-export async function ratingScale(ratings: SortedRatings, centered: boolean, given: { readonly mean?: number; readonly leastDeviation?: number }, ctx: ExecutionContext): Promise<RatingScale> {
+export async function ratingScale(
+  ratings: SortedRatings,
+  centered: boolean,
+  given: { readonly mean?: number; readonly leastDeviation?: number },
+  ctx: ExecutionContext,
+): Promise<RatingScale> {
   const own = (await sumOf(ratings, undefined, ctx)) / ratings.ratings;
   const mean = given.mean ?? own;
   const deviation = Math.sqrt((await sumOf(ratings, own, ctx)) / ratings.ratings);
   // Half the distance between float32 numbers, relative.
   const alike = deviation <= 2 ** -24 * Math.abs(own);
   const least = Math.max(given.leastDeviation ?? 0, centered ? 0 : Math.abs(own) / MOST_LEVEL);
-  return { mean, center: centered ? mean : 0, deviation: Math.max(least, alike ? Math.abs(own) || 1 : deviation), alike };
+  return {
+    mean,
+    center: centered ? mean : 0,
+    deviation: Math.max(least, alike ? Math.abs(own) || 1 : deviation),
+    alike,
+  };
 }
 
 /**
- * Σ r, or Σ (r - apart)², in float64: of runs of so many ratings in the order of rows, one behind the other, so that the same ratings in one block and in bands have the same bits. A run that lies in one
- * band is a task; the ends of bands are summed here.
+ * Σ r, or Σ (r - apart)², in float64: of runs of so many ratings in the order of rows, one behind the other,
+ * so that the same ratings in one block and in bands have the same bits. A run that lies in one band is a
+ * task; the ends of bands are summed here.
+ *
  */
-async function sumOf(ratings: SortedRatings, apart: number | undefined, ctx: ExecutionContext): Promise<number> {
+async function sumOf(
+  ratings: SortedRatings,
+  apart: number | undefined,
+  ctx: ExecutionContext,
+): Promise<number> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('runs');
   const sums = new Float64Array(Math.ceil(ratings.ratings / RUN));
   let first = 0;
   for (const { block } of heldBlocks(ratings)) {
     const [whole, ends]: [RowRange[], RowRange[]] = [[], []];
-    for (let from = 0; from < block.ratings; ) {
+    for (let from = 0; from < block.ratings;) {
       const to = Math.min(block.ratings, from + RUN - ((first + from) % RUN));
       (to - from === RUN ? whole : ends).push({ from, to });
       from = to;
     }
     const run = (from: number) => Math.floor((first + from) / RUN);
-    for (const { from, to } of ends) sums[run(from)] = addValues(sums[run(from)], block.values.subarray(from, to), apart);
+    for (const { from, to } of ends)
+      sums[run(from)] = addValues(sums[run(from)], block.values.subarray(from, to), apart);
     if (whole.length > 0) {
       const ref: PartitionRef = { name, partition: 0, version: first };
       const steps = new StepList(contracts);
-      addSliced<'sum-values'>(steps, STAGE, place, { kernel: 'sum-values', inputs: { block: ref }, outputs: {}, params: apart === undefined ? {} : { apart } }, whole);
+      addSliced<'sum-values'>(
+        steps,
+        STAGE,
+        place,
+        {
+          kernel: 'sum-values',
+          inputs: { block: ref },
+          outputs: {},
+          params: apart === undefined ? {} : { apart },
+        },
+        whole,
+      );
       steps.free(STAGE, place, [ref]);
-      const found = (await runSteps(steps.steps, ctx, { given: [[ref, { ...hostForm(block), reused: true }, place]] })).of(STAGE) as ValuesOf<'sum-values'>[];
+      const found = (
+        await runSteps(steps.steps, ctx, { given: [[ref, { ...hostForm(block), reused: true }, place]] })
+      ).of(STAGE) as ValuesOf<'sum-values'>[];
       whole.forEach(({ from }, at) => (sums[run(from)] = found[at].sum));
     }
     first += block.ratings;
@@ -73,8 +109,20 @@ async function sumOf(ratings: SortedRatings, apart: number | undefined, ctx: Exe
   return sums.reduce((sum, one) => sum + one, 0);
 }
 
-/** Puts ratings on the scale, in place: only for ratings that no device but the CPU has been given yet. Gives Σ r² on the scale. */
-export async function standardize(ratings: SortedRatings, { center, deviation }: RatingScale, ctx: ExecutionContext): Promise<number> {
-  const slices = await passOver(ratings, ctx, ({ block }, give) => ({ kernel: 'standardize', inputs: {}, outputs: { block: give('block', hostForm(block)) }, params: { center, deviation } }));
+/**
+ * Puts ratings on the scale, in place: only for ratings that no device but the CPU has been given yet. Gives
+ * Σ r² on the scale.
+ */
+export async function standardize(
+  ratings: SortedRatings,
+  { center, deviation }: RatingScale,
+  ctx: ExecutionContext,
+): Promise<number> {
+  const slices = await passOver(ratings, ctx, ({ block }, give) => ({
+    kernel: 'standardize',
+    inputs: {},
+    outputs: { block: give('block', hostForm(block)) },
+    params: { center, deviation },
+  }));
   return slices.reduce((sum, { squares }) => sum + squares, 0);
 }

@@ -1,5 +1,15 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { bandsOfLists, blocksSchedule, devicesOf, leastBands, LEAST_SEGMENTS, MOST_BANDS, MOST_SEGMENTS, PASSED_A_DEVICE, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
+import {
+  bandsOfLists,
+  blocksSchedule,
+  devicesOf,
+  leastBands,
+  LEAST_SEGMENTS,
+  MOST_BANDS,
+  MOST_SEGMENTS,
+  PASSED_A_DEVICE,
+  SEGMENTS_A_DEVICE,
+} from './blocks-schedule.ts';
 import { reasonForOne, sharedSeconds } from './device-count.ts';
 import { gpuSchedule } from './gpu-schedule.ts';
 import type { SgdParams } from '../params.ts';
@@ -7,19 +17,32 @@ import { factorBytes } from '../../planner/sizes.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule, VERSIONS } from './schedule.ts';
 
 /**
- * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure function. `auto`
- * takes one of several GPUs where their exchange would take longer than the steps that it saves, else blocks on all of them, and blocks on one GPU where the other schedules do not fit. Blocks that do not all fit are staged; with
- * less memory there are more and smaller blocks. On a GPU whose buffers do not hold the factors of all rows, or of ratings that no block holds, there are bands of rows.
+ * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure
+ * function. `auto` takes one of several GPUs where their exchange would take longer than the steps that it
+ * saves, else blocks on all of them, and blocks on one GPU where the other schedules do not fit. Blocks that
+ * do not all fit are staged; with less memory there are more and smaller blocks. On a GPU whose buffers do
+ * not hold the factors of all rows, or of ratings that no block holds, there are bands of rows.
+ *
  */
-export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]): Generator<SgdSchedule> {
+export function* schedulesFor(
+  problem: ScheduleProblem,
+  params: SgdParams,
+  devices: readonly DeviceInfo[],
+): Generator<SgdSchedule> {
   const [device] = devices;
   const several = devices.length > 1;
   if (device.kind === 'cpu' && !several) return yield cpuSchedule(problem, params, device);
   if (params.schedule !== 'blocks' && (params.schedule !== 'auto' || !several)) {
-    const whole = device.kind === 'cpu' ? cpuSchedule(problem, params, device) : gpuSchedule(problem, params, device);
+    const whole =
+      device.kind === 'cpu' ? cpuSchedule(problem, params, device) : gpuSchedule(problem, params, device);
     yield whole;
     if (params.schedule !== 'auto') return;
-    yield* blocks(problem, params, devices, `schedule auto: blocks, since schedule ${whole.kind} does not fit the GPU`);
+    yield* blocks(
+      problem,
+      params,
+      devices,
+      `schedule auto: blocks, since schedule ${whole.kind} does not fit the GPU`,
+    );
     return;
   }
   if (params.schedule === 'auto' && device.kind === 'gpu') {
@@ -28,41 +51,109 @@ export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devic
     const reason = devicesOf(shared) > 1 ? reasonForOne(problem, params, devices, shared) : undefined;
     if (reason !== undefined) yield { ...one, reasons: [...one.reasons, reason] };
   }
-  yield* blocks(problem, params, devices, params.schedule === 'blocks' ? 'schedule blocks, as asked' : `schedule auto: blocks, the one that ${devices.length} devices share`);
+  yield* blocks(
+    problem,
+    params,
+    devices,
+    params.schedule === 'blocks'
+      ? 'schedule blocks, as asked'
+      : `schedule auto: blocks, the one that ${devices.length} devices share`,
+  );
 }
 
-function* blocks(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string): Generator<SgdSchedule> {
+function* blocks(
+  problem: ScheduleProblem,
+  params: SgdParams,
+  devices: readonly DeviceInfo[],
+  why: string,
+): Generator<SgdSchedule> {
   const columns = Math.min(problem.users, problem.items);
   const [device] = devices;
   const least = leastBands(problem, params, device);
-  if (device.kind === 'gpu' && least > devices.length) return yield* bands(problem, params, device, devices.length === 1 ? why : `schedule ${params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as asked'}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`, least);
+  if (device.kind === 'gpu' && least > devices.length)
+    return yield* bands(
+      problem,
+      params,
+      device,
+      devices.length === 1
+        ? why
+        : `schedule ${params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as asked'}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`,
+      least,
+    );
   const most = Math.max(1, Math.min(columns, MOST_SEGMENTS));
   const fewest = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
   for (let segments = fewest; ; segments = Math.min(most, 2 * segments)) {
     // Narrower segments make little room for all blocks.
-    if (segments === fewest) yield fastest(problem, params, device, PASSED_A_DEVICE.flatMap((each) => [false, ...(devices.length > 1 ? [true] : [])].map((stays) => blocksSchedule(problem, params, devices, why, { columnBands: Math.min(most, Math.max(LEAST_SEGMENTS, each * devices.length)), resident: true, stays }))));
+    if (segments === fewest)
+      yield fastest(
+        problem,
+        params,
+        device,
+        PASSED_A_DEVICE.flatMap((each) =>
+          [false, ...(devices.length > 1 ? [true] : [])].map((stays) =>
+            blocksSchedule(problem, params, devices, why, {
+              columnBands: Math.min(most, Math.max(LEAST_SEGMENTS, each * devices.length)),
+              resident: true,
+              stays,
+            }),
+          ),
+        ),
+      );
     yield blocksSchedule(problem, params, devices, why, { columnBands: segments, resident: false });
     if (segments === most) return;
   }
 }
 
-/** Several bands of rows on one GPU: all there, then with two blocks of ratings at a time, then with the factors of two bands at a time. More bands are smaller. */
-function* bands(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, why: string, least: number): Generator<SgdSchedule> {
+/**
+ * Several bands of rows on one GPU: all there, then with two blocks of ratings at a time, then with the
+ * factors of two bands at a time. More bands are smaller.
+ */
+function* bands(
+  problem: ScheduleProblem,
+  params: SgdParams,
+  device: DeviceInfo,
+  why: string,
+  least: number,
+): Generator<SgdSchedule> {
   const rows = Math.max(problem.users, problem.items);
   const fewest = Math.min(rows, Math.max(least, bandsOfLists(problem.ratings ?? 0, device)));
   const most = Math.min(rows, Math.max(fewest, MOST_BANDS));
-  yield blocksSchedule(problem, params, [device], why, { columnBands: 1, resident: true, bandsADevice: fewest });
+  yield blocksSchedule(problem, params, [device], why, {
+    columnBands: 1,
+    resident: true,
+    bandsADevice: fewest,
+  });
   for (const rowsStaged of [false, true]) {
     // More bands leave as much to the factors of all rows as few.
-    const hopeless = !rowsStaged && device.capacityBytes !== null && VERSIONS * factorBytes(rows, params.rank, device.strideStep) > device.capacityBytes;
-    for (let count = fewest; count <= (hopeless ? fewest : most); count *= 2) yield blocksSchedule(problem, params, [device], why, { columnBands: 1, resident: false, bandsADevice: count, rowsStaged });
+    const hopeless =
+      !rowsStaged &&
+      device.capacityBytes !== null &&
+      VERSIONS * factorBytes(rows, params.rank, device.strideStep) > device.capacityBytes;
+    for (let count = fewest; count <= (hopeless ? fewest : most); count *= 2)
+      yield blocksSchedule(problem, params, [device], why, {
+        columnBands: 1,
+        resident: false,
+        bandsADevice: count,
+        rowsStaged,
+      });
   }
 }
 
-/** Blocks that are stepped twice in a row must save so much of an epoch: an error takes a little longer to reach. */
+/**
+ * Blocks that are stepped twice in a row must save so much of an epoch: an error takes a little longer to
+ * reach.
+ */
 const STAYS_SAVES = 0.1;
 
-function fastest(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, schedules: readonly SgdSchedule[]): SgdSchedule {
-  const seconds = schedules.map((schedule) => sharedSeconds(problem, params, device, schedule) / (schedule.deviceBlocks?.stays ? 1 - STAYS_SAVES : 1));
+function fastest(
+  problem: ScheduleProblem,
+  params: SgdParams,
+  device: DeviceInfo,
+  schedules: readonly SgdSchedule[],
+): SgdSchedule {
+  const seconds = schedules.map(
+    (schedule) =>
+      sharedSeconds(problem, params, device, schedule) / (schedule.deviceBlocks?.stays ? 1 - STAYS_SAVES : 1),
+  );
   return schedules[seconds.indexOf(Math.min(...seconds))];
 }

@@ -4,7 +4,10 @@ import type { SgdSchedule } from './schedule.ts';
 /** The paper's own test on Hugewiki: s below a twentieth of min(m/i, n/j) converged, s above it did not. */
 const SAFE_PART = 20;
 
-/** On a GPU most teams wait for memory at any time: 3.8 teams for each column cost 0.0015 of RMSE at Netflix's shape. */
+/**
+ * On a GPU most teams wait for memory at any time: 3.8 teams for each column cost 0.0015 of RMSE at Netflix's
+ * shape.
+ */
 const GPU_TEAMS_A_COLUMN = 4;
 
 /** Collisions of parallel workers, and their bounds by cuMF_SGD, section 5.5. */
@@ -14,7 +17,10 @@ export interface ConvergenceReport {
   /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU four times as many. */
   readonly leastSide: number;
   readonly bound: number;
-  /** s Σ (n_v / Nz)² over the columns: the expected number of other workers that step a worker's column at the same time. Exact where counts are known. */
+  /**
+   * s Σ (n_v / Nz)² over the columns: the expected number of other workers that step a worker's column at the
+   * same time. Exact where counts are known.
+   */
   readonly collisionRate: number;
   readonly text: string;
   /** Set when the schedule is outside of the bounds in which the paper found convergence. */
@@ -25,19 +31,25 @@ export interface ConvergenceProblem {
   readonly users: number;
   readonly items: number;
   readonly ratings: number;
-  /** Ratings of each item and of each user, where they are known; else all are taken to be equal, which gives the least rate there can be. */
+  /**
+   * Ratings of each item and of each user, where they are known; else all are taken to be equal, which gives
+   * the least rate there can be.
+   */
   readonly itemCounts?: ArrayLike<number>;
   readonly userCounts?: ArrayLike<number>;
 }
 
 /**
- * Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). Schedules without conflicts have one worker a block; theirs
- * is the other condition, i, j >= 2 s, without which the order of blocks is hardly random (section 5.5.2, Figures 15 and 16).
+ * Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). Schedules without conflicts have one worker
+ * a block; theirs is the other condition, i, j >= 2 s, without which the order of blocks is hardly random
+ * (section 5.5.2, Figures 15 and 16).
+ *
  */
 export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
   const { users, items, ratings, itemCounts, userCounts } = problem;
   const { kind, rowBands, columnBands } = schedule;
-  const [userBands, itemBands] = schedule.rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
+  const [userBands, itemBands] =
+    schedule.rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
   const leastSide = Math.min(Math.floor(users / userBands), Math.floor(items / itemBands));
   const onGpu = schedule.precision !== undefined;
   const bound = onGpu ? GPU_TEAMS_A_COLUMN * leastSide : leastSide / SAFE_PART;
@@ -51,21 +63,35 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   const workers = schedule.workers;
   // A block on a GPU has the ratings of its own columns alone.
   const parts = schedule.deviceBlocks ? columnBands : 1;
-  const [columns, counts, symbol] = schedule.rows === 'users' ? ([items, itemCounts, 'n_v'] as const) : ([users, userCounts, 'n_u'] as const);
-  const collisionRate = parts * workers * (counts === undefined ? 1 / columns : sumOfSquares(counts) / ratings ** 2);
+  const [columns, counts, symbol] =
+    schedule.rows === 'users' ? ([items, itemCounts, 'n_v'] as const) : ([users, userCounts, 'n_u'] as const);
+  const collisionRate =
+    parts * workers * (counts === undefined ? 1 / columns : sumOfSquares(counts) / ratings ** 2);
   const rate = `${counts === undefined ? 'at least ' : ''}${collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2)}`;
-  const limit = onGpu ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}` : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
-  const apart = schedule.deviceBlocks ? `${devicesOf(schedule) > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block ` : '';
+  const limit = onGpu
+    ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}`
+    : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
+  const apart = schedule.deviceBlocks
+    ? `${devicesOf(schedule) > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block `
+    : '';
   const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
-  const warning = fewSegments(schedule) ?? (workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined);
+  const warning =
+    fewSegments(schedule) ??
+    (workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined);
   return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
 }
 
 /** Part of all ratings that one item must have to raise the loss notably. */
 const DOMINANT_PART = 0.25;
 
-/** A warning about an item with a large part of all ratings; undefined where there is none, or counts are not known. */
-export function dominantItem({ ratings, itemCounts = [] }: Pick<ConvergenceProblem, 'ratings' | 'itemCounts'>): string | undefined {
+/**
+ * A warning about an item with a large part of all ratings; undefined where there is none, or counts are not
+ * known.
+ */
+export function dominantItem({
+  ratings,
+  itemCounts = [],
+}: Pick<ConvergenceProblem, 'ratings' | 'itemCounts'>): string | undefined {
   let most = 0;
   for (let v = 0; v < itemCounts.length; v++) most = Math.max(most, itemCounts[v]);
   if (itemCounts.length === 1 || most < DOMINANT_PART * ratings) return undefined;
@@ -76,10 +102,14 @@ function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string
   return `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`;
 }
 
-/** The same rule for GPUs as for workers: with fewer than twice as many segments the order of blocks is hardly random. */
+/**
+ * The same rule for GPUs as for workers: with fewer than twice as many segments the order of blocks is hardly
+ * random.
+ */
 function fewSegments(schedule: SgdSchedule): string | undefined {
   const { deviceBlocks, rowBands, columnBands } = schedule;
-  if (deviceBlocks === undefined || devicesOf(schedule) === 1 || columnBands >= 2 * rowBands) return undefined;
+  if (deviceBlocks === undefined || devicesOf(schedule) === 1 || columnBands >= 2 * rowBands)
+    return undefined;
   return `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 segments for each of ${rowBands} GPUs, so the order of blocks is hardly random and GPUs wait for each other (cuMF_SGD, Figure 15): use fewer GPUs`;
 }
 

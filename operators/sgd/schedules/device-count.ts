@@ -5,8 +5,10 @@ import type { ScheduleProblem, SgdSchedule } from './schedule.ts';
 import { tileShape } from './tiles.ts';
 
 /**
- * Seconds of each feature on one H200: by tiles of a rating, and of a row that comes to a tile; and of a step by Hogwild!, whose columns come from memory too. Measured at k = 128 on
- * the shapes of Netflix and YahooMusic.
+ * Seconds of each feature on one H200: by tiles of a rating, and of a row that comes to a tile; and of a step
+ * by Hogwild!, whose columns come from memory too. Measured at k = 128 on the shapes of Netflix and
+ * YahooMusic.
+ *
  */
 const FEATURE = {
   tile: { plain: { rating: 0.187e-12, visit: 0.488e-12 }, biases: { rating: 0.334e-12, visit: 0.775e-12 } },
@@ -14,40 +16,82 @@ const FEATURE = {
 } as const;
 
 /**
- * Measured on two H200: bytes a second that a device sends while it receives as many beside its steps, and between two epochs, where it waits for them; and seconds of a block beside its
- * ratings' steps: all rows of its band become float16 and float32 again, columns are copied out of memory and into it, and its last tiles leave most of the device idle.
+ * Measured on two H200: bytes a second that a device sends while it receives as many beside its steps, and
+ * between two epochs, where it waits for them; and seconds of a block beside its ratings' steps: all rows of
+ * its band become float16 and float32 again, columns are copied out of memory and into it, and its last tiles
+ * leave most of the device idle.
+ *
  */
 const PASSED = { beside: 6.4e9, between: 4.4e9, perBlock: 1.8e-3 } as const;
 
 /** Share of an epoch that several devices must save: they take memory, and the seconds are estimates. */
 const SAVES = 0.15;
 
-/** The seconds of an epoch on several devices: those of the steps, or of the columns that pass from one to the other at the same time, and of those that pass before a device begins. */
-export function sharedSeconds(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, { rowBands, columnBands, deviceBlocks }: SgdSchedule): number {
+/**
+ * The seconds of an epoch on several devices: those of the steps, or of the columns that pass from one to the
+ * other at the same time, and of those that pass before a device begins.
+ */
+export function sharedSeconds(
+  problem: ScheduleProblem,
+  params: SgdParams,
+  device: DeviceInfo,
+  { rowBands, columnBands, deviceBlocks }: SgdSchedule,
+): number {
   const steps = stepSeconds(problem, params, device, { rowBands, columnBands }) / rowBands;
   const between = deviceBlocks?.stays ? 0 : 1 - 1 / rowBands;
-  const columnBytes = rowBands === 1 ? 0 : (deviceBlocks?.movedBytes ?? 0) / (rowBands - 1 + between) / rowBands;
+  const columnBytes =
+    rowBands === 1 ? 0 : (deviceBlocks?.movedBytes ?? 0) / (rowBands - 1 + between) / rowBands;
   const passed = ((rowBands - 1) * columnBytes) / PASSED.beside;
   // The first segment passes behind its steps, and the last one is stepped behind its passing.
-  return Math.max(steps + PASSED.perBlock * columnBands, passed + (2 * steps) / columnBands) + (between * columnBytes) / PASSED.between;
+  return (
+    Math.max(steps + PASSED.perBlock * columnBands, passed + (2 * steps) / columnBands) +
+    (between * columnBytes) / PASSED.between
+  );
 }
 
-/** The seconds in which one device would step all blocks of a grid. A row of a block comes to each tile that has ratings of it. */
-function stepSeconds({ users, items, ratings = 0 }: ScheduleProblem, params: SgdParams, device: DeviceInfo, { rowBands, columnBands }: Pick<SgdSchedule, 'rowBands' | 'columnBands'>): number {
+/**
+ * The seconds in which one device would step all blocks of a grid. A row of a block comes to each tile that
+ * has ratings of it.
+ */
+function stepSeconds(
+  { users, items, ratings = 0 }: ScheduleProblem,
+  params: SgdParams,
+  device: DeviceInfo,
+  { rowBands, columnBands }: Pick<SgdSchedule, 'rowBands' | 'columnBands'>,
+): number {
   const how = params.biases ? 'biases' : 'plain';
   const own = ratings / (rowBands * columnBands);
-  const tiles = params.schedule === 'hogwild' ? undefined : tileShape({ columns: Math.ceil(Math.min(users, items) / columnBands), ratings: own }, params, device)?.tiles;
+  const tiles =
+    params.schedule === 'hogwild'
+      ? undefined
+      : tileShape({ columns: Math.ceil(Math.min(users, items) / columnBands), ratings: own }, params, device)
+          ?.tiles;
   if (tiles === undefined) return ratings * params.rank * FEATURE.hogwild[how];
   const { rating, visit } = FEATURE.tile[how];
   const most = (Math.max(users, items) / rowBands) * tiles;
-  return params.rank * (ratings * rating + rowBands * columnBands * most * (1 - Math.exp(-own / most)) * visit);
+  return (
+    params.rank * (ratings * rating + rowBands * columnBands * most * (1 - Math.exp(-own / most)) * visit)
+  );
 }
 
-/** The reason to step all ratings on one GPU where there are several: steps and passed columns take longer there. Undefined where several save time. */
-export function reasonForOne(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], shared: SgdSchedule): string | undefined {
+/**
+ * The reason to step all ratings on one GPU where there are several: steps and passed columns take longer
+ * there. Undefined where several save time.
+ */
+export function reasonForOne(
+  problem: ScheduleProblem,
+  params: SgdParams,
+  devices: readonly DeviceInfo[],
+  shared: SgdSchedule,
+): string | undefined {
   const { ratings } = problem;
   const { deviceBlocks } = shared;
-  if (ratings === undefined || !deviceBlocks?.resident || devices.some(({ ownMemory, description }) => !ownMemory || description.endsWith(SOFTWARE_MARK))) return undefined;
+  if (
+    ratings === undefined ||
+    !deviceBlocks?.resident ||
+    devices.some(({ ownMemory, description }) => !ownMemory || description.endsWith(SOFTWARE_MARK))
+  )
+    return undefined;
   const alone = stepSeconds(problem, params, devices[0], { rowBands: 1, columnBands: 1 });
   const together = sharedSeconds(problem, params, devices[0], shared);
   if (together < (1 - SAVES) * alone) return undefined;

@@ -7,12 +7,16 @@ import { describeTiles, sgdPrecision, teamOf, tileShape, wideTeam } from './tile
 /** Teams of Hogwild!: enough to hide the time that memory takes. */
 const TEAMS = 8448;
 
-/** Least number of columns for each team: at Netflix's shape two give the error of sequential SGD, one epoch later. */
+/**
+ * Least number of columns for each team: at Netflix's shape two give the error of sequential SGD, one epoch
+ * later.
+ */
 const COLUMNS_A_TEAM = 2;
 
 /**
- * Workers of wavefront-update. A wave lasts as long as its longest block. Where some columns are popular that is the block of
- * the most popular one, for any number of workers.
+ * Workers of wavefront-update. A wave lasts as long as its longest block. Where some columns are popular that
+ * is the block of the most popular one, for any number of workers.
+ *
  */
 const WAVE_WORKERS = 256;
 
@@ -25,36 +29,87 @@ const BLOCK_RATINGS = 16;
  *     tile        where the columns' factors fit the workgroups' memories, in no more tiles than ratings can be dealt to
  *     hogwild     where they do not; s teams, no more than one for two columns and for a batch
  *     wavefront   as asked: i = s <= 256, j = 2 s, 16 ratings a block at least; a wave after the other, the same bits each time
+ *
  */
-export function gpuSchedule({ users, items, ratings = Number.POSITIVE_INFINITY }: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
+export function gpuSchedule(
+  { users, items, ratings = Number.POSITIVE_INFINITY }: ScheduleProblem,
+  params: SgdParams,
+  device: DeviceInfo,
+): SgdSchedule {
   const rows = users >= items ? 'users' : 'items';
   const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
   const features = params.rank + (params.biases ? 2 : 0);
   const precision = sgdPrecision(params, device);
   const asked = params.schedule === 'auto' ? undefined : `schedule ${params.schedule}, as asked`;
   if (params.schedule === 'wavefront') {
-    const workers = Math.max(1, Math.min(WAVE_WORKERS, rowCount, Math.floor(columnCount / 2), Math.floor(Math.sqrt(ratings / (2 * BLOCK_RATINGS)))));
+    const workers = Math.max(
+      1,
+      Math.min(
+        WAVE_WORKERS,
+        rowCount,
+        Math.floor(columnCount / 2),
+        Math.floor(Math.sqrt(ratings / (2 * BLOCK_RATINGS))),
+      ),
+    );
     const columnBands = Math.min(columnCount, 2 * workers);
     const lanes = wideTeam(features, precision, device.limits);
     const waves = `${workers} x ${columnBands} blocks, a band of rows for each of ${workers} teams of ${lanes} threads; ${columnBands} waves an epoch, in each of which no two teams have the same band of columns`;
-    return { kind: 'wavefront', workers, rows, rowBands: workers, columnBands, lanes, precision, reasons: ['schedule wavefront, as asked', waves] };
+    return {
+      kind: 'wavefront',
+      workers,
+      rows,
+      rowBands: workers,
+      columnBands,
+      lanes,
+      precision,
+      reasons: ['schedule wavefront, as asked', waves],
+    };
   }
-  const shape = params.schedule === 'hogwild' ? undefined : tileShape({ columns: columnCount, ratings }, params, device);
+  const shape =
+    params.schedule === 'hogwild' ? undefined : tileShape({ columns: columnCount, ratings }, params, device);
   if (shape !== undefined) {
-    const why = asked ?? 'schedule auto: tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the memory of a workgroup';
-    return { kind: 'tile', workers: (shape.tiles * shape.threads) / shape.lanes, rows, rowBands: 1, columnBands: 1, tile: shape, precision, reasons: [why, describeTiles(shape, features, device.strideStep)] };
+    const why =
+      asked ??
+      'schedule auto: tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the memory of a workgroup';
+    return {
+      kind: 'tile',
+      workers: (shape.tiles * shape.threads) / shape.lanes,
+      rows,
+      rowBands: 1,
+      columnBands: 1,
+      tile: shape,
+      precision,
+      reasons: [why, describeTiles(shape, features, device.strideStep)],
+    };
   }
   if (params.schedule === 'tile') {
-    throw new UsageError(`schedule tile cannot act: ${columnCount.toLocaleString('en')} columns of ${features} features do not fit the workgroups of this GPU`, { advice: 'Use schedule hogwild, or a smaller rank' });
+    throw new UsageError(
+      `schedule tile cannot act: ${columnCount.toLocaleString('en')} columns of ${features} features do not fit the workgroups of this GPU`,
+      { advice: 'Use schedule hogwild, or a smaller rank' },
+    );
   }
   const lanes = teamOf(features, device.limits);
   const workers = hogwildTeams(columnCount, ratings);
-  const why = asked ?? 'schedule auto: hogwild, since the factors of the columns do not fit the memories of the workgroups';
+  const why =
+    asked ??
+    'schedule auto: hogwild, since the factors of the columns do not fit the memories of the workgroups';
   const teams = `${workers} teams of ${lanes} threads; the ratings are shuffled once, and the order of their batches of ${BATCH_RATINGS} is another in each epoch`;
-  return { kind: 'hogwild', workers, rows, rowBands: 1, columnBands: 1, lanes, precision, reasons: [why, teams] };
+  return {
+    kind: 'hogwild',
+    workers,
+    rows,
+    rowBands: 1,
+    columnBands: 1,
+    lanes,
+    precision,
+    reasons: [why, teams],
+  };
 }
 
 /** Teams that step so many ratings of so many columns without locks. */
 export function hogwildTeams(columns: number, ratings: number): number {
-  return Math.max(1, Math.min(TEAMS, Math.floor(columns / COLUMNS_A_TEAM), Math.ceil(ratings / BATCH_RATINGS)));
+  return Math.max(
+    1,
+    Math.min(TEAMS, Math.floor(columns / COLUMNS_A_TEAM), Math.ceil(ratings / BATCH_RATINGS)),
+  );
 }

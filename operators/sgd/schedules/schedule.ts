@@ -18,13 +18,19 @@ const LEAST_BANDS = 8;
 export interface DeviceBlocks {
   /** The kernel that steps the ratings of a block. */
   readonly steps: 'tile' | 'hogwild';
-  /** True where all blocks of ratings, and all segments of columns, stay on their devices; else two blocks at a time are there, and segments come from host memory, unless there is one alone. */
+  /**
+   * True where all blocks of ratings, and all segments of columns, stay on their devices; else two blocks at
+   * a time are there, and segments come from host memory, unless there is one alone.
+   */
   readonly resident: boolean;
   /** Bands of rows on each device; default: one. */
   readonly bandsADevice?: number;
   /** True where the factors of a band of rows come from host memory and go back with each of its blocks. */
   readonly rowsStaged?: boolean;
-  /** True where a device begins an epoch with the segments with which it ended the one before: they cross less often, and some blocks are stepped twice in a row. */
+  /**
+   * True where a device begins an epoch with the segments with which it ended the one before: they cross less
+   * often, and some blocks are stepped twice in a row.
+   */
   readonly stays?: boolean;
   /** Columns of the widest segment, about. */
   readonly width: number;
@@ -45,7 +51,9 @@ export interface SgdSchedule {
   /** i and j: R is cut into i bands of rows and j bands of columns. */
   readonly rowBands: number;
   readonly columnBands: number;
-  /** True where each band of rows has a block of ratings of its own, since one block does not have so many. */
+  /**
+   * True where each band of rows has a block of ratings of its own, since one block does not have so many.
+   */
   readonly inBands?: boolean;
   /** Of the schedule tile. */
   readonly tile?: TileShape;
@@ -57,7 +65,10 @@ export interface SgdSchedule {
   readonly reasons: readonly string[];
 }
 
-/** The sizes that a schedule is chosen for; the numbers of ratings, and of those of the validation set, where they are known. */
+/**
+ * The sizes that a schedule is chosen for; the numbers of ratings, and of those of the validation set, where
+ * they are known.
+ */
 export interface ScheduleProblem {
   readonly users: number;
   readonly items: number;
@@ -73,30 +84,61 @@ export interface ScheduleProblem {
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
  * j also grows until the column vectors of a band fit a core's own cache beside the stream of rows.
+ *
+ *
  */
-export function cpuSchedule({ users, items, ratings = 0 }: ScheduleProblem, params: SgdParams, { parallelism }: DeviceInfo): SgdSchedule {
-  if (params.schedule === 'tile') throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', { advice: 'Leave the schedule out, or use device gpu' });
+export function cpuSchedule(
+  { users, items, ratings = 0 }: ScheduleProblem,
+  params: SgdParams,
+  { parallelism }: DeviceInfo,
+): SgdSchedule {
+  if (params.schedule === 'tile')
+    throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', {
+      advice: 'Leave the schedule out, or use device gpu',
+    });
   const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;
   const rows = users >= items ? 'users' : 'items';
   const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
   const common = { kind, workers: parallelism, rows } as const;
-  const why = params.schedule === 'auto' ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and no step overwrites another' : `schedule ${kind}, as asked`;
+  const why =
+    params.schedule === 'auto'
+      ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and no step overwrites another'
+      : `schedule ${kind}, as asked`;
   if (kind === 'hogwild') {
-    return { ...common, rowBands: 1, columnBands: 1, reasons: [why, `the ratings are shuffled once; the order of their batches of ${BATCH_RATINGS} is another in each epoch`] };
+    return {
+      ...common,
+      rowBands: 1,
+      columnBands: 1,
+      reasons: [
+        why,
+        `the ratings are shuffled once; the order of their batches of ${BATCH_RATINGS} is another in each epoch`,
+      ],
+    };
   }
   const columnBytes = factorBytes(columnCount, params.rank + (params.biases ? 2 : 0));
   const inCache = Math.ceil(columnBytes / SEGMENT_BYTES);
   const columnBands = Math.min(columnCount, Math.max(LEAST_BANDS, 2 * parallelism, inCache));
   const inBands = ratings > blockLimit.ratings;
-  const rowBands = Math.min(rowCount, kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism, bandsOfBlocks(ratings)));
+  const rowBands = Math.min(
+    rowCount,
+    kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism, bandsOfBlocks(ratings)),
+  );
   const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}, and of columns (${formatBytes(columnBytes)} in all) as many as keep a band's vectors in a core's own cache, 1 MiB`;
-  return { ...common, rowBands, columnBands, ...(inBands ? { inBands } : {}), reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid] };
+  return {
+    ...common,
+    rowBands,
+    columnBands,
+    ...(inBands ? { inBands } : {}),
+    reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid],
+  };
 }
 
 /** Bands end where rows do, so they are a little unequal. */
 const UNEQUAL = 1.05;
 
-/** The least bands of rows of which each has no more ratings than a block; one where a block has all of them. */
+/**
+ * The least bands of rows of which each has no more ratings than a block; one where a block has all of them.
+ */
 export function bandsOfBlocks(ratings: number): number {
   return ratings > blockLimit.ratings ? Math.ceil((UNEQUAL * ratings) / blockLimit.ratings) : 1;
 }
@@ -104,5 +146,7 @@ export function bandsOfBlocks(ratings: number): number {
 /** The reason against a schedule whose blocks would have more ratings than a block may have. */
 export function beyondBlock({ inBands, rowBands }: SgdSchedule, ratings: number): string | undefined {
   const each = inBands ? Math.ceil(ratings / rowBands) : ratings;
-  return each > blockLimit.ratings ? `needs ${formatCount(each)} ratings in one block, and a block has at most ${formatCount(blockLimit.ratings)}` : undefined;
+  return each > blockLimit.ratings
+    ? `needs ${formatCount(each)} ratings in one block, and a block has at most ${formatCount(blockLimit.ratings)}`
+    : undefined;
 }

@@ -16,7 +16,9 @@ export interface TileShape {
   readonly arithmetic: 'f32' | 'f16';
 }
 
-/** Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of as many. */
+/**
+ * Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of as many.
+ */
 const WAVE = 132;
 
 /** Tiles that ratings can be dealt to on a GPU. */
@@ -25,18 +27,27 @@ const MOST_TILES = 4096;
 /** Threads of a workgroup where the adapter allows it. */
 const THREADS = 1024;
 
-/** Least ratings of an epoch for each team, and most teams for each column: beyond these bounds lost steps cost more than the speed gains. */
+/**
+ * Least ratings of an epoch for each team, and most teams for each column: beyond these bounds lost steps
+ * cost more than the speed gains.
+ */
 const LEAST_RATINGS = 256;
 const TEAMS_A_COLUMN = 4;
 
-/** Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps are lost. */
+/**
+ * Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps
+ * are lost.
+ */
 const FEATURES_A_LANE = 16;
 
 /** Features of a piece: 16 bytes in float16. */
 const PIECE = 8;
 
 /** The storage of factors while they are stepped. */
-export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DeviceInfo, 'kind'>): 'f32' | 'f16' {
+export function sgdPrecision(
+  { precision }: Pick<SgdParams, 'precision'>,
+  { kind }: Pick<DeviceInfo, 'kind'>,
+): 'f32' | 'f16' {
   return precision === 'f32' || (precision === 'auto' && kind !== 'gpu') ? 'f32' : 'f16';
 }
 
@@ -45,8 +56,15 @@ export function teamOf(features: number, limits: DeviceLimits | undefined): numb
   return powerOfTwo(features / FEATURES_A_LANE, limits);
 }
 
-/** Threads that step one rating where few are stepped at once: one for each 16 bytes of a row, so that a step takes the least time. */
-export function wideTeam(features: number, precision: 'f32' | 'f16', limits: DeviceLimits | undefined): number {
+/**
+ * Threads that step one rating where few are stepped at once: one for each 16 bytes of a row, so that a step
+ * takes the least time.
+ */
+export function wideTeam(
+  features: number,
+  precision: 'f32' | 'f16',
+  limits: DeviceLimits | undefined,
+): number {
   return powerOfTwo(features / (precision === 'f16' ? 8 : 4), limits);
 }
 
@@ -61,30 +79,54 @@ interface TeamShape {
 }
 
 /** The team that steps a rating, and the most threads of a workgroup of such teams. */
-function teamShape(features: number, stride: number, precision: 'f32' | 'f16', limits: DeviceLimits): TeamShape {
-  if (precision === 'f32' || !limits.float16) return { lanes: teamOf(features, limits), threads: THREADS, arithmetic: 'f32' };
+function teamShape(
+  features: number,
+  stride: number,
+  precision: 'f32' | 'f16',
+  limits: DeviceLimits,
+): TeamShape {
+  if (precision === 'f32' || !limits.float16)
+    return { lanes: teamOf(features, limits), threads: THREADS, arithmetic: 'f32' };
   const lanes = powerOfTwo(halfTeam(stride / PIECE), limits);
   const tail = hasTail(features, stride, lanes);
   const each = tail ? Math.floor(features / PIECE / lanes) : Math.ceil(stride / PIECE / lanes);
-  return { lanes, threads: lanes < 4 || each > 4 || tail ? 512 : each > 2 ? 768 : THREADS, arithmetic: 'f16' };
+  return {
+    lanes,
+    threads: lanes < 4 || each > 4 || tail ? 512 : each > 2 ? 768 : THREADS,
+    arithmetic: 'f16',
+  };
 }
 
-/** True where a row's pieces in memory do not come out even in a team, but those of its features do, apart from at most one more pair of features for each thread. */
+/**
+ * True where a row's pieces in memory do not come out even in a team, but those of its features do, apart
+ * from at most one more pair of features for each thread.
+ */
 function hasTail(features: number, stride: number, lanes: number): boolean {
   const whole = Math.floor(features / PIECE);
-  return (stride / PIECE) % lanes !== 0 && whole >= lanes && features - PIECE * (whole - (whole % lanes)) <= 2 * lanes;
+  return (
+    (stride / PIECE) % lanes !== 0 &&
+    whole >= lanes &&
+    features - PIECE * (whole - (whole % lanes)) <= 2 * lanes
+  );
 }
 
 /** Bytes of a column's factors in a tile. */
-function columnBytes(features: number, lanes: number, precision: 'f32' | 'f16', strideStep: number | undefined): number {
+function columnBytes(
+  features: number,
+  lanes: number,
+  precision: 'f32' | 'f16',
+  strideStep: number | undefined,
+): number {
   const stride = factorStride(features, strideStep);
   if (precision === 'f16' && hasTail(features, stride, lanes)) return 2 * PIECE * Math.ceil(features / PIECE);
   return stride * (precision === 'f16' ? 2 : 4);
 }
 
 /**
- * Threads of a team that computes in float16, by the pieces of a row. By epochs of Netflix's shape on an H200 two pieces a thread are the fastest up to
- * 64 features, and four beyond them, or five where they come out even: teams whose last piece is not whole take up to half the time more.
+ * Threads of a team that computes in float16, by the pieces of a row. By epochs of Netflix's shape on an H200
+ * two pieces a thread are the fastest up to 64 features, and four beyond them, or five where they come out
+ * even: teams whose last piece is not whole take up to half the time more.
+ *
  */
 function halfTeam(pieces: number): number {
   if (pieces <= 2) return 1;
@@ -93,29 +135,53 @@ function halfTeam(pieces: number): number {
 }
 
 /**
- * Tiles for the columns: the fewest that hold all of them in workgroup memory, in whole waves, so that no multiprocessor is idle
- * in the last wave. A tile has at most four teams for each of its columns, and no more than its ratings keep busy. Undefined where
- * there would be too many tiles, or where one column does not fit.
+ * Tiles for the columns: the fewest that hold all of them in workgroup memory, in whole waves, so that no
+ * multiprocessor is idle in the last wave. A tile has at most four teams for each of its columns, and no more
+ * than its ratings keep busy. Undefined where there would be too many tiles, or where one column does not
+ * fit.
+ *
  */
-export function tileShape({ columns, ratings }: { readonly columns: number; readonly ratings: number }, params: SgdParams, device: DeviceInfo): TileShape | undefined {
+export function tileShape(
+  { columns, ratings }: { readonly columns: number; readonly ratings: number },
+  params: SgdParams,
+  device: DeviceInfo,
+): TileShape | undefined {
   const { limits } = device;
   if (limits === undefined) return undefined;
   const features = params.rank + (params.biases ? 2 : 0);
   const precision = sgdPrecision(params, device);
-  const { lanes, threads: mostThreads, arithmetic } = teamShape(features, factorStride(features, device.strideStep), precision, limits);
-  const most = Math.floor(limits.workgroupBytes / (columnBytes(features, lanes, precision, device.strideStep) + (params.rate === 'adagrad' ? 4 : 0)));
+  const {
+    lanes,
+    threads: mostThreads,
+    arithmetic,
+  } = teamShape(features, factorStride(features, device.strideStep), precision, limits);
+  const most = Math.floor(
+    limits.workgroupBytes /
+      (columnBytes(features, lanes, precision, device.strideStep) + (params.rate === 'adagrad' ? 4 : 0)),
+  );
   if (most === 0) return undefined;
   const waves = Math.ceil(columns / (WAVE * most));
   const tiles = Math.min(columns, WAVE * waves);
   if (tiles > MOST_TILES) return undefined;
   const places = Math.ceil(columns / tiles);
   const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
-  const teams = Math.max(1, Math.min(Math.floor(Math.min(mostThreads, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
+  const teams = Math.max(
+    1,
+    Math.min(
+      Math.floor(Math.min(mostThreads, limits.workgroupThreads) / lanes),
+      TEAMS_A_COLUMN * Math.floor(columns / tiles),
+      busy,
+    ),
+  );
   return { tiles, places, lanes, threads: teams * lanes, precision, arithmetic };
 }
 
 /** "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */
-export function describeTiles({ tiles, places, lanes, threads, precision, arithmetic }: TileShape, features: number, strideStep: number | undefined): string {
+export function describeTiles(
+  { tiles, places, lanes, threads, precision, arithmetic }: TileShape,
+  features: number,
+  strideStep: number | undefined,
+): string {
   const bytes = places * columnBytes(features, lanes, precision, strideStep);
   return `${tiles} tiles of at most ${places} columns, whose factors take ${formatBytes(bytes)} of a workgroup's memory; ${threads / lanes} teams of ${lanes} threads step a tile, factors are stored ${arithmetic === 'f16' ? 'and stepped ' : ''}as ${precision === 'f16' ? 'float16' : 'float32'} meanwhile`;
 }

@@ -30,5 +30,7 @@ test('nothing begins ahead under a memory budget, or for several devices in the 
 });
 
 test('a wrong number of threads is refused', () => {
-  expect(() => CpuAhead.begin({ device: 'cpu', workers: 1000 }, false)).toThrow(/workers must be a whole number from 1 to 256|too many open files/);
+  expect(() => CpuAhead.begin({ device: 'cpu', workers: 1000 }, false)).toThrow(
+    /workers must be a whole number from 1 to 256|too many open files/,
+  );
 });

@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { DeviceRequest } from '../../../api/devices/device-request.ts';
-import { beginDevices, type Machine, type OpenedDevices, openDevices, type SessionDevice } from '../../../api/devices/open-devices.ts';
+import {
+  beginDevices,
+  type Machine,
+  type OpenedDevices,
+  openDevices,
+  type SessionDevice,
+} from '../../../api/devices/open-devices.ts';
 import type { Session } from '../../../api/session.ts';
 import { AwaitedDevices, trainingDevice } from '../../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../../engine/errors.ts';
@@ -29,13 +35,24 @@ async function opened(device: DeviceRequest, machine: Machine): Promise<OpenedDe
 
 describe('device auto', () => {
   it('starts no probe where the system has no graphics device', async () => {
-    const machine: Machine = { ...machineWith({ adapter: card, messages: '' }), hasGraphicsDevice: () => false, probe: () => Promise.reject(new Error('looked')) };
-    expect(await opened('auto', machine)).toMatchObject({ kind: 'cpu', adapter: null, reason: 'no GPU: this system has no graphics device' });
+    const machine: Machine = {
+      ...machineWith({ adapter: card, messages: '' }),
+      hasGraphicsDevice: () => false,
+      probe: () => Promise.reject(new Error('looked')),
+    };
+    expect(await opened('auto', machine)).toMatchObject({
+      kind: 'cpu',
+      adapter: null,
+      reason: 'no GPU: this system has no graphics device',
+    });
   });
 
   it.skipIf(noGpu)('never takes an adapter that computes on the processor', async () => {
     const machine = { ...machineWith({ messages: '' }), probe: () => probeWebGpu() };
-    expect(await opened('auto', machine)).toMatchObject({ kind: 'cpu', reason: expect.stringMatching(/^no GPU: the only adapter, .*SwiftShader.*, computes on the processor$/) });
+    expect(await opened('auto', machine)).toMatchObject({
+      kind: 'cpu',
+      reason: expect.stringMatching(/^no GPU: the only adapter, .*SwiftShader.*, computes on the processor$/),
+    });
   });
 
   it.each([
@@ -44,11 +61,16 @@ describe('device auto', () => {
     ['timeout', /did not answer/],
     ['error', /WebGPU does not run here/],
   ] as const)('takes the CPU after: %s', async (failure, reason) => {
-    expect(await opened('auto', machineWith({ failure, messages: '' }))).toMatchObject({ kind: 'cpu', reason: expect.stringMatching(reason) });
+    expect(await opened('auto', machineWith({ failure, messages: '' }))).toMatchObject({
+      kind: 'cpu',
+      reason: expect.stringMatching(reason),
+    });
   });
 
   it('takes the CPU when opening the GPU fails', async () => {
-    const machine = machineWith({ adapter: card, messages: '' }, () => Promise.reject(new UsageError('no GPU: it is gone')));
+    const machine = machineWith({ adapter: card, messages: '' }, () =>
+      Promise.reject(new UsageError('no GPU: it is gone')),
+    );
     expect(await opened('auto', machine)).toMatchObject({ kind: 'cpu', reason: 'no GPU: it is gone' });
   });
 
@@ -64,16 +86,30 @@ describe('device auto', () => {
 describe('device gpu', () => {
   it.skipIf(noGpu)('takes a software adapter with a warning', async () => {
     const { devices, device } = await openDevices({ device: 'gpu', workers: 1 });
-    expect(device).toMatchObject({ kind: 'gpu', warning: expect.stringMatching(/computes on the processor/) });
+    expect(device).toMatchObject({
+      kind: 'gpu',
+      warning: expect.stringMatching(/computes on the processor/),
+    });
     for (const each of devices) await each.close();
   });
 
   it.each([
-    [{ failure: 'no adapter', messages: "Couldn't load Vulkan: libvulkan.so.1" }, /^no GPU: WebGPU found no adapter on this machine\. .*Vulkan.* Or use device cpu$/],
-    [{ failure: 'not installed', messages: '' }, /^no GPU: the package webgpu is not installed\. .*Add it with npm install webgpu@.* Or use device cpu$/],
-    [{ failure: 'crash', ending: 'SIGSEGV', messages: 'boom' }, /^no GPU: the graphics driver crashed\. .*SIGSEGV.* Or use device cpu$/],
+    [
+      { failure: 'no adapter', messages: "Couldn't load Vulkan: libvulkan.so.1" },
+      /^no GPU: WebGPU found no adapter on this machine\. .*Vulkan.* Or use device cpu$/,
+    ],
+    [
+      { failure: 'not installed', messages: '' },
+      /^no GPU: the package webgpu is not installed\. .*Add it with npm install webgpu@.* Or use device cpu$/,
+    ],
+    [
+      { failure: 'crash', ending: 'SIGSEGV', messages: 'boom' },
+      /^no GPU: the graphics driver crashed\. .*SIGSEGV.* Or use device cpu$/,
+    ],
   ] as const)('is an error without one, with what to do: %j', async (outcome, message) => {
-    const error = await openDevices({ device: 'gpu', workers: 1 }, machineWith(outcome)).catch((thrown: unknown) => thrown);
+    const error = await openDevices({ device: 'gpu', workers: 1 }, machineWith(outcome)).catch(
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(UsageError);
     expect(String((error as Error).message)).toMatch(message);
   });
@@ -82,7 +118,19 @@ describe('device gpu', () => {
 describe('a GPU that is opened beside other work', () => {
   it('comes to contexts that were made before', async () => {
     const found = Promise.withResolvers<ProbeOutcome>();
-    const { cpu, all } = beginDevices({ device: 'auto', workers: 1 }, { ...machineWith({ messages: '' }), probe: () => found.promise, open: async () => ({ info: { ...h200Info, place: 'gpu:0' }, adapter: { name: 'a card', software: false }, close: async () => {} }) as unknown as Awaited<ReturnType<Machine['open']>> });
+    const { cpu, all } = beginDevices(
+      { device: 'auto', workers: 1 },
+      {
+        ...machineWith({ messages: '' }),
+        probe: () => found.promise,
+        open: async () =>
+          ({
+            info: { ...h200Info, place: 'gpu:0' },
+            adapter: { name: 'a card', software: false },
+            close: async () => {},
+          }) as unknown as Awaited<ReturnType<Machine['open']>>,
+      },
+    );
     const executor = new LocalExecutor([cpu]);
     await Holdings.within(contextOf(executor), async (held) => {
       expect(held.executor.devices.map(({ info }) => info.place)).toEqual(['cpu']);
@@ -96,19 +144,39 @@ describe('a GPU that is opened beside other work', () => {
   it('ends the reading of ratings where it cannot be opened, with the reason', async () => {
     const opening = Promise.withResolvers<void>();
     const ctx = contextOf(new LocalExecutor([]));
-    const devices = await AwaitedDevices.of({ opening: true, opened: () => opening.promise } as unknown as Session, { precision: 'auto' }, ctx, false);
-    const reading = devices.during(ctx, async ({ signal }) => {
-      opening.reject(new UsageError('no GPU: it is gone'));
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      throw new CancelledError();
-    }, () => expect.unreachable());
+    const devices = await AwaitedDevices.of(
+      { opening: true, opened: () => opening.promise } as unknown as Session,
+      { precision: 'auto' },
+      ctx,
+      false,
+    );
+    const reading = devices.during(
+      ctx,
+      async ({ signal }) => {
+        opening.reject(new UsageError('no GPU: it is gone'));
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        throw new CancelledError();
+      },
+      () => expect.unreachable(),
+    );
     await expect(reading).rejects.toThrow('no GPU: it is gone');
   });
 
   it('leaves an error of the reading as it is', async () => {
     const ctx = contextOf(new LocalExecutor([]));
-    const devices = await AwaitedDevices.of({ opening: true, opened: () => new Promise<void>(() => {}) } as unknown as Session, { precision: 'auto' }, ctx, false);
-    await expect(devices.during(ctx, () => Promise.reject(new Error('row 3')), () => {})).rejects.toThrow('row 3');
+    const devices = await AwaitedDevices.of(
+      { opening: true, opened: () => new Promise<void>(() => {}) } as unknown as Session,
+      { precision: 'auto' },
+      ctx,
+      false,
+    );
+    await expect(
+      devices.during(
+        ctx,
+        () => Promise.reject(new Error('row 3')),
+        () => {},
+      ),
+    ).rejects.toThrow('row 3');
   });
 });
 
@@ -135,21 +203,52 @@ describe('a driver that has served before', () => {
 
   it('is noted once its GPU has opened, and not where that failed', async () => {
     const seen: string[] = [];
-    const machine = (open: Machine['open']): Machine => ({ ...machineWith({ adapter: card, messages: '' }, open), opened: async ({ name }) => void seen.push(name) });
-    const device = { info: { ...h200Info, place: 'gpu:0' }, adapter: { name: 'a card', software: false }, close: async () => {} } as unknown as Awaited<ReturnType<Machine['open']>>;
-    await opened('auto', machine(() => Promise.reject(new Error('gone'))));
+    const machine = (open: Machine['open']): Machine => ({
+      ...machineWith({ adapter: card, messages: '' }, open),
+      opened: async ({ name }) => void seen.push(name),
+    });
+    const device = {
+      info: { ...h200Info, place: 'gpu:0' },
+      adapter: { name: 'a card', software: false },
+      close: async () => {},
+    } as unknown as Awaited<ReturnType<Machine['open']>>;
+    await opened(
+      'auto',
+      machine(() => Promise.reject(new Error('gone'))),
+    );
     expect(seen).toEqual([]);
-    await opened('auto', machine(async () => device));
+    await opened(
+      'auto',
+      machine(async () => device),
+    );
     expect(seen).toEqual(['a card']);
   });
 
   it.each([
     ['does not open', () => Promise.reject(new Error('gone'))],
-    ['computes on the processor', async () => ({ info: { ...h200Info, place: 'gpu:0' }, adapter: { name: 'a processor', software: true }, close: async () => {} }) as unknown as Awaited<ReturnType<Machine['open']>>],
+    [
+      'computes on the processor',
+      async () =>
+        ({
+          info: { ...h200Info, place: 'gpu:0' },
+          adapter: { name: 'a processor', software: true },
+          close: async () => {},
+        }) as unknown as Awaited<ReturnType<Machine['open']>>,
+    ],
   ] satisfies [string, Machine['open']][])('is probed, and not noted, where its GPU %s', async (_, open) => {
-    const outcomes: ProbeOutcome[] = [{ adapter: card, messages: '', known: true }, { adapter: { ...card, name: 'a processor', isFallback: true }, messages: '' }];
-    const machine: Machine = { ...machineWith({ messages: '' }, open), probe: async () => outcomes.shift()!, opened: () => Promise.reject(new Error('noted')) };
-    expect(await opened('auto', machine)).toMatchObject({ kind: 'cpu', reason: 'no GPU: the only adapter, a processor, computes on the processor' });
+    const outcomes: ProbeOutcome[] = [
+      { adapter: card, messages: '', known: true },
+      { adapter: { ...card, name: 'a processor', isFallback: true }, messages: '' },
+    ];
+    const machine: Machine = {
+      ...machineWith({ messages: '' }, open),
+      probe: async () => outcomes.shift()!,
+      opened: () => Promise.reject(new Error('noted')),
+    };
+    expect(await opened('auto', machine)).toMatchObject({
+      kind: 'cpu',
+      reason: 'no GPU: the only adapter, a processor, computes on the processor',
+    });
     expect(outcomes).toEqual([]);
   });
 });
@@ -159,9 +258,14 @@ describe('a signal while a driver is asked', () => {
     const stop = new AbortController();
     const probe: Machine['probe'] = async (signal) => {
       stop.abort();
-      return signal?.aborted ? { failure: 'crash', ending: 'SIGINT', messages: '' } : { failure: 'no adapter', messages: '' };
+      return signal?.aborted
+        ? { failure: 'crash', ending: 'SIGINT', messages: '' }
+        : { failure: 'no adapter', messages: '' };
     };
-    const opening = openDevices({ device, workers: 1, signal: stop.signal }, { ...machineWith({ messages: '' }), probe });
+    const opening = openDevices(
+      { device, workers: 1, signal: stop.signal },
+      { ...machineWith({ messages: '' }), probe },
+    );
     await expect(opening).rejects.toBeInstanceOf(CancelledError);
   });
 
@@ -190,7 +294,9 @@ describe('the probe', () => {
 
   it('reports the error that ended it', async () => {
     const outcome = await probeBeside(`throw new Error('no device for you')`);
-    expect(explainProbe(outcome, 'linux')).toMatch(/The probe failed \(exit code 1\)\. It said: Error: no device for you\.$/);
+    expect(explainProbe(outcome, 'linux')).toMatch(
+      /The probe failed \(exit code 1\)\. It said: Error: no device for you\.$/,
+    );
   });
 });
 
@@ -199,32 +305,50 @@ describe('parameters that cannot act on a device', () => {
 
   it.each([
     [{ precision: 'int8' }, /^precision int8 cannot act on the CPU, which computes in float32/],
-    [{ precision: 'f16' }, /^precision f16 cannot act on the CPU, which computes in float32 \(no GPU: .*\)\. Leave/],
+    [
+      { precision: 'f16' },
+      /^precision f16 cannot act on the CPU, which computes in float32 \(no GPU: .*\)\. Leave/,
+    ],
     [{ kernel: 'update-tensor' }, /^kernel update-tensor cannot act on the CPU/],
   ] as const)('are refused: %j', async (more, message) => {
-    const { devices, device } = await openDevices({ device: 'auto', workers: 1 }, machineWith({ failure: 'no adapter', messages: '' }));
+    const { devices, device } = await openDevices(
+      { device: 'auto', workers: 1 },
+      machineWith({ failure: 'no adapter', messages: '' }),
+    );
     const executor = new LocalExecutor(devices);
     expect(() => trainingDevice(device, executor, { ...params, ...more })).toThrow(message);
-    expect(trainingDevice(device, executor, params).text).toMatch(/^CPU: 1 thread, WebAssembly \S+ \(no GPU: WebGPU found no adapter on this machine\)$/);
+    expect(trainingDevice(device, executor, params).text).toMatch(
+      /^CPU: 1 thread, WebAssembly \S+ \(no GPU: WebGPU found no adapter on this machine\)$/,
+    );
     await devices[0].close();
   });
 
   it.skipIf(noGpu)('act on a GPU that was asked for by name', async () => {
     const { devices, device } = await openDevices({ device: 'gpu', workers: 1 });
     const executor = new LocalExecutor(devices);
-    expect(trainingDevice(device, executor, { precision: 'f16', kernel: 'tiled4-f16' }).text).toMatch(/^GPU: swiftshader/);
+    expect(trainingDevice(device, executor, { precision: 'f16', kernel: 'tiled4-f16' }).text).toMatch(
+      /^GPU: swiftshader/,
+    );
     for (const each of devices) await each.close();
   });
 
   it('tells of every GPU that works: all for ALS and SGD by blocks, one for other schedules', () => {
-    const info = (place: 'gpu:0' | 'gpu:1' | 'cpu') => (place === 'cpu' ? cpuInfo : { ...h200Info, place, description: `NVIDIA H200 ${place}` });
+    const info = (place: 'gpu:0' | 'gpu:1' | 'cpu') =>
+      place === 'cpu' ? cpuInfo : { ...h200Info, place, description: `NVIDIA H200 ${place}` };
     const devices = (['cpu', 'gpu:0', 'gpu:1'] as const).map((place) => ({ info: info(place) }) as Device);
     const executor = { devices, memory: {} as HostStore, close: async () => {} };
-    const device = { kind: 'gpu', requested: 'gpu', adapter: 'NVIDIA H200', description: 'gpu:0 (NVIDIA H200), gpu:1 (NVIDIA H200)' } satisfies SessionDevice;
+    const device = {
+      kind: 'gpu',
+      requested: 'gpu',
+      adapter: 'NVIDIA H200',
+      description: 'gpu:0 (NVIDIA H200), gpu:1 (NVIDIA H200)',
+    } satisfies SessionDevice;
     const both = '2 GPUs: NVIDIA H200 gpu:0 | NVIDIA H200 gpu:1';
     expect(trainingDevice(device, executor, params).text).toBe(both);
     expect(trainingDevice(device, executor, { precision: 'auto', schedule: 'blocks' }).text).toBe(both);
-    expect(trainingDevice(device, executor, { precision: 'auto', schedule: 'hogwild' }).text).toBe('GPU: NVIDIA H200 gpu:0');
+    expect(trainingDevice(device, executor, { precision: 'auto', schedule: 'hogwild' }).text).toBe(
+      'GPU: NVIDIA H200 gpu:0',
+    );
   });
 });
 

@@ -8,9 +8,15 @@ import { card, machineWith } from '../../support/gpu/machine.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 describe('several devices', () => {
-  /** So many cards, of which an address opens the one that `swap` says; one that it does not say opens the last. */
+  /**
+   * So many cards, of which an address opens the one that `swap` says; one that it does not say opens the
+   * last.
+   */
   function machineOf(count: number, swap: (number: number) => number = (number) => number) {
-    const cards: readonly Card[] = Array.from({ length: count }, (_, number) => ({ address: `0000:0${number}:00.0`, vendor: 'v' }));
+    const cards: readonly Card[] = Array.from({ length: count }, (_, number) => ({
+      address: `0000:0${number}:00.0`,
+      vendor: 'v',
+    }));
     const used = cards.map(() => 5 << 20);
     const opened: string[] = [];
     let open = 0;
@@ -24,7 +30,17 @@ describe('several devices', () => {
         opened.push(`${place} is card ${at}`);
         open++;
         const device: Partial<Device> = {
-          info: { place, kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes: null, strideStep: 16, description: 'a card; f16' },
+          info: {
+            place,
+            kind: 'gpu',
+            parallelism: 1,
+            inOrder: true,
+            wholePasses: true,
+            ownMemory: true,
+            capacityBytes: null,
+            strideStep: 16,
+            description: 'a card; f16',
+          },
           allocate: (_, { rows, columns }) => void (marked = rows * columns * 4),
           run: async () => {
             used[at] += marked;
@@ -54,15 +70,26 @@ describe('several devices', () => {
   ])('are the cards of their numbers, %s', async (_, swap) => {
     const { machine, opened, openNow } = machineOf(3, swap);
     const { infos, device } = await describes({ device: 'gpu:2,0', workers: 1 }, machine);
-    expect(infos).toEqual([['cpu', 1], ['gpu:2', 1], ['gpu:0', 1]]);
+    expect(infos).toEqual([
+      ['cpu', 1],
+      ['gpu:2', 1],
+      ['gpu:0', 1],
+    ]);
     expect(opened.slice(-2)).toEqual(['gpu:2 is card 2', 'gpu:0 is card 0']);
-    expect(device).toEqual({ requested: 'gpu:2,0', kind: 'gpu', adapter: 'a card', description: 'gpu:2 (a card; f16), gpu:0 (a card; f16)' });
+    expect(device).toEqual({
+      requested: 'gpu:2,0',
+      kind: 'gpu',
+      adapter: 'a card',
+      description: 'gpu:2 (a card; f16), gpu:0 (a card; f16)',
+    });
     expect(openNow()).toBe(0);
   });
 
   it('are refused where the system gives one card for every address', async () => {
     const { machine, openNow } = machineOf(2, () => 0);
-    await expect(openDevices({ device: 'gpu:0,1', workers: 1 }, machine)).rejects.toThrow(/cannot be told apart: no address opened gpu:1 \(0000:01:00\.0\); that takes Mesa's device-select layer/);
+    await expect(openDevices({ device: 'gpu:0,1', workers: 1 }, machine)).rejects.toThrow(
+      /cannot be told apart: no address opened gpu:1 \(0000:01:00\.0\); that takes Mesa's device-select layer/,
+    );
     expect(openNow()).toBe(0);
   });
 
@@ -75,31 +102,58 @@ describe('several devices', () => {
 
   it('need Linux', async () => {
     const { machine } = machineOf(2);
-    await expect(openDevices({ device: 'gpu:1', workers: 1 }, { ...machine, findCards: () => undefined })).rejects.toThrow(/by number on Linux only/);
+    await expect(
+      openDevices({ device: 'gpu:1', workers: 1 }, { ...machine, findCards: () => undefined }),
+    ).rejects.toThrow(/by number on Linux only/);
   });
 
   it('are one where there is one: gpu:0 is opened without looking', async () => {
     const { machine, opened } = machineOf(1);
-    expect((await describes({ device: 'gpu:0', workers: 1 }, machine)).device).toMatchObject({ requested: 'gpu:0', description: 'a card; f16' });
+    expect((await describes({ device: 'gpu:0', workers: 1 }, machine)).device).toMatchObject({
+      requested: 'gpu:0',
+      description: 'a card; f16',
+    });
     expect(opened).toEqual(['gpu:0 is card 0']);
   });
 
   it('can be one device several times: a CPU shares out its threads', async () => {
     const { infos, device } = await describes({ device: 'cpu', workers: 5, fakeDevices: 3 });
-    expect(infos).toEqual([['cpu', 2], ['cpu:1', 2], ['cpu:2', 1]]);
-    expect(device.description).toMatch(/^cpu \(2 threads, .*\), cpu:1 \(2 threads, .*\), cpu:2 \(1 thread, .*\)$/);
-    expect((await describes({ device: 'cpu', workers: 1, fakeDevices: 2 })).infos).toEqual([['cpu', 1], ['cpu:1', 1]]);
+    expect(infos).toEqual([
+      ['cpu', 2],
+      ['cpu:1', 2],
+      ['cpu:2', 1],
+    ]);
+    expect(device.description).toMatch(
+      /^cpu \(2 threads, .*\), cpu:1 \(2 threads, .*\), cpu:2 \(1 thread, .*\)$/,
+    );
+    expect((await describes({ device: 'cpu', workers: 1, fakeDevices: 2 })).infos).toEqual([
+      ['cpu', 1],
+      ['cpu:1', 1],
+    ]);
   });
 
   it.skipIf(noGpu)('can be one GPU several times', async () => {
     const { infos, device } = await describes({ device: 'gpu', workers: 3, fakeDevices: 2 });
-    expect(infos).toEqual([['cpu', 3], ['gpu:0', 1], ['gpu:1', 1]]);
-    expect(device).toMatchObject({ kind: 'gpu', adapter: expect.not.stringContaining(','), description: expect.stringMatching(/^gpu:0 \(.*\), gpu:1 \(.*\)$/) });
+    expect(infos).toEqual([
+      ['cpu', 3],
+      ['gpu:0', 1],
+      ['gpu:1', 1],
+    ]);
+    expect(device).toMatchObject({
+      kind: 'gpu',
+      adapter: expect.not.stringContaining(','),
+      description: expect.stringMatching(/^gpu:0 \(.*\), gpu:1 \(.*\)$/),
+    });
   });
 
-  it.each([['tpu'], ['gpu:'], ['gpu:a'], ['gpu:1,'], ['gpu:-1'], [7], [null]])('are not named by %j', (given) => {
-    expect(() => checkDevice(given)).toThrow(/^device must be auto, cpu, gpu or GPUs by number such as gpu:0,1, got /);
-  });
+  it.each([['tpu'], ['gpu:'], ['gpu:a'], ['gpu:1,'], ['gpu:-1'], [7], [null]])(
+    'are not named by %j',
+    (given) => {
+      expect(() => checkDevice(given)).toThrow(
+        /^device must be auto, cpu, gpu or GPUs by number such as gpu:0,1, got /,
+      );
+    },
+  );
 
   it('are named once', () => {
     expect(() => checkDevice('gpu:0,1,0', '--device')).toThrow('--device gpu:0,1,0 names gpu:0 twice');

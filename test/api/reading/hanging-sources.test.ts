@@ -11,7 +11,11 @@ import { ratingBatch } from '../../support/ratings.ts';
 const session = await Session.create({ device: 'cpu', workers: 1 });
 afterAll(() => session.close());
 
-const batch = ratingBatch([{ user: 1, item: 1, rating: 1 }, { user: 2, item: 1, rating: 3 }, { user: 2, item: 2, rating: 2 }]);
+const batch = ratingBatch([
+  { user: 1, item: 1, rating: 1 },
+  { user: 2, item: 1, rating: 3 },
+  { user: 2, item: 2, rating: 2 },
+]);
 const never = () => new Promise<never>(() => {});
 const reached: (() => void)[] = [];
 const tell = () => reached.splice(0).forEach((resolve) => resolve());
@@ -42,21 +46,24 @@ function hanging(place: 'schema' | 'execute' | 'first batch' | 'second batch' | 
 }
 
 describe('a source that hangs', () => {
-  it.each(['schema', 'execute', 'first batch', 'second batch', 'end'] as const)('in its %s does not keep a run that is aborted', async (place) => {
-    const runs: ((source: Dataset, signal: AbortSignal) => Promise<unknown>)[] = [
-      (ratings, signal) => new ALS({ rank: 2, maxIter: 2 }).fit(ratings, { signal }),
-      (ratings, signal) => ratings.leaveOut(1, { signal }),
-      (ratings, signal) => ratings.timeSplit([1, 1], { signal, timestampCol: 'user' }),
-    ];
-    for (const run of runs) {
-      const controller = new AbortController();
-      const arrived = new Promise<void>((resolve) => void reached.push(resolve));
-      const running = run(session.source(hanging(place)), controller.signal);
-      await arrived;
-      controller.abort(new Error('enough'));
-      await expect(running).rejects.toBeInstanceOf(CancelledError);
-    }
-  });
+  it.each(['schema', 'execute', 'first batch', 'second batch', 'end'] as const)(
+    'in its %s does not keep a run that is aborted',
+    async (place) => {
+      const runs: ((source: Dataset, signal: AbortSignal) => Promise<unknown>)[] = [
+        (ratings, signal) => new ALS({ rank: 2, maxIter: 2 }).fit(ratings, { signal }),
+        (ratings, signal) => ratings.leaveOut(1, { signal }),
+        (ratings, signal) => ratings.timeSplit([1, 1], { signal, timestampCol: 'user' }),
+      ];
+      for (const run of runs) {
+        const controller = new AbortController();
+        const arrived = new Promise<void>((resolve) => void reached.push(resolve));
+        const running = run(session.source(hanging(place)), controller.signal);
+        await arrived;
+        controller.abort(new Error('enough'));
+        await expect(running).rejects.toBeInstanceOf(CancelledError);
+      }
+    },
+  );
 
   it('when it is left does not keep a run that is aborted', async () => {
     const controller = new AbortController();
@@ -70,7 +77,9 @@ describe('a source that hangs', () => {
         await never();
       }
     }
-    const running = new ALS({ rank: 2, maxIter: 2 }).fit(session.from(batches(), batch.schema), { signal: controller.signal });
+    const running = new ALS({ rank: 2, maxIter: 2 }).fit(session.from(batches(), batch.schema), {
+      signal: controller.signal,
+    });
     await expect(running).rejects.toBeInstanceOf(CancelledError);
   });
 

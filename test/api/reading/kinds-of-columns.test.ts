@@ -22,24 +22,34 @@ const COUNT = 240;
 const START = Date.UTC(2001, 8, 9);
 /** The i-th time, in milliseconds: a day apart, in an order of its own. */
 const timeOf = (i: number) => START + ((i * 77) % COUNT) * 86_400_000;
-const rows = Array.from({ length: COUNT }, (_, i) => ({ user: i % 13, item: (i * 7) % 29, rating: i % 2, time: timeOf(i) }));
+const rows = Array.from({ length: COUNT }, (_, i) => ({
+  user: i % 13,
+  item: (i * 7) % 29,
+  rating: i % 2,
+  time: timeOf(i),
+}));
 
 async function writeParquet(name: string, rating: string, time = '0'): Promise<string> {
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
   const days = `(i * 77) % ${COUNT}`;
-  await connection.run(`COPY (SELECT (i % 13)::INTEGER AS "user", ((i * 7) % 29)::INTEGER AS item, ${rating} AS rating, ${time.replaceAll('DAYS', days)} AS "timestamp" FROM range(${COUNT}) t(i)) TO '${path(name)}' (FORMAT parquet)`);
+  await connection.run(
+    `COPY (SELECT (i % 13)::INTEGER AS "user", ((i * 7) % 29)::INTEGER AS item, ${rating} AS rating, ${time.replaceAll('DAYS', days)} AS "timestamp" FROM range(${COUNT}) t(i)) TO '${path(name)}' (FORMAT parquet)`,
+  );
   connection.closeSync();
   instance.closeSync();
   return path(name);
 }
 
-const plain = () => session.from([batchOf({
-  user: { type: 'int32', values: rows.map(({ user }) => user) },
-  item: { type: 'int32', values: rows.map(({ item }) => item) },
-  rating: { type: 'float32', values: rows.map(({ rating }) => rating) },
-  timestamp: { type: 'float64', values: rows.map(({ time }) => time) },
-})]);
+const plain = () =>
+  session.from([
+    batchOf({
+      user: { type: 'int32', values: rows.map(({ user }) => user) },
+      item: { type: 'int32', values: rows.map(({ item }) => item) },
+      rating: { type: 'float32', values: rows.map(({ rating }) => rating) },
+      timestamp: { type: 'float64', values: rows.map(({ time }) => time) },
+    }),
+  ]);
 
 const als = new ALS({ rank: 2, maxIter: 2, seed: 3 });
 async function factors(ratings: Dataset): Promise<readonly number[]> {
@@ -49,18 +59,28 @@ async function factors(ratings: Dataset): Promise<readonly number[]> {
 
 describe('ratings', () => {
   it.each([
-    ['text', "(i % 2)::VARCHAR"],
+    ['text', '(i % 2)::VARCHAR'],
     ['text with decimals', "CASE WHEN i % 2 = 1 THEN '1.0' ELSE '0' END"],
     ['booleans', '(i % 2 = 1)'],
     ['decimals', '(i % 2)::DECIMAL(5, 2)'],
     ['a wide decimal', '(i % 2)::DECIMAL(30, 2)'],
   ])('of Parquet as %s', async (name, rating) => {
-    expect(await factors(session.read.parquet(await writeParquet(`${name}.parquet`, rating)))).toEqual(await factors(plain()));
+    expect(await factors(session.read.parquet(await writeParquet(`${name}.parquet`, rating)))).toEqual(
+      await factors(plain()),
+    );
   });
 
   it.each([
-    ['ndjson', (row: (typeof rows)[number]) => JSON.stringify({ user: row.user, item: row.item, rating: row.rating === 1 })],
-    ['strings.ndjson', (row: (typeof rows)[number]) => JSON.stringify({ user: row.user, item: row.item, rating: String(row.rating) })],
+    [
+      'ndjson',
+      (row: (typeof rows)[number]) =>
+        JSON.stringify({ user: row.user, item: row.item, rating: row.rating === 1 }),
+    ],
+    [
+      'strings.ndjson',
+      (row: (typeof rows)[number]) =>
+        JSON.stringify({ user: row.user, item: row.item, rating: String(row.rating) }),
+    ],
     ['csv', (row: (typeof rows)[number]) => `${row.user},${row.item},${row.rating === 1 ? 'True' : 'False'}`],
   ] as const)('of %s as booleans or texts', async (name, line) => {
     const file = path(`ratings.${name}`);
@@ -69,19 +89,29 @@ describe('ratings', () => {
   });
 
   it('of numbers and other texts are bad rows, counted by the policy, in every format', async () => {
-    const parquet = await writeParquet('mixed.parquet', "CASE WHEN i IN (3, 60) THEN 'good' ELSE (i % 2)::VARCHAR END");
+    const parquet = await writeParquet(
+      'mixed.parquet',
+      "CASE WHEN i IN (3, 60) THEN 'good' ELSE (i % 2)::VARCHAR END",
+    );
     const csv = path('mixed.csv');
-    writeFileSync(csv, `user,item,rating\n${rows.map(({ user, item, rating }, i) => `${user},${item},${[3, 60].includes(i) ? 'good' : rating}`).join('\n')}\n`);
+    writeFileSync(
+      csv,
+      `user,item,rating\n${rows.map(({ user, item, rating }, i) => `${user},${item},${[3, 60].includes(i) ? 'good' : rating}`).join('\n')}\n`,
+    );
     for (const file of [parquet, csv]) {
       const read = await session.read.any(file);
-      await expect(als.fit(read)).rejects.toThrow(/2 bad rows, the first in .*(row|line) \d+: rating "good" is not a number/);
+      await expect(als.fit(read)).rejects.toThrow(
+        /2 bad rows, the first in .*(row|line) \d+: rating "good" is not a number/,
+      );
       const model = await new ALS({ rank: 2, maxIter: 1, onBadRows: 'skip' }).fit(read);
       expect([model.training?.badRows, model.training?.ratings]).toEqual([2, COUNT - 2]);
     }
   });
 
   it('of dates are no numbers', async () => {
-    await expect(als.fit(session.read.parquet(await writeParquet('dates.parquet', "DATE '2020-01-01'")))).rejects.toThrow('the column must hold numbers, but its type is Date');
+    await expect(
+      als.fit(session.read.parquet(await writeParquet('dates.parquet', "DATE '2020-01-01'"))),
+    ).rejects.toThrow('the column must hold numbers, but its type is Date');
   });
 });
 
@@ -110,52 +140,101 @@ describe('times', () => {
     ['text of times', `strftime(${day('DAYS')}, '%Y-%m-%dT%H:%M:%SZ')`],
   ] as const;
 
-  it.each(kinds)('of Parquet as %s are cut by weights and at a Date as milliseconds are', async (name, time) => {
-    const read = session.read.parquet(await writeParquet(`${name}.times.parquet`, '1', time));
-    const expected = await plain().timeSplit([0.7, 0.3]);
-    const [, test] = await read.timeSplit([0.7, 0.3]);
-    expect(await pairsOf(test)).toEqual(await pairsOf(expected[1]));
-    const before = new Date(START + 100 * 86_400_000);
-    const [early] = await read.timeSplit({ before });
-    expect(await early.count()).toBe(100);
-    expect(await pairsOf((await read.leaveLastOut()).test)).toEqual(await pairsOf((await plain().leaveLastOut()).test));
-    const last = new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' });
-    expect((await last.fit(read)).training?.duplicates).toBe((await last.fit(plain())).training?.duplicates);
-  });
+  it.each(kinds)(
+    'of Parquet as %s are cut by weights and at a Date as milliseconds are',
+    async (name, time) => {
+      const read = session.read.parquet(await writeParquet(`${name}.times.parquet`, '1', time));
+      const expected = await plain().timeSplit([0.7, 0.3]);
+      const [, test] = await read.timeSplit([0.7, 0.3]);
+      expect(await pairsOf(test)).toEqual(await pairsOf(expected[1]));
+      const before = new Date(START + 100 * 86_400_000);
+      const [early] = await read.timeSplit({ before });
+      expect(await early.count()).toBe(100);
+      expect(await pairsOf((await read.leaveLastOut()).test)).toEqual(
+        await pairsOf((await plain().leaveLastOut()).test),
+      );
+      const last = new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' });
+      expect((await last.fit(read)).training?.duplicates).toBe(
+        (await last.fit(plain())).training?.duplicates,
+      );
+    },
+  );
 
   it.each([
     ['csv', (row: (typeof rows)[number]) => `${row.user},${row.item},1,${new Date(row.time).toISOString()}`],
-    ['ndjson', (row: (typeof rows)[number]) => JSON.stringify({ ...row, timestamp: new Date(row.time).toISOString().slice(0, 10) })],
+    [
+      'ndjson',
+      (row: (typeof rows)[number]) =>
+        JSON.stringify({ ...row, timestamp: new Date(row.time).toISOString().slice(0, 10) }),
+    ],
   ] as const)('of %s as ISO text', async (format, line) => {
     const file = path(`iso.${format}`);
-    writeFileSync(file, `${format === 'csv' ? 'user,item,rating,timestamp\n' : ''}${rows.map(line).join('\n')}\n`);
+    writeFileSync(
+      file,
+      `${format === 'csv' ? 'user,item,rating,timestamp\n' : ''}${rows.map(line).join('\n')}\n`,
+    );
     const [, test] = await session.read[format](file).timeSplit([0.7, 0.3]);
     expect(await pairsOf(test)).toEqual(await pairsOf((await plain().timeSplit([0.7, 0.3]))[1]));
-    expect((await new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' }).fit(session.read[format](file))).training?.badRows).toBe(0);
+    expect(
+      (await new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' }).fit(session.read[format](file))).training
+        ?.badRows,
+    ).toBe(0);
   });
 
-  const eventsOf = async (values: readonly number[], work: (data: Dataset, onEvent: (event: ProgressEvent) => void) => Promise<unknown>) => {
+  const eventsOf = async (
+    values: readonly number[],
+    work: (data: Dataset, onEvent: (event: ProgressEvent) => void) => Promise<unknown>,
+  ) => {
     const events: ProgressEvent[] = [];
     const ids = values.map((_, i) => i % 3);
-    const batch = batchOf({ user: { type: 'int32', values: ids }, item: { type: 'int32', values: ids }, rating: { type: 'float32', values: ids }, timestamp: { type: 'float64', values } });
+    const batch = batchOf({
+      user: { type: 'int32', values: ids },
+      item: { type: 'int32', values: ids },
+      rating: { type: 'float32', values: ids },
+      timestamp: { type: 'float64', values },
+    });
     await work(session.from([batch]), (event) => events.push(event));
-    return events.flatMap((event) => (event.type === 'note' || event.type === 'warning' ? [`${event.type}: ${event.text}`] : []));
+    return events.flatMap((event) =>
+      event.type === 'note' || event.type === 'warning' ? [`${event.type}: ${event.text}`] : [],
+    );
   };
   const works = [
-    ['timeSplit', (data: Dataset, onEvent: (event: ProgressEvent) => void) => data.timeSplit([1, 1], { onEvent })],
-    ['leaveLastOut', (data: Dataset, onEvent: (event: ProgressEvent) => void) => data.leaveLastOut({ onEvent })],
-    ['onDuplicates last', (data: Dataset, onEvent: (event: ProgressEvent) => void) => new ALS({ rank: 1, maxIter: 1, onDuplicates: 'last' }).fit(data, { onEvent })],
+    [
+      'timeSplit',
+      (data: Dataset, onEvent: (event: ProgressEvent) => void) => data.timeSplit([1, 1], { onEvent }),
+    ],
+    [
+      'leaveLastOut',
+      (data: Dataset, onEvent: (event: ProgressEvent) => void) => data.leaveLastOut({ onEvent }),
+    ],
+    [
+      'onDuplicates last',
+      (data: Dataset, onEvent: (event: ProgressEvent) => void) =>
+        new ALS({ rank: 1, maxIter: 1, onDuplicates: 'last' }).fit(data, { onEvent }),
+    ],
   ] as const;
 
-  it.each(works)('of plain numbers have their unit in a note of %s, and two units in a warning with counts', async (_name, work) => {
-    expect(await eventsOf([1.6e9, 1.7e9, 1.5e9, 1.65e9], work)).toContain('note: the times of timestamp are seconds, by their size');
-    expect(await eventsOf([1, 2, 3, 4], work)).not.toContainEqual(expect.stringContaining('by their size'));
-    expect(await eventsOf([1.6e9, 1.7e12, 1.5e9, 1.65e9], work)).toContain('warning: the times of timestamp have different units by their size: 3 seconds and 1 milliseconds. They are ordered as plain numbers; bring them to one unit');
-  });
+  it.each(works)(
+    'of plain numbers have their unit in a note of %s, and two units in a warning with counts',
+    async (_name, work) => {
+      expect(await eventsOf([1.6e9, 1.7e9, 1.5e9, 1.65e9], work)).toContain(
+        'note: the times of timestamp are seconds, by their size',
+      );
+      expect(await eventsOf([1, 2, 3, 4], work)).not.toContainEqual(expect.stringContaining('by their size'));
+      expect(await eventsOf([1.6e9, 1.7e12, 1.5e9, 1.65e9], work)).toContain(
+        'warning: the times of timestamp have different units by their size: 3 seconds and 1 milliseconds. They are ordered as plain numbers; bring them to one unit',
+      );
+    },
+  );
 
   it('of two units, or of none that is known, have no place for a Date', async () => {
-    for (const values of [[1.6e9, 1.7e12], [1, 2]]) {
-      await expect(eventsOf(values, (data) => data.timeSplit({ before: new Date() }))).rejects.toThrow('whose unit is unknown');
+    for (const values of [
+      [1.6e9, 1.7e12],
+      [1, 2],
+    ]) {
+      await expect(eventsOf(values, (data) => data.timeSplit({ before: new Date() }))).rejects.toThrow(
+        'whose unit is unknown',
+      );
     }
   });
 });

@@ -4,7 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, chooseTrainer, CrossValidator, type Dataset, type Model, type ProgressEvent, Session, SGD, TrainValidationSplit } from '../../../index.ts';
+import {
+  ALS,
+  chooseTrainer,
+  CrossValidator,
+  type Dataset,
+  type Model,
+  type ProgressEvent,
+  Session,
+  SGD,
+  TrainValidationSplit,
+} from '../../../index.ts';
 import { batchOf, randomRatings } from '../../support/ratings.ts';
 
 const rows = randomRatings(3, 30, 40, 500);
@@ -52,19 +62,32 @@ describe('ids that are text because of one value', () => {
     writeFileSync(file, `userId,movieId,stars\n${lines.join('\n')}\n`);
   });
 
-  it.each([['named', { columns }], ['recognised', {}]] as const)('are reported once, with the line, where columns are %s', async (_, options) => {
+  it.each([
+    ['named', { columns }],
+    ['recognised', {}],
+  ] as const)('are reported once, with the line, where columns are %s', async (_, options) => {
     const events: ProgressEvent[] = [];
     const ratings = session.read.csv(file, options);
     for (let fit = 0; fit < 2; fit++) await als.fit(ratings, { onEvent: (event) => events.push(event) });
     const found = events.filter((event) => event.type === 'warning' && event.code === 'ids-read-as-text');
-    expect(found).toEqual([{ type: 'warning', code: 'ids-read-as-text', text: `movieId is read as text because of line 9 of ${file}, "n/a?"; the rest of the first ${rows.length} rows has whole numbers. Give types: { movieId: 'int64' } to find such rows, and onBadRows: 'skip' to leave them out` }]);
+    expect(found).toEqual([
+      {
+        type: 'warning',
+        code: 'ids-read-as-text',
+        text: `movieId is read as text because of line 9 of ${file}, "n/a?"; the rest of the first ${rows.length} rows has whole numbers. Give types: { movieId: 'int64' } to find such rows, and onBadRows: 'skip' to leave them out`,
+      },
+    ]);
   });
 
   it('are not reported where the type is given, and such rows can be left out', async () => {
     const events: ProgressEvent[] = [];
     const ratings = session.read.csv(file, { types: { movieId: 'int64' } });
-    const model = await new ALS({ rank: 2, maxIter: 1, onBadRows: 'skip' }).fit(ratings, { onEvent: (event) => events.push(event) });
-    expect(events.filter((event) => event.type === 'warning' && event.code === 'ids-read-as-text')).toEqual([]);
+    const model = await new ALS({ rank: 2, maxIter: 1, onBadRows: 'skip' }).fit(ratings, {
+      onEvent: (event) => events.push(event),
+    });
+    expect(events.filter((event) => event.type === 'warning' && event.code === 'ids-read-as-text')).toEqual(
+      [],
+    );
     expect(model.training?.badRows).toBe(1);
   });
 });
@@ -75,22 +98,43 @@ describe('a data set that names its columns', () => {
     const model = await als.fit(train, { validation: test });
     expect(model.columns).toEqual({ user: 'who', item: 'what', rating: 'how', prediction: 'prediction' });
     expect((await model.evaluate(test)).pairs).toBe(await test.count());
-    expect((await model.evaluateRanking(test, { exclude: train, minRating: 3, resamples: 0 })).metrics['ndcg@10']).toBeGreaterThan(0);
-    expect(Object.keys((await listOf(model.predict(test)))[0])).toEqual(['row', 'who', 'what', 'how', 'when', 'prediction']);
+    expect(
+      (await model.evaluateRanking(test, { exclude: train, minRating: 3, resamples: 0 })).metrics['ndcg@10'],
+    ).toBeGreaterThan(0);
+    expect(Object.keys((await listOf(model.predict(test)))[0])).toEqual([
+      'row',
+      'who',
+      'what',
+      'how',
+      'when',
+      'prediction',
+    ]);
     const seen = await model.exclusions(train);
     expect([seen.pairs, seen.unknownPairs]).toEqual([await train.count(), 0]);
     const user = rows[0].user;
     const own = new Set(rows.filter((row) => row.user === user).map((row) => row.item));
-    const lists = await listOf(model.recommendForAllUsers(5, { exclude: named() })) as { who: number; what: number }[];
+    const lists = (await listOf(model.recommendForAllUsers(5, { exclude: named() }))) as {
+      who: number;
+      what: number;
+    }[];
     expect(lists.filter(({ who, what }) => who === user && own.has(what))).toEqual([]);
-    expect((await model.explain({ user, ratings: named() }, rows[0].item)).contributions.length).toBe(own.size);
+    expect((await model.explain({ user, ratings: named() }, rows[0].item)).contributions.length).toBe(
+      own.size,
+    );
     expect((await model.foldIn(named())).users).toBeGreaterThan(0);
     expect((await model.update(named(), { maxIter: 1 })).columns.user).toBe('who');
   });
 
   it('gives the model that options give', async () => {
     const bare = session.from([batchNamed('who', 'what', 'how')]);
-    const told = await new ALS({ rank: 2, maxIter: 2, seed: 1, userCol: 'who', itemCol: 'what', ratingCol: 'how' }).fit(bare);
+    const told = await new ALS({
+      rank: 2,
+      maxIter: 2,
+      seed: 1,
+      userCol: 'who',
+      itemCol: 'what',
+      ratingCol: 'how',
+    }).fit(bare);
     expect(await factorsOf(await als.fit(named()))).toEqual(await factorsOf(told));
     expect((await new SGD({ rank: 2, maxIter: 1 }).fit(named())).columns.item).toBe('what');
     expect(String(await als.plan(named()))).toContain('Physical plan');
@@ -103,31 +147,55 @@ describe('a data set that names its columns', () => {
     expect((await before.count()) + (await after.count())).toBe(rows.length);
     const { test } = await named().leaveLastOut();
     expect(await test.count()).toBeGreaterThan(10);
-    expect((await new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' }).fit(named())).training?.duplicates).toBe(0);
+    expect(
+      (await new ALS({ rank: 2, maxIter: 1, onDuplicates: 'last' }).fit(named())).training?.duplicates,
+    ).toBe(0);
   });
 
   it('is cross-validated and tuned', async () => {
-    const { model } = await new CrossValidator({ estimator: () => als, grid: [{}], numFolds: 2 }).fit(named());
+    const { model } = await new CrossValidator({ estimator: () => als, grid: [{}], numFolds: 2 }).fit(
+      named(),
+    );
     expect(model.columns.user).toBe('who');
-    const tuning = await new TrainValidationSplit({ estimator: (params) => new ALS({ maxIter: 1, ...params }), grid: [{ rank: 2 }] }).fit(recognised());
+    const tuning = await new TrainValidationSplit({
+      estimator: (params) => new ALS({ maxIter: 1, ...params }),
+      grid: [{ rank: 2 }],
+    }).fit(recognised());
     expect(tuning.model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'stars' });
   });
 
   it('says so where a trainer or a split names others', async () => {
-    await expect(new ALS({ userCol: 'what' }).fit(named())).rejects.toThrow('the data set names its user column "who", but userCol is "what"');
-    await expect(new SGD({ ratingCol: 'when' }).fit(named())).rejects.toThrow('the data set names its rating column "how", but ratingCol is "when"');
-    expect(() => named().randomSplit([1, 1], { itemCol: 'who' })).toThrow('the data set names its item column "what", but itemCol is "who"');
-    await expect(named().timeSplit([1, 1], { timestampCol: 'row' })).rejects.toThrow('the data set names its time column "when", but timestampCol is "row"');
+    await expect(new ALS({ userCol: 'what' }).fit(named())).rejects.toThrow(
+      'the data set names its user column "who", but userCol is "what"',
+    );
+    await expect(new SGD({ ratingCol: 'when' }).fit(named())).rejects.toThrow(
+      'the data set names its rating column "how", but ratingCol is "when"',
+    );
+    expect(() => named().randomSplit([1, 1], { itemCol: 'who' })).toThrow(
+      'the data set names its item column "what", but itemCol is "who"',
+    );
+    await expect(named().timeSplit([1, 1], { timestampCol: 'row' })).rejects.toThrow(
+      'the data set names its time column "when", but timestampCol is "row"',
+    );
   });
 
   it('may have other names than the data set beside it, and than the model', async () => {
-    const model = await als.fit(named(), { validation: session.from([batchNamed('u', 'i', 'r')], undefined, { columns: { user: 'u', item: 'i', rating: 'r' } }) });
+    const model = await als.fit(named(), {
+      validation: session.from([batchNamed('u', 'i', 'r')], undefined, {
+        columns: { user: 'u', item: 'i', rating: 'r' },
+      }),
+    });
     expect(model.training?.coldPairs).toBe(0);
     expect((await model.evaluate(recognised())).coldPairs).toBe(0);
     const notes: string[] = [];
     const onEvent = (event: ProgressEvent) => void (event.type === 'note' && notes.push(event.text));
-    for await (const batch of await model.predict(session.from([batchNamed('user', 'movieId', 'rating')])).stream({ onEvent })) expect(batch.numRows).toBe(rows.length);
-    expect(notes).toEqual(['columns are recognised by their names: user is "user", item is "movieId"; others are chosen with userCol, itemCol']);
+    for await (const batch of await model
+      .predict(session.from([batchNamed('user', 'movieId', 'rating')]))
+      .stream({ onEvent }))
+      expect(batch.numRows).toBe(rows.length);
+    expect(notes).toEqual([
+      'columns are recognised by their names: user is "user", item is "movieId"; others are chosen with userCol, itemCol',
+    ]);
     expect((await model.exclusions(recognised())).unknownPairs).toBe(0);
   });
 
@@ -142,23 +210,36 @@ describe('a data set that names its columns', () => {
   });
 
   it('is made of plain objects', async () => {
-    const plain = session.fromRows(rows.map(({ user, item, rating }) => ({ who: user, what: item, how: rating })), { columns: { user: 'who', item: 'what', rating: 'how' } });
+    const plain = session.fromRows(
+      rows.map(({ user, item, rating }) => ({ who: user, what: item, how: rating })),
+      { columns: { user: 'who', item: 'what', rating: 'how' } },
+    );
     expect(await factorsOf(await als.fit(plain))).toEqual(await factorsOf(await als.fit(named())));
-    expect(() => session.fromRows([], { columns: { user: 1 as unknown as string } })).toThrow('the user column must be the name of a column, got 1');
+    expect(() => session.fromRows([], { columns: { user: 1 as unknown as string } })).toThrow(
+      'the user column must be the name of a column, got 1',
+    );
   });
 
   it('refuses roles and names that cannot be', async () => {
-    expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow('unknown option users of the option columns of read.csv. Did you mean user? There are: user, item, rating, time');
-    expect(() => session.read.parquet('x', { columns: { user: '' } })).toThrow('the user column must be the name of a column, got ""');
+    expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow(
+      'unknown option users of the option columns of read.csv. Did you mean user? There are: user, item, rating, time',
+    );
+    expect(() => session.read.parquet('x', { columns: { user: '' } })).toThrow(
+      'the user column must be the name of a column, got ""',
+    );
     expect(() => session.from([], undefined, { columns: 5 as unknown as object })).toThrow('got 5');
-    const wrong = session.from([batchNamed('who', 'what', 'how')], undefined, { columns: { user: 'whoo', item: 'what', rating: 'how' } });
+    const wrong = session.from([batchNamed('who', 'what', 'how')], undefined, {
+      columns: { user: 'whoo', item: 'what', rating: 'how' },
+    });
     await expect(als.fit(wrong)).rejects.toThrow('there is no column "whoo"');
   });
 
   it('keeps a list of names for text without a header', async () => {
     const path = join(folder, 'bare.csv');
     writeFileSync(path, rows.map(({ user, item, rating }) => `${user},${item},${rating}\n`).join(''));
-    const model = await als.fit(session.read.csv(path, { header: false, columns: ['userId', 'movieId', 'score'] }));
+    const model = await als.fit(
+      session.read.csv(path, { header: false, columns: ['userId', 'movieId', 'score'] }),
+    );
     expect(model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'score' });
   });
 });
@@ -168,26 +249,44 @@ describe('a data set that names nothing', () => {
     const events: ProgressEvent[] = [];
     const model = await als.fit(recognised(), { onEvent: (event) => events.push(event) });
     expect(await factorsOf(model)).toEqual(await factorsOf(await als.fit(named())));
-    expect(events).toContainEqual({ type: 'note', text: 'columns are recognised by their names: user is "userId", item is "movieId", rating is "stars"; others are chosen with userCol, itemCol, ratingCol' });
+    expect(events).toContainEqual({
+      type: 'note',
+      text: 'columns are recognised by their names: user is "userId", item is "movieId", rating is "stars"; others are chosen with userCol, itemCol, ratingCol',
+    });
     const { test } = await recognised().leaveLastOut({ onEvent: (event) => events.push(event) });
-    expect(events).toContainEqual({ type: 'note', text: 'a column is recognised by its name: time is "ts"; others are chosen with timestampCol' });
+    expect(events).toContainEqual({
+      type: 'note',
+      text: 'a column is recognised by its name: time is "ts"; others are chosen with timestampCol',
+    });
     expect((await model.evaluate(test)).coldPairs).toBe(0);
   });
 
   it('is an error with the candidates where two columns could be the item', async () => {
     const two = session.from([batchNamed('userId', 'movieId', 'rating', 'bookId')]);
-    await expect(als.fit(two)).rejects.toThrow(/which column is the item\? "movieId" and "bookId" may be.*Name it with itemCol/);
-    expect((await new ALS({ rank: 2, maxIter: 1, itemCol: 'movieId' }).fit(two)).columns.item).toBe('movieId');
+    await expect(als.fit(two)).rejects.toThrow(
+      /which column is the item\? "movieId" and "bookId" may be.*Name it with itemCol/,
+    );
+    expect((await new ALS({ rank: 2, maxIter: 1, itemCol: 'movieId' }).fit(two)).columns.item).toBe(
+      'movieId',
+    );
     expect((await als.fit(two.withColumns({ item: 'movieId' }))).columns.item).toBe('movieId');
   });
 
   it('has ratings of 1 in implicit data without a column of ratings, and its own where one is recognised', async () => {
     const implicit = new ALS({ rank: 2, maxIter: 1, implicitPrefs: true });
     const events: ProgressEvent[] = [];
-    const pairs = session.from([batchOf({ userId: { type: 'int32', values: rows.map(({ user }) => user) }, movieId: { type: 'int32', values: rows.map(({ item }) => item) } })]);
+    const pairs = session.from([
+      batchOf({
+        userId: { type: 'int32', values: rows.map(({ user }) => user) },
+        movieId: { type: 'int32', values: rows.map(({ item }) => item) },
+      }),
+    ]);
     const model = await implicit.fit(pairs, { onEvent: (event) => events.push(event) });
     expect(model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'rating' });
-    expect(events).toContainEqual({ type: 'note', text: expect.stringContaining('there is no column "rating"') as string });
+    expect(events).toContainEqual({
+      type: 'note',
+      text: expect.stringContaining('there is no column "rating"') as string,
+    });
     expect((await implicit.fit(recognised())).columns.rating).toBe('stars');
   });
 });

@@ -14,18 +14,36 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** In two thirds of them a pair stands twice. */
 function ratingsOf(count: number, value: (k: number, drawn: number) => number): Triple[] {
   const random = testRandom(7);
-  return Array.from({ length: count }, (_, k) => ({ user: Math.floor(random() ** 2 * 3000), item: Math.floor(random() ** 2 * 700), rating: value(k, random()) }));
+  return Array.from({ length: count }, (_, k) => ({
+    user: Math.floor(random() ** 2 * 3000),
+    item: Math.floor(random() ** 2 * 700),
+    rating: value(k, random()),
+  }));
 }
 
 const stars = ratingsOf(700_000, (_, drawn) => Math.round(drawn * 8 + 2) / 2);
 const held = ratingsOf(5000, (_, drawn) => Math.round(drawn * 8 + 2) / 2);
 
-const factorsOf = ({ userFactors, itemFactors }: Model) => [userFactors, itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+const factorsOf = ({ userFactors, itemFactors }: Model) =>
+  [userFactors, itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
 
-async function train(memoryBudget: number | undefined, rows: readonly Triple[], options: AlsOptions, validation?: readonly Triple[]): Promise<{ readonly model: Model; readonly factors: Float32Array[] }> {
-  await using session = await Session.create({ device: 'cpu', workers: 1, spillDir: folder, ...(memoryBudget === undefined ? {} : { memoryBudget }) });
+async function train(
+  memoryBudget: number | undefined,
+  rows: readonly Triple[],
+  options: AlsOptions,
+  validation?: readonly Triple[],
+): Promise<{ readonly model: Model; readonly factors: Float32Array[] }> {
+  await using session = await Session.create({
+    device: 'cpu',
+    workers: 1,
+    spillDir: folder,
+    ...(memoryBudget === undefined ? {} : { memoryBudget }),
+  });
   const dataset = (triples: readonly Triple[]): Dataset => session.from(ratingBatches(triples, 50_000));
-  const model = await new ALS({ rank: 4, maxIter: 2, seed: 3, ...options }).fit(dataset(rows), validation ? { validation: dataset(validation) } : {});
+  const model = await new ALS({ rank: 4, maxIter: 2, seed: 3, ...options }).fit(
+    dataset(rows),
+    validation ? { validation: dataset(validation) } : {},
+  );
   expect(readdirSync(folder).length).toBe(1);
   return { model, factors: factorsOf(model) };
 }
@@ -38,13 +56,20 @@ describe('ratings beyond the memory budget', () => {
     ['explicit with biases', stars, {}],
     ['an offset of the penalty, without biases', stars, { biases: false, regOffset: 0.5 }],
     ['ratings in thousands, which are trained in a unit', ratingsOf(300_000, (_, drawn) => 1000 * drawn), {}],
-    ['implicit, with ratings of 0 and below', ratingsOf(300_000, (k, drawn) => Math.round(drawn * 4 - 1) * (k % 3000 === 1 ? -1 : 1)), { implicitPrefs: true, alpha: 2 }],
+    [
+      'implicit, with ratings of 0 and below',
+      ratingsOf(300_000, (k, drawn) => Math.round(drawn * 4 - 1) * (k % 3000 === 1 ? -1 : 1)),
+      { implicitPrefs: true, alpha: 2 },
+    ],
   ])('train to the same model: %s', async (_, rows, options) => {
     const whole = await train(undefined, rows, options, options.implicitPrefs ? undefined : held);
     const parts = await train(tight, rows, options, options.implicitPrefs ? undefined : held);
     expect(whole.model.training?.plan.memory[SPILL]).toBeUndefined();
     expect(parts.model.training?.plan.memory[SPILL]).toBeGreaterThan(16 * 200_000);
-    expect(parts.model.training?.plan.choices.grid).toMatchObject({ users: { ratings: 'spill' }, items: { ratings: 'spill' } });
+    expect(parts.model.training?.plan.choices.grid).toMatchObject({
+      users: { ratings: 'spill' },
+      items: { ratings: 'spill' },
+    });
     expect(parts.factors).toEqual(whole.factors);
     const [left, right] = [whole, parts].map(({ model }) => model.training?.iterations ?? []);
     expect(left).toHaveLength(2);
@@ -66,15 +91,23 @@ describe('ratings beyond the memory budget', () => {
 
   it('end early by a ranking metric as they do in memory', async () => {
     const options = { earlyStop: 1, earlyStopMetric: 'ndcg@5', maxIter: 4 } as const;
-    const [whole, parts] = [await train(undefined, stars, options, held), await train(tight, stars, options, held)];
+    const [whole, parts] = [
+      await train(undefined, stars, options, held),
+      await train(tight, stars, options, held),
+    ];
     expect(parts.factors).toEqual(whole.factors);
-    expect(parts.model.training?.iterations.map(({ testMetrics }) => testMetrics)).toEqual(whole.model.training?.iterations.map(({ testMetrics }) => testMetrics));
+    expect(parts.model.training?.iterations.map(({ testMetrics }) => testMetrics)).toEqual(
+      whole.model.training?.iterations.map(({ testMetrics }) => testMetrics),
+    );
   });
 
   it('are an error with the least that works where a part does not fit either', async () => {
     const failed = train(leastBaseBytes(1) + 2 ** 20, stars, {});
     await expect(failed).rejects.toThrow(CapacityError);
-    const least = await failed.then(() => 0, ({ message }: Error) => Number(/Raise memoryBudget to ([\d.]+) MiB/.exec(message)?.[1]));
+    const least = await failed.then(
+      () => 0,
+      ({ message }: Error) => Number(/Raise memoryBudget to ([\d.]+) MiB/.exec(message)?.[1]),
+    );
     expect(least).toBeGreaterThan(0);
     await expect(train(Math.ceil(least * 2 ** 20), stars, { maxIter: 1 })).resolves.toBeDefined();
   });

@@ -1,4 +1,7 @@
-/** Ratings of any finite size train with default parameters, by every algorithm and without a step that is taken back. */
+/**
+ * Ratings of any finite size train with default parameters, by every algorithm and without a step that is
+ * taken back.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type ProgressEvent, Session, SGD } from '../../../index.ts';
 import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
@@ -31,10 +34,20 @@ describe.each(Object.entries(sizes))('ratings %s', (_, sized) => {
   ])('train by %s, biases %s', async (algorithm, biases) => {
     const events: ProgressEvent[] = [];
     const trainer = algorithm === 'ALS' ? new ALS({ biases }) : new SGD({ biases });
-    const model = await trainer.fit(session.from(ratingBatches(ratings)), { onEvent: (event) => events.push(event) });
+    const model = await trainer.fit(session.from(ratingBatches(ratings)), {
+      onEvent: (event) => events.push(event),
+    });
     expect(events.filter(({ type }) => type === 'warning')).toEqual([]);
     const { rmse } = await model.evaluate(session.from(ratingBatches(ratings)));
-    // Without biases and far from 0, the level is found to a part of itself; λ in the ratings' own unit binds small ones to 0.
-    expect(rmse).toBeLessThan(biases ? 1.1 * deviation : Math.max(1.02 * (Math.abs(mean) < 1 ? Math.hypot(mean, deviation) : deviation), 0.005 * Math.abs(mean)));
+    // Without biases and far from 0, the level is found to a part of itself; λ in the ratings' own unit binds
+    // small ones to 0.
+    expect(rmse).toBeLessThan(
+      biases
+        ? 1.1 * deviation
+        : Math.max(
+            1.02 * (Math.abs(mean) < 1 ? Math.hypot(mean, deviation) : deviation),
+            0.005 * Math.abs(mean),
+          ),
+    );
   });
 });

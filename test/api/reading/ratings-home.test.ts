@@ -5,14 +5,27 @@ import { checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';
 
-const planOf = (ratings: number) => (options: Parameters<typeof planAls>[4]) => planAls({ users: 10_000_000, items: 20_000, ratings }, checkAlsParams({ rank: 8 }), { compute: [cpuInfo], host: cpuInfo }, undefined, options);
+const planOf = (ratings: number) => (options: Parameters<typeof planAls>[4]) =>
+  planAls(
+    { users: 10_000_000, items: 20_000, ratings },
+    checkAlsParams({ rank: 8 }),
+    { compute: [cpuInfo], host: cpuInfo },
+    undefined,
+    options,
+  );
 const budget = { memoryBudget: 2 ** 40, workers: 2 };
 
 describe('more ratings than a block has', () => {
   it('lie in memory in the parts of their grid, where memory holds them', () => {
     expect(ratingsHome(true, planOf(2 ** 30 - 1), 2 ** 30 - 1, budget)).toMatchObject({ kind: 'memory' });
-    expect(ratingsHome(true, planOf(3e9), 3e9, budget)).toMatchObject({ kind: 'parts', grid: { users: { q: 4 }, items: { q: 4 } } });
-    expect(ratingsHome(true, planOf(9e9), 9e9, budget)).toMatchObject({ kind: 'parts', grid: { users: { q: 16 }, items: { q: 16 } } });
+    expect(ratingsHome(true, planOf(3e9), 3e9, budget)).toMatchObject({
+      kind: 'parts',
+      grid: { users: { q: 4 }, items: { q: 4 } },
+    });
+    expect(ratingsHome(true, planOf(9e9), 9e9, budget)).toMatchObject({
+      kind: 'parts',
+      grid: { users: { q: 16 }, items: { q: 16 } },
+    });
   });
 
   it('lie in files where it does not', () => {
@@ -22,6 +35,8 @@ describe('more ratings than a block has', () => {
   });
 
   it('are refused where ratings are kept for further runs', () => {
-    expect(() => ratingsHome(false, planOf(3e9), 3e9, budget)).toThrow('3,000,000,000 ratings are more than the 1,073,741,823 of a block in memory');
+    expect(() => ratingsHome(false, planOf(3e9), 3e9, budget)).toThrow(
+      '3,000,000,000 ratings are more than the 1,073,741,823 of a block in memory',
+    );
   });
 });

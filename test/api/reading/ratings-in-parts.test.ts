@@ -1,4 +1,7 @@
-/** More ratings than one block has are trained on in parts in memory, to the model of the same grid of one block. */
+/**
+ * More ratings than one block has are trained on in parts in memory, to the model of the same grid of one
+ * block.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AlsGrid, type Side, verticalParts } from '../../../operators/als/plan/grid.ts';
 import { blockLimit } from '../../../operators/planner/sizes.ts';
@@ -21,40 +24,64 @@ afterAll(() => session.close());
 
 async function fit(limit: number, options: AlsOptions): Promise<Model> {
   blockLimit.ratings = limit;
-  return await new ALS({ rank: 6, maxIter: 2, seed: 3, ...options }).fit(session.from(ratingBatches(rows)), options.implicitPrefs ? {} : { validation: session.from(ratingBatches(held)) });
+  return await new ALS({ rank: 6, maxIter: 2, seed: 3, ...options }).fit(
+    session.from(ratingBatches(rows)),
+    options.implicitPrefs ? {} : { validation: session.from(ratingBatches(held)) },
+  );
 }
 
 const gridOf = (model: Model) => model.training!.plan.choices.grid as AlsGrid;
 
-const factorsOf = ({ userFactors, itemFactors }: Model) => [userFactors, itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+const factorsOf = ({ userFactors, itemFactors }: Model) =>
+  [userFactors, itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
 
 /** The same grid of one block. */
 async function fitOneBlock(grid: AlsGrid, options: AlsOptions): Promise<Model> {
   const asked = (side: Side) => `${verticalParts(grid, side)},${grid[side].q}`;
-  const model = await fit(usual, { ...options, partitionUsers: asked('users'), partitionItems: asked('items') });
-  for (const side of ['users', 'items'] as const) expect(gridOf(model)[side]).toMatchObject({ q: grid[side].q, fixed: grid[side].fixed });
+  const model = await fit(usual, {
+    ...options,
+    partitionUsers: asked('users'),
+    partitionItems: asked('items'),
+  });
+  for (const side of ['users', 'items'] as const)
+    expect(gridOf(model)[side]).toMatchObject({ q: grid[side].q, fixed: grid[side].fixed });
   return model;
 }
 
 const settings: [string, AlsOptions][] = [
   ['explicit, with biases', {}],
-  ['explicit, without biases, with an offset of the penalty and another power', { biases: false, regOffset: 0.5, regExponent: 0.5 }],
+  [
+    'explicit, without biases, with an offset of the penalty and another power',
+    { biases: false, regOffset: 0.5, regExponent: 0.5 },
+  ],
   ['implicit', { implicitPrefs: true }],
   ['by conjugate gradients', { solver: 'cg' }],
 ];
 
-/** Vertical parts of users, of items and of both; horizontal ones are the planner's where none are asked for. */
-const partitions: Partial<AlsOptions>[] = [{}, { partitionItems: '5,1' }, { partitionItems: '4,3' }, { partitionUsers: '2,4', partitionItems: '4,2' }];
+/**
+ * Vertical parts of users, of items and of both; horizontal ones are the planner's where none are asked for.
+ */
+const partitions: Partial<AlsOptions>[] = [
+  {},
+  { partitionItems: '5,1' },
+  { partitionItems: '4,3' },
+  { partitionUsers: '2,4', partitionItems: '4,2' },
+];
 
 function expectSame(parts: Model, whole: Model): void {
   expect(factorsOf(parts)).toEqual(factorsOf(whole));
-  const [got, expected] = [parts, whole].map(({ training }) => training!.iterations.map(({ loss, trainRmse, testRmse }) => [loss, trainRmse, testRmse]));
-  // The mean of the ratings is summed over slices of each part, so the last bit of an error in float64 may differ.
-  got.forEach((measures, iteration) => measures.forEach((value, k) => {
-    const whole = expected[iteration][k];
-    if (value === undefined || whole === undefined) expect(value).toBe(whole);
-    else expect(Math.abs(value / whole - 1)).toBeLessThan(1e-12);
-  }));
+  const [got, expected] = [parts, whole].map(({ training }) =>
+    training!.iterations.map(({ loss, trainRmse, testRmse }) => [loss, trainRmse, testRmse]),
+  );
+  // The mean of the ratings is summed over slices of each part, so the last bit of an error in float64 may
+  // differ.
+  got.forEach((measures, iteration) =>
+    measures.forEach((value, k) => {
+      const whole = expected[iteration][k];
+      if (value === undefined || whole === undefined) expect(value).toBe(whole);
+      else expect(Math.abs(value / whole - 1)).toBeLessThan(1e-12);
+    }),
+  );
 }
 
 describe('more ratings than a block has, on a CPU', () => {
@@ -75,7 +102,10 @@ describe('more ratings than a block has, on a CPU', () => {
     const options = { onDuplicates: 'mean' } as const;
     const [parts, whole] = [await fit(2500, options), await fit(usual, options)];
     expect(parts.training!.ratings).toBe(whole.training!.ratings);
-    expect(parts.training!.iterations.at(-1)!.loss / whole.training!.iterations.at(-1)!.loss).toBeCloseTo(1, 5);
+    expect(parts.training!.iterations.at(-1)!.loss / whole.training!.iterations.at(-1)!.loss).toBeCloseTo(
+      1,
+      5,
+    );
   });
 
   it('are in a plan with its estimate', async () => {
@@ -83,9 +113,14 @@ describe('more ratings than a block has, on a CPU', () => {
     const { plan } = model.training!;
     expect(plan.estimate?.seconds).toBeGreaterThan(0);
     expect(plan.rejected?.length).toBeGreaterThan(0);
-    const ratings = plan.datasets.filter(({ name }) => name.startsWith('ratings-by-')).map(({ parts }) => parts.length);
+    const ratings = plan.datasets
+      .filter(({ name }) => name.startsWith('ratings-by-'))
+      .map(({ parts }) => parts.length);
     expect(ratings).toEqual([4, 12]);
-    expect(gridOf(model)).toMatchObject({ users: { q: 4, ratings: 'device' }, items: { q: 3, ratings: 'device' } });
+    expect(gridOf(model)).toMatchObject({
+      users: { q: 4, ratings: 'device' },
+      items: { q: 3, ratings: 'device' },
+    });
   });
 
   it('are refused for rankings while training, where they must be one block', async () => {
@@ -103,17 +138,24 @@ describe.skipIf(noGpu)('more ratings than a block has, on a GPU', () => {
     { name: 'explicit', options: {}, asked: {} },
     { name: 'explicit', options: {}, asked: partitions[1] },
     { name: 'implicit', options: { implicitPrefs: true }, asked: partitions[1] },
-  ])('$name, $asked', async ({ options, asked }) => {
-    const parts = await fit(2500, { ...options, ...asked });
-    expectSame(parts, await fitOneBlock(gridOf(parts), options));
-  }, 180_000);
+  ])(
+    '$name, $asked',
+    async ({ options, asked }) => {
+      const parts = await fit(2500, { ...options, ...asked });
+      expectSame(parts, await fitOneBlock(gridOf(parts), options));
+    },
+    180_000,
+  );
 
   it('leave host memory before the first iteration, and are there again for the next fit', async () => {
     const bytes = 2 * 8 * rows.length;
     const held = async (limit: number) => {
       blockLimit.ratings = limit;
       const seen: number[] = [];
-      const model = await new ALS({ rank: 6, maxIter: 3, seed: 3, ...partitions[1] }).fit(session.from(ratingBatches(rows)), { onEvent: (event) => void (event.type === 'iteration' && seen.push(hostMeter.now)) });
+      const model = await new ALS({ rank: 6, maxIter: 3, seed: 3, ...partitions[1] }).fit(
+        session.from(ratingBatches(rows)),
+        { onEvent: (event) => void (event.type === 'iteration' && seen.push(hostMeter.now)) },
+      );
       return { seen, factors: factorsOf(model) };
     };
     const [parts, again, whole] = [await held(2500), await held(2500), await held(usual)];

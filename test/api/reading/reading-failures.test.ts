@@ -22,14 +22,22 @@ const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 
 async function write(name: string, rating = '(i % 10)::FLOAT'): Promise<void> {
-  await (await duckdb()).run(`COPY (SELECT (i % 501)::INTEGER AS "user", (i % 97)::INTEGER AS item, ${rating} AS rating FROM range(20000) t(i)) TO '${path(name)}' (FORMAT parquet, ROW_GROUP_SIZE 2048)`);
+  await (
+    await duckdb()
+  ).run(
+    `COPY (SELECT (i % 501)::INTEGER AS "user", (i % 97)::INTEGER AS item, ${rating} AS rating FROM range(20000) t(i)) TO '${path(name)}' (FORMAT parquet, ROW_GROUP_SIZE 2048)`,
+  );
 }
 
 beforeAll(async () => {
   await write('good.parquet');
-  await write('bad.parquet', "CASE WHEN i % 3000 = 2900 THEN NULL WHEN i % 3000 = 2901 THEN 'nan'::FLOAT ELSE (i % 10)::FLOAT END");
+  await write(
+    'bad.parquet',
+    "CASE WHEN i % 3000 = 2900 THEN NULL WHEN i % 3000 = 2901 THEN 'nan'::FLOAT ELSE (i % 10)::FLOAT END",
+  );
   mkdirSync(path('bad'));
-  for (const file of ['0-good', '1-bad', '2-bad']) copyFileSync(path(`${file.slice(2)}.parquet`), path(`bad/${file}.parquet`));
+  for (const file of ['0-good', '1-bad', '2-bad'])
+    copyFileSync(path(`${file.slice(2)}.parquet`), path(`bad/${file}.parquet`));
   // The data pages of row group 5 are overwritten.
   const { rowGroups } = await readFooter(path('good.parquet'));
   const bytes = readFileSync(path('good.parquet'));
@@ -42,25 +50,41 @@ async function outcome(file: string, splitBytes: number, options: RatingOptions 
   await using session = await Session.create({ device: 'cpu', workers: 3, splitBytes });
   const events: ProgressEvent[] = [];
   const ctx = session.context({ onEvent: (event) => void events.push(event) });
-  const error = await Holdings.within(ctx, (held) => new RatingInput(options).index(session.read.parquet(path(file)), undefined, held)).then(
+  const error = await Holdings.within(ctx, (held) =>
+    new RatingInput(options).index(session.read.parquet(path(file)), undefined, held),
+  ).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
   // The session works on.
-  const { rows } = await Holdings.within(session.context(), (held) => new RatingInput({}).index(session.read.parquet(path('good.parquet')), undefined, held));
+  const { rows } = await Holdings.within(session.context(), (held) =>
+    new RatingInput({}).index(session.read.parquet(path('good.parquet')), undefined, held),
+  );
   expect(rows).toBe(20000);
   return { error, warnings: events.filter(({ type }) => type === 'warning') };
 }
 
 describe('threads that read splits', () => {
-  it.each(['bad.parquet', 'bad'])('count bad rows with the place of the first, as one stream does: %s', async (file) => {
-    for (const onBadRows of ['skip', 'error'] as const) {
-      const [stream, splits] = [await outcome(file, 1e9, { onBadRows }), await outcome(file, 1, { onBadRows })];
-      expect(splits).toEqual(stream);
-      if (onBadRows === 'error') expect(String(splits.error)).toMatch(/(12|24) bad rows, the first in .*bad.*row group 1, row 2901: rating is null/);
-      else expect(splits.warnings).toMatchObject([{ text: expect.stringMatching(/^left out (12|24) bad rows/) }]);
-    }
-  });
+  it.each(['bad.parquet', 'bad'])(
+    'count bad rows with the place of the first, as one stream does: %s',
+    async (file) => {
+      for (const onBadRows of ['skip', 'error'] as const) {
+        const [stream, splits] = [
+          await outcome(file, 1e9, { onBadRows }),
+          await outcome(file, 1, { onBadRows }),
+        ];
+        expect(splits).toEqual(stream);
+        if (onBadRows === 'error')
+          expect(String(splits.error)).toMatch(
+            /(12|24) bad rows, the first in .*bad.*row group 1, row 2901: rating is null/,
+          );
+        else
+          expect(splits.warnings).toMatchObject([
+            { text: expect.stringMatching(/^left out (12|24) bad rows/) },
+          ]);
+      }
+    },
+  );
 
   it('name the file and the row group of damaged data, as one stream does', async () => {
     const [stream, splits] = [await outcome('damaged.parquet', 1e9), await outcome('damaged.parquet', 1)];
@@ -69,9 +93,18 @@ describe('threads that read splits', () => {
   });
 });
 
-/** Reads files in a device of its own; notes the tasks and their outputs. `onTask` is called at the beginning of each task. */
-async function observed(files: readonly string[], onTask: (number: number, abort: () => void) => void = () => {}) {
-  const device = new CpuDevice({ threads: 2, handlers: new URL('../../support/damage/failing-reader.ts', import.meta.url) });
+/**
+ * Reads files in a device of its own; notes the tasks and their outputs. `onTask` is called at the beginning
+ * of each task.
+ */
+async function observed(
+  files: readonly string[],
+  onTask: (number: number, abort: () => void) => void = () => {},
+) {
+  const device = new CpuDevice({
+    threads: 2,
+    handlers: new URL('../../support/damage/failing-reader.ts', import.meta.url),
+  });
   const outputs: PartitionRef[] = [];
   let [started, ended] = [0, 0];
   const run = device.run.bind(device);
@@ -81,8 +114,16 @@ async function observed(files: readonly string[], onTask: (number: number, abort
     onTask(started++, () => aborting.abort());
     return run(task, signal).finally(() => ended++);
   };
-  const ctx: ExecutionContext = { signal: aborting.signal, executor: new LocalExecutor([device]), events: () => {}, metrics: new RunMetrics() };
-  const plan = andThen(fromSource(new ParquetSource(files.map((file) => path(file)))), new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
+  const ctx: ExecutionContext = {
+    signal: aborting.signal,
+    executor: new LocalExecutor([device]),
+    events: () => {},
+    metrics: new RunMetrics(),
+  };
+  const plan = andThen(
+    fromSource(new ParquetSource(files.map((file) => path(file)))),
+    new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }),
+  );
   const error = await Holdings.within(ctx, (held) => readRatings(plan, { splitBytes: 1 }, held)).then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -99,8 +140,11 @@ describe('a thread that fails', () => {
     ['ends', 'read: a thread of the CPU ended in the middle of the task read-ratings '],
   ])('in the middle ends the reading, and the error names the file: it %s', async (name, message) => {
     mkdirSync(path(name));
-    for (const file of ['0', `1-${name}`, '2']) copyFileSync(path('good.parquet'), path(`${name}/${file}.parquet`));
-    const { error, started } = await observed(['0', `1-${name}`, '2'].map((file) => `${name}/${file}.parquet`));
+    for (const file of ['0', `1-${name}`, '2'])
+      copyFileSync(path('good.parquet'), path(`${name}/${file}.parquet`));
+    const { error, started } = await observed(
+      ['0', `1-${name}`, '2'].map((file) => `${name}/${file}.parquet`),
+    );
     expect(String(error)).toContain(message);
     expect(String(error)).toContain(`1-${name}.parquet`);
     // Of 30 tasks those behind the failed one do not begin, but for a few that were under way.

@@ -1,4 +1,6 @@
-/** Inputs of unusual shapes, and of other formats: the blocks and models of the same rows in one usual file. */
+/**
+ * Inputs of unusual shapes, and of other formats: the blocks and models of the same rows in one usual file.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -14,7 +16,8 @@ const path = (name: string) => join(folder, name);
 const ROWS = 12_000;
 const FILES = 400;
 const line = (i: number) => `${(i * 7919) % 1201},${(i * 104_729) % 307},${((i * 31) % 10) / 2}`;
-const csv = (from: number, to: number) => `user,item,rating\n${Array.from({ length: to - from }, (_, i) => `${line(from + i)}\n`).join('')}`;
+const csv = (from: number, to: number) =>
+  `user,item,rating\n${Array.from({ length: to - from }, (_, i) => `${line(from + i)}\n`).join('')}`;
 
 beforeAll(async () => {
   await using session = await Session.create({ device: 'cpu', workers: 2 });
@@ -29,7 +32,9 @@ beforeAll(async () => {
   for (let file = 0; file < FILES; file++) {
     const rows = ROWS / FILES;
     writeFileSync(path(`many-csv/${name(file)}.csv`), csv(file * rows, (file + 1) * rows));
-    await session.read.csv(path(`many-csv/${name(file)}.csv`)).write.parquet(path(`many-parquet/${name(file)}.parquet`));
+    await session.read
+      .csv(path(`many-csv/${name(file)}.csv`))
+      .write.parquet(path(`many-parquet/${name(file)}.parquet`));
   }
 });
 
@@ -49,37 +54,55 @@ async function read(session: Session, dataset: Dataset) {
     const indexed = await new RatingInput({}).index(dataset, undefined, held);
     const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', held);
     const arrays = ({ offsets, indices, values }: typeof byUser) => [offsets, indices, values];
-    const found = { users: keyArrays(indexed.users, 'key'), items: keyArrays(indexed.items, 'key'), byUser: arrays(byUser), byItem: arrays(byItem) };
+    const found = {
+      users: keyArrays(indexed.users, 'key'),
+      items: keyArrays(indexed.items, 'key'),
+      byUser: arrays(byUser),
+      byItem: arrays(byItem),
+    };
     return { found, tasks: ctx.metrics.get('read-ratings')?.runs ?? 0 };
   });
 }
 
 describe('ratings of the same rows', () => {
-  it.each(Object.keys(inputs))('have the same blocks and the same model for 1, 2 and 5 workers: %s', async (name) => {
-    await using streaming = await Session.create({ device: 'cpu', workers: 1, splitBytes: 1e9 });
-    const expected = await read(streaming, inputs['row groups'](streaming));
-    const factors = async (dataset: Dataset) => {
-      const model = await new ALS({ rank: 6, maxIter: 2, seed: 5 }).fit(dataset);
-      return [model.userFactors, model.itemFactors].map((side) => side.data.children[1].children[0].values as Float32Array);
-    };
-    const model = await factors(inputs['row groups'](streaming));
-    for (const workers of [1, 2, 5]) {
-      await using session = await Session.create({ device: 'cpu', workers, splitBytes: 5_000 });
-      const { found, tasks } = await read(session, inputs[name](session));
-      expect(found).toEqual(expected.found);
-      // Threads read it, many small files by one task.
-      expect(tasks).toBeGreaterThan(0);
-      expect(tasks).toBeLessThan(FILES / 4);
-      expect(await factors(inputs[name](session))).toEqual(model);
-    }
-  });
+  it.each(Object.keys(inputs))(
+    'have the same blocks and the same model for 1, 2 and 5 workers: %s',
+    async (name) => {
+      await using streaming = await Session.create({ device: 'cpu', workers: 1, splitBytes: 1e9 });
+      const expected = await read(streaming, inputs['row groups'](streaming));
+      const factors = async (dataset: Dataset) => {
+        const model = await new ALS({ rank: 6, maxIter: 2, seed: 5 }).fit(dataset);
+        return [model.userFactors, model.itemFactors].map(
+          (side) => side.data.children[1].children[0].values as Float32Array,
+        );
+      };
+      const model = await factors(inputs['row groups'](streaming));
+      for (const workers of [1, 2, 5]) {
+        await using session = await Session.create({ device: 'cpu', workers, splitBytes: 5_000 });
+        const { found, tasks } = await read(session, inputs[name](session));
+        expect(found).toEqual(expected.found);
+        // Threads read it, many small files by one task.
+        expect(tasks).toBeGreaterThan(0);
+        expect(tasks).toBeLessThan(FILES / 4);
+        expect(await factors(inputs[name](session))).toEqual(model);
+      }
+    },
+  );
 
-  it.each(['csv', 'parquet'])('end with the name of the file that is damaged, one of many: %s', async (format) => {
-    const name = path(`many-${format}/part-00231.${format}`);
-    const good = readFileSync(name);
-    writeFileSync(name, format === 'csv' ? 'user,item,rating\n1,2,3\n4,5\n' : good.subarray(0, good.length - 9));
-    await using session = await Session.create({ device: 'cpu', workers: 2, splitBytes: 5_000 });
-    await expect(read(session, inputs[`many small ${format === 'csv' ? 'CSV' : 'Parquet'} files`](session))).rejects.toThrow(`part-00231.${format}`);
-    writeFileSync(name, good);
-  });
+  it.each(['csv', 'parquet'])(
+    'end with the name of the file that is damaged, one of many: %s',
+    async (format) => {
+      const name = path(`many-${format}/part-00231.${format}`);
+      const good = readFileSync(name);
+      writeFileSync(
+        name,
+        format === 'csv' ? 'user,item,rating\n1,2,3\n4,5\n' : good.subarray(0, good.length - 9),
+      );
+      await using session = await Session.create({ device: 'cpu', workers: 2, splitBytes: 5_000 });
+      await expect(
+        read(session, inputs[`many small ${format === 'csv' ? 'CSV' : 'Parquet'} files`](session)),
+      ).rejects.toThrow(`part-00231.${format}`);
+      writeFileSync(name, good);
+    },
+  );
 });

@@ -15,24 +15,43 @@ const path = (name: string) => join(folder, name);
 
 /** Users, items and ratings of 40,000 rows as SQL over i. */
 const kinds = {
-  near: ["(i * 7919 % 4001)::INTEGER", "(i * 104729 % 997 - 500)::INTEGER"],
-  far: ["((i * 7919 % 4001) * 500009)::INTEGER", "(i * 104729 % 997 * 1000003 - 500000000)::INTEGER"],
-  'near int64': ["(i * 7919 % 4001)::BIGINT", "(i * 104729 % 997 - 500)::BIGINT"],
-  'far int64': ["(i * 7919 % 4001 * 1234567890123 - 9876543210)::BIGINT", "(i % 997 + CASE WHEN i > 39000 THEN 5000000000 ELSE 0 END)::BIGINT"],
-  text: ["'user ' || (i * 7919 % 4001)", "chr((97 + i % 26)::INTEGER) || (i * 104729 % 97)"],
+  near: ['(i * 7919 % 4001)::INTEGER', '(i * 104729 % 997 - 500)::INTEGER'],
+  far: ['((i * 7919 % 4001) * 500009)::INTEGER', '(i * 104729 % 997 * 1000003 - 500000000)::INTEGER'],
+  'near int64': ['(i * 7919 % 4001)::BIGINT', '(i * 104729 % 997 - 500)::BIGINT'],
+  'far int64': [
+    '(i * 7919 % 4001 * 1234567890123 - 9876543210)::BIGINT',
+    '(i % 997 + CASE WHEN i > 39000 THEN 5000000000 ELSE 0 END)::BIGINT',
+  ],
+  text: ["'user ' || (i * 7919 % 4001)", 'chr((97 + i % 26)::INTEGER) || (i * 104729 % 97)'],
 } as const;
 
-async function write(name: string, [user, item]: readonly string[], rows: string, options: string): Promise<void> {
-  await (await duckdb()).run(`COPY (SELECT ${user} AS "user", ${item} AS item, (i % 10 / 2)::FLOAT AS rating, i % 13 AS timestamp FROM (${rows}) t(i)) TO '${path(name)}' (FORMAT parquet, ${options})`);
+async function write(
+  name: string,
+  [user, item]: readonly string[],
+  rows: string,
+  options: string,
+): Promise<void> {
+  await (
+    await duckdb()
+  ).run(
+    `COPY (SELECT ${user} AS "user", ${item} AS item, (i % 10 / 2)::FLOAT AS rating, i % 13 AS timestamp FROM (${rows}) t(i)) TO '${path(name)}' (FORMAT parquet, ${options})`,
+  );
 }
 
 const all = 'SELECT * FROM range(40000)';
 
 beforeAll(async () => {
-  for (const [kind, columns] of Object.entries(kinds)) await write(`${kind}.parquet`, columns, all, 'ROW_GROUP_SIZE 2048');
+  for (const [kind, columns] of Object.entries(kinds))
+    await write(`${kind}.parquet`, columns, all, 'ROW_GROUP_SIZE 2048');
   // The same rows in other files, row groups and order.
   mkdirSync(path('cut'));
-  for (let part = 0; part < 7; part++) await write(`cut/${part}.parquet`, kinds.near, `SELECT range FROM range(40000) WHERE range % 7 = ${6 - part}`, 'ROW_GROUP_SIZE 4096');
+  for (let part = 0; part < 7; part++)
+    await write(
+      `cut/${part}.parquet`,
+      kinds.near,
+      `SELECT range FROM range(40000) WHERE range % 7 = ${6 - part}`,
+      'ROW_GROUP_SIZE 4096',
+    );
 });
 
 const open = (workers: number, splitBytes: number) => Session.create({ device: 'cpu', workers, splitBytes });
@@ -44,23 +63,32 @@ async function blocks(dataset: Dataset, options: RatingOptions = {}, ctx = datas
     const indexed = await input.index(dataset, undefined, held);
     const { byUser, byItem, duplicates } = await buildRatingBlocks(indexed, input.onDuplicates, held);
     const arrays = ({ offsets, indices, values }: typeof byUser) => [offsets, indices, values];
-    const found = { users: keyArrays(indexed.users, 'key'), items: keyArrays(indexed.items, 'key'), byUser: arrays(byUser), byItem: arrays(byItem), duplicates };
+    const found = {
+      users: keyArrays(indexed.users, 'key'),
+      items: keyArrays(indexed.items, 'key'),
+      byUser: arrays(byUser),
+      byItem: arrays(byItem),
+      duplicates,
+    };
     return { found, tasks: ctx.metrics.get('read-ratings')?.runs ?? 0 };
   });
 }
 
 describe('ratings that threads read from splits', () => {
-  it.each(Object.keys(kinds))('give the blocks of one stream for any number of threads: %s ids', async (kind) => {
-    await using streaming = await open(2, 1e9);
-    const stream = await blocks(streaming.read.parquet(path(`${kind}.parquet`)));
-    expect(stream.tasks).toBe(0);
-    for (const workers of [1, 2, 5]) {
-      await using session = await open(workers, 1);
-      const { found, tasks } = await blocks(session.read.parquet(path(`${kind}.parquet`)));
-      expect(tasks).toBe(20);
-      expect(found).toEqual(stream.found);
-    }
-  });
+  it.each(Object.keys(kinds))(
+    'give the blocks of one stream for any number of threads: %s ids',
+    async (kind) => {
+      await using streaming = await open(2, 1e9);
+      const stream = await blocks(streaming.read.parquet(path(`${kind}.parquet`)));
+      expect(stream.tasks).toBe(0);
+      for (const workers of [1, 2, 5]) {
+        await using session = await open(workers, 1);
+        const { found, tasks } = await blocks(session.read.parquet(path(`${kind}.parquet`)));
+        expect(tasks).toBe(20);
+        expect(found).toEqual(stream.found);
+      }
+    },
+  );
 
   it('give the same blocks for other files, row groups and splits', async () => {
     await using one = await open(2, 1);
@@ -72,15 +100,27 @@ describe('ratings that threads read from splits', () => {
   });
 
   it('number many ids, by several shares and ranges of them, as one thread does', async () => {
-    await write('many.parquet', ["((i * 7919 % 150001) * 13007)::INTEGER", "'item ' || (i * 104729 % 140009)"], 'SELECT * FROM range(300000)', 'ROW_GROUP_SIZE 40960');
+    await write(
+      'many.parquet',
+      ['((i * 7919 % 150001) * 13007)::INTEGER', "'item ' || (i * 104729 % 140009)"],
+      'SELECT * FROM range(300000)',
+      'ROW_GROUP_SIZE 40960',
+    );
     await using one = await open(1, 1);
     await using four = await open(4, 1);
-    const [alone, together] = [await blocks(one.read.parquet(path('many.parquet'))), await blocks(four.read.parquet(path('many.parquet')))];
+    const [alone, together] = [
+      await blocks(one.read.parquet(path('many.parquet'))),
+      await blocks(four.read.parquet(path('many.parquet'))),
+    ];
     expect(together.found.byUser[0].length).toBe(150002);
     expect(together.found.byItem[0].length).toBe(140010);
     for (const key of ['users', 'items', 'byUser', 'byItem'] as const) {
       const [left, right] = [Object.values(alone.found[key]), Object.values(together.found[key])];
-      for (const [i, values] of left.entries()) expect(Buffer.compare(Buffer.from(values.slice().buffer), Buffer.from(right[i].slice().buffer)), key).toBe(0);
+      for (const [i, values] of left.entries())
+        expect(
+          Buffer.compare(Buffer.from(values.slice().buffer), Buffer.from(right[i].slice().buffer)),
+          key,
+        ).toBe(0);
     }
     const users = (together.found.users as { keyValues: Int32Array }).keyValues;
     expect(users.every((user, i) => i === 0 || user > users[i - 1])).toBe(true);
@@ -93,12 +133,29 @@ describe('ratings that threads read from splits', () => {
       return await Holdings.within(session.context(), async (ctx) => {
         const [train] = session.read.parquet(path(`${kind}.parquet`)).randomSplit([0.02, 0.98]);
         const { users, items } = await input.index(train, undefined, ctx);
-        const { indexed, coldPairs } = await input.knownPairs(session.read.parquet(path(`${other}.parquet`)), users, items, ctx);
+        const { indexed, coldPairs } = await input.knownPairs(
+          session.read.parquet(path(`${other}.parquet`)),
+          users,
+          items,
+          ctx,
+        );
         const { byUser, extra } = await buildUserBlock(indexed, 'keep', ctx);
-        return { coldPairs, rows: indexed.rows, extra, userCounts: indexed.userCounts, itemCounts: indexed.itemCounts, block: [byUser.offsets, byUser.indices, byUser.values] };
+        return {
+          coldPairs,
+          rows: indexed.rows,
+          extra,
+          userCounts: indexed.userCounts,
+          itemCounts: indexed.itemCounts,
+          block: [byUser.offsets, byUser.indices, byUser.values],
+        };
       });
     };
-    for (const [kind, other] of [['near', 'near int64'], ['text', 'text'], ['near int64', 'near'], ['near', 'far']] as const) {
+    for (const [kind, other] of [
+      ['near', 'near int64'],
+      ['text', 'text'],
+      ['near int64', 'near'],
+      ['near', 'far'],
+    ] as const) {
       const found = await pairs(1, kind, other);
       expect(found).toEqual(await pairs(1e9, kind, other));
       expect(found.coldPairs).toBeGreaterThan(0);
@@ -108,20 +165,34 @@ describe('ratings that threads read from splits', () => {
 
   it('begin at records of text, also where lines lie inside quotes, and count lines of the whole file', async () => {
     // Most line ends lie inside quotes, where the lines look like rows.
-    const note = (row: number) => (row % 3 === 0 ? 'short' : `"${Array.from({ length: 40 }, (_, line) => `${row},${line},5,x`).join('\n')}"`);
-    const lines = Array.from({ length: 1500 }, (_, row) => `${row % 83},${row % 31},${row === 1200 ? 'much' : row % 10},${note(row)}`);
+    const note = (row: number) =>
+      row % 3 === 0
+        ? 'short'
+        : `"${Array.from({ length: 40 }, (_, line) => `${row},${line},5,x`).join('\n')}"`;
+    const lines = Array.from(
+      { length: 1500 },
+      (_, row) => `${row % 83},${row % 31},${row === 1200 ? 'much' : row % 10},${note(row)}`,
+    );
     writeFileSync(path('quoted.csv'), ['user,item,rating,note', ...lines, ''].join('\n'));
     const read = async (splitBytes: number) => {
       await using session = await open(3, splitBytes);
       const warnings: ProgressEvent[] = [];
-      const ctx = session.context({ onEvent: (event) => void (event.type === 'warning' && warnings.push(event)) });
-      const { found, tasks } = await blocks(session.read.csv(path('quoted.csv'), { types: { rating: 'float64' } }), { onBadRows: 'skip' }, ctx);
+      const ctx = session.context({
+        onEvent: (event) => void (event.type === 'warning' && warnings.push(event)),
+      });
+      const { found, tasks } = await blocks(
+        session.read.csv(path('quoted.csv'), { types: { rating: 'float64' } }),
+        { onBadRows: 'skip' },
+        ctx,
+      );
       return { found, warnings, tasks };
     };
     const [stream, splits] = [await read(1e9), await read(3000)];
     expect(splits.tasks).toBeGreaterThan(50);
     expect(splits).toEqual({ ...stream, tasks: splits.tasks });
-    expect(splits.warnings).toMatchObject([{ text: expect.stringContaining(`line ${lines.slice(0, 1200).join('\n').split('\n').length + 2}`) }]);
+    expect(splits.warnings).toMatchObject([
+      { text: expect.stringContaining(`line ${lines.slice(0, 1200).join('\n').split('\n').length + 2}`) },
+    ]);
   });
 
   it('pass the operators of the library', async () => {

@@ -15,7 +15,11 @@ const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 
 const ROWS = 30_000;
-const lines = Array.from({ length: ROWS }, (_, i) => `${i % 997},${i * 3},${(i % 10) / 2},"${i % 500 === 0 ? `two\nlines, "" and ${i}` : `word ${i}`}"\n`);
+const lines = Array.from(
+  { length: ROWS },
+  (_, i) =>
+    `${i % 997},${i * 3},${(i % 10) / 2},"${i % 500 === 0 ? `two\nlines, "" and ${i}` : `word ${i}`}"\n`,
+);
 
 beforeAll(async () => {
   writeFileSync(path('rows.csv'), `user,item,rating,word\n${lines.join('')}`);
@@ -31,28 +35,44 @@ beforeAll(async () => {
 const open = (workers: number, splitBytes: number) => Session.create({ device: 'cpu', workers, splitBytes });
 
 describe('rows that threads read', () => {
-  it.each(['rows.csv', 'rows.csv.gz', 'rows.parquet', 'parts', 'rows.ndjson', 'rows.arrow'])('are those of one stream, in their order: %s', async (name) => {
-    const expected = readFileSync(path('rows.csv'), 'utf8').replaceAll(/"(word \d+)"/g, '$1');
-    for (const [workers, splitBytes] of [[4, 1e9], [1, 60_000], [5, 40_000]]) {
-      await using session = await open(workers, splitBytes);
-      const ctx = session.context();
-      const { plan } = await session.read.any(path(name));
-      const { rows } = await runInto(readInThreads(plan, readSplit, splitBytes), openSink(path('copy.csv'), { overwrite: true }), ctx);
-      expect(rows).toBe(ROWS);
-      // One packed file and one batch of Arrow are one split; a thread alone reads in ranges only.
-      const inThreads = splitBytes < 1e9 && !['rows.csv.gz', 'rows.arrow'].includes(name) && (workers > 1 || ['rows.csv', 'rows.ndjson'].includes(name));
-      expect((ctx.metrics.get('read-rows')?.runs ?? 0) > 1).toBe(inThreads);
-      const text = readFileSync(path('copy.csv'), 'utf8');
-      expect(text.replaceAll(/\.0\b/g, '') === expected.replaceAll(/\.0\b/g, '')).toBe(true);
-    }
-  });
+  it.each(['rows.csv', 'rows.csv.gz', 'rows.parquet', 'parts', 'rows.ndjson', 'rows.arrow'])(
+    'are those of one stream, in their order: %s',
+    async (name) => {
+      const expected = readFileSync(path('rows.csv'), 'utf8').replaceAll(/"(word \d+)"/g, '$1');
+      for (const [workers, splitBytes] of [
+        [4, 1e9],
+        [1, 60_000],
+        [5, 40_000],
+      ]) {
+        await using session = await open(workers, splitBytes);
+        const ctx = session.context();
+        const { plan } = await session.read.any(path(name));
+        const { rows } = await runInto(
+          readInThreads(plan, readSplit, splitBytes),
+          openSink(path('copy.csv'), { overwrite: true }),
+          ctx,
+        );
+        expect(rows).toBe(ROWS);
+        // One packed file and one batch of Arrow are one split; a thread alone reads in ranges only.
+        const inThreads =
+          splitBytes < 1e9 &&
+          !['rows.csv.gz', 'rows.arrow'].includes(name) &&
+          (workers > 1 || ['rows.csv', 'rows.ndjson'].includes(name));
+        expect((ctx.metrics.get('read-rows')?.runs ?? 0) > 1).toBe(inThreads);
+        const text = readFileSync(path('copy.csv'), 'utf8');
+        expect(text.replaceAll(/\.0\b/g, '') === expected.replaceAll(/\.0\b/g, '')).toBe(true);
+      }
+    },
+  );
 
   it('are the same bytes of Parquet for any number of workers', async () => {
     for (const name of ['rows.csv', 'rows.parquet']) {
       const files: Buffer[] = [];
       for (const workers of [1, 2, 5]) {
         await using session = await open(workers, 50_000);
-        await (await session.read.any(path(name))).write.parquet(path('copy.parquet'), { overwrite: true, rowGroupSize: 4000 });
+        await (
+          await session.read.any(path(name))
+        ).write.parquet(path('copy.parquet'), { overwrite: true, rowGroupSize: 4000 });
         files.push(readFileSync(path('copy.parquet')));
       }
       expect(files.slice(1).map((file) => file.equals(files[0]))).toEqual([true, true]);
@@ -69,20 +89,40 @@ describe('rows that threads read', () => {
   });
 
   it('may be far more than they are as stored: those come batch by batch', async () => {
-    await (await duckdb()).run(`COPY (SELECT repeat('x', 64000) AS word, i AS item FROM range(3000) t(i)) TO '${path('wide.parquet')}' (FORMAT parquet, ROW_GROUP_SIZE 3000)`);
+    await (
+      await duckdb()
+    ).run(
+      `COPY (SELECT repeat('x', 64000) AS word, i AS item FROM range(3000) t(i)) TO '${path('wide.parquet')}' (FORMAT parquet, ROW_GROUP_SIZE 3000)`,
+    );
     await using session = await open(4, 1);
-    const { rows } = await session.read.parquet(path('wide.parquet')).write.parquet(path('wide-copy.parquet'));
+    const { rows } = await session.read
+      .parquet(path('wide.parquet'))
+      .write.parquet(path('wide-copy.parquet'));
     expect(rows).toBe(3000);
-    expect((await (await duckdb()).runAndReadAll(`SELECT count(*), min(length(word)), sum(item)::INTEGER FROM '${path('wide-copy.parquet')}'`)).getRowsJS()).toEqual([[3000n, 64_000n, 4_498_500]]);
+    expect(
+      (
+        await (
+          await duckdb()
+        ).runAndReadAll(
+          `SELECT count(*), min(length(word)), sum(item)::INTEGER FROM '${path('wide-copy.parquet')}'`,
+        )
+      ).getRowsJS(),
+    ).toEqual([[3000n, 64_000n, 4_498_500]]);
   });
 });
 
 describe('bad conditions', () => {
   it('name the file and the line, as one stream does', async () => {
-    writeFileSync(path('bad.csv'), `user,item,rating\n${'1,2,3\n'.repeat(9000)}4,5,6,7\n${'1,2,3\n'.repeat(9000)}`);
+    writeFileSync(
+      path('bad.csv'),
+      `user,item,rating\n${'1,2,3\n'.repeat(9000)}4,5,6,7\n${'1,2,3\n'.repeat(9000)}`,
+    );
     for (const splitBytes of [1e9, 30_000]) {
       await using session = await open(4, splitBytes);
-      const error = await session.read.csv(path('bad.csv')).write.parquet(path('never.parquet')).catch((reason: unknown) => reason);
+      const error = await session.read
+        .csv(path('bad.csv'))
+        .write.parquet(path('never.parquet'))
+        .catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(DataError);
       expect(String(error)).toMatch(/line 9002\b.*bad\.csv/);
     }
@@ -90,14 +130,19 @@ describe('bad conditions', () => {
     whole.fill(0xff, whole.length >> 1, (whole.length >> 1) + 300);
     writeFileSync(path('bad.parquet'), whole);
     await using session = await open(4, 3000);
-    await expect(session.read.parquet(path('bad.parquet')).write.csv(path('never.csv'))).rejects.toMatchObject({ name: 'DataError', details: { file: path('bad.parquet') } });
+    await expect(
+      session.read.parquet(path('bad.parquet')).write.csv(path('never.csv')),
+    ).rejects.toMatchObject({ name: 'DataError', details: { file: path('bad.parquet') } });
     expect(readdirSync(folder).filter((name) => name.includes('never'))).toEqual([]);
   });
 
   it('cancelled while threads read, nothing is left', async () => {
     await using session = await open(4, 1000);
     const controller = new AbortController();
-    const writing = session.read.parquet(path('rows.parquet')).write.parquet(path('cancelled.parquet'), { signal: controller.signal, onEvent: ({ type }) => type === 'phase-start' && setImmediate(() => controller.abort()) });
+    const writing = session.read.parquet(path('rows.parquet')).write.parquet(path('cancelled.parquet'), {
+      signal: controller.signal,
+      onEvent: ({ type }) => type === 'phase-start' && setImmediate(() => controller.abort()),
+    });
     await expect(writing).rejects.toThrow(CancelledError);
     expect(readdirSync(folder).filter((name) => name.includes('cancelled'))).toEqual([]);
   });

@@ -28,7 +28,12 @@ function factorsOf(model: Model): FactorsById {
   const side = (batch: Model['userFactors']) => {
     const ids = Array.from(batch.getChildAt(0)?.toArray() as Int32Array);
     const values = batch.data.children[1].children[0].values as Float32Array;
-    return new Map(ids.map((id, row) => [id, Array.from(values.subarray(row * model.features, (row + 1) * model.features))]));
+    return new Map(
+      ids.map((id, row) => [
+        id,
+        Array.from(values.subarray(row * model.features, (row + 1) * model.features)),
+      ]),
+    );
   };
   return { users: side(model.userFactors), items: side(model.itemFactors) };
 }
@@ -42,7 +47,10 @@ function difference(one: FactorsById, other: FactorsById): number {
       row.forEach((value, k) => {
         const expected = other[side].get(id)?.[k] ?? Number.NaN;
         most = Math.max(most, Math.abs(expected));
-        largest = Math.max(largest, Number.isNaN(expected) ? Number.POSITIVE_INFINITY : Math.abs(value - expected));
+        largest = Math.max(
+          largest,
+          Number.isNaN(expected) ? Number.POSITIVE_INFINITY : Math.abs(value - expected),
+        );
       });
     }
   }
@@ -58,10 +66,14 @@ const bothNew = planted.filter(({ user, item }) => user >= 100 && item >= 60);
 const known = plantedRatings(12, 100, 60, 300);
 /** A user and an item with one rating, of each other, and a user with one rating of a new item. */
 const apart: readonly Triple[] = [{ user: 900, item: 800, rating: 5 }];
-const oneOfEach: readonly Triple[] = [{ user: 901, item: 60, rating: 1 }, { user: 902, item: 3, rating: 4 }];
+const oneOfEach: readonly Triple[] = [
+  { user: 901, item: 60, rating: 1 },
+  { user: 902, item: 3, rating: 4 },
+];
 
 describe.each([true, false])('an update, biases %s', (biases) => {
-  const fit = (rows: readonly Triple[] = old, on = session) => new ALS({ ...settings(biases), rank: 5, regParam: 0.07, seed: 2 }).fit(dataset(rows, on));
+  const fit = (rows: readonly Triple[] = old, on = session) =>
+    new ALS({ ...settings(biases), rank: 5, regParam: 0.07, seed: 2 }).fit(dataset(rows, on));
 
   it.each<[string, readonly Triple[]]>([
     ['new users', newUsers],
@@ -73,7 +85,12 @@ describe.each([true, false])('an update, biases %s', (biases) => {
   ])('starts from the float64 solution: %s', async (_, rows) => {
     const base = await fit();
     const start = await base.update(dataset(rows), standing);
-    expect(difference(factorsOf(start), referenceStart(factorsOf(base), rows, { biases, lambda: 0.07, prior: PRIOR_RATINGS }))).toBeLessThan(2e-5);
+    expect(
+      difference(
+        factorsOf(start),
+        referenceStart(factorsOf(base), rows, { biases, lambda: 0.07, prior: PRIOR_RATINGS }),
+      ),
+    ).toBeLessThan(2e-5);
   });
 
   it('solves with the offset and the damping that the model was trained with, and so does fold-in behind it', async () => {
@@ -83,37 +100,69 @@ describe.each([true, false])('an update, biases %s', (biases) => {
     const deviation = Math.hypot(...old.map(({ rating }) => rating - mean)) / Math.sqrt(old.length);
     const rows = [...newUsers, ...newItems, ...bothNew, ...oneOfEach];
     const start = await base.update(dataset(rows), standing);
-    const rule = { biases, lambda: 0.07, prior: PRIOR_RATINGS, offset: 2 * deviation, damping: biases ? { users: 3, items: 5 } : undefined };
+    const rule = {
+      biases,
+      lambda: 0.07,
+      prior: PRIOR_RATINGS,
+      offset: 2 * deviation,
+      damping: biases ? { users: 3, items: 5 } : undefined,
+    };
     expect(difference(factorsOf(start), referenceStart(factorsOf(base), rows, rule))).toBeLessThan(2e-5);
     expect(start.metadata).toMatchObject({ params: binding, ratingDeviation: base.metadata.ratingDeviation });
-    const folded = await Promise.all([base, start].map(async (model) => factorsOf((await model.foldIn(dataset(newUsers))).model)));
-    for (const [id, row] of folded[0].users) folded[1].users.get(id)?.forEach((value, k) => expect(value).toBeCloseTo(row[k], 2));
+    const folded = await Promise.all(
+      [base, start].map(async (model) => factorsOf((await model.foldIn(dataset(newUsers))).model)),
+    );
+    for (const [id, row] of folded[0].users)
+      folded[1].users.get(id)?.forEach((value, k) => expect(value).toBeCloseTo(row[k], 2));
   });
 
   it('solves with the λ that is asked for, and with a small one in place of 0', async () => {
     const base = await fit();
-    for (const [regParam, lambda] of [[0.5, 0.5], [0, 0.01]]) {
+    for (const [regParam, lambda] of [
+      [0.5, 0.5],
+      [0, 0.01],
+    ]) {
       const start = await base.update(dataset(newUsers), { ...standing, regParam });
-      expect(difference(factorsOf(start), referenceStart(factorsOf(base), newUsers, { biases, lambda, prior: PRIOR_RATINGS }))).toBeLessThan(2e-5);
+      expect(
+        difference(
+          factorsOf(start),
+          referenceStart(factorsOf(base), newUsers, { biases, lambda, prior: PRIOR_RATINGS }),
+        ),
+      ).toBeLessThan(2e-5);
     }
   });
 
-  it.each([1000, 0.001])('starts from the same solution and improves where ratings are %s times as large', async (scale) => {
-    const scaled = (rows: readonly Triple[]) => rows.map((row) => ({ ...row, rating: scale * row.rating }));
-    const base = await new SGD({ ...settings(biases), rank: 5, regParam: 0.02 * scale, seed: 2 }).fit(dataset(scaled(old)));
-    const rows = scaled(newUsers);
-    const start = await base.update(dataset(rows), standing);
-    const lambda = Math.max(0.01, 0.02 * scale);
-    expect(difference(factorsOf(start), referenceStart(factorsOf(base), rows, { biases, lambda, prior: PRIOR_RATINGS }))).toBeLessThan(1e-4);
-    const rmse = async (model: Model) => (await model.evaluate(dataset(rows))).rmse;
-    expect(await rmse(await base.update(dataset(rows)))).toBeLessThan(await rmse(start));
-  });
+  it.each([1000, 0.001])(
+    'starts from the same solution and improves where ratings are %s times as large',
+    async (scale) => {
+      const scaled = (rows: readonly Triple[]) => rows.map((row) => ({ ...row, rating: scale * row.rating }));
+      const base = await new SGD({ ...settings(biases), rank: 5, regParam: 0.02 * scale, seed: 2 }).fit(
+        dataset(scaled(old)),
+      );
+      const rows = scaled(newUsers);
+      const start = await base.update(dataset(rows), standing);
+      const lambda = Math.max(0.01, 0.02 * scale);
+      expect(
+        difference(
+          factorsOf(start),
+          referenceStart(factorsOf(base), rows, { biases, lambda, prior: PRIOR_RATINGS }),
+        ),
+      ).toBeLessThan(1e-4);
+      const rmse = async (model: Model) => (await model.evaluate(dataset(rows))).rmse;
+      expect(await rmse(await base.update(dataset(rows)))).toBeLessThan(await rmse(start));
+    },
+  );
 
   it('takes new ratings that are all equal', async () => {
     const base = await fit();
     const rows = newUsers.map((row) => ({ ...row, rating: 4 }));
     const start = await base.update(dataset(rows), standing);
-    expect(difference(factorsOf(start), referenceStart(factorsOf(base), rows, { biases, lambda: 0.07, prior: PRIOR_RATINGS }))).toBeLessThan(2e-5);
+    expect(
+      difference(
+        factorsOf(start),
+        referenceStart(factorsOf(base), rows, { biases, lambda: 0.07, prior: PRIOR_RATINGS }),
+      ),
+    ).toBeLessThan(2e-5);
   });
 
   it('is solved on the CPU beside another device', async () => {
@@ -122,9 +171,21 @@ describe.each([true, false])('an update, biases %s', (biases) => {
     (both.context().executor.devices as Device[]).push(device);
     const base = await fit(old, both);
     const before = device.ran.filter(({ kernel }) => kernel === 'update').length;
-    const start = await base.update(dataset([...newUsers, ...bothNew], both), { ...standing, schedule: 'hogwild' });
+    const start = await base.update(dataset([...newUsers, ...bothNew], both), {
+      ...standing,
+      schedule: 'hogwild',
+    });
     expect(device.ran.filter(({ kernel }) => kernel === 'update')).toHaveLength(before);
-    expect(difference(factorsOf(start), referenceStart(factorsOf(base), [...newUsers, ...bothNew], { biases, lambda: 0.07, prior: PRIOR_RATINGS }))).toBeLessThan(2e-5);
+    expect(
+      difference(
+        factorsOf(start),
+        referenceStart(factorsOf(base), [...newUsers, ...bothNew], {
+          biases,
+          lambda: 0.07,
+          prior: PRIOR_RATINGS,
+        }),
+      ),
+    ).toBeLessThan(2e-5);
   });
 
   it('predicts for new users and items nearly as well as a model trained anew', async () => {
@@ -140,19 +201,27 @@ describe.each([true, false])('an update, biases %s', (biases) => {
 describe('on real ratings', () => {
   const folders = ['ml-latest-small', 'douban-monti'].map((set) => ({ set, folder: dataFolder(set) }));
 
-  it.skipIf(folders.some(({ folder }) => folder === undefined)).each(folders)('a model updated with a tenth of $set is better than it was, by ALS and SGD', async ({ set, folder = '' }) => {
-    const file = session.read.parquet(join(folder, set === 'douban-monti' ? 'train.parquet' : 'ratings.parquet'));
-    const [first, later, held] = await file.randomSplit([0.8, 0.1, 0.1], { seed: 7 });
-    for (const biases of [true, false]) {
-      for (const trainer of [new ALS({ ...settings(biases), rank: 16, seed: 1 }), new SGD({ ...settings(biases), rank: 16, seed: 1 })]) {
-        const base = await trainer.fit(first);
-        const updated = await base.update(later);
-        // Over the pairs that the old model knows.
-        const pairs = await knownPairs(base, held);
-        expect((await updated.evaluate(pairs)).rmse).toBeLessThan((await base.evaluate(pairs)).rmse);
+  it.skipIf(folders.some(({ folder }) => folder === undefined)).each(folders)(
+    'a model updated with a tenth of $set is better than it was, by ALS and SGD',
+    async ({ set, folder = '' }) => {
+      const file = session.read.parquet(
+        join(folder, set === 'douban-monti' ? 'train.parquet' : 'ratings.parquet'),
+      );
+      const [first, later, held] = await file.randomSplit([0.8, 0.1, 0.1], { seed: 7 });
+      for (const biases of [true, false]) {
+        for (const trainer of [
+          new ALS({ ...settings(biases), rank: 16, seed: 1 }),
+          new SGD({ ...settings(biases), rank: 16, seed: 1 }),
+        ]) {
+          const base = await trainer.fit(first);
+          const updated = await base.update(later);
+          // Over the pairs that the old model knows.
+          const pairs = await knownPairs(base, held);
+          expect((await updated.evaluate(pairs)).rmse).toBeLessThan((await base.evaluate(pairs)).rmse);
+        }
       }
-    }
-  });
+    },
+  );
 
   async function knownPairs(model: Model, ratings: Dataset): Promise<Dataset> {
     const batches = [];

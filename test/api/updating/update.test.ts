@@ -25,38 +25,81 @@ const rows = plantedRatings(41, 300, 200, 20_000);
 const [test, fresh, old] = [rows.slice(0, 1500), rows.slice(1500, 3300), rows.slice(3300)];
 
 describe.each([
-  ['ALS', (biases: boolean) => new ALS({ ...(biases ? undamped : plain), rank: biases ? 4 : 6, regParam: 0.05, seed: 1 })],
-  ['SGD', (biases: boolean) => new SGD({ ...(biases ? undamped : { biases }), rank: 8, regParam: 0.05, seed: 1, learningRate: 0.15, maxIter: 30 })],
+  [
+    'ALS',
+    (biases: boolean) =>
+      new ALS({ ...(biases ? undamped : plain), rank: biases ? 4 : 6, regParam: 0.05, seed: 1 }),
+  ],
+  [
+    'SGD',
+    (biases: boolean) =>
+      new SGD({
+        ...(biases ? undamped : { biases }),
+        rank: 8,
+        regParam: 0.05,
+        seed: 1,
+        learningRate: 0.15,
+        maxIter: 30,
+      }),
+  ],
 ])('a model by %s, updated with a tenth of new ratings', (_, trainer) => {
-  it.each([true, false])('predicts as well as one trained on all, within 0.01 (biases %s)', async (biases) => {
-    const base = await trainer(biases).fit(dataset(old));
-    const updated = await base.update(dataset(fresh));
-    const all = await trainer(biases).fit(dataset([...old, ...fresh]));
-    const rmse = async (model: Model) => (await model.evaluate(dataset(test))).rmse;
-    expect(await rmse(updated)).toBeLessThan((await rmse(all)) + 0.01);
-    expect(updated.rank).toBe(base.rank);
-    expect(updated.metadata).toMatchObject({ algorithm: 'sgd', params: { biases, regParam: 0.05, maxIter: 2 }, ratings: fresh.length });
-  });
+  it.each([true, false])(
+    'predicts as well as one trained on all, within 0.01 (biases %s)',
+    async (biases) => {
+      const base = await trainer(biases).fit(dataset(old));
+      const updated = await base.update(dataset(fresh));
+      const all = await trainer(biases).fit(dataset([...old, ...fresh]));
+      const rmse = async (model: Model) => (await model.evaluate(dataset(test))).rmse;
+      expect(await rmse(updated)).toBeLessThan((await rmse(all)) + 0.01);
+      expect(updated.rank).toBe(base.rank);
+      expect(updated.metadata).toMatchObject({
+        algorithm: 'sgd',
+        params: { biases, regParam: 0.05, maxIter: 2 },
+        ratings: fresh.length,
+      });
+    },
+  );
 });
 
 describe('update', () => {
-  it.each([0.5, 0.01, 1e-4])('takes small steps from nearly equal ratings, all 5 except one of %f less', async (less) => {
-    for (const biases of [false, true]) {
-      const base = await new ALS({ ...(biases ? undamped : plain), rank: 4, regParam: 0.05 }).fit(dataset(old));
-      const alike = Array.from({ length: 50 }, (_, at): Triple => ({ user: 6 * at, item: at % 7, rating: at === 0 ? 5 - less : 5 }));
-      const updated = await base.update(dataset(alike));
-      const rmse = async (model: Model) => (await model.evaluate(dataset(test))).rmse;
-      expect(await rmse(updated)).toBeLessThan((await rmse(base)) + 0.03);
-    }
-  });
+  it.each([0.5, 0.01, 1e-4])(
+    'takes small steps from nearly equal ratings, all 5 except one of %f less',
+    async (less) => {
+      for (const biases of [false, true]) {
+        const base = await new ALS({ ...(biases ? undamped : plain), rank: 4, regParam: 0.05 }).fit(
+          dataset(old),
+        );
+        const alike = Array.from({ length: 50 }, (_, at): Triple => ({
+          user: 6 * at,
+          item: at % 7,
+          rating: at === 0 ? 5 - less : 5,
+        }));
+        const updated = await base.update(dataset(alike));
+        const rmse = async (model: Model) => (await model.evaluate(dataset(test))).rmse;
+        expect(await rmse(updated)).toBeLessThan((await rmse(base)) + 0.03);
+      }
+    },
+  );
 
   it('has the plan of planUpdate, with the ids of both counted', async () => {
     const base = await new ALS({ ...undamped, rank: 4, regParam: 0.07 }).fit(dataset(old));
-    const news: Triple[] = [{ user: -5, item: 3, rating: 5 }, { user: 1, item: 1000, rating: 1 }, { user: 1, item: 2, rating: 4 }];
+    const news: Triple[] = [
+      { user: -5, item: 3, rating: 5 },
+      { user: 1, item: 1000, rating: 1 },
+      { user: 1, item: 2, rating: 4 },
+    ];
     const planned = await base.planUpdate(dataset(news), { validation: dataset(test), maxIter: 3 });
     const { training } = await base.update(dataset(news), { validation: dataset(test), maxIter: 3 });
-    expect(planned.plan.problem).toMatchObject({ 'users m': base.userCount + 1, 'items n': base.itemCount + 1, 'ratings Nz': 3, 'rank k': '4 and biases', epochs: 3, 'λ': 0 });
-    const told = (plan: PhysicalPlan) => stagesOf(plan).map(({ phase, stage: { name, kernel, reasons } }) => ({ phase, name, kernel, reasons }));
+    expect(planned.plan.problem).toMatchObject({
+      'users m': base.userCount + 1,
+      'items n': base.itemCount + 1,
+      'ratings Nz': 3,
+      'rank k': '4 and biases',
+      epochs: 3,
+      λ: 0,
+    });
+    const told = (plan: PhysicalPlan) =>
+      stagesOf(plan).map(({ phase, stage: { name, kernel, reasons } }) => ({ phase, name, kernel, reasons }));
     expect(told(planned.plan)).toEqual(told(training!.plan));
     expect(String(planned)).toMatch(/goes on from a model, by steps of λ = 0/);
     await expect(base.planUpdate(dataset(news), { rank: 3 } as object)).rejects.toThrow(UsageError);
@@ -77,7 +120,8 @@ describe('update', () => {
     };
     untouched(base, 299).forEach((value, k) => expect(untouched(updated, 299)[k]).toBeCloseTo(value, 4));
     const mean = async (user: number, item: number) => {
-      for await (const batch of updated.predict(dataset([{ user, item, rating: 0 }]))) return Number(batch.getChild('prediction')?.get(0));
+      for await (const batch of updated.predict(dataset([{ user, item, rating: 0 }])))
+        return Number(batch.getChild('prediction')?.get(0));
       return Number.NaN;
     };
     expect(await mean(-5, 7)).toBeGreaterThan(3.4);
@@ -89,7 +133,10 @@ describe('update', () => {
     await base.save(join(folder, 'base'));
     const loaded = await Model.load(session, join(folder, 'base'));
     const options = { seed: 3 };
-    const [one, two] = [await base.update(dataset(fresh), options), await loaded.update(dataset(fresh), options)];
+    const [one, two] = [
+      await base.update(dataset(fresh), options),
+      await loaded.update(dataset(fresh), options),
+    ];
     expect(factors(two.itemFactors)).toEqual(factors(one.itemFactors));
     await two.save(join(folder, 'updated'));
     expect((await Model.load(session, join(folder, 'updated'))).userCount).toBe(two.userCount);
@@ -99,24 +146,43 @@ describe('update', () => {
     const base = await ALS.spark({ rank: 4 }).fit(dataset(old));
     const updated = await base.update(dataset(fresh), { validation: dataset(test), maxIter: 3 });
     expect(updated.training?.iterations).toHaveLength(3);
-    expect((await updated.evaluate(dataset(test))).rmse).toBeCloseTo(updated.training?.iterations[2].testRmse as number, 4);
+    expect((await updated.evaluate(dataset(test))).rmse).toBeCloseTo(
+      updated.training?.iterations[2].testRmse as number,
+      4,
+    );
   });
 
   it('takes every parameter of SGD but those that the model fixes', async () => {
     const base = await ALS.spark({ rank: 4 }).fit(dataset(old));
-    const { rank: _rank, biases: _biases, regOffset: _offset, biasDamping: _damping, ...params } = new SGD({ maxIter: 1, precision: 'f32', earlyStop: 1, targetRmse: 0.1 }).params;
+    const {
+      rank: _rank,
+      biases: _biases,
+      regOffset: _offset,
+      biasDamping: _damping,
+      ...params
+    } = new SGD({ maxIter: 1, precision: 'f32', earlyStop: 1, targetRmse: 0.1 }).params;
     const updated = await base.update(dataset(fresh), { ...params, validation: dataset(test) });
     expect(updated.metadata).toMatchObject({ params: { precision: 'f32', maxIter: 1 } });
   });
 
   it('refuses options that cannot act', async () => {
     const base = await ALS.spark({ rank: 4 }).fit(dataset(old));
-    await expect(base.update(dataset(fresh), { rank: 5 } as never)).rejects.toThrow(/unknown option rank of update/);
+    await expect(base.update(dataset(fresh), { rank: 5 } as never)).rejects.toThrow(
+      /unknown option rank of update/,
+    );
     await expect(base.update(dataset(fresh), { learningRate: -1 })).rejects.toThrow(UsageError);
     await expect(base.update([] as never)).rejects.toThrow(UsageError);
-    const texts = session.from([batchOf({ user: { type: 'utf8', values: ['a'] }, item: { type: 'int32', values: [1] }, rating: { type: 'float32', values: [1] } })]);
+    const texts = session.from([
+      batchOf({
+        user: { type: 'utf8', values: ['a'] },
+        item: { type: 'int32', values: [1] },
+        rating: { type: 'float32', values: [1] },
+      }),
+    ]);
     await expect(base.update(texts)).rejects.toThrow(DataError);
-    await expect(base.update(texts)).rejects.toThrow(/the model's user ids are int32, but those of the new ratings are utf8/);
+    await expect(base.update(texts)).rejects.toThrow(
+      /the model's user ids are int32, but those of the new ratings are utf8/,
+    );
     const positive = await ALS.spark({ rank: 4, nonnegative: true }).fit(dataset(old));
     await expect(positive.update(dataset(fresh))).rejects.toThrow(/nonnegative/);
   });
@@ -135,14 +201,19 @@ describe('update', () => {
 describe('on real ratings', () => {
   const movielens = dataFolder('ml-latest-small');
 
-  it.skipIf(!movielens)('an ALS model updated with a tenth of ml-latest-small is within 0.01 of one trained on all', async () => {
-    const [train, held] = session.read.parquet(join(movielens as string, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed: 2 });
-    const [first, later] = train.randomSplit([0.9, 0.1], { seed: 5 });
-    for (const biases of [true, false]) {
-      const options = { ...(biases ? undamped : plain), rank: 16, seed: 1 };
-      const updated = await (await new ALS(options).fit(first)).update(later);
-      const all = await new ALS(options).fit(train);
-      expect((await updated.evaluate(held)).rmse).toBeLessThan((await all.evaluate(held)).rmse + 0.01);
-    }
-  });
+  it.skipIf(!movielens)(
+    'an ALS model updated with a tenth of ml-latest-small is within 0.01 of one trained on all',
+    async () => {
+      const [train, held] = session.read
+        .parquet(join(movielens as string, 'ratings.parquet'))
+        .randomSplit([0.9, 0.1], { seed: 2 });
+      const [first, later] = train.randomSplit([0.9, 0.1], { seed: 5 });
+      for (const biases of [true, false]) {
+        const options = { ...(biases ? undamped : plain), rank: 16, seed: 1 };
+        const updated = await (await new ALS(options).fit(first)).update(later);
+        const all = await new ALS(options).fit(train);
+        expect((await updated.evaluate(held)).rmse).toBeLessThan((await all.evaluate(held)).rmse + 0.01);
+      }
+    },
+  );
 });

@@ -1,15 +1,32 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, fails, quick, ratings, runHere, temporaryFolder, trainedModel, writeParquet } from '../run-cli.ts';
+import {
+  factorflow,
+  fails,
+  quick,
+  ratings,
+  runHere,
+  temporaryFolder,
+  trainedModel,
+  writeParquet,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const models = join(folder, 'models');
 let runs = 0;
-const train = (path: string, ...flags: string[]) => ['train', path, ...quick, '--model-dir', join(models, String(runs++)), ...flags];
+const train = (path: string, ...flags: string[]) => [
+  'train',
+  path,
+  ...quick,
+  '--model-dir',
+  join(models, String(runs++)),
+  ...flags,
+];
 
 /** Rows 0 to 99 with some ratings replaced. */
-const withBad = (cases: string) => `SELECT i::INTEGER AS "user", (i % 7)::INTEGER AS item, (CASE ${cases} ELSE 3 END)::FLOAT AS rating FROM range(100) t(i) ORDER BY i`;
+const withBad = (cases: string) =>
+  `SELECT i::INTEGER AS "user", (i % 7)::INTEGER AS item, (CASE ${cases} ELSE 3 END)::FLOAT AS rating FROM range(100) t(i) ORDER BY i`;
 
 beforeAll(() => {
   mkdirSync(join(folder, 'empty'));
@@ -32,20 +49,39 @@ describe.concurrent('bad data exits with 3 and says where', () => {
   });
 
   it('a missing column: names the existing ones', async () => {
-    await fails(3, /no column "film"; there are: user \(Int32\), item \(Int32\), rating \(Float32\), timestamp \(Int64\)/, ...train(ratings, '--item-col', 'film'));
+    await fails(
+      3,
+      /no column "film"; there are: user \(Int32\), item \(Int32\), rating \(Float32\), timestamp \(Int64\)/,
+      ...train(ratings, '--item-col', 'film'),
+    );
     await fails(3, /no column "film"/, 'inspect', ratings, '--item-col', 'film');
   });
 
   it('columns of the wrong type', async () => {
-    const file = await writeParquet(join(folder, 'types.parquet'), "SELECT 1.5::DOUBLE AS \"user\", 1 AS item, 'good' AS rating, 2 AS stars");
-    await fails(3, /1 bad row, the first in .*: user 1\.5 is not a whole number/, ...train(file, '--rating-col', 'stars'));
-    await fails(3, /1 bad row, the first in .*: rating "good" is not a number\. Clean the data/, ...train(file, '--user-col', 'stars'));
+    const file = await writeParquet(
+      join(folder, 'types.parquet'),
+      'SELECT 1.5::DOUBLE AS "user", 1 AS item, \'good\' AS rating, 2 AS stars',
+    );
+    await fails(
+      3,
+      /1 bad row, the first in .*: user 1\.5 is not a whole number/,
+      ...train(file, '--rating-col', 'stars'),
+    );
+    await fails(
+      3,
+      /1 bad row, the first in .*: rating "good" is not a number\. Clean the data/,
+      ...train(file, '--user-col', 'stars'),
+    );
   });
 
   it.each<[string, string, RegExp]>([
     ['null', 'WHEN i IN (7, 12, 40) THEN NULL', /3 bad rows, the first in .*, row 8: rating is null/],
     ['NaN', "WHEN i IN (9, 50) THEN 'NaN'::FLOAT", /2 bad rows, the first in .*, row 10: rating is NaN/],
-    ['infinite', "WHEN i = 99 THEN '-Infinity'::FLOAT", /1 bad row, the first in .*, row 100: rating is -Infinity/],
+    [
+      'infinite',
+      "WHEN i = 99 THEN '-Infinity'::FLOAT",
+      /1 bad row, the first in .*, row 100: rating is -Infinity/,
+    ],
   ])('%s ratings: count and first position', async (name, cases, pattern) => {
     const file = await writeParquet(join(folder, `${name}-ratings.parquet`), withBad(cases));
     await fails(3, pattern, ...train(file));
@@ -55,7 +91,10 @@ describe.concurrent('bad data exits with 3 and says where', () => {
   });
 
   it('no ratings, or none left', async () => {
-    const none = await writeParquet(join(folder, 'none.parquet'), withBad('WHEN true THEN 1').replace('range(100)', 'range(0)'));
+    const none = await writeParquet(
+      join(folder, 'none.parquet'),
+      withBad('WHEN true THEN 1').replace('range(100)', 'range(0)'),
+    );
     await fails(3, /no ratings/, ...train(none));
     const all = await writeParquet(join(folder, 'all-bad.parquet'), withBad('WHEN true THEN NULL'));
     const { code, stderr } = await runHere(...train(all, '--on-bad-rows', 'skip', '--quiet'));
@@ -75,9 +114,18 @@ describe.concurrent('bad data exits with 3 and says where', () => {
     await fails(3, /not a model/, 'recommend', ratings, '--users', '1');
   });
 
-  it('ids that the model does not know are the caller\'s mistake', async () => {
+  it("ids that the model does not know are the caller's mistake", async () => {
     const model = await trainedModel();
-    await fails(2, /no user 999999999/, 'recommend', model, '--users', '999999999', '--unknown-users', 'error');
+    await fails(
+      2,
+      /no user 999999999/,
+      'recommend',
+      model,
+      '--users',
+      '999999999',
+      '--unknown-users',
+      'error',
+    );
     await fails(2, /no user x/, 'recommend', model, '--users', 'x', '--unknown-users', 'error');
   });
 });
@@ -86,6 +134,14 @@ describe('afterwards', () => {
   it('only the models of runs that succeeded remain, and nothing half-written', () => {
     const left = readdirSync(models);
     expect(left).toHaveLength(3);
-    for (const name of left) expect(readdirSync(join(models, name)).sort()).toEqual(['itemCounts', 'itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
+    for (const name of left)
+      expect(readdirSync(join(models, name)).sort()).toEqual([
+        'itemCounts',
+        'itemFactors',
+        'itemMeans',
+        'metadata',
+        'userFactors',
+        'userMeans',
+      ]);
   });
 });

@@ -1,14 +1,28 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, json, ratings, start, temporariesIn, temporaryFolder, trainedModel } from '../run-cli.ts';
+import {
+  factorflow,
+  json,
+  ratings,
+  start,
+  temporariesIn,
+  temporaryFolder,
+  trainedModel,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 
-/** Runs the command that replaces `output`, and kills it once the old output is moved aside and the new one is not yet in its place. */
+/**
+ * Runs the command that replaces `output`, and kills it once the old output is moved aside and the new one is
+ * not yet in its place.
+ */
 async function killBetweenRenames(output: string, ...args: readonly string[]): Promise<void> {
-  const { signal } = await start([...args, '--force', '--quiet'], { nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')], env: { FACTORFLOW_DIE_AT: 'rename:1:after' } }).outcome;
+  const { signal } = await start([...args, '--force', '--quiet'], {
+    nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')],
+    env: { FACTORFLOW_DIE_AT: 'rename:1:after' },
+  }).outcome;
   expect(signal).toBe('SIGKILL');
   expect(existsSync(output)).toBe(false);
 }
@@ -59,7 +73,18 @@ describe('an output that a killed process had moved aside is there for the next 
 
   it('a model', async () => {
     const output = path('of/model');
-    const train = ['train', ratings, '--rank', '2', '--max-iter', '1', '--device', 'cpu', '--model-dir', output];
+    const train = [
+      'train',
+      ratings,
+      '--rank',
+      '2',
+      '--max-iter',
+      '1',
+      '--device',
+      'cpu',
+      '--model-dir',
+      output,
+    ];
     await json(...train);
     await killBetweenRenames(output, ...train);
     expect(await rowsOf(join(output, 'userFactors'))).toBeGreaterThan(0);
@@ -81,8 +106,22 @@ it('what is left of the look whether an output can be written goes with the next
   const parent = path('probed');
   mkdirSync(parent);
   for (const output of [join(parent, 'model'), join(parent, 'new/model')]) {
-    const train = ['train', ratings, '--rank', '2', '--max-iter', '1', '--device', 'cpu', '--model-dir', output];
-    const { signal } = await start([...train, '--quiet'], { nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')], env: { FACTORFLOW_DIE_AT: 'rmdir:1:before' } }).outcome;
+    const train = [
+      'train',
+      ratings,
+      '--rank',
+      '2',
+      '--max-iter',
+      '1',
+      '--device',
+      'cpu',
+      '--model-dir',
+      output,
+    ];
+    const { signal } = await start([...train, '--quiet'], {
+      nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')],
+      env: { FACTORFLOW_DIE_AT: 'rmdir:1:before' },
+    }).outcome;
     expect(signal).toBe('SIGKILL');
     expect(temporariesIn(parent)).toHaveLength(1);
     await json(...train);

@@ -7,8 +7,29 @@ const folder = temporaryFolder();
 
 /** Trains under a limit of the shell. */
 function limited(limit: string): Promise<{ readonly code: number; readonly stderr: string }> {
-  const args = [process.execPath, program, 'train', ratings, ...quick, '--device', 'cpu', '--workers', '2', '--model-dir', join(folder, 'model'), '--force', '--quiet'];
-  return new Promise((resolve) => void execFile('/bin/sh', ['-c', `ulimit ${limit} && exec "$@"`, 'sh', ...args], (error, _stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stderr })));
+  const args = [
+    process.execPath,
+    program,
+    'train',
+    ratings,
+    ...quick,
+    '--device',
+    'cpu',
+    '--workers',
+    '2',
+    '--model-dir',
+    join(folder, 'model'),
+    '--force',
+    '--quiet',
+  ];
+  return new Promise(
+    (resolve) =>
+      void execFile(
+        '/bin/sh',
+        ['-c', `ulimit ${limit} && exec "$@"`, 'sh', ...args],
+        (error, _stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stderr }),
+      ),
+  );
 }
 
 describe.runIf(process.platform === 'linux')('a limit of the system is named', () => {
@@ -25,7 +46,9 @@ describe.runIf(process.platform === 'linux')('a limit of the system is named', (
   it('on addresses, from those with which the program begins to those that are enough', async () => {
     for (const kibibytes of [2_000_000, 4_000_000, 6_000_000, 7_000_000]) {
       const { code, stderr } = await limited(`-v ${kibibytes}`);
-      expect(stderr).toMatch(/^factorflow: this process may have .* of addresses, of which it has .*; with 2 threads it takes .*\. Raise the limit \(ulimit -v\), or use fewer workers/);
+      expect(stderr).toMatch(
+        /^factorflow: this process may have .* of addresses, of which it has .*; with 2 threads it takes .*\. Raise the limit \(ulimit -v\), or use fewer workers/,
+      );
       expect(code).toBe(4);
     }
     expect(await limited('-v 9000000')).toMatchObject({ code: 0 });

@@ -2,19 +2,45 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { expectFailure, factorflow, fails, objectOf, quick, ratings, start, type Started, temporariesIn, temporaryFolder } from '../run-cli.ts';
+import {
+  expectFailure,
+  factorflow,
+  fails,
+  objectOf,
+  quick,
+  ratings,
+  start,
+  type Started,
+  temporariesIn,
+  temporaryFolder,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
-const generate = (output: string) => ['generate', '--preset', 'movielens20m', '--scale', '0.05', '--output', output];
+const generate = (output: string) => [
+  'generate',
+  '--preset',
+  'movielens20m',
+  '--scale',
+  '0.05',
+  '--output',
+  output,
+];
 
 /** Runs `test` in a tiny file system of its own; says so when none can be mounted. */
-async function withTmpfs(skip: (reason: string) => void, name: string, options: string, test: (path: string) => Promise<void>): Promise<void> {
+async function withTmpfs(
+  skip: (reason: string) => void,
+  name: string,
+  options: string,
+  test: (path: string) => Promise<void>,
+): Promise<void> {
   const path = join(folder, name);
   mkdirSync(path);
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path], { stdio: 'pipe' });
   } catch (error) {
-    return skip(`no tmpfs can be mounted here (${error instanceof Error ? error.message.split('\n')[0] : String(error)})`);
+    return skip(
+      `no tmpfs can be mounted here (${error instanceof Error ? error.message.split('\n')[0] : String(error)})`,
+    );
   }
   try {
     await test(path);
@@ -26,10 +52,26 @@ async function withTmpfs(skip: (reason: string) => void, name: string, options: 
 describe('outputs that cannot be written fail before the work', () => {
   it('a file in place of a folder', async () => {
     writeFileSync(join(folder, 'file'), '');
-    for (const command of [['train', ratings, ...quick, '--model-dir'], ['predict', 'model', 'pairs', '--output'], generate('').slice(0, -1)]) {
-      await fails(3, /file is a file, not a folder .*Choose another output/, ...command, join(folder, 'file', 'below'));
+    for (const command of [
+      ['train', ratings, ...quick, '--model-dir'],
+      ['predict', 'model', 'pairs', '--output'],
+      generate('').slice(0, -1),
+    ]) {
+      await fails(
+        3,
+        /file is a file, not a folder .*Choose another output/,
+        ...command,
+        join(folder, 'file', 'below'),
+      );
     }
-    await fails(2, /the output exists and is a file, not a folder/, 'train', ratings, '--model-dir', join(folder, 'file'));
+    await fails(
+      2,
+      /the output exists and is a file, not a folder/,
+      'train',
+      ratings,
+      '--model-dir',
+      join(folder, 'file'),
+    );
   });
 
   it('a folder without permission to write', async ({ skip }) => {
@@ -37,16 +79,32 @@ describe('outputs that cannot be written fail before the work', () => {
     const path = join(folder, 'read-only');
     mkdirSync(path);
     chmodSync(path, 0o555);
-    await fails(3, /permission denied .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model'));
+    await fails(
+      3,
+      /permission denied .*Choose another output/,
+      'train',
+      ratings,
+      '--model-dir',
+      join(path, 'model'),
+    );
     chmodSync(path, 0o755);
   });
 
   it('a read-only file system', async ({ skip }) => {
-    await withTmpfs(skip, 'ro', 'ro,size=64k', (path) => fails(3, /read-only .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model')));
+    await withTmpfs(skip, 'ro', 'ro,size=64k', (path) =>
+      fails(3, /read-only .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model')),
+    );
   });
 
   it('a parent folder that is missing is made, and goes again when the run fails', async () => {
-    await fails(3, /no such file/, 'train', join(folder, 'missing.parquet'), '--model-dir', join(folder, 'new/parent/model'));
+    await fails(
+      3,
+      /no such file/,
+      'train',
+      join(folder, 'missing.parquet'),
+      '--model-dir',
+      join(folder, 'new/parent/model'),
+    );
     expect(existsSync(join(folder, 'new'))).toBe(false);
   });
 });
@@ -54,16 +112,35 @@ describe('outputs that cannot be written fail before the work', () => {
 describe('a full disk', () => {
   it('exits with 4 and leaves nothing', async ({ skip }) => {
     await withTmpfs(skip, 'full', 'size=256k', async (path) => {
-      expectFailure(await factorflow(...generate(join(path, 'data')), '--quiet'), 4, /the disk is full: the output needs more than .* are free \(.*full\/data\)/);
+      expectFailure(
+        await factorflow(...generate(join(path, 'data')), '--quiet'),
+        4,
+        /the disk is full: the output needs more than .* are free \(.*full\/data\)/,
+      );
       expect(readdirSync(path)).toEqual([]);
-      expectFailure(await factorflow('train', ratings, '--rank', '64', '--max-iter', '1', '--model-dir', join(path, 'model'), '--quiet'), 4, /the disk is full: the output needs \d.* are free \(.*full\/model\)/);
+      expectFailure(
+        await factorflow(
+          'train',
+          ratings,
+          '--rank',
+          '64',
+          '--max-iter',
+          '1',
+          '--model-dir',
+          join(path, 'model'),
+          '--quiet',
+        ),
+        4,
+        /the disk is full: the output needs \d.* are free \(.*full\/model\)/,
+      );
       expect(readdirSync(path)).toEqual([]);
     });
   });
 
   it('behind stdout exits with 4', async ({ skip }) => {
     if (!existsSync('/dev/full')) return skip('there is no /dev/full');
-    const { code, stderr } = await start(['doctor', '--json'], { stdout: openSync('/dev/full', 'w') }).outcome;
+    const { code, stderr } = await start(['doctor', '--json'], { stdout: openSync('/dev/full', 'w') })
+      .outcome;
     expect(stderr).toMatch(/^factorflow: .*the disk is full/);
     expect(code).toBe(4);
   });
@@ -78,21 +155,33 @@ describe('a reader that goes away', () => {
 });
 
 describe('cancellation', () => {
-  const endless = (model: string) => ['train', ratings, '--rank', '32', '--max-iter', '100000', '--model-dir', model];
+  const endless = (model: string) => [
+    'train',
+    ratings,
+    '--rank',
+    '32',
+    '--max-iter',
+    '100000',
+    '--model-dir',
+    model,
+  ];
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('%s in the middle of training exits with 130, without a model', async (signal) => {
-    const parent = join(folder, signal);
-    mkdirSync(parent);
-    const { child, outcome, stderrMatches } = start([...endless(join(parent, 'model')), '--json']);
-    await stderrMatches(/iteration 2\//);
-    child.kill(signal);
-    const { code, stdout, stderr } = await outcome;
-    expect(stderr).toMatch(/cancelled\n$/);
-    expect(stderr).not.toContain('    at ');
-    expect(code).toBe(130);
-    expect(objectOf(stdout)).toMatchObject({ command: 'train', error: { exitCode: 130 } });
-    expect(readdirSync(parent)).toEqual([]);
-  });
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    '%s in the middle of training exits with 130, without a model',
+    async (signal) => {
+      const parent = join(folder, signal);
+      mkdirSync(parent);
+      const { child, outcome, stderrMatches } = start([...endless(join(parent, 'model')), '--json']);
+      await stderrMatches(/iteration 2\//);
+      child.kill(signal);
+      const { code, stdout, stderr } = await outcome;
+      expect(stderr).toMatch(/cancelled\n$/);
+      expect(stderr).not.toContain('    at ');
+      expect(code).toBe(130);
+      expect(objectOf(stdout)).toMatchObject({ command: 'train', error: { exitCode: 130 } });
+      expect(readdirSync(parent)).toEqual([]);
+    },
+  );
 
   it('in the middle of writing removes what is unfinished', async () => {
     const parent = join(folder, 'writing');
@@ -127,7 +216,8 @@ describe('a process that is killed', () => {
     expect(await killed.outcome).toMatchObject({ signal: 'SIGKILL' });
     expect(existsSync(data)).toBe(false);
     expect(temporariesIn(parent)).toHaveLength(1);
-    const next = await start(['generate', '--preset', 'movielens20m', '--scale', '0.001', '--output', data]).outcome;
+    const next = await start(['generate', '--preset', 'movielens20m', '--scale', '0.001', '--output', data])
+      .outcome;
     expect(next.code).toBe(0);
     expect(readdirSync(parent)).toEqual(['data']);
   });
@@ -141,7 +231,15 @@ describe('a process that is killed', () => {
     killed.child.kill('SIGKILL');
     await killed.outcome;
     const isWhole = existsSync(model);
-    if (isWhole) expect(readdirSync(model).sort()).toEqual(['itemCounts', 'itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
+    if (isWhole)
+      expect(readdirSync(model).sort()).toEqual([
+        'itemCounts',
+        'itemFactors',
+        'itemMeans',
+        'metadata',
+        'userFactors',
+        'userMeans',
+      ]);
     const next = await start(['train', ratings, ...quick, '--model-dir', model, '--force']).outcome;
     expect(next.code).toBe(0);
     expect(readdirSync(parent)).toEqual(['model']);
@@ -151,5 +249,6 @@ describe('a process that is killed', () => {
 
 /** Resolves once there is an unfinished output in a folder, or the run has ended. */
 async function temporaryAppears(parent: string, { child }: Started): Promise<void> {
-  while (child.exitCode === null && !temporariesIn(parent).some((name) => name.includes('.tmp-'))) await new Promise((done) => setTimeout(done, 5));
+  while (child.exitCode === null && !temporariesIn(parent).some((name) => name.includes('.tmp-')))
+    await new Promise((done) => setTimeout(done, 5));
 }

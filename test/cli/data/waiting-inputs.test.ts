@@ -23,7 +23,10 @@ afterAll(() => {
 const connected = () => new Promise<void>((resolve) => void asked.push(resolve));
 
 /** Sends the signal and gives the outcome; a run that goes on is killed and fails the test. */
-async function interrupted({ child, outcome }: ReturnType<typeof start>, signal: NodeJS.Signals): Promise<Outcome> {
+async function interrupted(
+  { child, outcome }: ReturnType<typeof start>,
+  signal: NodeJS.Signals,
+): Promise<Outcome> {
   child.kill(signal);
   const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MILLISECONDS);
   const ended = await outcome;
@@ -38,31 +41,60 @@ function pipe(name: string): string {
 
 describe('one signal ends a run that waits for its input', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)('a server that never answers: %s', async (signal) => {
-    for (const args of [['inspect', silent], ['convert', silent, path('out.parquet')], ['train', silent, '--model-dir', path('model'), '--device', 'cpu']]) {
+    for (const args of [
+      ['inspect', silent],
+      ['convert', silent, path('out.parquet')],
+      ['train', silent, '--model-dir', path('model'), '--device', 'cpu'],
+    ]) {
       const [request, run] = [connected(), start([...args, '--quiet'])];
       await request;
-      expect(await interrupted(run, signal)).toMatchObject({ code: 130, signal: null, stderr: expect.stringMatching(/^factorflow: .*cancelled\n$/) as string });
+      expect(await interrupted(run, signal)).toMatchObject({
+        code: 130,
+        signal: null,
+        stderr: expect.stringMatching(/^factorflow: .*cancelled\n$/) as string,
+      });
     }
     expect(temporariesIn(folder)).toEqual([]);
   });
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('a pipe without a writer, one whose writer is silent, and open stdin: %s', async (signal) => {
-    const args = (input: string, index: number) => ['convert', input, path(`out-${index}.parquet`), '--from', 'csv', '--json'];
-    const unwritten = pipe(`unwritten-${signal}`);
-    const written = pipe(`written-${signal}.csv`);
-    const writer = spawn(process.execPath, ['-e', `const s = fs.createWriteStream(process.argv[1]); s.write('user,item,rating\\n1,2,3\\n'); setInterval(() => {}, 1000)`, written]);
-    // The loader prints a line once the command has begun to load its input.
-    const traced = { nodeArgs: ['--import', `data:text/javascript,setTimeout(()=>process.stderr.write('begun'),1500).unref()`] };
-    const runs = [unwritten, written, '-'].map((input, index) => start(args(input, index), input === '-' ? { ...traced, stdin: 'pipe' } : traced));
-    await Promise.all(runs.map((run) => run.stderrMatches(/begun/)));
-    for (const run of runs) {
-      const { code, stdout } = await interrupted(run, signal);
-      expect(objectOf(stdout)).toMatchObject({ command: 'convert', error: { exitCode: 130 } });
-      expect(code).toBe(130);
-    }
-    writer.kill();
-    expect(temporariesIn(folder)).toEqual([]);
-  });
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'a pipe without a writer, one whose writer is silent, and open stdin: %s',
+    async (signal) => {
+      const args = (input: string, index: number) => [
+        'convert',
+        input,
+        path(`out-${index}.parquet`),
+        '--from',
+        'csv',
+        '--json',
+      ];
+      const unwritten = pipe(`unwritten-${signal}`);
+      const written = pipe(`written-${signal}.csv`);
+      const writer = spawn(process.execPath, [
+        '-e',
+        `const s = fs.createWriteStream(process.argv[1]); s.write('user,item,rating\\n1,2,3\\n'); setInterval(() => {}, 1000)`,
+        written,
+      ]);
+      // The loader prints a line once the command has begun to load its input.
+      const traced = {
+        nodeArgs: [
+          '--import',
+          `data:text/javascript,setTimeout(()=>process.stderr.write('begun'),1500).unref()`,
+        ],
+      };
+      const runs = [unwritten, written, '-'].map((input, index) =>
+        start(args(input, index), input === '-' ? { ...traced, stdin: 'pipe' } : traced),
+      );
+      await Promise.all(runs.map((run) => run.stderrMatches(/begun/)));
+      for (const run of runs) {
+        const { code, stdout } = await interrupted(run, signal);
+        expect(objectOf(stdout)).toMatchObject({ command: 'convert', error: { exitCode: 130 } });
+        expect(code).toBe(130);
+      }
+      writer.kill();
+      expect(temporariesIn(folder)).toEqual([]);
+    },
+  );
 });
 
 describe('a pipe with a name', () => {
@@ -83,7 +115,16 @@ describe('a pipe with a name', () => {
     for (const [code, text, ...args] of [
       [3, /is no regular file, and Parquet is read from its end/, 'inspect', fifo],
       [3, /is no regular file/, 'train', fifo, '--model-dir', path('model')],
-      [2, /cannot be read together with files/, 'convert', path('whole.csv'), fifo, path('two.csv'), '--from', 'csv'],
+      [
+        2,
+        /cannot be read together with files/,
+        'convert',
+        path('whole.csv'),
+        fifo,
+        path('two.csv'),
+        '--from',
+        'csv',
+      ],
       [3, /the format is not known/, 'convert', pipe('nameless'), path('two.csv')],
     ] as const) {
       const ended = await start([...args, '--quiet']).outcome;
@@ -92,4 +133,3 @@ describe('a pipe with a name', () => {
     }
   });
 });
-

@@ -27,7 +27,9 @@ const repeated = (genre: string | null, times: number) => Array.from({ length: t
 
 describe('the map of items', () => {
   it('has a colour for each of the seven most frequent genres, and grey for others and none', () => {
-    const genres = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].flatMap((genre, at) => repeated(genre, 12 - at));
+    const genres = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].flatMap((genre, at) =>
+      repeated(genre, 12 - at),
+    );
     const map = mapOf([...genres, ...repeated(null, 3)]);
     expect(map.legend).toEqual(['a 12', 'b 11', 'c 10', 'd 9', 'e 8', 'f 7', 'g 6', 'other or none 12']);
     expect(map.kinds[0]).toBe('kind-0');
@@ -55,7 +57,11 @@ describe('the map of items', () => {
   it.each([
     ['without genres', repeated(null, 10), ''],
     ['with one genre', repeated('Drama', 10), ''],
-    ['with free text', Array.from({ length: 2000 }, (_, at) => `about ${at % 1001}`), '1,001 genres of 2,000 items are too many for colours.'],
+    [
+      'with free text',
+      Array.from({ length: 2000 }, (_, at) => `about ${at % 1001}`),
+      '1,001 genres of 2,000 items are too many for colours.',
+    ],
   ])('shows numbers of ratings %s', (_, genres, text) => {
     const map = mapOf(genres);
     expect(map.kinds.every((kind) => kind === undefined)).toBe(true);
@@ -66,28 +72,75 @@ describe('the map of items', () => {
 });
 
 describe('colours of genres', () => {
-  /** Colours as they are seen, and without one kind of cone: rows for red, green and blue in linear light (Machado et al., 2009). */
+  /**
+   * Colours as they are seen, and without one kind of cone: rows for red, green and blue in linear light
+   * (Machado et al., 2009).
+   */
   const sights: Readonly<Record<string, readonly (readonly number[])[]>> = {
-    full: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
-    protanopia: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    deuteranopia: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
-    tritanopia: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+    full: [
+      [1, 0, 0],
+      [0, 1, 0],
+      [0, 0, 1],
+    ],
+    protanopia: [
+      [0.152286, 1.052583, -0.204868],
+      [0.114503, 0.786281, 0.099216],
+      [-0.003882, -0.048116, 1.051998],
+    ],
+    deuteranopia: [
+      [0.367322, 0.860646, -0.227968],
+      [0.280085, 0.672501, 0.047413],
+      [-0.01182, 0.04294, 0.968881],
+    ],
+    tritanopia: [
+      [1.255528, -0.076749, -0.178779],
+      [-0.078411, 0.930809, 0.147602],
+      [0.004733, 0.691367, 0.3039],
+    ],
   };
-  const product = (matrix: readonly (readonly number[])[], vector: readonly number[]) => matrix.map((row) => row.reduce((sum, one, at) => sum + one * vector[at], 0));
-  const linear = (colour: string) => [1, 3, 5].map((at) => (Number.parseInt(colour.slice(at, at + 2), 16) / 255 + 0.055) / 1.055).map((part) => part ** 2.4);
+  const product = (matrix: readonly (readonly number[])[], vector: readonly number[]) =>
+    matrix.map((row) => row.reduce((sum, one, at) => sum + one * vector[at], 0));
+  const linear = (colour: string) =>
+    [1, 3, 5]
+      .map((at) => (Number.parseInt(colour.slice(at, at + 2), 16) / 255 + 0.055) / 1.055)
+      .map((part) => part ** 2.4);
   /** OKLab, in which equal distances look about equal. */
   const oklab = (light: readonly number[]) => {
-    const cones = product([[0.41222, 0.53633, 0.05145], [0.2119, 0.6807, 0.1074], [0.0883, 0.28172, 0.62998]], light.map((part) => Math.min(1, Math.max(0, part))));
-    return product([[0.21045, 0.79362, -0.00407], [1.978, -2.42859, 0.45059], [0.0259, 0.78277, -0.80868]], cones.map(Math.cbrt));
+    const cones = product(
+      [
+        [0.41222, 0.53633, 0.05145],
+        [0.2119, 0.6807, 0.1074],
+        [0.0883, 0.28172, 0.62998],
+      ],
+      light.map((part) => Math.min(1, Math.max(0, part))),
+    );
+    return product(
+      [
+        [0.21045, 0.79362, -0.00407],
+        [1.978, -2.42859, 0.45059],
+        [0.0259, 0.78277, -0.80868],
+      ],
+      cones.map(Math.cbrt),
+    );
   };
   const [light, dark] = ['0', '1', '2', '3', '4', '5', '6', 'none']
-    .map((kind) => [...style.matchAll(new RegExp(`--kind-${kind}: (#[0-9a-f]{6});`, 'g'))].map(([, colour]) => colour))
-    .reduce<[string[], string[]]>(([all, others], [one, other]) => [[...all, one], [...others, other]], [[], []]);
+    .map((kind) =>
+      [...style.matchAll(new RegExp(`--kind-${kind}: (#[0-9a-f]{6});`, 'g'))].map(([, colour]) => colour),
+    )
+    .reduce<[string[], string[]]>(
+      ([all, others], [one, other]) => [
+        [...all, one],
+        [...others, other],
+      ],
+      [[], []],
+    );
 
   it.each(Object.keys(sights))('differ by light and dark to readers with %s sight', (sight) => {
     for (const colours of [light, dark]) {
       const seen = colours.map((colour) => oklab(product(sights[sight], linear(colour))));
-      const distances = seen.flatMap((one, at) => seen.slice(at + 1).map((other) => Math.hypot(...one.map((part, axis) => part - other[axis]))));
+      const distances = seen.flatMap((one, at) =>
+        seen.slice(at + 1).map((other) => Math.hypot(...one.map((part, axis) => part - other[axis]))),
+      );
       expect(distances).toHaveLength(28);
       expect(Math.min(...distances)).toBeGreaterThan(0.1);
     }

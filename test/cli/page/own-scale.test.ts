@@ -4,7 +4,13 @@ import { ownScale } from '../../../cli/page/own-scale.ts';
 
 describe('a scale of its own', () => {
   it('leaves out a first value and rules that would flatten the others', () => {
-    const { domain, has } = ownScale([9, 0.9, 0.88, 0.87], [{ name: 'the mean', value: 1.4 }, { name: 'damped means', value: 0.92 }]);
+    const { domain, has } = ownScale(
+      [9, 0.9, 0.88, 0.87],
+      [
+        { name: 'the mean', value: 1.4 },
+        { name: 'damped means', value: 0.92 },
+      ],
+    );
     expect(has(9)).toBe(false);
     expect(has(1.4)).toBe(false);
     expect([0.9, 0.88, 0.87, 0.92].map(has)).toEqual([true, true, true, true]);
@@ -22,9 +28,15 @@ describe('a scale of its own', () => {
     expect(most - least).toBeGreaterThan(0.009);
   });
 
-  it.each([[[3]], [[0, 0, 0, 0]], [[0, 5e-324]], [[-2, -1]]])('has a range for %j that a chart can divide', (values) => {
-    const { domain: [least, most], has } = ownScale(values);
-    expect(most - least).toBeGreaterThan(1e-9);
-    expect(values.every(has)).toBe(true);
-  });
+  it.each([[[3]], [[0, 0, 0, 0]], [[0, 5e-324]], [[-2, -1]]])(
+    'has a range for %j that a chart can divide',
+    (values) => {
+      const {
+        domain: [least, most],
+        has,
+      } = ownScale(values);
+      expect(most - least).toBeGreaterThan(1e-9);
+      expect(values.every(has)).toBe(true);
+    },
+  );
 });

@@ -6,25 +6,67 @@ import { fails, factorflow, json, ratings, start, temporaryFolder } from '../run
 
 const folder = temporaryFolder();
 const here = (name: string) => join(folder, name);
-const train = (model: string, ...more: string[]) => ['train', ratings, '--model-dir', here(model), '--rank', '4', '--device', 'cpu', ...more];
+const train = (model: string, ...more: string[]) => [
+  'train',
+  ratings,
+  '--model-dir',
+  here(model),
+  '--rank',
+  '4',
+  '--device',
+  'cpu',
+  ...more,
+];
 
 // A sample of bench/kills.ts.
 describe('runs that are killed behind their first checkpoint', () => {
   it.each([
     ['als', ['--rank', '16', '--solver', 'cg', '--max-iter', '30']],
-    ['sgd', ['--algorithm', 'sgd', '--schedule', 'wavefront', '--rate', 'adagrad', '--rank', '16', '--max-iter', '30']],
-  ])('give the same model bit for bit by %s once they are resumed, and leave nothing behind', async (name, flags) => {
-    mkdirSync(here(`killed-${name}`));
-    const kills = await killedRuns({ train: ['train', ratings, '--device', 'cpu', ...flags], interval: 2, kills: 2, seed: 5, folder: here(`killed-${name}`) });
-    expect(kills).toEqual(Array.from({ length: 2 }, () => expect.objectContaining({ differing: [], left: [] })));
-    // Iterations since the last whole checkpoint: an interval, and another while the next was being written.
-    for (const { told, resumedFrom } of kills) expect(told - resumedFrom).toBeLessThanOrEqual(4);
-  });
+    [
+      'sgd',
+      [
+        '--algorithm',
+        'sgd',
+        '--schedule',
+        'wavefront',
+        '--rate',
+        'adagrad',
+        '--rank',
+        '16',
+        '--max-iter',
+        '30',
+      ],
+    ],
+  ])(
+    'give the same model bit for bit by %s once they are resumed, and leave nothing behind',
+    async (name, flags) => {
+      mkdirSync(here(`killed-${name}`));
+      const kills = await killedRuns({
+        train: ['train', ratings, '--device', 'cpu', ...flags],
+        interval: 2,
+        kills: 2,
+        seed: 5,
+        folder: here(`killed-${name}`),
+      });
+      expect(kills).toEqual(
+        Array.from({ length: 2 }, () => expect.objectContaining({ differing: [], left: [] })),
+      );
+      // Iterations since the last whole checkpoint: an interval, and another while the next was being
+      // written.
+      for (const { told, resumedFrom } of kills) expect(told - resumedFrom).toBeLessThanOrEqual(4);
+    },
+  );
 });
 
 it('a run whose ratings lie in files is resumed like others, and its files go', async () => {
   mkdirSync(here('killed-files'));
-  const kills = await killedRuns({ train: spillingRun(here('killed-files')), interval: 2, kills: 1, seed: 6, folder: here('killed-files') });
+  const kills = await killedRuns({
+    train: spillingRun(here('killed-files')),
+    interval: 2,
+    kills: 1,
+    seed: 6,
+    folder: here('killed-files'),
+  });
   expect(kills).toMatchObject([{ differing: [], left: [] }]);
 });
 
@@ -36,23 +78,41 @@ describe('a run that is stopped', () => {
     stopped.child.kill('SIGINT');
     const { code, stderr } = await stopped.outcome;
     expect(code).toBe(130);
-    expect(stderr).toMatch(/^factorflow: .*cancelled\. The checkpoint of iteration \d+ is .*checkpoint-\d{8}: go on from it with --resume$/m);
+    expect(stderr).toMatch(
+      /^factorflow: .*cancelled\. The checkpoint of iteration \d+ is .*checkpoint-\d{8}: go on from it with --resume$/m,
+    );
     const iteration = Number(/checkpoint of iteration (\d+)/.exec(stderr)?.[1]);
     expect(iteration).toBeGreaterThanOrEqual(4);
     expect(readdirSync(here('stopped')).every((name) => name.startsWith('checkpoint-'))).toBe(true);
     const more = String(iteration + 1);
-    const { resumedFrom, iterations } = await json(...train('resumed-model', '--max-iter', more, ...flags, '--resume'));
-    expect(resumedFrom).toEqual({ iteration, checkpoint: join(here('stopped'), `checkpoint-${String(iteration).padStart(8, '0')}`), planChanges: [] });
+    const { resumedFrom, iterations } = await json(
+      ...train('resumed-model', '--max-iter', more, ...flags, '--resume'),
+    );
+    expect(resumedFrom).toEqual({
+      iteration,
+      checkpoint: join(here('stopped'), `checkpoint-${String(iteration).padStart(8, '0')}`),
+      planChanges: [],
+    });
     expect(iterations).toHaveLength(iteration + 1);
   });
 
   it('with --resume starts from the beginning where there is no checkpoint', async () => {
-    const { code, stdout, stderr } = await factorflow(...train('first', '--max-iter', '2', '--checkpoint-dir', here('first-checkpoints'), '--resume'));
+    const { code, stdout, stderr } = await factorflow(
+      ...train('first', '--max-iter', '2', '--checkpoint-dir', here('first-checkpoints'), '--resume'),
+    );
     expect(code).toBe(0);
-    expect(stderr).toContain(`no checkpoint in ${here('first-checkpoints')}: training starts from the beginning`);
+    expect(stderr).toContain(
+      `no checkpoint in ${here('first-checkpoints')}: training starts from the beginning`,
+    );
     expect(stdout).toMatch(/resumed +no checkpoint was there, from the beginning/);
-    expect(await json(...train('second', '--max-iter', '2', '--checkpoint-dir', here('second-checkpoints'), '--resume'))).toMatchObject({ resumedFrom: null });
-    expect(await json(...train('third', '--max-iter', '2', '--checkpoint-dir', here('third-checkpoints')))).not.toHaveProperty('resumedFrom');
+    expect(
+      await json(
+        ...train('second', '--max-iter', '2', '--checkpoint-dir', here('second-checkpoints'), '--resume'),
+      ),
+    ).toMatchObject({ resumedFrom: null });
+    expect(
+      await json(...train('third', '--max-iter', '2', '--checkpoint-dir', here('third-checkpoints'))),
+    ).not.toHaveProperty('resumedFrom');
   });
 });
 
@@ -61,7 +121,11 @@ it('two runs do not use one folder: the second ends with 2 and names the first',
   const first = start(train('shared-model', ...flags));
   await first.stderrMatches(/iteration 1\//);
   const { code, stderr } = await factorflow(...train('other-model', ...flags, '--resume', '--quiet'));
-  expect(stderr).toMatch(new RegExp(`^factorflow: the folder is in use by process ${first.child.pid} on this machine, since 20.*lock\\)\\. Wait until it has ended`));
+  expect(stderr).toMatch(
+    new RegExp(
+      `^factorflow: the folder is in use by process ${first.child.pid} on this machine, since 20.*lock\\)\\. Wait until it has ended`,
+    ),
+  );
   expect(code).toBe(2);
   first.child.kill('SIGINT');
   expect((await first.outcome).code).toBe(130);
@@ -69,11 +133,30 @@ it('two runs do not use one folder: the second ends with 2 and names the first',
 
 describe('flags of checkpoints', () => {
   it('are refused where they cannot act', async () => {
-    await fails(2, /--checkpoint-interval acts only with --checkpoint-dir/, ...train('never', '--checkpoint-interval', '2'));
+    await fails(
+      2,
+      /--checkpoint-interval acts only with --checkpoint-dir/,
+      ...train('never', '--checkpoint-interval', '2'),
+    );
     await fails(2, /--resume acts only with --checkpoint-dir/, ...train('never', '--resume'));
-    await fails(2, /--checkpoint-dir cannot act with --init-model/, 'train', ratings, '--model-dir', here('never'), '--init-model', here('any'), '--checkpoint-dir', here('c'));
+    await fails(
+      2,
+      /--checkpoint-dir cannot act with --init-model/,
+      'train',
+      ratings,
+      '--model-dir',
+      here('never'),
+      '--init-model',
+      here('any'),
+      '--checkpoint-dir',
+      here('c'),
+    );
     writeFileSync(here('a-file'), '');
-    await fails(2, /--checkpoint-dir .*a-file is no folder/, ...train('never', '--checkpoint-dir', here('a-file')));
+    await fails(
+      2,
+      /--checkpoint-dir .*a-file is no folder/,
+      ...train('never', '--checkpoint-dir', here('a-file')),
+    );
   });
 
   it('show in the plan, of data and of counts alone', async () => {

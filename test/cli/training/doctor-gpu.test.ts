@@ -16,7 +16,11 @@ import { fails, objectOf, start, temporaryFolder } from '../run-cli.ts';
 const folder = temporaryFolder();
 
 describe('doctor --check-kernels', () => {
-  const checks = [{ name: 'one', variant: 'a' }, { name: 'one', variant: 'b' }, { name: 'other', variant: 'a' }];
+  const checks = [
+    { name: 'one', variant: 'a' },
+    { name: 'one', variant: 'b' },
+    { name: 'other', variant: 'a' },
+  ];
   const kernels = ['one', 'other', 'tensor'];
   const spans = [
     { row: 'tasks', name: 'check-kernels', start: 0, milliseconds: 10 },
@@ -25,10 +29,25 @@ describe('doctor --check-kernels', () => {
     { row: 'passes', name: 'check', start: 5, milliseconds: 2 },
   ];
 
-  type Outcome = (check: number, place: string) => { readonly error: number; readonly limit: number } | Promise<{ readonly error: number; readonly limit: number }>;
+  type Outcome = (
+    check: number,
+    place: string,
+  ) =>
+    | { readonly error: number; readonly limit: number }
+    | Promise<{ readonly error: number; readonly limit: number }>;
 
   const gpu = (place: `gpu:${number}`, outcome: Outcome) => ({
-    info: { place, kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes: null, strideStep: 16, description: 'Card; f16' } as const,
+    info: {
+      place,
+      kind: 'gpu',
+      parallelism: 1,
+      inOrder: true,
+      wholePasses: true,
+      ownMemory: true,
+      capacityBytes: null,
+      strideStep: 16,
+      description: 'Card; f16',
+    } as const,
     run: async ({ params }: Task) => ({
       metrics: { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 10 },
       values: params.check === undefined ? { checks, kernels } : await outcome(params.check as number, place),
@@ -36,7 +55,11 @@ describe('doctor --check-kernels', () => {
     }),
   });
 
-  const card = (outcome: Outcome, most = 1) => ({ gpu: gpu('gpu:0', outcome), most, open: async (number: number) => gpu(`gpu:${number}`, outcome) });
+  const card = (outcome: Outcome, most = 1) => ({
+    gpu: gpu('gpu:0', outcome),
+    most,
+    open: async (number: number) => gpu(`gpu:${number}`, outcome),
+  });
 
   function recorded() {
     const notes: string[] = [];
@@ -47,11 +70,27 @@ describe('doctor --check-kernels', () => {
 
   it('has a line for each kernel with the error nearest to its limit, and reports it as soon as the kernel is done', async () => {
     const { notes, context } = recorded();
-    const { text, exitCode, json } = await checkKernelsOf(card((check) => ({ error: check * 1e-6, limit: 1e-4 })), {}, context);
-    expect(text).toMatch(/^ {2}Card; f16\n {2}one {6}2 checks, all good {2}largest error 1\.0e-6 of 1\.0e-4\n {2}other {4}1 check, all good {3}largest error 2\.0e-6 of 1\.0e-4\n {2}[\d.]+ s on 1 device of the card: 50% compiling, 10% running, 40% comparing$/);
-    expect(notes).toEqual(['one: 2 checks, all good, largest error 1.0e-6 of 1.0e-4', 'other: 1 check, all good, largest error 2.0e-6 of 1.0e-4']);
+    const { text, exitCode, json } = await checkKernelsOf(
+      card((check) => ({ error: check * 1e-6, limit: 1e-4 })),
+      {},
+      context,
+    );
+    expect(text).toMatch(
+      /^ {2}Card; f16\n {2}one {6}2 checks, all good {2}largest error 1\.0e-6 of 1\.0e-4\n {2}other {4}1 check, all good {3}largest error 2\.0e-6 of 1\.0e-4\n {2}[\d.]+ s on 1 device of the card: 50% compiling, 10% running, 40% comparing$/,
+    );
+    expect(notes).toEqual([
+      'one: 2 checks, all good, largest error 1.0e-6 of 1.0e-4',
+      'other: 1 check, all good, largest error 2.0e-6 of 1.0e-4',
+    ]);
     expect(exitCode).toBeUndefined();
-    expect(json).toMatchObject({ command: 'doctor', adapter: 'Card; f16', devices: 1, cancelled: false, total: 3, checks: [{ kernel: 'one', variant: 'a', error: 0, limit: 1e-4, failed: false }, {}, {}] });
+    expect(json).toMatchObject({
+      command: 'doctor',
+      adapter: 'Card; f16',
+      devices: 1,
+      cancelled: false,
+      total: 3,
+      checks: [{ kernel: 'one', variant: 'a', error: 0, limit: 1e-4, failed: false }, {}, {}],
+    });
     const [{ seconds }] = json.checks as { seconds: Record<string, number> }[];
     expect(seconds.compile).toBeCloseTo(0.005, 9);
     expect(seconds.run).toBeCloseTo(0.001, 9);
@@ -69,10 +108,14 @@ describe('doctor --check-kernels', () => {
       context,
     );
     expect(exitCode).toBe(5);
-    expect(text).toMatch(/one +2 checks, 2 FAILED\n +a: error 1\.0e-3, at most 1\.0e-4\n +b: error not finite, at most 1\.0e-4\n +other +1 check, 1 FAILED\n +a: kernel other: line 7: no such type\n/);
+    expect(text).toMatch(
+      /one +2 checks, 2 FAILED\n +a: error 1\.0e-3, at most 1\.0e-4\n +b: error not finite, at most 1\.0e-4\n +other +1 check, 1 FAILED\n +a: kernel other: line 7: no such type\n/,
+    );
     expect(notes[0]).toBe('FAILED one, a: error 1.0e-3, at most 1.0e-4');
     expect(notes).toContain('FAILED other, a: kernel other: line 7: no such type');
-    expect(JSON.parse(JSON.stringify(json)).checks.map((check: { failed: boolean }) => check.failed)).toEqual([true, true, true]);
+    expect(JSON.parse(JSON.stringify(json)).checks.map((check: { failed: boolean }) => check.failed)).toEqual(
+      [true, true, true],
+    );
   });
 
   it('checks on several devices at the same time', async () => {
@@ -90,13 +133,22 @@ describe('doctor --check-kernels', () => {
       context,
     );
     expect([...places].sort()).toEqual(['gpu:0', 'gpu:1']);
-    expect(json).toMatchObject({ devices: 2, checks: [{ variant: 'a' }, { variant: 'b' }, { kernel: 'other' }] });
+    expect(json).toMatchObject({
+      devices: 2,
+      checks: [{ variant: 'a' }, { variant: 'b' }, { kernel: 'other' }],
+    });
   });
 
   it('goes on with the devices that open', async () => {
     const { notes, context } = recorded();
-    const refusing = { ...card(() => ({ error: 0, limit: 1 }), 2), open: () => Promise.reject(new Error('out of memory')) };
-    expect((await checkKernelsOf(refusing, {}, context)).json).toMatchObject({ devices: 1, checks: [{}, {}, {}] });
+    const refusing = {
+      ...card(() => ({ error: 0, limit: 1 }), 2),
+      open: () => Promise.reject(new Error('out of memory')),
+    };
+    expect((await checkKernelsOf(refusing, {}, context)).json).toMatchObject({
+      devices: 1,
+      checks: [{}, {}, {}],
+    });
     expect(notes).toContain('goes on with 1 of 2 devices: out of memory');
   });
 
@@ -112,14 +164,20 @@ describe('doctor --check-kernels', () => {
       context,
     );
     expect(exitCode).toBe(130);
-    expect(text).toContain('\n  one    1 check, all good  largest error 0 of 1.0e+0\n  cancelled after 1 of 3 checks\n');
+    expect(text).toContain(
+      '\n  one    1 check, all good  largest error 0 of 1.0e+0\n  cancelled after 1 of 3 checks\n',
+    );
     expect(json).toMatchObject({ cancelled: true, total: 3, checks: [{ kernel: 'one', variant: 'a' }] });
     expect(json.checks).toHaveLength(1);
   });
 
   it('checks the kernels that are named', async () => {
     const { context } = recorded();
-    const { json } = await checkKernelsOf(card(() => ({ error: 0, limit: 1 })), { kernels: ['other'] }, context);
+    const { json } = await checkKernelsOf(
+      card(() => ({ error: 0, limit: 1 })),
+      { kernels: ['other'] },
+      context,
+    );
     expect(json.checks).toMatchObject([{ kernel: 'other', variant: 'a' }]);
   });
 
@@ -128,7 +186,13 @@ describe('doctor --check-kernels', () => {
     ['tensor', /--kernel tensor: Card; f16 does not admit this kernel/],
   ])('refuses the kernel %s', async (name, pattern) => {
     const { context } = recorded();
-    await expect(checkKernelsOf(card(() => ({ error: 0, limit: 1 })), { kernels: [name] }, context)).rejects.toThrow(pattern);
+    await expect(
+      checkKernelsOf(
+        card(() => ({ error: 0, limit: 1 })),
+        { kernels: [name] },
+        context,
+      ),
+    ).rejects.toThrow(pattern);
   });
 
   it.each([1, 2])('ends with the device, of %i', async (most) => {
@@ -140,15 +204,35 @@ describe('doctor --check-kernels', () => {
   });
 
   it('takes three for four cores, and half of them where the adapter computes on the processor', () => {
-    expect([devicesFor(1, false), devicesFor(2, true), devicesFor(4, false), devicesFor(16, false), devicesFor(128, false), devicesFor(8, true)]).toEqual([1, 1, 3, 12, 12, 4]);
+    expect([
+      devicesFor(1, false),
+      devicesFor(2, true),
+      devicesFor(4, false),
+      devicesFor(16, false),
+      devicesFor(128, false),
+      devicesFor(8, true),
+    ]).toEqual([1, 1, 3, 12, 12, 4]);
   });
 });
 
 describe.skipIf(noGpu)('doctor --check-kernels on an adapter', () => {
   it('checks one kernel on two devices and reports the use of its time', async () => {
-    const { code, stdout } = await start(['doctor', '--check-kernels', '--kernel', 'to-half,unpadded-rows', '--workers', '2', '--json', '--quiet']).outcome;
+    const { code, stdout } = await start([
+      'doctor',
+      '--check-kernels',
+      '--kernel',
+      'to-half,unpadded-rows',
+      '--workers',
+      '2',
+      '--json',
+      '--quiet',
+    ]).outcome;
     expect(code).toBe(0);
-    const { checks, devices, cancelled } = objectOf(stdout) as { devices: number; cancelled: boolean; checks: { kernel: string; seconds: { compile: number; run: number; reference: number } }[] };
+    const { checks, devices, cancelled } = objectOf(stdout) as {
+      devices: number;
+      cancelled: boolean;
+      checks: { kernel: string; seconds: { compile: number; run: number; reference: number } }[];
+    };
     expect([devices, cancelled]).toEqual([2, false]);
     expect(new Set(checks.map(({ kernel }) => kernel))).toEqual(new Set(['to-half', 'unpadded-rows']));
     for (const { seconds } of checks) expect(Math.min(seconds.run, seconds.reference)).toBeGreaterThan(0);
@@ -157,13 +241,23 @@ describe.skipIf(noGpu)('doctor --check-kernels on an adapter', () => {
   });
 
   it('prints the summary of what was checked when it is cancelled', async () => {
-    const { child, outcome, stderrMatches } = start(['doctor', '--check-kernels', '--kernel', 'to-half,sgd-tiles', '--json']);
+    const { child, outcome, stderrMatches } = start([
+      'doctor',
+      '--check-kernels',
+      '--kernel',
+      'to-half,sgd-tiles',
+      '--json',
+    ]);
     await stderrMatches(/^to-half: 2 checks, all good/m);
     child.kill('SIGINT');
     const { code, stdout, stderr } = await outcome;
     expect(code).toBe(130);
     expect(stderr).not.toMatch(/check-kernels: finished/);
-    const { checks, cancelled, total } = objectOf(stdout) as { checks: object[]; cancelled: boolean; total: number };
+    const { checks, cancelled, total } = objectOf(stdout) as {
+      checks: object[];
+      cancelled: boolean;
+      total: number;
+    };
     expect(cancelled).toBe(true);
     expect(checks.length).toBeGreaterThanOrEqual(2);
     expect(checks.length).toBeLessThan(total);
@@ -187,16 +281,43 @@ describe.skipIf(noGpu)('doctor --tune', () => {
   it('reports the variants, and training takes the fastest from then on', async () => {
     const env = { FACTORFLOW_CACHE_DIR: mkdtempSync(join(tmpdir(), 'factorflow-cache-')) };
     const file = join(folder, 'few.csv');
-    writeFileSync(file, `user,item,rating\n${randomRatings(5, 20, 15, 150).map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);
-    const tuned = await start(['doctor', '--tune', '--rank', '4', file, '--quiet', '--json'], { env }).outcome;
+    writeFileSync(
+      file,
+      `user,item,rating\n${randomRatings(5, 20, 15, 150)
+        .map(({ user, item, rating }) => `${user},${item},${rating}`)
+        .join('\n')}\n`,
+    );
+    const tuned = await start(['doctor', '--tune', '--rank', '4', file, '--quiet', '--json'], { env })
+      .outcome;
     expect(tuned.code).toBe(0);
-    const { adapter, tunings, data } = objectOf(tuned.stdout) as { adapter: string; data: object; tunings: { side: string; variant: string; reason: string; times: object[] }[] };
+    const { adapter, tunings, data } = objectOf(tuned.stdout) as {
+      adapter: string;
+      data: object;
+      tunings: { side: string; variant: string; reason: string; times: object[] }[];
+    };
     expect(adapter).toMatch(/^swiftshader.*computes on the processor/);
     expect(data).toMatchObject({ users: 20, items: 15, ratings: expect.any(Number) });
     expect(tunings.map(({ side }) => side)).toEqual(['users', 'items']);
-    const trained = await start(['train', file, '--rank', '4', '--max-iter', '1', '--device', 'gpu', '--model-dir', join(folder, 'model'), '--quiet', '--json'], { env }).outcome;
+    const trained = await start(
+      [
+        'train',
+        file,
+        '--rank',
+        '4',
+        '--max-iter',
+        '1',
+        '--device',
+        'gpu',
+        '--model-dir',
+        join(folder, 'model'),
+        '--quiet',
+        '--json',
+      ],
+      { env },
+    ).outcome;
     expect(trained.code).toBe(0);
-    const plan = await start(['plan', file, '--rank', '4', '--device', 'gpu', '--json', '--quiet'], { env }).outcome;
+    const plan = await start(['plan', file, '--rank', '4', '--device', 'gpu', '--json', '--quiet'], { env })
+      .outcome;
     const planned = objectOf(plan.stdout).plan as PhysicalPlan;
     for (const { side, variant, reason } of tunings) {
       expect(planned.choices[side]).toMatchObject({ variant });
@@ -209,9 +330,13 @@ describe.skipIf(noGpu)('doctor --tune', () => {
     writeFileSync(occupied, '');
     const file = join(folder, 'fewer.csv');
     writeFileSync(file, 'user,item,rating\n1,1,3\n1,2,4\n2,1,5\n');
-    const { code, stdout } = await start(['doctor', '--tune', '--rank', '2', file, '--quiet'], { env: { FACTORFLOW_CACHE_DIR: occupied } }).outcome;
+    const { code, stdout } = await start(['doctor', '--tune', '--rank', '2', file, '--quiet'], {
+      env: { FACTORFLOW_CACHE_DIR: occupied },
+    }).outcome;
     expect(code).toBe(0);
-    expect(stdout).toMatch(/rank 2, users: 2 rows, 3 ratings, by the GPU's clock\n( +\S+ .*\n)* +\S+ +[\d.]+ ms +[\d.]+ G ratings\/s  chosen\n/);
+    expect(stdout).toMatch(
+      /rank 2, users: 2 rows, 3 ratings, by the GPU's clock\n( +\S+ .*\n)* +\S+ +[\d.]+ ms +[\d.]+ G ratings\/s  chosen\n/,
+    );
     expect(stdout).toMatch(/could not be kept in .*FACTORFLOW_CACHE_DIR names another folder/);
   });
 });

@@ -1,5 +1,15 @@
 /** Resident memory of whole commands on inputs that unpack to far more than they store. */
-import { Dictionary, Float32, Int32, makeData, makeVector, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
+import {
+  Dictionary,
+  Float32,
+  Int32,
+  makeData,
+  makeVector,
+  Table,
+  tableToIPC,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -14,16 +24,56 @@ const ROWS = 20_000;
 
 beforeAll(async () => {
   const dictionary = vectorFromArray(['u'.repeat(TEXT)], new Utf8());
-  const user = makeVector(makeData({ type: new Dictionary(new Utf8(), new Int32(), 1), length: ROWS, nullCount: 0, data: new Int32Array(ROWS), dictionary }));
-  const item = makeVector(makeData({ type: new Int32(), length: ROWS, nullCount: 0, data: Int32Array.from({ length: ROWS }, (_, i) => i) }));
-  const rating = makeVector(makeData({ type: new Float32(), length: ROWS, nullCount: 0, data: new Float32Array(ROWS).fill(3) }));
+  const user = makeVector(
+    makeData({
+      type: new Dictionary(new Utf8(), new Int32(), 1),
+      length: ROWS,
+      nullCount: 0,
+      data: new Int32Array(ROWS),
+      dictionary,
+    }),
+  );
+  const item = makeVector(
+    makeData({
+      type: new Int32(),
+      length: ROWS,
+      nullCount: 0,
+      data: Int32Array.from({ length: ROWS }, (_, i) => i),
+    }),
+  );
+  const rating = makeVector(
+    makeData({ type: new Float32(), length: ROWS, nullCount: 0, data: new Float32Array(ROWS).fill(3) }),
+  );
   writeFileSync(path('bomb.arrow'), tableToIPC(new Table({ user, item, rating }), 'file'));
   const connection = await duckdb();
-  await connection.run(`COPY (SELECT repeat('u', ${TEXT}) AS "user", i::INTEGER AS item, 3::FLOAT AS rating FROM range(${ROWS}) t(i)) TO '${path('bomb.parquet')}' (FORMAT parquet, ROW_GROUP_SIZE 2048)`);
-  await connection.run(`COPY (SELECT (i * 7919 % 20011)::BIGINT * 1000003 AS "user", (i * 104729 % 1009)::INTEGER AS item, (i % 10)::FLOAT AS rating FROM range(3000000) t(i)) TO '${path('two-groups.parquet')}' (FORMAT parquet, ROW_GROUP_SIZE 1500000)`);
+  await connection.run(
+    `COPY (SELECT repeat('u', ${TEXT}) AS "user", i::INTEGER AS item, 3::FLOAT AS rating FROM range(${ROWS}) t(i)) TO '${path('bomb.parquet')}' (FORMAT parquet, ROW_GROUP_SIZE 2048)`,
+  );
+  await connection.run(
+    `COPY (SELECT (i * 7919 % 20011)::BIGINT * 1000003 AS "user", (i * 104729 % 1009)::INTEGER AS item, (i % 10)::FLOAT AS rating FROM range(3000000) t(i)) TO '${path('two-groups.parquet')}' (FORMAT parquet, ROW_GROUP_SIZE 1500000)`,
+  );
 });
 
-const train = (input: string, ...more: string[]) => start(['train', path(input), '--model-dir', path(`model-${input}`), '--rank', '2', '--max-iter', '1', '--no-biases', '--workers', '1', '--device', 'cpu', '--json', '--quiet', '--force', ...more]).outcome;
+const train = (input: string, ...more: string[]) =>
+  start([
+    'train',
+    path(input),
+    '--model-dir',
+    path(`model-${input}`),
+    '--rank',
+    '2',
+    '--max-iter',
+    '1',
+    '--no-biases',
+    '--workers',
+    '1',
+    '--device',
+    'cpu',
+    '--json',
+    '--quiet',
+    '--force',
+    ...more,
+  ]).outcome;
 
 interface Trained {
   readonly ratings: number;
@@ -32,14 +82,17 @@ interface Trained {
 }
 
 describe('the memory of a training', () => {
-  it.each(['bomb.arrow', 'bomb.parquet'])('does not grow with one text of 64 KiB that a dictionary has for 20,000 rows: %s', async (input) => {
-    const { code, stdout } = await train(input);
-    expect(code).toBe(0);
-    const { ratings, users, peakRssBytes } = JSON.parse(stdout) as Trained;
-    expect([ratings, users]).toEqual([ROWS, 1]);
-    // The rows unpack to 1,250 MiB.
-    expect(peakRssBytes).toBeLessThan(800 * MiB);
-  });
+  it.each(['bomb.arrow', 'bomb.parquet'])(
+    'does not grow with one text of 64 KiB that a dictionary has for 20,000 rows: %s',
+    async (input) => {
+      const { code, stdout } = await train(input);
+      expect(code).toBe(0);
+      const { ratings, users, peakRssBytes } = JSON.parse(stdout) as Trained;
+      expect([ratings, users]).toEqual([ROWS, 1]);
+      // The rows unpack to 1,250 MiB.
+      expect(peakRssBytes).toBeLessThan(800 * MiB);
+    },
+  );
 
   it('is kept where the budget allows one row group at a time', async () => {
     const refused = await train('two-groups.parquet', '--memory-budget', '150MiB');

@@ -6,7 +6,17 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { fails, objectOf, ratings, runHere, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
-const hugewiki = ['--users', '50082603', '--items', '39780', '--ratings', '3101144313', '--rank', '100', '--no-biases'];
+const hugewiki = [
+  '--users',
+  '50082603',
+  '--items',
+  '39780',
+  '--ratings',
+  '3101144313',
+  '--rank',
+  '100',
+  '--no-biases',
+];
 
 async function planned(...args: readonly string[]): Promise<JsonObject> {
   const { stdout, stderr, code } = await runHere('plan', ...args, '--json', '--quiet');
@@ -16,7 +26,26 @@ async function planned(...args: readonly string[]): Promise<JsonObject> {
 
 describe('train --partition-users', () => {
   it('tells p, q, places and tasks in its JSON', async () => {
-    const { stdout, stderr } = await runHere('train', ratings, '--rank', '4', '--max-iter', '1', '--device', 'cpu', '--fake-devices', '2', '--partition-users', '2,2', '--partition-items', '2,2', '--model-dir', join(folder, 'model'), '--json', '--quiet');
+    const { stdout, stderr } = await runHere(
+      'train',
+      ratings,
+      '--rank',
+      '4',
+      '--max-iter',
+      '1',
+      '--device',
+      'cpu',
+      '--fake-devices',
+      '2',
+      '--partition-users',
+      '2,2',
+      '--partition-items',
+      '2,2',
+      '--model-dir',
+      join(folder, 'model'),
+      '--json',
+      '--quiet',
+    );
     expect(stderr).toBe('');
     const side = { p: 2, q: 2, places: ['cpu', 'cpu:1'], tasks: expect.any(Number) };
     expect(objectOf(stdout)).toMatchObject({ partitions: { users: side, items: side } });
@@ -29,7 +58,9 @@ describe('plan --devices', () => {
     expect(plan.choices).toMatchObject({ grid: { users: { fixed: 'parts' }, items: { fixed: 'whole' } } });
     expect(plan.estimate).toMatchObject({ rates: expect.stringContaining('card of 80 GB') });
     const rejected = plan.rejected as { name: string; reason: string }[];
-    expect(rejected.some(({ name }) => name.endsWith('items by matrix-free CG that exchanges vectors'))).toBe(true);
+    expect(rejected.some(({ name }) => name.endsWith('items by matrix-free CG that exchanges vectors'))).toBe(
+      true,
+    );
     expect(rejected.every(({ reason }) => reason !== '')).toBe(true);
     const rounds = plan.round as { name: string; at: string[]; tasks?: number; partitions?: JsonObject }[];
     const update = rounds.find(({ name }) => name === 'update-users');
@@ -37,7 +68,10 @@ describe('plan --devices', () => {
     expect(new Set(update?.at)).toEqual(new Set(['gpu:0', 'gpu:1', 'gpu:2', 'gpu:3']));
   });
 
-  it.each([['4x12GB', ['--memory-budget', '512GB']], ['4x80GB', []]])('takes the folder for files, which it does not make: %s', async (devices, budget) => {
+  it.each([
+    ['4x12GB', ['--memory-budget', '512GB']],
+    ['4x80GB', []],
+  ])('takes the folder for files, which it does not make: %s', async (devices, budget) => {
     const spillDir = join(folder, 'spill', devices);
     const sized = [...hugewiki, '--devices', devices, ...budget];
     expect(await planned(...sized, '--spill-dir', spillDir)).toEqual(await planned(...sized));
@@ -46,7 +80,18 @@ describe('plan --devices', () => {
 
   it('takes it for devices of this machine as well', async () => {
     const spillDir = join(folder, 'spill');
-    const plan = await planned('--users', '1000', '--items', '500', '--ratings', '10000', '--device', 'cpu', '--spill-dir', spillDir);
+    const plan = await planned(
+      '--users',
+      '1000',
+      '--items',
+      '500',
+      '--ratings',
+      '10000',
+      '--device',
+      'cpu',
+      '--spill-dir',
+      spillDir,
+    );
     expect(plan.algorithm).toBe('als');
     expect(existsSync(spillDir)).toBe(false);
   });
@@ -60,18 +105,37 @@ describe('plan --devices', () => {
     const plan = await planned(...hugewiki, '--devices', '2x141GB', '--partition-sums', 'vectors');
     expect(plan.choices).toMatchObject({ grid: { users: { fixed: 'parts' }, items: { sums: 'vectors' } } });
     const rounds = plan.round as { name: string; exchange?: string }[];
-    expect(rounds.flatMap(({ name, exchange }) => (exchange === undefined ? [] : [name]))).toEqual(['spread-items', 'reduce-residuals-items', 'spread-directions-items', 'reduce-products-items', 'gather-items']);
+    expect(rounds.flatMap(({ name, exchange }) => (exchange === undefined ? [] : [name]))).toEqual([
+      'spread-items',
+      'reduce-residuals-items',
+      'spread-directions-items',
+      'reduce-products-items',
+      'gather-items',
+    ]);
   });
 
-  it.each([['2x2x80GB', 4, 2], ['2x4x80GB', 8, 4]])('adds sums up inside sockets first where that is faster: %s', async (devices, count, each) => {
+  it.each([
+    ['2x2x80GB', 4, 2],
+    ['2x4x80GB', 8, 4],
+  ])('adds sums up inside sockets first where that is faster: %s', async (devices, count, each) => {
     const reduceOf = async (...args: readonly string[]) => {
       const plan = await planned(...hugewiki, ...args);
-      const reduce = (plan.round as { name: string; exchange: string; reasons?: string[]; work: { groups?: string[][] } }[]).find(({ name }) => name === 'reduce-items');
+      const reduce = (
+        plan.round as { name: string; exchange: string; reasons?: string[]; work: { groups?: string[][] } }[]
+      ).find(({ name }) => name === 'reduce-items');
       return { reduce, seconds: (plan.estimate as { exchange: number }).exchange };
     };
     const places = Array.from({ length: count }, (_, n) => `gpu:${n}`);
     const sockets = await reduceOf('--devices', devices);
-    expect(sockets.reduce).toMatchObject({ work: { groups: [places.slice(0, each), places.slice(each)] }, exchange: expect.stringContaining('in two phases'), reasons: [expect.stringMatching(/^partial sums add up inside gpu:0 gpu:1.* before they cross: about [\d.]+ ms, and [\d.]+ ms in one phase$/)] });
+    expect(sockets.reduce).toMatchObject({
+      work: { groups: [places.slice(0, each), places.slice(each)] },
+      exchange: expect.stringContaining('in two phases'),
+      reasons: [
+        expect.stringMatching(
+          /^partial sums add up inside gpu:0 gpu:1.* before they cross: about [\d.]+ ms, and [\d.]+ ms in one phase$/,
+        ),
+      ],
+    });
     const flat = await reduceOf('--devices', `${count}x80GB`);
     expect(flat.reduce?.work.groups).toBeUndefined();
     expect(flat.seconds).toBeLessThan(sockets.seconds);
@@ -85,19 +149,74 @@ describe('plan --devices', () => {
   });
 
   it.each<[string, readonly string[], number, RegExp]>([
-    ['parts that do not fit', ['--devices', '12GB', '--partition-users', '1,1'], 4, /no grid fits: needs about 88\.\d GiB at gpu:0, which has 11\.2 GiB; with other parts a device needs \d\.\d GiB \(\d+ bytes\), with X in 16 parts at the host.*Leave the partitions to the planner/],
-    ['more parts than rows', ['--devices', '141GB', '--partition-items', '1,100000'], 2, /--partition-items 1,100000 has 100,000 parts of 39,780 items/],
-    ['more vertical parts than items', ['--devices', '141GB', '--partition-users', '50000,2'], 2, /--partition-users 50000,2 has 50,000 vertical parts of 39,780 items/],
-    ['vectors with exact solves', ['--devices', '2x141GB', '--partition-sums', 'vectors', '--solver', 'cholesky'], 2, /--partition-sums vectors cannot act with exact solves, which need A/],
-    ['vectors from one part', ['--devices', '2x141GB', '--partition-sums', 'vectors', '--partition-users', '1,2', '--partition-items', '1,2'], 2, /--partition-sums vectors acts where a side is solved from vertical parts, and both partitions have 1/],
+    [
+      'parts that do not fit',
+      ['--devices', '12GB', '--partition-users', '1,1'],
+      4,
+      /no grid fits: needs about 88\.\d GiB at gpu:0, which has 11\.2 GiB; with other parts a device needs \d\.\d GiB \(\d+ bytes\), with X in 16 parts at the host.*Leave the partitions to the planner/,
+    ],
+    [
+      'more parts than rows',
+      ['--devices', '141GB', '--partition-items', '1,100000'],
+      2,
+      /--partition-items 1,100000 has 100,000 parts of 39,780 items/,
+    ],
+    [
+      'more vertical parts than items',
+      ['--devices', '141GB', '--partition-users', '50000,2'],
+      2,
+      /--partition-users 50000,2 has 50,000 vertical parts of 39,780 items/,
+    ],
+    [
+      'vectors with exact solves',
+      ['--devices', '2x141GB', '--partition-sums', 'vectors', '--solver', 'cholesky'],
+      2,
+      /--partition-sums vectors cannot act with exact solves, which need A/,
+    ],
+    [
+      'vectors from one part',
+      [
+        '--devices',
+        '2x141GB',
+        '--partition-sums',
+        'vectors',
+        '--partition-users',
+        '1,2',
+        '--partition-items',
+        '1,2',
+      ],
+      2,
+      /--partition-sums vectors acts where a side is solved from vertical parts, and both partitions have 1/,
+    ],
     ['no memory', ['--devices', '4x'], 2, /--devices must be/],
     ['too many', ['--devices', '900x12GB'], 2, /--devices must be devices with their memory/],
-    ['a device beside them', ['--devices', '12GB', '--device', 'cpu'], 2, /--device cannot act with --devices/],
+    [
+      'a device beside them',
+      ['--devices', '12GB', '--device', 'cpu'],
+      2,
+      /--device cannot act with --devices/,
+    ],
   ])('refuses %s', async (_, args, code, message) => {
     await fails(code, message, 'plan', ...hugewiki, ...args);
   });
 
   it('refuses vectors where the solver solves exactly', async () => {
-    await fails(2, /--partition-sums vectors needs conjugate gradients for all rows, and the solver is cholesky. Give solver cg/, 'plan', '--users', '1000', '--items', '900', '--ratings', '10000', '--rank', '20', '--devices', '2x12GB', '--partition-sums', 'vectors');
+    await fails(
+      2,
+      /--partition-sums vectors needs conjugate gradients for all rows, and the solver is cholesky. Give solver cg/,
+      'plan',
+      '--users',
+      '1000',
+      '--items',
+      '900',
+      '--ratings',
+      '10000',
+      '--rank',
+      '20',
+      '--devices',
+      '2x12GB',
+      '--partition-sums',
+      'vectors',
+    );
   });
 });

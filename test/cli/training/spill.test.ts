@@ -13,11 +13,28 @@ const count = 400_000;
 const data = join(folder, 'ratings.csv');
 // Room for the blocks, but not for the chunks beside them.
 const budget = `${baseBytes(1) + 18 * count}`;
-const train = (name: string, ...more: string[]) => ['train', data, '--model-dir', join(folder, name), '--rank', '2', ...(more.includes('--max-iter') ? [] : ['--max-iter', '2']), '--workers', '1', '--device', 'cpu', '--no-biases', ...more];
+const train = (name: string, ...more: string[]) => [
+  'train',
+  data,
+  '--model-dir',
+  join(folder, name),
+  '--rank',
+  '2',
+  ...(more.includes('--max-iter') ? [] : ['--max-iter', '2']),
+  '--workers',
+  '1',
+  '--device',
+  'cpu',
+  '--no-biases',
+  ...more,
+];
 const spilling = (spill: string) => ['--memory-budget', budget, '--spill-dir', spill];
 
 beforeAll(() => {
-  const lines = Array.from({ length: count }, (_, k) => `${(k * 7919) % 700},${Math.floor(k / 700)},${(k % 5) + 1}`);
+  const lines = Array.from(
+    { length: count },
+    (_, k) => `${(k * 7919) % 700},${Math.floor(k / 700)},${(k % 5) + 1}`,
+  );
   writeFileSync(data, `user,item,rating\n${lines.join('\n')}\n`);
 });
 
@@ -28,7 +45,11 @@ const folderOf = (name: string) => {
 };
 
 /** The checksums of a side's files in a model. */
-const sumsOf = (model: string, side: string) => execFileSync('sha256sum', readdirSync(join(folder, model, side)).sort(), { cwd: join(folder, model, side), encoding: 'utf8' });
+const sumsOf = (model: string, side: string) =>
+  execFileSync('sha256sum', readdirSync(join(folder, model, side)).sort(), {
+    cwd: join(folder, model, side),
+    encoding: 'utf8',
+  });
 
 describe('a memory budget below what loading takes', () => {
   it('loads by way of files, gives the same model and leaves no file', async () => {
@@ -38,7 +59,8 @@ describe('a memory budget below what loading takes', () => {
     expect(stderr).toContain('they go by way of files');
     expect(code).toBe(0);
     expect(readdirSync(spill)).toEqual([]);
-    for (const side of ['userFactors', 'itemFactors']) expect(sumsOf('spilled', side)).toBe(sumsOf('plain', side));
+    for (const side of ['userFactors', 'itemFactors'])
+      expect(sumsOf('spilled', side)).toBe(sumsOf('plain', side));
   });
 
   it('leaves no file when it is stopped, and clears those of a run that was killed', async () => {
@@ -58,11 +80,17 @@ describe('a memory budget below what loading takes', () => {
     await killed.outcome;
     expect(readdirSync(spill)).toHaveLength(3);
     expect(await start(train('next', ...spilling(spill))).outcome).toMatchObject({ code: 0 });
-    expect(readdirSync(spill).sort()).toEqual([`factorflow-spill-0123456789ab-${process.pid}-1-0`, `notes-of-${hostname()}`]);
+    expect(readdirSync(spill).sort()).toEqual([
+      `factorflow-spill-0123456789ab-${process.pid}-1-0`,
+      `notes-of-${hostname()}`,
+    ]);
   });
 
   it('exits with 2 before the reading for a path that is no folder', async () => {
-    for (const [spill, reason] of [[join(data, 'below'), 'is no folder'], [data, 'is no folder']] as const) {
+    for (const [spill, reason] of [
+      [join(data, 'below'), 'is no folder'],
+      [data, 'is no folder'],
+    ] as const) {
       const { code, stderr } = await start(train('never', ...spilling(spill))).outcome;
       expect(stderr).toMatch(new RegExp(`^factorflow: --spill-dir ${spill} ${reason}`));
       expect(stderr).not.toContain('read');
@@ -74,7 +102,17 @@ describe('a memory budget below what loading takes', () => {
     if (process.platform === 'win32') return skip('there is no limit on the size of files');
     const spill = folderOf('full');
     // A limit on files stands for a disk: writes beyond it fail.
-    const { status, stderr } = spawnSync('sh', ['-c', `trap '' XFSZ; ulimit -f 512; exec "$0" "$@"`, process.execPath, program, ...train('full-model', ...spilling(spill))], { encoding: 'utf8' });
+    const { status, stderr } = spawnSync(
+      'sh',
+      [
+        '-c',
+        `trap '' XFSZ; ulimit -f 512; exec "$0" "$@"`,
+        process.execPath,
+        program,
+        ...train('full-model', ...spilling(spill)),
+      ],
+      { encoding: 'utf8' },
+    );
     expect(stderr).toMatch(/^factorflow: .*the disk is full: \S+ \w+ \(\d+ bytes\) more did not fit/m);
     expect(status).toBe(4);
     expect(readdirSync(spill)).toEqual([]);
@@ -88,7 +126,8 @@ describe('a memory budget below what loading takes', () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout).ratings).toBe(count);
     expect(readdirSync(spill)).toEqual([]);
-    for (const side of ['userFactors', 'itemFactors']) expect(sumsOf('small', side)).toBe(sumsOf('plain', side));
+    for (const side of ['userFactors', 'itemFactors'])
+      expect(sumsOf('small', side)).toBe(sumsOf('plain', side));
     const sgd = await start(train('small-sgd', ...tight, '--algorithm', 'sgd')).outcome;
     expect(sgd.stderr).toMatch(/^factorflow: .*the run needs about .* Raise --memory-budget to /m);
     expect(sgd.code).toBe(4);
@@ -96,7 +135,8 @@ describe('a memory budget below what loading takes', () => {
 
   it('leaves no file when training from files is stopped, and clears those of such a run that was killed', async () => {
     const spill = folderOf('training');
-    const endless = (name: string) => start(train(name, '--memory-budget', `${baseBytes(1)}`, '--spill-dir', spill, '--max-iter', '100000'));
+    const endless = (name: string) =>
+      start(train(name, '--memory-budget', `${baseBytes(1)}`, '--spill-dir', spill, '--max-iter', '100000'));
     const stopped = endless('stopped-training');
     await stopped.stderrMatches(/iteration 3\//);
     const [own] = readdirSync(spill);
@@ -117,12 +157,20 @@ describe('a memory budget below what loading takes', () => {
     const leastOf = async (command: readonly string[]) => {
       const { code, stderr } = await start(command).outcome;
       expect(code).toBe(4);
-      return /^factorflow: .* but the memory budget is [\d.]+ MiB. Raise --memory-budget to ([\d.]+ MiB) or more/m.exec(stderr)?.[1].replace(' ', '') as string;
+      return /^factorflow: .* but the memory budget is [\d.]+ MiB. Raise --memory-budget to ([\d.]+ MiB) or more/m
+        .exec(stderr)?.[1]
+        .replace(' ', '') as string;
     };
     const leasts: string[] = [];
     for (const algorithm of ['als', 'sgd']) {
-      const asked = (least: string) => train(`least-${algorithm}`, '--memory-budget', least, '--algorithm', algorithm, '--max-iter', '1');
-      const planned = (least: string) => ['plan', ...asked(least).slice(1).filter((word, i, words) => ![word, words[i - 1]].includes('--model-dir'))];
+      const asked = (least: string) =>
+        train(`least-${algorithm}`, '--memory-budget', least, '--algorithm', algorithm, '--max-iter', '1');
+      const planned = (least: string) => [
+        'plan',
+        ...asked(least)
+          .slice(1)
+          .filter((word, i, words) => ![word, words[i - 1]].includes('--model-dir')),
+      ];
       const least = await leastOf(asked('100MiB'));
       leasts.push(least);
       // The plan names the same, also for a budget that is only a little less.

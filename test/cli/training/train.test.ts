@@ -13,24 +13,73 @@ describe.concurrent('train', () => {
     const { code, stdout, stderr } = await factorflow(...training, '--model-dir', model, '--json');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^\{.*\}\n$/);
-    const report = JSON.parse(stdout) as Record<string, unknown> & { iterations: Record<string, unknown>[]; seconds: Record<string, number> };
-    expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'badRows', 'duplicates', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines', 'ranking', 'warnings', 'seconds', 'memory', 'peakRssBytes', 'model']);
+    const report = JSON.parse(stdout) as Record<string, unknown> & {
+      iterations: Record<string, unknown>[];
+      seconds: Record<string, number>;
+    };
+    expect(Object.keys(report)).toEqual([
+      'command',
+      'algorithm',
+      'device',
+      'adapter',
+      'users',
+      'items',
+      'ratings',
+      'badRows',
+      'duplicates',
+      'iterations',
+      'testRmse',
+      'testMae',
+      'coldPairs',
+      'testPairs',
+      'baselines',
+      'ranking',
+      'warnings',
+      'seconds',
+      'memory',
+      'peakRssBytes',
+      'model',
+    ]);
     expect(report).toMatchObject({ command: 'train', algorithm: 'als', device: 'cpu', adapter: null, model });
-    expect(report.iterations.map((iteration) => Object.keys(iteration))).toEqual([['iteration', 'seconds', 'loss', 'trainRmse', 'fromSolve', 'testRmse'], ['iteration', 'seconds', 'loss', 'trainRmse', 'testRmse']]);
+    expect(report.iterations.map((iteration) => Object.keys(iteration))).toEqual([
+      ['iteration', 'seconds', 'loss', 'trainRmse', 'fromSolve', 'testRmse'],
+      ['iteration', 'seconds', 'loss', 'trainRmse', 'testRmse'],
+    ]);
     expect(report.testRmse).toBe(report.iterations[1].testRmse);
     expect(Object.keys(report.seconds)).toEqual(['load', 'train', 'validation', 'total']);
     expect(report.peakRssBytes).toBeGreaterThan(2 ** 20);
     expect(stderr).toMatch(/^CPU: \d+ threads?, WebAssembly .*\nread: started/);
     expect(stderr).toMatch(/\niteration 2\/2: .*loss .*train RMSE .*test RMSE/);
     expect(stderr).toMatch(/\ntrain: finished, 2 iterations/);
-    expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({ rank: 6, factorflow: { rank: 4 } });
+    expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({
+      rank: 6,
+      factorflow: { rank: 4 },
+    });
   });
 
   it('reports a best iteration that the model went past: in JSON, in the summary once, on the page', async () => {
     const [model, page] = [join(folder, 'past-best'), join(folder, 'past-best.html')];
-    const over = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', '--rank', '64', '--max-iter', '3', '--no-biases', '--model-dir', model];
-    const text = /the best test RMSE, \d\.\d{4}, was after iteration 1, and the model's, \d\.\d{4}, is \d+\.\d % above it: .* Use --early-stop 2, which keeps the best/;
-    expect((await json(...over, '--report', page)).warnings).toContainEqual({ code: 'past-best', text: expect.stringMatching(text) });
+    const over = [
+      'train',
+      ratings,
+      '--test-fraction',
+      '0.1',
+      '--seed',
+      '7',
+      '--rank',
+      '64',
+      '--max-iter',
+      '3',
+      '--no-biases',
+      '--model-dir',
+      model,
+    ];
+    const text =
+      /the best test RMSE, \d\.\d{4}, was after iteration 1, and the model's, \d\.\d{4}, is \d+\.\d % above it: .* Use --early-stop 2, which keeps the best/;
+    expect((await json(...over, '--report', page)).warnings).toContainEqual({
+      code: 'past-best',
+      text: expect.stringMatching(text),
+    });
     expect(readFileSync(page, 'utf8')).toMatch(/was after iteration 1, .* Use --early-stop 2,/);
     const { stdout, stderr } = await factorflow(...over, '--force');
     expect(stdout).toMatch(text);
@@ -40,7 +89,8 @@ describe.concurrent('train', () => {
   it('leaves test fields out without held-out ratings', async () => {
     const report = await json('train', ratings, ...quick, '--model-dir', join(folder, 'no-test'), '--quiet');
     expect(report).toMatchObject({ users: 16_554, items: 10_506, ratings: 100_000 });
-    for (const name of ['testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines']) expect(report).not.toHaveProperty(name);
+    for (const name of ['testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines'])
+      expect(report).not.toHaveProperty(name);
     expect((report.iterations as object[])[0]).not.toHaveProperty('testRmse');
   });
 
@@ -50,57 +100,175 @@ describe.concurrent('train', () => {
     expect(code).toBe(0);
     expect(stderr).toBe('');
     expect(stdout).toMatch(/^Trained ALS, rank 4/);
-    for (const name of ['users', 'items', 'ratings', 'train RMSE', 'test RMSE', 'the mean', 'damped means', 'test MAE', 'test pairs', 'cold pairs', 'time', model]) expect(stdout).toContain(name);
+    for (const name of [
+      'users',
+      'items',
+      'ratings',
+      'train RMSE',
+      'test RMSE',
+      'the mean',
+      'damped means',
+      'test MAE',
+      'test pairs',
+      'cold pairs',
+      'time',
+      model,
+    ])
+      expect(stdout).toContain(name);
   });
 
   it('measures implicit data by rankings next to popularity, whose warning says what to try', async () => {
     const model = join(folder, 'implicit');
-    const { stdout, stderr } = await factorflow(...training, '--implicit', '--weight', 'spark', '--alpha', '40', '--reg-param', '4', '--model-dir', model, '--quiet');
-    for (const name of ['ndcg@10', 'recall@20', 'hit-rate@10', 'coverage@10']) expect(stdout).toMatch(new RegExp(`\\n {2}test ${name} +0\\.\\d{4}; popularity 0\\.\\d{4}\\n`));
+    const { stdout, stderr } = await factorflow(
+      ...training,
+      '--implicit',
+      '--weight',
+      'spark',
+      '--alpha',
+      '40',
+      '--reg-param',
+      '4',
+      '--model-dir',
+      model,
+      '--quiet',
+    );
+    for (const name of ['ndcg@10', 'recall@20', 'hit-rate@10', 'coverage@10'])
+      expect(stdout).toMatch(new RegExp(`\\n {2}test ${name} +0\\.\\d{4}; popularity 0\\.\\d{4}\\n`));
     expect(stdout).toMatch(/\n {2}ranked users +4,\d{3}\n/);
     expect(stdout).toMatch(/\n {2}time .* of it loading, .* s validation, .* s ranking;/);
-    expect(stdout).toMatch(/\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --weight \(now spark\), --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/);
+    expect(stdout).toMatch(
+      /\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --weight \(now spark\), --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/,
+    );
     expect(stderr).not.toContain('popularity');
-    expect((await factorflow('evaluate', model, ratings, '--quiet')).stdout).toMatch(/\nThe model is of implicit data: .*Measure it with --ranking\n$/);
+    expect((await factorflow('evaluate', model, ratings, '--quiet')).stdout).toMatch(
+      /\nThe model is of implicit data: .*Measure it with --ranking\n$/,
+    );
   });
 
   it('ranks held-out ratings of other data where that is asked for, by some users alone', async () => {
-    const report = await json(...training, '--ranking', '--rank-users', '300', '--model-dir', join(folder, 'ranked'), '--quiet');
-    expect(report).toMatchObject({ ranking: { users: 300, availableUsers: expect.any(Number) as number, leakedPairs: 0 }, testRmse: expect.any(Number) as number, warnings: [{ code: 'no-better-than-popularity' }] });
-    expect(await json(...training, '--implicit', '--no-ranking', '--model-dir', join(folder, 'unranked'), '--quiet')).toHaveProperty('ranking', null);
+    const report = await json(
+      ...training,
+      '--ranking',
+      '--rank-users',
+      '300',
+      '--model-dir',
+      join(folder, 'ranked'),
+      '--quiet',
+    );
+    expect(report).toMatchObject({
+      ranking: { users: 300, availableUsers: expect.any(Number) as number, leakedPairs: 0 },
+      testRmse: expect.any(Number) as number,
+      warnings: [{ code: 'no-better-than-popularity' }],
+    });
+    expect(
+      await json(
+        ...training,
+        '--implicit',
+        '--no-ranking',
+        '--model-dir',
+        join(folder, 'unranked'),
+        '--quiet',
+      ),
+    ).toHaveProperty('ranking', null);
     for (const [flags, message] of [
-      [['--test-fraction', '0.1', '--rank-users', '0'], '--rank-users must be all or a whole number of 1 or more, got "0"'],
-      [['--test-fraction', '0.1', '--rank-users', 'many'], '--rank-users must be all or a whole number of 1 or more, got "many"'],
+      [
+        ['--test-fraction', '0.1', '--rank-users', '0'],
+        '--rank-users must be all or a whole number of 1 or more, got "0"',
+      ],
+      [
+        ['--test-fraction', '0.1', '--rank-users', 'many'],
+        '--rank-users must be all or a whole number of 1 or more, got "many"',
+      ],
       [['--ranking'], '--ranking needs held-out ratings'],
       [['--rank-users', 'all'], '--rank-users needs held-out ratings'],
-      [['--ranking', '--init-model', 'none', '--test-fraction', '0.1'], '--ranking cannot act with --init-model'],
+      [
+        ['--ranking', '--init-model', 'none', '--test-fraction', '0.1'],
+        '--ranking cannot act with --init-model',
+      ],
     ] as const) {
-      const { code, stderr } = await factorflow('train', ratings, '--model-dir', join(folder, 'refused'), ...flags);
+      const { code, stderr } = await factorflow(
+        'train',
+        ratings,
+        '--model-dir',
+        join(folder, 'refused'),
+        ...flags,
+      );
       expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
     }
   });
 
   it('reads flags from a configuration in either spelling, and flags win', async () => {
     const config = join(folder, 'config.json');
-    writeFileSync(config, JSON.stringify({ rank: 3, 'max-iter': 4, regParam: 0.3, biasDamping: [2, 4], quiet: true, json: true }));
-    const { stdout, stderr } = await factorflow('train', ratings, '--model-dir', join(folder, 'configured'), '-c', config, '--max-iter', '1');
+    writeFileSync(
+      config,
+      JSON.stringify({ rank: 3, 'max-iter': 4, regParam: 0.3, biasDamping: [2, 4], quiet: true, json: true }),
+    );
+    const { stdout, stderr } = await factorflow(
+      'train',
+      ratings,
+      '--model-dir',
+      join(folder, 'configured'),
+      '-c',
+      config,
+      '--max-iter',
+      '1',
+    );
     expect(stderr).toBe('');
     expect(JSON.parse(stdout)).toHaveProperty('iterations.length', 1);
-    const metadata = JSON.parse(readFileSync(join(folder, 'configured/metadata/part-00000'), 'utf8')) as unknown;
-    expect(metadata).toMatchObject({ rank: 5, factorflow: { rank: 3, params: { regParam: 0.3, biasDamping: [2, 4] } } });
+    const metadata = JSON.parse(
+      readFileSync(join(folder, 'configured/metadata/part-00000'), 'utf8'),
+    ) as unknown;
+    expect(metadata).toMatchObject({
+      rank: 5,
+      factorflow: { rank: 3, params: { regParam: 0.3, biasDamping: [2, 4] } },
+    });
   });
 
   it('stores the cold-start strategy, takes other column names, and measures on a path', async () => {
-    const named = await writeParquet(join(folder, 'named.parquet'), `SELECT "user" AS u, item AS i, rating AS r FROM '${ratings}' LIMIT 5000`);
+    const named = await writeParquet(
+      join(folder, 'named.parquet'),
+      `SELECT "user" AS u, item AS i, rating AS r FROM '${ratings}' LIMIT 5000`,
+    );
     const model = join(folder, 'columns');
-    const report = await json('train', named, '--test', named, '--user-col', 'u', '--item-col', 'i', '--rating-col', 'r', '--cold-start', 'drop', ...quick, '--model-dir', model);
+    const report = await json(
+      'train',
+      named,
+      '--test',
+      named,
+      '--user-col',
+      'u',
+      '--item-col',
+      'i',
+      '--rating-col',
+      'r',
+      '--cold-start',
+      'drop',
+      ...quick,
+      '--model-dir',
+      model,
+    );
     expect(report).toMatchObject({ ratings: 5000, coldPairs: 0 });
-    expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({ paramMap: { userCol: 'u', itemCol: 'i', coldStartStrategy: 'drop' } });
+    expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({
+      paramMap: { userCol: 'u', itemCol: 'i', coldStartStrategy: 'drop' },
+    });
   });
 
   it('stops at the target and replaces a model with --force', async () => {
     const model = join(folder, 'target');
-    const options = ['train', ratings, '--test-fraction', '0.1', '--rank', '4', '--max-iter', '20', '--target-rmse', '100', '--model-dir', model];
+    const options = [
+      'train',
+      ratings,
+      '--test-fraction',
+      '0.1',
+      '--rank',
+      '4',
+      '--max-iter',
+      '20',
+      '--target-rmse',
+      '100',
+      '--model-dir',
+      model,
+    ];
     expect((await json(...options)).iterations).toHaveLength(1);
     expect((await json(...options, '--force')).iterations).toHaveLength(1);
   });
@@ -108,13 +276,45 @@ describe.concurrent('train', () => {
   it('reports null where a text file of held-out ratings has a header only', async () => {
     const empty = join(folder, 'empty.csv');
     writeFileSync(empty, 'user,item,rating\n');
-    const report = await json('train', ratings, '--test', empty, ...quick, '--model-dir', join(folder, 'empty'));
-    expect(report).toMatchObject({ testRmse: null, coldPairs: 0, testPairs: 0, baselines: null, warnings: [{ code: 'cold-test', text: 'the validation set has no ratings; there is no test error' }] });
+    const report = await json(
+      'train',
+      ratings,
+      '--test',
+      empty,
+      ...quick,
+      '--model-dir',
+      join(folder, 'empty'),
+    );
+    expect(report).toMatchObject({
+      testRmse: null,
+      coldPairs: 0,
+      testPairs: 0,
+      baselines: null,
+      warnings: [{ code: 'cold-test', text: 'the validation set has no ratings; there is no test error' }],
+    });
   });
 
   it('reports null where no held-out pair is known', async () => {
-    const strangers = await writeParquet(join(folder, 'strangers.parquet'), `SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 50`);
-    const report = await json('train', ratings, '--test', strangers, ...quick, '--model-dir', join(folder, 'strangers'));
-    expect(report).toMatchObject({ testRmse: null, testMae: null, coldPairs: 50, testPairs: 50, baselines: null, warnings: [{ code: 'cold-test' }] });
+    const strangers = await writeParquet(
+      join(folder, 'strangers.parquet'),
+      `SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 50`,
+    );
+    const report = await json(
+      'train',
+      ratings,
+      '--test',
+      strangers,
+      ...quick,
+      '--model-dir',
+      join(folder, 'strangers'),
+    );
+    expect(report).toMatchObject({
+      testRmse: null,
+      testMae: null,
+      coldPairs: 50,
+      testPairs: 50,
+      baselines: null,
+      warnings: [{ code: 'cold-test' }],
+    });
   });
 });

@@ -17,39 +17,114 @@ interface Found {
 
 describe('tune', () => {
   it('gives the trials, the best and a model with its evidence, and a page', async () => {
-    const { code, stdout, stderr } = await runHere('tune', ratings, '--model-dir', path('model'), '--try', 'rank=2,4 reg-param=0.02,0.1', '--max-iter', '4', ...cpu, '--report', path('page.html'), '--json', '--quiet');
+    const { code, stdout, stderr } = await runHere(
+      'tune',
+      ratings,
+      '--model-dir',
+      path('model'),
+      '--try',
+      'rank=2,4 reg-param=0.02,0.1',
+      '--max-iter',
+      '4',
+      ...cpu,
+      '--report',
+      path('page.html'),
+      '--json',
+      '--quiet',
+    );
     expect([code, stderr]).toEqual([0, '']);
-    const { best, trials, metric } = objectOf(stdout) as unknown as { readonly best: Found; readonly trials: readonly Found[]; readonly metric: string };
+    const { best, trials, metric } = objectOf(stdout) as unknown as {
+      readonly best: Found;
+      readonly trials: readonly Found[];
+      readonly metric: string;
+    };
     expect(metric).toBe('rmse');
-    expect(trials.map(({ params }) => [params.rank, params.regParam])).toEqual([[2, 0.02], [2, 0.1], [4, 0.02], [4, 0.1]]);
+    expect(trials.map(({ params }) => [params.rank, params.regParam])).toEqual([
+      [2, 0.02],
+      [2, 0.1],
+      [4, 0.02],
+      [4, 0.1],
+    ]);
     expect(best.value).toBe(Math.min(...trials.map(({ value }) => value as number)));
-    const metadata = JSON.parse(readFileSync(path('model/metadata/part-00000'), 'utf8')) as { readonly factorflow: { readonly params: object; readonly tuning: object } };
-    expect(metadata.factorflow).toMatchObject({ params: best.params, tuning: { best: best.number, metric: 'rmse' } });
+    const metadata = JSON.parse(readFileSync(path('model/metadata/part-00000'), 'utf8')) as {
+      readonly factorflow: { readonly params: object; readonly tuning: object };
+    };
+    expect(metadata.factorflow).toMatchObject({
+      params: best.params,
+      tuning: { best: best.number, metric: 'rmse' },
+    });
     expect(existsSync(path('model.trials.ndjson'))).toBe(false);
-    expect(readFileSync(path('page.html'), 'utf8')).toMatch(/rmse by trial[\s\S]*rmse by reg-param[\s\S]*Run it again/);
+    expect(readFileSync(path('page.html'), 'utf8')).toMatch(
+      /rmse by trial[\s\S]*rmse by reg-param[\s\S]*Run it again/,
+    );
   }, 60_000);
 
   it('ranks the validation ratings of implicit data next to popularity', async () => {
-    const search = ['tune', ratings, '--implicit', '--try', 'rank=2,4', '--max-iter', '2', '--rank-users', '200', ...cpu, '--quiet'];
+    const search = [
+      'tune',
+      ratings,
+      '--implicit',
+      '--try',
+      'rank=2,4',
+      '--max-iter',
+      '2',
+      '--rank-users',
+      '200',
+      ...cpu,
+      '--quiet',
+    ];
     const { code, stdout, stderr } = await runHere(...search, '--model-dir', path('implicit'));
     expect(code).toBe(0);
-    expect(stdout).toMatch(/\n {2}test ndcg@10 +0\.\d{4}; popularity 0\.\d{4}\n[^]*\n {2}ranked users +200 of 4,\d{3}, drawn by the seed; --rank-users all ranks all\n/);
+    expect(stdout).toMatch(
+      /\n {2}test ndcg@10 +0\.\d{4}; popularity 0\.\d{4}\n[^]*\n {2}ranked users +200 of 4,\d{3}, drawn by the seed; --rank-users all ranks all\n/,
+    );
     expect(stderr).toMatch(/warning: the best trial ranks no better than popularity.*larger --reg-param/);
     const found = objectOf((await runHere(...search, '--model-dir', path('implicit-json'), '--json')).stdout);
-    expect(found).toMatchObject({ ranking: { users: 200, metrics: { 'ndcg@10': expect.any(Number) as number } }, warnings: expect.arrayContaining([expect.objectContaining({ code: 'no-better-than-popularity' })]) as object[] });
+    expect(found).toMatchObject({
+      ranking: { users: 200, metrics: { 'ndcg@10': expect.any(Number) as number } },
+      warnings: expect.arrayContaining([
+        expect.objectContaining({ code: 'no-better-than-popularity' }),
+      ]) as object[],
+    });
   }, 60_000);
 
   it('prints a table from the best to the worst', async () => {
-    const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('table'), '--try', 'rank=2 reg-param=0.001..1', '--trials', '5', '--search', 'random', '--max-iter', '3', ...cpu, '--quiet');
+    const { code, stdout } = await runHere(
+      'tune',
+      ratings,
+      '--model-dir',
+      path('table'),
+      '--try',
+      'rank=2 reg-param=0.001..1',
+      '--trials',
+      '5',
+      '--search',
+      'random',
+      '--max-iter',
+      '3',
+      ...cpu,
+      '--quiet',
+    );
     expect(code).toBe(0);
-    const found = [...stdout.matchAll(/^│ +\d+ │ +2 │ +([\d.e-]+) │ +([\d.]+) │/gm)].map(([, , value]) => Number(value));
+    const found = [...stdout.matchAll(/^│ +\d+ │ +2 │ +([\d.e-]+) │ +([\d.]+) │/gm)].map(([, , value]) =>
+      Number(value),
+    );
     expect(found).toHaveLength(5);
     expect(found).toEqual(found.toSorted((a, b) => a - b));
     expect(stdout).toContain('best: trial');
   }, 60_000);
 
   it('goes on after Ctrl-C with the same table', async () => {
-    const search = (model: string, ...more: readonly string[]) => ['tune', ratings, '--model-dir', path(model), '--try', 'rank=2,4,6,8 max-iter=20', ...cpu, ...more];
+    const search = (model: string, ...more: readonly string[]) => [
+      'tune',
+      ratings,
+      '--model-dir',
+      path(model),
+      '--try',
+      'rank=2,4,6,8 max-iter=20',
+      ...cpu,
+      ...more,
+    ];
     const { child, outcome, stderrMatches } = start(search('cut'));
     await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
     child.kill('SIGINT');
@@ -63,21 +138,38 @@ describe('tune', () => {
     await fails(2, /trials of another search: seed/, ...search('cut', '--resume', '--seed', '1'));
     // A line that a kill cut off is left out.
     writeFileSync(path('cut.trials.ndjson'), `${lines.join('\n')}\n{"number":`);
-    const [resumed, whole] = [await runHere(...search('cut', '--resume', '--json', '--quiet')), await runHere(...search('whole', '--json', '--quiet'))];
+    const [resumed, whole] = [
+      await runHere(...search('cut', '--resume', '--json', '--quiet')),
+      await runHere(...search('whole', '--json', '--quiet')),
+    ];
     expect([resumed.code, whole.code]).toEqual([0, 0]);
-    const values = (stdout: string) => (objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(({ params, value }) => [params, value]);
+    const values = (stdout: string) =>
+      (objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(
+        ({ params, value }) => [params, value],
+      );
     expect(values(resumed.stdout)).toEqual(values(whole.stdout));
     expect(existsSync(path('cut.trials.ndjson'))).toBe(false);
   }, 120_000);
 
   it('tells where the trials are when the model cannot be saved, and goes on', async () => {
-    const search = (...more: readonly string[]) => ['tune', ratings, '--model-dir', path('taken'), '--try', 'rank=2,4,6,8 max-iter=20', ...cpu, ...more];
+    const search = (...more: readonly string[]) => [
+      'tune',
+      ratings,
+      '--model-dir',
+      path('taken'),
+      '--try',
+      'rank=2,4,6,8 max-iter=20',
+      ...cpu,
+      ...more,
+    ];
     const { outcome, stderrMatches } = start(search());
     await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
     writeFileSync(path('taken'), 'a file of somebody else');
     const failed = await outcome;
     expect(failed.code).not.toBe(0);
-    expect(failed.stderr).toMatch(/the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume goes on/);
+    expect(failed.stderr).toMatch(
+      /the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume goes on/,
+    );
     rmSync(path('taken'));
     const resumed = await runHere(...search('--resume'));
     expect(resumed.code).toBe(0);
@@ -86,31 +178,81 @@ describe('tune', () => {
   }, 120_000);
 
   it('replaces no file that has no trials, and no output by another', async () => {
-    const search = (...more: readonly string[]) => ['tune', ratings, '--model-dir', path('guard'), '--try', 'rank=2', '--max-iter', '1', ...more];
+    const search = (...more: readonly string[]) => [
+      'tune',
+      ratings,
+      '--model-dir',
+      path('guard'),
+      '--try',
+      'rank=2',
+      '--max-iter',
+      '1',
+      ...more,
+    ];
     writeFileSync(path('notes.txt'), 'notes');
-    await fails(2, /is no file of trials, and is not replaced/, ...search('--trials-file', path('notes.txt'), '--force'));
+    await fails(
+      2,
+      /is no file of trials, and is not replaced/,
+      ...search('--trials-file', path('notes.txt'), '--force'),
+    );
     expect(readFileSync(path('notes.txt'), 'utf8')).toBe('notes');
     await fails(2, /--trials-file is an input too/, ...search('--trials-file', ratings, '--force'));
-    await fails(2, /--model-dir and --trials-file are the same place|--trials-file and --model-dir are the same place/, ...search('--trials-file', path('guard')));
-    await fails(2, /--trials-file and --report are the same place|--report and --trials-file are the same place/, ...search('--trials-file', path('x.html'), '--report', path('x.html')));
+    await fails(
+      2,
+      /--model-dir and --trials-file are the same place|--trials-file and --model-dir are the same place/,
+      ...search('--trials-file', path('guard')),
+    );
+    await fails(
+      2,
+      /--trials-file and --report are the same place|--report and --trials-file are the same place/,
+      ...search('--trials-file', path('x.html'), '--report', path('x.html')),
+    );
     await fails(2, /is no regular file/, ...search('--trials-file', '/dev/null'));
     expect(existsSync(path('guard'))).toBe(false);
   });
 
   it('goes on after two interruptions, and with no other columns or ratings', async () => {
     const source = path('columns.csv');
-    writeFileSync(source, `user,item,rating\n${Array.from({ length: 400 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`);
+    writeFileSync(
+      source,
+      `user,item,rating\n${Array.from({ length: 400 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`,
+    );
     const file = path('glued.ndjson');
-    const search = (model: string, ...more: readonly string[]) => ['tune', source, '--model-dir', path(model), '--try', 'rank=2,3,4', '--max-iter', '2', ...cpu, '--quiet', '--trials-file', file, ...more];
+    const search = (model: string, ...more: readonly string[]) => [
+      'tune',
+      source,
+      '--model-dir',
+      path(model),
+      '--try',
+      'rank=2,3,4',
+      '--max-iter',
+      '2',
+      ...cpu,
+      '--quiet',
+      '--trials-file',
+      file,
+      ...more,
+    ];
     expect((await runHere(...search('glued-1'))).code).toBe(0);
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
     writeFileSync(file, `${lines.slice(0, 3).join('\n')}\n{"number":3,"params`);
     expect((await runHere(...search('glued-2', '--resume'))).code).toBe(0);
     expect((await runHere(...search('glued-3', '--resume'))).code).toBe(0);
     expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(4);
-    await fails(2, /trials of another search: params/, ...search('glued-4', '--resume', '--on-duplicates', 'sum').filter((word) => word !== '--quiet'));
-    writeFileSync(source, `user,item,rating\n${Array.from({ length: 500 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`);
-    await fails(2, /trials of another search: ratings/, ...search('glued-5', '--resume').filter((word) => word !== '--quiet'));
+    await fails(
+      2,
+      /trials of another search: params/,
+      ...search('glued-4', '--resume', '--on-duplicates', 'sum').filter((word) => word !== '--quiet'),
+    );
+    writeFileSync(
+      source,
+      `user,item,rating\n${Array.from({ length: 500 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`,
+    );
+    await fails(
+      2,
+      /trials of another search: ratings/,
+      ...search('glued-5', '--resume').filter((word) => word !== '--quiet'),
+    );
   }, 60_000);
 
   it.each([
@@ -123,25 +265,102 @@ describe('tune', () => {
     ['--try', 'learning-rate=0.1', /ALS has no parameter learning-rate/],
     ['--metric', 'ndgc@20', /ndgc/],
   ])('refuses %s %s', async (flag, value, message) => {
-    expectFailure(await runHere('tune', ratings, '--model-dir', path('bad'), flag, value, '--quiet'), 2, message);
+    expectFailure(
+      await runHere('tune', ratings, '--model-dir', path('bad'), flag, value, '--quiet'),
+      2,
+      message,
+    );
   });
 
   it('refuses flags that exclude each other', async () => {
-    await fails(2, /rank is both a flag and in --try/, 'tune', ratings, '--model-dir', path('bad'), '--try', 'rank=2', '--rank', '4');
-    await fails(2, /--validation and --validation-fraction exclude/, 'tune', ratings, '--model-dir', path('bad'), '--validation', ratings, '--validation-fraction', '0.2');
-    await fails(2, /exclude each other/, 'tune', ratings, '--model-dir', path('bad'), '--algorithm', 'als', '--try', 'algorithm=als,sgd');
-    await fails(2, /--trials acts only with/, 'tune', ratings, '--model-dir', path('bad'), '--try', 'rank=2,4', '--trials', '3');
+    await fails(
+      2,
+      /rank is both a flag and in --try/,
+      'tune',
+      ratings,
+      '--model-dir',
+      path('bad'),
+      '--try',
+      'rank=2',
+      '--rank',
+      '4',
+    );
+    await fails(
+      2,
+      /--validation and --validation-fraction exclude/,
+      'tune',
+      ratings,
+      '--model-dir',
+      path('bad'),
+      '--validation',
+      ratings,
+      '--validation-fraction',
+      '0.2',
+    );
+    await fails(
+      2,
+      /exclude each other/,
+      'tune',
+      ratings,
+      '--model-dir',
+      path('bad'),
+      '--algorithm',
+      'als',
+      '--try',
+      'algorithm=als,sgd',
+    );
+    await fails(
+      2,
+      /--trials acts only with/,
+      'tune',
+      ratings,
+      '--model-dir',
+      path('bad'),
+      '--try',
+      'rank=2,4',
+      '--trials',
+      '3',
+    );
     expect(existsSync(path('bad'))).toBe(false);
   });
 
   it('tries the defaults first where nothing is named', async () => {
-    const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('usual'), '--trials', '2', '--max-iter', '2', ...cpu, '--json', '--quiet');
+    const { code, stdout } = await runHere(
+      'tune',
+      ratings,
+      '--model-dir',
+      path('usual'),
+      '--trials',
+      '2',
+      '--max-iter',
+      '2',
+      ...cpu,
+      '--json',
+      '--quiet',
+    );
     expect(code).toBe(0);
-    expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials[0].params).toEqual({ rank: 10, regParam: 0.02, regOffset: 10 });
+    expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials[0].params).toEqual({
+      rank: 10,
+      regParam: 0.02,
+      regOffset: 10,
+    });
   }, 60_000);
 
   it('ends the last training where the best trial was best, and says so', async () => {
-    const { code, stdout, stderr } = await runHere('tune', ratings, '--model-dir', path('early'), '--implicit', '--try', 'rank=64 alpha=0.01', '--max-iter', '6', '--rank-users', '200', ...cpu);
+    const { code, stdout, stderr } = await runHere(
+      'tune',
+      ratings,
+      '--model-dir',
+      path('early'),
+      '--implicit',
+      '--try',
+      'rank=64 alpha=0.01',
+      '--max-iter',
+      '6',
+      '--rank-users',
+      '200',
+      ...cpu,
+    );
     expect(code).toBe(0);
     const [, best, all] = /ndcg@20 0\.\d{4} after (\d) of (\d) iterations/.exec(stderr) ?? [];
     expect([Number(best) < 6, all]).toEqual([true, '6']);
@@ -152,11 +371,50 @@ describe('tune', () => {
   }, 60_000);
 
   it('searches no parameter that a flag sets', async () => {
-    const flags = ['--implicit', '--rank', '4', '--alpha', '7', '--trials', '2', '--max-iter', '1', '--rank-users', '100'];
-    const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('given'), ...flags, ...cpu, '--json', '--quiet');
+    const flags = [
+      '--implicit',
+      '--rank',
+      '4',
+      '--alpha',
+      '7',
+      '--trials',
+      '2',
+      '--max-iter',
+      '1',
+      '--rank-users',
+      '100',
+    ];
+    const { code, stdout } = await runHere(
+      'tune',
+      ratings,
+      '--model-dir',
+      path('given'),
+      ...flags,
+      ...cpu,
+      '--json',
+      '--quiet',
+    );
     expect(code).toBe(0);
-    expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(({ params }) => Object.keys(params))).toEqual([['regExponent'], ['regExponent']]);
-    await fails(2, /flags set all parameters that tune would search/, 'tune', ratings, '--model-dir', path('bad'), '--implicit', '--rank', '4', '--alpha', '7', '--reg-exponent', '1');
+    expect(
+      (objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(({ params }) =>
+        Object.keys(params),
+      ),
+    ).toEqual([['regExponent'], ['regExponent']]);
+    await fails(
+      2,
+      /flags set all parameters that tune would search/,
+      'tune',
+      ratings,
+      '--model-dir',
+      path('bad'),
+      '--implicit',
+      '--rank',
+      '4',
+      '--alpha',
+      '7',
+      '--reg-exponent',
+      '1',
+    );
   }, 60_000);
 });
 

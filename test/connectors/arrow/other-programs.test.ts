@@ -11,7 +11,9 @@ import { readTable } from '../text/text-testing.ts';
 const folder = temporaryFolder();
 /** Written by golden/arrow/write.py with polars 2.1.0 and pyarrow 26.0.1. */
 const golden = join(import.meta.dirname, '../../golden/arrow');
-const files = readdirSync(golden).filter((name) => !name.endsWith('.py') && (hasZstd() || !name.includes('zstd')));
+const files = readdirSync(golden).filter(
+  (name) => !name.endsWith('.py') && (hasZstd() || !name.includes('zstd')),
+);
 
 const expected = Array.from({ length: 40 }, (_, i) => [
   BigInt((i % 7) + 2 ** 40),
@@ -28,7 +30,15 @@ describe('files of Polars and pyarrow', () => {
     expect(columns).toEqual(['user:Int64', 'item:Utf8', 'rating:Float64', 'genre:Utf8', 'count:Uint64']);
     expect(rows).toEqual(expected);
     const others = (await source.schema()).fields.slice(5).map(({ type }) => type);
-    expect(others.map((type) => (DataType.isDecimal(type) ? type.scale : DataType.isFixedSizeBinary(type) ? type.byteWidth : String(type)))).toEqual(name.startsWith('polars') ? [2] : [2, 16]);
+    expect(
+      others.map((type) =>
+        DataType.isDecimal(type)
+          ? type.scale
+          : DataType.isFixedSizeBinary(type)
+            ? type.byteWidth
+            : String(type),
+      ),
+    ).toEqual(name.startsWith('polars') ? [2] : [2, 16]);
   });
 
   test('there are files of both', () => {
@@ -42,7 +52,9 @@ test('a file that lost its end, or whose footer points elsewhere, is refused by 
   const file = join(folder, 'cut.arrow');
   for (let length = 6; length < bytes.length; length += 61) {
     writeFileSync(file, bytes.subarray(0, length));
-    await expect(readTable(new ArrowSource(file))).rejects.toThrow(/the Arrow file is cut off: its end is missing \(.*cut\.arrow\)/);
+    await expect(readTable(new ArrowSource(file))).rejects.toThrow(
+      /the Arrow file is cut off: its end is missing \(.*cut\.arrow\)/,
+    );
   }
   const footer = bytes.length - 10 - bytes.readInt32LE(bytes.length - 10);
   for (let at = footer; at < bytes.length - 10; at += 3) {
@@ -50,7 +62,10 @@ test('a file that lost its end, or whose footer points elsewhere, is refused by 
     damaged[at] ^= 255;
     writeFileSync(file, damaged);
     // A name or a flag may be what was changed.
-    const error = await readTable(new ArrowSource(file)).then(() => undefined, (thrown: unknown) => thrown);
+    const error = await readTable(new ArrowSource(file)).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
     if (error !== undefined) expect(error).toBeInstanceOf(DataError);
   }
 });
@@ -58,6 +73,7 @@ test('a file that lost its end, or whose footer points elsewhere, is refused by 
 test('several batches and dictionaries are read one by one', async () => {
   copyFileSync(join(golden, 'feather-lz4.feather'), join(folder, 'copy.feather'));
   const sizes: number[] = [];
-  for await (const batch of await new ArrowSource(join(folder, 'copy.feather')).execute(context())) sizes.push(batch.numRows);
+  for await (const batch of await new ArrowSource(join(folder, 'copy.feather')).execute(context()))
+    sizes.push(batch.numRows);
   expect(sizes).toEqual([16, 16, 8]);
 });

@@ -1,6 +1,18 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -28,14 +40,18 @@ async function within<Result>(work: (folder: CheckpointFolder) => Promise<Result
   }
 }
 
-const read = (iteration = 2) => within(async (folder) => folder.matrices(await folder.read(iteration), lengths));
+const read = (iteration = 2) =>
+  within(async (folder) => folder.matrices(await folder.read(iteration), lengths));
 const one = () => join(path, 'checkpoint-00000002');
 
 /** Writes the state anew, with its checksum. */
 function restate(change: object): void {
   const state = `${JSON.stringify({ ...(JSON.parse(readFileSync(join(one(), 'checkpoint.json'), 'utf8')) as object), ...change })}\n`;
   writeFileSync(join(one(), 'checkpoint.json'), state);
-  const sums = readFileSync(join(one(), 'SHA256SUMS'), 'utf8').replace(/.*checkpoint.json/, `${createHash('sha256').update(state).digest('hex')}  checkpoint.json`);
+  const sums = readFileSync(join(one(), 'SHA256SUMS'), 'utf8').replace(
+    /.*checkpoint.json/,
+    `${createHash('sha256').update(state).digest('hex')}  checkpoint.json`,
+  );
   writeFileSync(join(one(), 'SHA256SUMS'), sums);
 }
 
@@ -44,16 +60,30 @@ describe('a folder of checkpoints', () => {
     await within((folder) => folder.write(2, { note: 'state' }, matrices));
     expect(await read()).toEqual(matrices);
     expect(readdirSync(path)).toEqual(['checkpoint-00000002']);
-    expect(readdirSync(one()).sort()).toEqual(['SHA256SUMS', 'checkpoint.json', 'users-00000.f32', 'users-bias-00000.f32']);
+    expect(readdirSync(one()).sort()).toEqual([
+      'SHA256SUMS',
+      'checkpoint.json',
+      'users-00000.f32',
+      'users-bias-00000.f32',
+    ]);
     expect(readFileSync(join(one(), 'users-00000.f32'))).toEqual(Buffer.from(matrices.users.buffer));
-    if (process.platform === 'linux') expect(execFileSync('sha256sum', ['--check', 'SHA256SUMS'], { cwd: one(), encoding: 'utf8' }).match(/: OK$/gm)).toHaveLength(3);
+    if (process.platform === 'linux')
+      expect(
+        execFileSync('sha256sum', ['--check', 'SHA256SUMS'], { cwd: one(), encoding: 'utf8' }).match(
+          /: OK$/gm,
+        ),
+      ).toHaveLength(3);
   });
 
   it('writes a matrix in parts as the whole, file by file', async () => {
     const values = Float32Array.from({ length: (1 << 25) + 5 }, (_, i) => i);
     const cuts = [0, 3, 3, 1 << 24, (1 << 25) + 2, values.length];
-    await within((folder) => folder.write(2, {}, { users: cuts.slice(1).map((to, part) => values.subarray(cuts[part], to)) }));
-    const found = await within(async (folder) => folder.matrices(await folder.read(2), { users: values.length }));
+    await within((folder) =>
+      folder.write(2, {}, { users: cuts.slice(1).map((to, part) => values.subarray(cuts[part], to)) }),
+    );
+    const found = await within(async (folder) =>
+      folder.matrices(await folder.read(2), { users: values.length }),
+    );
     expect(Buffer.compare(Buffer.from(found.users.buffer), Buffer.from(values.buffer))).toBe(0);
   });
 
@@ -73,8 +103,19 @@ describe('a folder of checkpoints', () => {
   it('clears what a killed run has left, and nothing else', async () => {
     const dead = spawnSync(process.execPath, ['-e', '']).pid;
     await within((folder) => folder.write(2, {}, matrices));
-    for (const name of [`.checkpoint-00000004.tmp-${dead}-1@${hostname()}`, `.checkpoint-00000002.old-${dead}-2@elsewhere`, 'notes', '.hidden']) mkdirSync(join(path, name));
-    for (const name of [`.lock.tmp-${dead}-3@${hostname()}`, `.lock.0123456789ab.tmp-${dead}-4@${hostname()}`, 'lock.0123456789ab']) writeFileSync(join(path, name), '');
+    for (const name of [
+      `.checkpoint-00000004.tmp-${dead}-1@${hostname()}`,
+      `.checkpoint-00000002.old-${dead}-2@elsewhere`,
+      'notes',
+      '.hidden',
+    ])
+      mkdirSync(join(path, name));
+    for (const name of [
+      `.lock.tmp-${dead}-3@${hostname()}`,
+      `.lock.0123456789ab.tmp-${dead}-4@${hostname()}`,
+      'lock.0123456789ab',
+    ])
+      writeFileSync(join(path, name), '');
     expect(await within((folder) => folder.iterations())).toEqual([2]);
     expect(readdirSync(path).sort()).toEqual(['.hidden', 'checkpoint-00000002', 'notes']);
   });
@@ -94,7 +135,9 @@ describe('a folder of checkpoints', () => {
   it('is refused without room for its checkpoints, with the bytes', async () => {
     await within(async (folder) => {
       await folder.requireRoom(1000, 3);
-      await expect(folder.requireRoom(2 ** 60, 3)).rejects.toThrow(/^plan: checkpoints need .* more, and .* are free/);
+      await expect(folder.requireRoom(2 ** 60, 3)).rejects.toThrow(
+        /^plan: checkpoints need .* more, and .* are free/,
+      );
     });
   });
 });
@@ -103,18 +146,58 @@ describe('a checkpoint is refused with the file that is wrong', () => {
   beforeEach(() => within((folder) => folder.write(2, {}, matrices)));
 
   it.each<[name: string, damage: () => void, message: RegExp]>([
-    ['a changed byte of a part', () => writeFileSync(join(one(), 'users-00000.f32'), Buffer.alloc(16, 1)), /its checksum is not the one in SHA256SUMS .*users-00000\.f32/],
-    ['a part that is too short', () => truncateSync(join(one(), 'users-00000.f32'), 8), /it has 8 bytes in place of 16 .*users-00000\.f32/],
-    ['a part that is missing', () => rmSync(join(one(), 'users-bias-00000.f32')), /no such file or folder .*users-bias-00000\.f32/],
-    ['a changed state', () => appendFileSync(join(one(), 'checkpoint.json'), ' '), /its checksum .*checkpoint\.json/],
+    [
+      'a changed byte of a part',
+      () => writeFileSync(join(one(), 'users-00000.f32'), Buffer.alloc(16, 1)),
+      /its checksum is not the one in SHA256SUMS .*users-00000\.f32/,
+    ],
+    [
+      'a part that is too short',
+      () => truncateSync(join(one(), 'users-00000.f32'), 8),
+      /it has 8 bytes in place of 16 .*users-00000\.f32/,
+    ],
+    [
+      'a part that is missing',
+      () => rmSync(join(one(), 'users-bias-00000.f32')),
+      /no such file or folder .*users-bias-00000\.f32/,
+    ],
+    [
+      'a changed state',
+      () => appendFileSync(join(one(), 'checkpoint.json'), ' '),
+      /its checksum .*checkpoint\.json/,
+    ],
     ['no checksums', () => rmSync(join(one(), 'SHA256SUMS')), /no such file .*SHA256SUMS/],
-    ['a checksum of a path', () => appendFileSync(join(one(), 'SHA256SUMS'), `${'0'.repeat(64)}  ../../users-00000.f32\n`), /a line is no checksum .*SHA256SUMS/],
-    ['a checksum of an absolute path', () => appendFileSync(join(one(), 'SHA256SUMS'), `${'0'.repeat(64)}  /etc/hostname\n`), /a line is no checksum .*SHA256SUMS/],
-    ['another format', () => restate({ format: 9 }), /its format is 9, and this release reads 2 .*checkpoint\.json/],
+    [
+      'a checksum of a path',
+      () => appendFileSync(join(one(), 'SHA256SUMS'), `${'0'.repeat(64)}  ../../users-00000.f32\n`),
+      /a line is no checksum .*SHA256SUMS/,
+    ],
+    [
+      'a checksum of an absolute path',
+      () => appendFileSync(join(one(), 'SHA256SUMS'), `${'0'.repeat(64)}  /etc/hostname\n`),
+      /a line is no checksum .*SHA256SUMS/,
+    ],
+    [
+      'another format',
+      () => restate({ format: 9 }),
+      /its format is 9, and this release reads 2 .*checkpoint\.json/,
+    ],
     ['no matrices', () => restate({ matrices: null }), /it has no iteration and lengths of matrices/],
-    ['a matrix of another length', () => restate({ matrices: { users: 2 ** 40, 'users-bias': 2 } }), /the matrix users has 1099511627776 numbers, and 4 belong there/],
-    ['a matrix with a path for a name', () => restate({ matrices: { ...lengths, '../x': 2 } }), /the matrix x has 2 numbers, and none belong there/],
-    ['a folder in the place of a part', () => [rmSync(join(one(), 'users-00000.f32')), mkdirSync(join(one(), 'users-00000.f32'))], /it is no file .*users-00000\.f32/],
+    [
+      'a matrix of another length',
+      () => restate({ matrices: { users: 2 ** 40, 'users-bias': 2 } }),
+      /the matrix users has 1099511627776 numbers, and 4 belong there/,
+    ],
+    [
+      'a matrix with a path for a name',
+      () => restate({ matrices: { ...lengths, '../x': 2 } }),
+      /the matrix x has 2 numbers, and none belong there/,
+    ],
+    [
+      'a folder in the place of a part',
+      () => [rmSync(join(one(), 'users-00000.f32')), mkdirSync(join(one(), 'users-00000.f32'))],
+      /it is no file .*users-00000\.f32/,
+    ],
   ])('%s', async (_, damage, message) => {
     damage();
     await expect(read()).rejects.toThrow(DataError);

@@ -31,11 +31,19 @@ for (const file of [
 }
 
 async function find(...paths: string[]): Promise<string[]> {
-  const { files } = await resolveDataset(paths.map((path) => join(root, path)), options);
+  const { files } = await resolveDataset(
+    paths.map((path) => join(root, path)),
+    options,
+  );
   return files.map(({ file }) => relative(root, file));
 }
 
-const all = ['data/deep/er/part-2.PARQUET', 'data/deep/part-00003', 'data/part-00000.parquet', 'data/part-00001.parquet'];
+const all = [
+  'data/deep/er/part-2.PARQUET',
+  'data/deep/part-00003',
+  'data/part-00000.parquet',
+  'data/part-00001.parquet',
+];
 
 test('a folder gives its data files at any depth, sorted; hidden and underscored names are no data', async () => {
   expect(await find('data')).toEqual(all);
@@ -75,7 +83,9 @@ test('name=value folders are decoded and typed', async () => {
     { name: 'year', type: 'int32' },
     { name: 'month', type: 'int32' },
   ]);
-  expect((await resolveDataset(join(root, 'hive/year=2020'), options)).partitionColumns.map(({ name }) => name)).toEqual(['month']);
+  expect(
+    (await resolveDataset(join(root, 'hive/year=2020'), options)).partitionColumns.map(({ name }) => name),
+  ).toEqual(['month']);
 });
 
 test('paths that cannot be read are refused with the reason', async () => {
@@ -101,9 +111,15 @@ test('a link to a folder above it is named at once, and other links are followed
     writeFileSync(join(root, file), '');
   }
   symlinkSync(join(root, 'other'), join(root, 'loop/linked'));
-  expect(await find('loop')).toEqual(['loop/below/part-1.parquet', 'loop/linked/part-2.parquet', 'loop/part-0.parquet']);
+  expect(await find('loop')).toEqual([
+    'loop/below/part-1.parquet',
+    'loop/linked/part-2.parquet',
+    'loop/part-0.parquet',
+  ]);
   symlinkSync(join(root, 'loop'), join(root, 'loop/below/self'));
-  const told = new RegExp(`the link ${join(root, 'loop/below/self')} leads to itself or to a folder above it`);
+  const told = new RegExp(
+    `the link ${join(root, 'loop/below/self')} leads to itself or to a folder above it`,
+  );
   for (const path of ['loop', 'loop/*', 'loop/**/*.parquet']) await expect(find(path)).rejects.toThrow(told);
   symlinkSync('around', join(root, 'other/around'));
   await expect(find('other')).rejects.toThrow(/the link .*other\/around leads to itself/);
@@ -115,5 +131,7 @@ test.each([
   [['7', '008'], 'int32'],
   [['9007199254740993', '9007199254740992'], 'int64'],
 ])('folders of the values %j are of type %s: none becomes another', (values, type) => {
-  expect(partitionColumns(values.map((user) => ({ file: `user=${user}/x.csv`, partitions: { user } })))).toEqual([{ name: 'user', type }]);
+  expect(
+    partitionColumns(values.map((user) => ({ file: `user=${user}/x.csv`, partitions: { user } }))),
+  ).toEqual([{ name: 'user', type }]);
 });

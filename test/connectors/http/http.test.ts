@@ -21,12 +21,24 @@ const folder = temporaryFolder();
 const file = join(folder, 'ratings.parquet');
 const rowGroupSize = 1 << 17;
 let seed = 1;
-const scrambled = (below: number) => Int32Array.from({ length: 3 * rowGroupSize }, () => ((seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) >>> 4) % below);
-const batch = tableFromArrays({ user: scrambled(1 << 28), item: scrambled(1 << 28), rating: scrambled(1 << 28), timestamp: scrambled(1 << 28) }).batches[0];
+const scrambled = (below: number) =>
+  Int32Array.from(
+    { length: 3 * rowGroupSize },
+    () => ((seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) >>> 4) % below,
+  );
+const batch = tableFromArrays({
+  user: scrambled(1 << 28),
+  item: scrambled(1 << 28),
+  rating: scrambled(1 << 28),
+  timestamp: scrambled(1 << 28),
+}).batches[0];
 await new ParquetSink(file, { rowGroupSize, codec: 'uncompressed', dictionary: false }).consume(
-  batchStream(batch.schema, (async function* () {
-    yield batch;
-  })()),
+  batchStream(
+    batch.schema,
+    (async function* () {
+      yield batch;
+    })(),
+  ),
   context(),
 );
 
@@ -51,7 +63,11 @@ function serve(path: string, headers: Record<string, string> = {}): Handler {
     const to = first === '' || second === '' ? content.length : Math.min(content.length, Number(second) + 1);
     const part = content.subarray(from, to);
     sent += part.length;
-    response.writeHead(206, { 'Content-Range': `bytes ${from}-${to - 1}/${content.length}`, ETag: '"1"', ...headers });
+    response.writeHead(206, {
+      'Content-Range': `bytes ${from}-${to - 1}/${content.length}`,
+      ETag: '"1"',
+      ...headers,
+    });
     response.end(part);
   };
 }
@@ -64,7 +80,10 @@ beforeEach(() => {
 
 const read = (path: string, columns?: string[]) => readTable(new ParquetSource(`${base}${path}`), columns);
 const fails = async (pattern: RegExp, path = '/ratings.parquet') => {
-  const error = await read(path, ['user']).then(() => undefined, (thrown: unknown) => thrown);
+  const error = await read(path, ['user']).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
   expect(error).toBeInstanceOf(DataError);
   expect(String(error)).toMatch(pattern);
   expect(String(error)).toContain(`${base}/`);
@@ -74,9 +93,16 @@ describe('what is fetched', () => {
   test('two columns of one row group: under 1.2 times their bytes, in few requests', async () => {
     const reader = await (await parquetBackend()).open(`${base}/ratings.parquet`);
     let rows = 0;
-    for await (const { batch: part } of reader.read({ columns: ['user', 'rating'], rowGroups: [1], batchSize: 1 << 16 })) rows += part.numRows;
+    for await (const { batch: part } of reader.read({
+      columns: ['user', 'rating'],
+      rowGroups: [1],
+      batchSize: 1 << 16,
+    }))
+      rows += part.numRows;
     await reader.close();
-    const wanted = reader.info.rowGroups[1].columns.filter(({ column }) => ['user', 'rating'].includes(column)).reduce((sum, { bytes }) => sum + bytes, 0);
+    const wanted = reader.info.rowGroups[1].columns
+      .filter(({ column }) => ['user', 'rating'].includes(column))
+      .reduce((sum, { bytes }) => sum + bytes, 0);
     expect(rows).toBe(rowGroupSize);
     expect(sent / wanted).toBeLessThan(1.2);
     expect(requests.length).toBeLessThanOrEqual(3);
@@ -84,7 +110,12 @@ describe('what is fetched', () => {
 
   test('neighbours come in one request', async () => {
     const reader = await (await parquetBackend()).open(`${base}/ratings.parquet`);
-    for await (const { batch: part } of reader.read({ columns: ['user', 'item'], rowGroups: [0], batchSize: 1 << 16 })) expect(part.numRows).toBeGreaterThan(0);
+    for await (const { batch: part } of reader.read({
+      columns: ['user', 'item'],
+      rowGroups: [0],
+      batchSize: 1 << 16,
+    }))
+      expect(part.numRows).toBeGreaterThan(0);
     await reader.close();
     expect(requests).toHaveLength(2);
   });
@@ -95,24 +126,72 @@ describe('what is fetched', () => {
   });
 
   test('grouping is by nearness, and never fetches a tenth more', () => {
-    const bounds = (ranges: [number, number][]) => groupRanges(ranges.map(([from, to]) => ({ from, to }))).map((group) => group.map(({ from, to }) => [from, to]));
-    expect(bounds([[0, 1000], [1000, 2000]])).toEqual([[[0, 1000], [1000, 2000]]]);
-    expect(bounds([[1100, 2000], [0, 1000]])).toEqual([[[0, 1000], [1100, 2000]]]);
-    expect(bounds([[0, 1000], [1300, 2000]])).toEqual([[[0, 1000]], [[1300, 2000]]]);
-    expect(bounds([[0, 1e7], [1e7 + 1e5, 2e7]])).toHaveLength(2);
-    expect(bounds([[0, 1000], [500, 700], [900, 1100]])).toEqual([[[0, 1000], [500, 700], [900, 1100]]]);
+    const bounds = (ranges: [number, number][]) =>
+      groupRanges(ranges.map(([from, to]) => ({ from, to }))).map((group) =>
+        group.map(({ from, to }) => [from, to]),
+      );
+    expect(
+      bounds([
+        [0, 1000],
+        [1000, 2000],
+      ]),
+    ).toEqual([
+      [
+        [0, 1000],
+        [1000, 2000],
+      ],
+    ]);
+    expect(
+      bounds([
+        [1100, 2000],
+        [0, 1000],
+      ]),
+    ).toEqual([
+      [
+        [0, 1000],
+        [1100, 2000],
+      ],
+    ]);
+    expect(
+      bounds([
+        [0, 1000],
+        [1300, 2000],
+      ]),
+    ).toEqual([[[0, 1000]], [[1300, 2000]]]);
+    expect(
+      bounds([
+        [0, 1e7],
+        [1e7 + 1e5, 2e7],
+      ]),
+    ).toHaveLength(2);
+    expect(
+      bounds([
+        [0, 1000],
+        [500, 700],
+        [900, 1100],
+      ]),
+    ).toEqual([
+      [
+        [0, 1000],
+        [500, 700],
+        [900, 1100],
+      ],
+    ]);
     expect(bounds([])).toEqual([]);
   });
 });
 
 describe('what is read', () => {
-  test.each(['mixed-zstd-V1.parquet', 'ratings-snappy-V2.parquet', 'list-features.parquet'])('%s is what it is on the disk', async (name) => {
-    handler = serve(join(goldenFolder, name));
-    const expected = await readTable(new ParquetSource(join(goldenFolder, name)));
-    const { columns, rows } = await read(`/${name}?token=secret`);
-    expect(columns).toEqual(expected.columns);
-    expect(rows.map((row) => row.map(plain))).toEqual(expected.rows.map((row) => row.map(plain)));
-  });
+  test.each(['mixed-zstd-V1.parquet', 'ratings-snappy-V2.parquet', 'list-features.parquet'])(
+    '%s is what it is on the disk',
+    async (name) => {
+      handler = serve(join(goldenFolder, name));
+      const expected = await readTable(new ParquetSource(join(goldenFolder, name)));
+      const { columns, rows } = await read(`/${name}?token=secret`);
+      expect(columns).toEqual(expected.columns);
+      expect(rows.map((row) => row.map(plain))).toEqual(expected.rows.map((row) => row.map(plain)));
+    },
+  );
 
   test('chunked answers without a length, and redirects', async () => {
     const good = serve(join(goldenFolder, 'ratings-zstd-V1.parquet'), { 'Transfer-Encoding': 'chunked' });
@@ -132,7 +211,10 @@ describe('what is read', () => {
       const isTail = request.headers.range === 'bytes=-65536';
       if (calls++ === 0) return;
       if (!isTail && requests.filter((line) => !line.endsWith('-65536')).length === 1) {
-        response.writeHead(206, { 'Content-Range': `bytes ${/\d+-\d+/.exec(request.headers.range ?? '')?.[0]}/${readFileSync(file).length}`, ETag: '"1"' });
+        response.writeHead(206, {
+          'Content-Range': `bytes ${/\d+-\d+/.exec(request.headers.range ?? '')?.[0]}/${readFileSync(file).length}`,
+          ETag: '"1"',
+        });
         response.write('some');
         setImmediate(() => response.destroy());
       } else good(request, response);
@@ -157,33 +239,61 @@ describe('secrets of a URL', () => {
   });
 
   test('are in no error, of any kind, nor in descriptions', async () => {
-    const answers: Handler[] = [401, 403, 404, 410, 418, 500].map((status) => (_request, response) => void response.writeHead(status).end('no'));
-    answers.push((request) => request.socket.destroy(), (_request, response) => void response.writeHead(302, { Location: 'http://u:pa%2Fss@[bad/?token=SECRET' }).end(), serve(join(import.meta.dirname, '../../../package.json')));
+    const answers: Handler[] = [401, 403, 404, 410, 418, 500].map(
+      (status) => (_request, response) => void response.writeHead(status).end('no'),
+    );
+    answers.push(
+      (request) => request.socket.destroy(),
+      (_request, response) =>
+        void response.writeHead(302, { Location: 'http://u:pa%2Fss@[bad/?token=SECRET' }).end(),
+      serve(join(import.meta.dirname, '../../../package.json')),
+    );
     for (const answer of answers) {
       handler = answer;
       requests = [];
-      const error = await readTable(new ParquetSource(secret())).then(() => undefined, (thrown: unknown) => thrown);
+      const error = await readTable(new ParquetSource(secret())).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
       expect(error).toBeInstanceOf(FactorFlowError);
-      const said = [String(error), JSON.stringify((error as FactorFlowError).details), reportError(error).text].join();
+      const said = [
+        String(error),
+        JSON.stringify((error as FactorFlowError).details),
+        reportError(error).text,
+      ].join();
       expect(said).toContain(`${base}/ratings.parquet`);
       expect(said).not.toMatch(/SECRET|pa%2Fss|pa\/ss|us%65r/);
       if (/40[134]/.test(said)) expect(requests).toHaveLength(1);
     }
-    expect(JSON.stringify([new ParquetSource(secret()).describe(), new TextSource(secret()).describe()])).not.toMatch(/SECRET|pa%2Fss/);
+    expect(
+      JSON.stringify([new ParquetSource(secret()).describe(), new TextSource(secret()).describe()]),
+    ).not.toMatch(/SECRET|pa%2Fss/);
     const text = await openSource(secret(), { format: 'csv' });
-    const refused = await text.schema().then(() => undefined, (thrown: unknown) => thrown);
+    const refused = await text.schema().then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
     expect(refused).toBeInstanceOf(FactorFlowError);
     expect(String(refused)).not.toMatch(/SECRET|pa%2Fss|pa\/ss/);
-    expect(publicText(`cannot parse http://u:p@h/x?token=1). See https://h/y, and a:b@c`)).toBe('cannot parse http://h/x). See https://h/y, and a:b@c');
+    expect(publicText(`cannot parse http://u:p@h/x?token=1). See https://h/y, and a:b@c`)).toBe(
+      'cannot parse http://h/x). See https://h/y, and a:b@c',
+    );
   });
 
   test('what is no URL is refused', async () => {
     for (const path of ['http://', 'http://u:SECRET@', 'https://[bad']) {
-      const error = await openSource(path).then((source) => source.schema()).then(() => undefined, (thrown: unknown) => thrown);
+      const error = await openSource(path)
+        .then((source) => source.schema())
+        .then(
+          () => undefined,
+          (thrown: unknown) => thrown,
+        );
       expect(error).toBeInstanceOf(UsageError);
       expect(String(error)).not.toContain('SECRET');
     }
-    await expect(new ParquetSink('http://host/x.parquet').check()).rejects.toThrow('nothing is written to a web server');
+    await expect(new ParquetSink('http://host/x.parquet').check()).rejects.toThrow(
+      'nothing is written to a web server',
+    );
   });
 });
 
@@ -193,11 +303,19 @@ describe('bad servers', () => {
     handler = (_request, response) => void response.writeHead(200).end(readFileSync(file));
     expect((await read('/ratings.parquet', ['user'])).rows).toHaveLength(3 * rowGroupSize);
     expect(requests.length).toBeLessThanOrEqual(2);
-    handler = (_request, response) => void response.writeHead(200, { 'Content-Length': 2 ** 31 }).write('PAR1');
-    await fails(/the server ignores ranges, and the whole file has more than 1\.0 GiB \(the last 65536 bytes\).*Download the file first/);
+    handler = (_request, response) =>
+      void response.writeHead(200, { 'Content-Length': 2 ** 31 }).write('PAR1');
+    await fails(
+      /the server ignores ranges, and the whole file has more than 1\.0 GiB \(the last 65536 bytes\).*Download the file first/,
+    );
     const good = serve(file);
-    handler = (request, response) => (request.headers.range === 'bytes=-65536' ? good(request, response) : void response.writeHead(200).end('x'));
-    await fails(/ignores ranges: it answers 200 and the whole file, not 206 \(bytes \d+-\d+\).*Download the file first/);
+    handler = (request, response) =>
+      request.headers.range === 'bytes=-65536'
+        ? good(request, response)
+        : void response.writeHead(200).end('x');
+    await fails(
+      /ignores ranges: it answers 200 and the whole file, not 206 \(bytes \d+-\d+\).*Download the file first/,
+    );
   });
 
   test.each([
@@ -222,7 +340,9 @@ describe('bad servers', () => {
   });
 
   test('a server that is not there', async () => {
-    await expect(readTable(new ParquetSource('http://127.0.0.1:9/ratings.parquet'))).rejects.toThrow(/the connection failed.*, 3 times \(the last 65536 bytes\)/);
+    await expect(readTable(new ParquetSource('http://127.0.0.1:9/ratings.parquet'))).rejects.toThrow(
+      /the connection failed.*, 3 times \(the last 65536 bytes\)/,
+    );
   });
 
   test('answers without a size, with other bytes, of another version', async () => {
@@ -230,10 +350,12 @@ describe('bad servers', () => {
     await fails(/does not tell which part of the file it sends/);
     const good = serve(file);
     const size = readFileSync(file).length;
-    const second = (headers: Record<string, string>, body = 'x'): Handler => (request, response) => {
-      if (request.headers.range === 'bytes=-65536') good(request, response);
-      else response.writeHead(206, headers).end(body);
-    };
+    const second =
+      (headers: Record<string, string>, body = 'x'): Handler =>
+      (request, response) => {
+        if (request.headers.range === 'bytes=-65536') good(request, response);
+        else response.writeHead(206, headers).end(body);
+      };
     handler = second({ 'Content-Range': `bytes 0-0/${size}` });
     await fails(/the server sends bytes 0-0 instead/);
     handler = second({ 'Content-Range': `bytes 4-4/${size}`, ETag: '"2"' });
@@ -254,6 +376,8 @@ describe('bad servers', () => {
   });
 
   test('parquetjs-lite reads no URLs', async () => {
-    await expect(readTable(new ParquetSource(`${base}/x.parquet`, { backend: 'parquetjs-lite' }))).rejects.toThrow(/parquetjs-lite reads no URLs/);
+    await expect(
+      readTable(new ParquetSource(`${base}/x.parquet`, { backend: 'parquetjs-lite' })),
+    ).rejects.toThrow(/parquetjs-lite reads no URLs/);
   });
 });

@@ -17,9 +17,18 @@ import { readTable } from '../text/text-testing.ts';
 
 const folder = temporaryFolder();
 const csv = 'user,item,rating\n1,10,4.5\n2,20,3\n1,20,1\n';
-const ndjson = '{"user":1,"item":10,"rating":4.5}\n{"user":2,"item":20,"rating":3}\n{"user":1,"item":20,"rating":1}\n';
-const arrow = tableFromArrays({ user: Int32Array.of(1, 2, 1), item: Int32Array.of(10, 20, 20), rating: Float64Array.of(4.5, 3, 1) });
-const rows = [[1, 10, 4.5], [2, 20, 3], [1, 20, 1]];
+const ndjson =
+  '{"user":1,"item":10,"rating":4.5}\n{"user":2,"item":20,"rating":3}\n{"user":1,"item":20,"rating":1}\n';
+const arrow = tableFromArrays({
+  user: Int32Array.of(1, 2, 1),
+  item: Int32Array.of(10, 20, 20),
+  rating: Float64Array.of(4.5, 3, 1),
+});
+const rows = [
+  [1, 10, 4.5],
+  [2, 20, 3],
+  [1, 20, 1],
+];
 
 const files: Readonly<Record<string, Uint8Array>> = {
   'ratings.csv': Buffer.from(csv),
@@ -49,10 +58,19 @@ function serving(ranges: boolean, headers: Record<string, string> = {}): Handler
     const content = files[(request.url ?? '').slice(1).replace(/\?.*$/, '')];
     if (content === undefined) return void response.writeHead(404).end('no');
     const [, first, second] = /^bytes=(\d*)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
-    if (!ranges || first === undefined) return void response.writeHead(200, { 'Content-Length': content.length, ...headers }).end(content);
-    const [from, to] = first === '' ? [Math.max(0, content.length - Number(second)), content.length] : [Number(first), Number(second) + 1];
+    if (!ranges || first === undefined)
+      return void response.writeHead(200, { 'Content-Length': content.length, ...headers }).end(content);
+    const [from, to] =
+      first === ''
+        ? [Math.max(0, content.length - Number(second)), content.length]
+        : [Number(first), Number(second) + 1];
     const part = content.subarray(from, to);
-    response.writeHead(206, { 'Content-Range': `bytes ${from}-${from + part.length - 1}/${content.length}`, ...headers }).end(part);
+    response
+      .writeHead(206, {
+        'Content-Range': `bytes ${from}-${from + part.length - 1}/${content.length}`,
+        ...headers,
+      })
+      .end(part);
   };
 }
 
@@ -61,16 +79,20 @@ beforeEach(() => {
   requests = [];
 });
 
-const read = async (name: string, options?: OpenSourceOptions) => readTable(await openSource(`${base}/${name}`, options));
+const read = async (name: string, options?: OpenSourceOptions) =>
+  readTable(await openSource(`${base}/${name}`, options));
 
 describe('a file on a web server', () => {
   const names = Object.keys(files).filter((name) => name !== 'empty.csv');
-  test.each(names.flatMap((name) => [true, false].map((ranges) => [name, ranges] as const)))('%s, ranges: %s', async (name, ranges) => {
-    handler = serving(ranges);
-    const { columns, rows: found } = await read(name);
-    expect(columns.map((column) => column.replace(/:.*/, ''))).toEqual(['user', 'item', 'rating']);
-    expect(found).toEqual(rows);
-  });
+  test.each(names.flatMap((name) => [true, false].map((ranges) => [name, ranges] as const)))(
+    '%s, ranges: %s',
+    async (name, ranges) => {
+      handler = serving(ranges);
+      const { columns, rows: found } = await read(name);
+      expect(columns.map((column) => column.replace(/:.*/, ''))).toEqual(['user', 'item', 'rating']);
+      expect(found).toEqual(rows);
+    },
+  );
 
   test('Parquet from a server without ranges is what it is on the disk', async () => {
     const path = join(goldenFolder, 'mixed-zstd-V1.parquet');
@@ -82,7 +104,10 @@ describe('a file on a web server', () => {
   });
 
   test('that is packed for sending, or comes in chunks, or from elsewhere', async () => {
-    handler = (_request, response) => void response.writeHead(200, { 'Content-Encoding': 'gzip', 'Content-Length': gzipSync(csv).length }).end(gzipSync(csv));
+    handler = (_request, response) =>
+      void response
+        .writeHead(200, { 'Content-Encoding': 'gzip', 'Content-Length': gzipSync(csv).length })
+        .end(gzipSync(csv));
     expect((await read('ratings.csv')).rows).toEqual(rows);
     const good = serving(false);
     handler = (request, response) => {
@@ -102,7 +127,8 @@ describe('a file on a web server', () => {
     handler = (_request, response) => void response.writeHead(200).end(ndjson);
     expect((await read('export?id=7')).rows).toEqual(rows);
     expect(requests[0]).toBe('/export?id=7 bytes=0-7');
-    handler = (_request, response) => void response.writeHead(200, { 'Content-Type': 'text/csv; charset=utf-8' }).end(csv);
+    handler = (_request, response) =>
+      void response.writeHead(200, { 'Content-Type': 'text/csv; charset=utf-8' }).end(csv);
     expect((await read('export')).rows).toEqual(rows);
     handler = (_request, response) => void response.writeHead(200).end(csv);
     await expect(read('export')).rejects.toThrow(/the format is not known.*Set the option format/);
@@ -110,7 +136,9 @@ describe('a file on a web server', () => {
   });
 
   test('that is not there, not allowed or empty', async () => {
-    await expect(read('none.csv')).rejects.toThrow(/there is no such file on the server \(404\) \(the whole file\) \(http:\/\/127\.0\.0\.1:\d+\/none\.csv\)\. Check the URL/);
+    await expect(read('none.csv')).rejects.toThrow(
+      /there is no such file on the server \(404\) \(the whole file\) \(http:\/\/127\.0\.0\.1:\d+\/none\.csv\)\. Check the URL/,
+    );
     expect(requests).toHaveLength(1);
     handler = (_request, response) => void response.writeHead(403).end();
     await expect(read('ratings.csv?token=SECRET')).rejects.not.toThrow(/SECRET/);
@@ -120,54 +148,105 @@ describe('a file on a web server', () => {
 
   test('whose server is busy once is read; one that breaks off is an error with the bytes', async () => {
     const good = serving(false);
-    handler = (request, response) => (requests.length === 1 ? void response.writeHead(503).end() : good(request, response));
+    handler = (request, response) =>
+      requests.length === 1 ? void response.writeHead(503).end() : good(request, response);
     expect((await read('ratings.csv')).rows).toEqual(rows);
     handler = (_request, response) => {
       response.writeHead(200, { 'Content-Length': 1000 });
       response.write(csv);
       setImmediate(() => response.destroy());
     };
-    const error = await read('ratings.csv').then(() => undefined, (thrown: unknown) => thrown);
+    const error = await read('ratings.csv').then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(DataError);
     expect(String(error)).toMatch(/the connection failed: .*, after \d+ bytes/);
   });
 
   test('trains and is inspected, alone and with a file of the disk', async () => {
     const url = `${base}/ratings.csv.gz`;
-    const { code, stdout, stderr } = await runHere('train', url, '--rank', '2', '--max-iter', '1', '--device', 'cpu', '--workers', '1', '--model-dir', join(folder, 'model'), '--json', '--quiet');
+    const { code, stdout, stderr } = await runHere(
+      'train',
+      url,
+      '--rank',
+      '2',
+      '--max-iter',
+      '1',
+      '--device',
+      'cpu',
+      '--workers',
+      '1',
+      '--model-dir',
+      join(folder, 'model'),
+      '--json',
+      '--quiet',
+    );
     expect([code, stderr.replace(/factorflow: warning: .*\n/g, '')]).toEqual([0, '']);
     expect(JSON.parse(stdout)).toMatchObject({ users: 2, items: 2, ratings: 3 });
     const inspected = await runHere('inspect', `${base}/ratings.csv`, '--json', '--quiet');
-    expect(JSON.parse(inspected.stdout)).toMatchObject({ rows: 3, files: 1, bytes: csv.length, users: 2, items: 2 });
+    expect(JSON.parse(inspected.stdout)).toMatchObject({
+      rows: 3,
+      files: 1,
+      bytes: csv.length,
+      users: 2,
+      items: 2,
+    });
   });
 });
 
 describe('an address of another store', () => {
   test.each([
-    ['s3://bucket/a/b.parquet', /no client that reads from Amazon S3 \(s3:\/\/bucket\/a\/b\.parquet\)\. Give an https:\/\/ address, which aws s3 presign s3:\/\/bucket\/a\/b\.parquet makes, or download the file first: aws s3 cp/],
-    ['gs://bucket/b.csv', /Google Cloud Storage .*https:\/\/storage\.googleapis\.com\/bucket\/b\.csv .*gcloud storage cp/],
+    [
+      's3://bucket/a/b.parquet',
+      /no client that reads from Amazon S3 \(s3:\/\/bucket\/a\/b\.parquet\)\. Give an https:\/\/ address, which aws s3 presign s3:\/\/bucket\/a\/b\.parquet makes, or download the file first: aws s3 cp/,
+    ],
+    [
+      'gs://bucket/b.csv',
+      /Google Cloud Storage .*https:\/\/storage\.googleapis\.com\/bucket\/b\.csv .*gcloud storage cp/,
+    ],
     ['az://container/b.csv', /Azure Blob Storage .*SAS/],
     ['abfss://container@account.dfs.core.windows.net/b.csv', /Azure Blob Storage/],
-    ['hf://datasets/user/films@v2/data/r.parquet', /the Hugging Face Hub .*https:\/\/huggingface\.co\/datasets\/user\/films\/resolve\/v2\/data\/r\.parquet, or download/],
+    [
+      'hf://datasets/user/films@v2/data/r.parquet',
+      /the Hugging Face Hub .*https:\/\/huggingface\.co\/datasets\/user\/films\/resolve\/v2\/data\/r\.parquet, or download/,
+    ],
     ['hf://user/model/r.parquet', /https:\/\/huggingface\.co\/user\/model\/resolve\/main\/r\.parquet/],
     ['hf://datasets/user', /https:\/\/huggingface\.co\/datasets\/user\/NAME\/resolve\/main\/FILE/],
-    ['hdfs://host/b.csv', /no client that reads from hdfs:\/\/ .*Give an http:\/\/ or https:\/\/ address, or download/],
+    [
+      'hdfs://host/b.csv',
+      /no client that reads from hdfs:\/\/ .*Give an http:\/\/ or https:\/\/ address, or download/,
+    ],
     ['file:///data/b.csv', /paths are given without file:\/\/ .*Write \/data\/b\.csv/],
   ])('%s', async (path, pattern) => {
-    const error = await openSource(path).then((source) => source.schema()).then(() => undefined, (thrown: unknown) => thrown);
+    const error = await openSource(path)
+      .then((source) => source.schema())
+      .then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
     expect(error).toBeInstanceOf(UsageError);
     expect(String(error)).toMatch(pattern);
     await expect(new ParquetSource(path).schema()).rejects.toThrow(pattern);
   });
 
   test('as an output or a model', async () => {
-    await expect(checkOutput('s3://bucket/model', { kind: 'folder', recognizes: () => true })).rejects.toThrow(/no client that writes to Amazon S3 .*copy it there afterwards/);
-    await expect(loadModel('gs://bucket/model')).rejects.toThrow(/no client that reads from Google Cloud Storage/);
+    await expect(
+      checkOutput('s3://bucket/model', { kind: 'folder', recognizes: () => true }),
+    ).rejects.toThrow(/no client that writes to Amazon S3 .*copy it there afterwards/);
+    await expect(loadModel('gs://bucket/model')).rejects.toThrow(
+      /no client that reads from Google Cloud Storage/,
+    );
     await expect(loadModel('https://host/model')).rejects.toThrow(/a model is a folder/);
   });
 
   test('in a command: exit code 2, and no secret is shown', async () => {
-    await fails(2, /Amazon S3 \(s3:\/\/bucket\/r\.csv\)/, 'inspect', 's3://key:SECRET@bucket/r.csv?versionId=SECRET');
+    await fails(
+      2,
+      /Amazon S3 \(s3:\/\/bucket\/r\.csv\)/,
+      'inspect',
+      's3://key:SECRET@bucket/r.csv?versionId=SECRET',
+    );
     const { stderr } = await runHere('inspect', 's3://key:SECRET@bucket/r.csv?versionId=SECRET');
     expect(stderr).not.toContain('SECRET');
   });

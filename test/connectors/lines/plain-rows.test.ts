@@ -17,30 +17,83 @@ import { readWhole } from '../../support/read-splits.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
-const integers = ['0', '7', '-0', '-12', '999999999', '1000000000', '2147483647', '2147483648', '-2147483648', '-2147483649', '123456789012345', '9007199254740993', '007', '+1', ' 1', ''];
-const decimals = ['4', '4.', '.5', '-0', '-0.0', '3.14', '0.1', '123456789.012345', '1234567890.123456', '1e3', 'NaN', '.', '-', '', '1.2.3', '0,5'];
+const integers = [
+  '0',
+  '7',
+  '-0',
+  '-12',
+  '999999999',
+  '1000000000',
+  '2147483647',
+  '2147483648',
+  '-2147483648',
+  '-2147483649',
+  '123456789012345',
+  '9007199254740993',
+  '007',
+  '+1',
+  ' 1',
+  '',
+];
+const decimals = [
+  '4',
+  '4.',
+  '.5',
+  '-0',
+  '-0.0',
+  '3.14',
+  '0.1',
+  '123456789.012345',
+  '1234567890.123456',
+  '1e3',
+  'NaN',
+  '.',
+  '-',
+  '',
+  '1.2.3',
+  '0,5',
+];
 const texts = ['a', 'ü漢', 'a"b', '"quoted"', '""', '', ' x ', 'long'.repeat(20)];
 
 function layoutOf(types: readonly TextType[], given: readonly boolean[], decimalComma: boolean): RowLayout {
   const dialect = { delimiter: ';', quotes: true };
   const names = types.map((_, i) => `c${i}`);
   const schema = new Schema(names.map((name, i) => new Field(name, arrowType(types[i]), true)));
-  return { header: false, names, kinds: [], types, given, rules: { decimalComma, nulls: undefined }, schema, ...readersOf(dialect) };
+  return {
+    header: false,
+    names,
+    kinds: [],
+    types,
+    given,
+    rules: { decimalComma, nulls: undefined },
+    schema,
+    ...readersOf(dialect),
+  };
 }
 
 /** Values by their bits, so that -0 is not 0. */
 function bits(data: Data): unknown {
   const { values, valueOffsets, length, nullCount } = data as Data & { values: Uint8Array };
-  const end = valueOffsets === undefined ? length * (data as unknown as { stride: number }).stride : (valueOffsets as Int32Array)[length];
+  const end =
+    valueOffsets === undefined
+      ? length * (data as unknown as { stride: number }).stride
+      : (valueOffsets as Int32Array)[length];
   const used = values.subarray(0, end);
-  return [nullCount, valueOffsets && [...(valueOffsets as Int32Array)].slice(0, length + 1), [...new Uint8Array(used.buffer, used.byteOffset, used.byteLength)]];
+  return [
+    nullCount,
+    valueOffsets && [...(valueOffsets as Int32Array)].slice(0, length + 1),
+    [...new Uint8Array(used.buffer, used.byteOffset, used.byteLength)],
+  ];
 }
 
 test('plain rows have the values of the scanner of all rows, up to the first that is not plain', () => {
   const type = fc.constantFrom<TextType>('int32', 'int64', 'float32', 'float64', 'utf8');
   const cell = (of: TextType) => {
     const all = of === 'utf8' ? texts : of.startsWith('int') ? integers : decimals;
-    return fc.oneof({ arbitrary: fc.constantFrom(...all.slice(0, 4)), weight: 6 }, { arbitrary: fc.constantFrom(...all), weight: 1 });
+    return fc.oneof(
+      { arbitrary: fc.constantFrom(...all.slice(0, 4)), weight: 6 },
+      { arbitrary: fc.constantFrom(...all), weight: 1 },
+    );
   };
   const file = fc.array(type, { minLength: 2, maxLength: 4 }).chain((types) =>
     fc.record({
@@ -66,31 +119,49 @@ test('plain rows have the values of the scanner of all rows, up to the first tha
     read += plain.rows;
 
     const block = new FieldBlock(types.length, Math.max(1, plain.rows));
-    if (plain.rows > 0) expect(scanRecords(block, bytes, 0, bounds, { delimiter: ';', quotes: true })).toBe(end);
+    if (plain.rows > 0)
+      expect(scanRecords(block, bytes, 0, bounds, { delimiter: ';', quotes: true })).toBe(end);
     expect(block.rows).toBe(plain.rows);
     const onFault = (problem: Error) => {
       throw problem;
     };
-    const expected = wanted.map((column) => readColumn({ ...layout.rules, block, column, zeros: given[column], onFault }, types[column]));
+    const expected = wanted.map((column) =>
+      readColumn({ ...layout.rules, block, column, zeros: given[column], onFault }, types[column]),
+    );
     if (plain.rows > 0) expect(columns.map(bits)).toEqual(expected.map(bits));
   });
   fc.assert(property, { numRuns: 3000, seed: 4 });
   expect(read).toBeGreaterThan(3000);
 });
 
-test.each([1, 2, 3])('a file with rows of all kinds reads as without the fast way: every %d thousandth row is not plain', async (thousand) => {
-  const odd = ['"7",1,4.5,"x"', ' 7,1,4.5,x', '7,,4.5,x', '7,1,NA,x', '', '7,12345678901234567,4.5,x', '7,1,4.5,"a\nb"'];
-  const lines = Array.from({ length: 12_000 }, (_, i) => (i % (1000 * thousand) === 999 ? odd[Math.floor(i / 1000) % odd.length] : `${i % 700},${i * 7919},${(i % 10) / 2},t${i % 13}`));
-  const file = join(folder, `odd-${thousand}.csv`);
-  writeFileSync(file, `user,item,rating,title\n${lines.join('\n')}\n`);
-  const usual = ['NA', 'N/A', '#N/A', 'NULL', 'Null', 'null', 'None', '\\N'];
-  const types = { item: 'int64', title: 'utf8' } as const;
-  // Given texts for nulls turn the fast way off.
-  const [fast, all] = [new TextSource(file, { types }), new TextSource(file, { types, nullValues: usual })];
-  const read = await readWhole(fast);
-  expect('rows' in read && read.rows.length).toBe(12_000 - lines.filter((line) => line === '').length);
-  expect(read).toEqual(await readWhole(all));
-});
+test.each([1, 2, 3])(
+  'a file with rows of all kinds reads as without the fast way: every %d thousandth row is not plain',
+  async (thousand) => {
+    const odd = [
+      '"7",1,4.5,"x"',
+      ' 7,1,4.5,x',
+      '7,,4.5,x',
+      '7,1,NA,x',
+      '',
+      '7,12345678901234567,4.5,x',
+      '7,1,4.5,"a\nb"',
+    ];
+    const lines = Array.from({ length: 12_000 }, (_, i) =>
+      i % (1000 * thousand) === 999
+        ? odd[Math.floor(i / 1000) % odd.length]
+        : `${i % 700},${i * 7919},${(i % 10) / 2},t${i % 13}`,
+    );
+    const file = join(folder, `odd-${thousand}.csv`);
+    writeFileSync(file, `user,item,rating,title\n${lines.join('\n')}\n`);
+    const usual = ['NA', 'N/A', '#N/A', 'NULL', 'Null', 'null', 'None', '\\N'];
+    const types = { item: 'int64', title: 'utf8' } as const;
+    // Given texts for nulls turn the fast way off.
+    const [fast, all] = [new TextSource(file, { types }), new TextSource(file, { types, nullValues: usual })];
+    const read = await readWhole(fast);
+    expect('rows' in read && read.rows.length).toBe(12_000 - lines.filter((line) => line === '').length);
+    expect(read).toEqual(await readWhole(all));
+  },
+);
 
 test('rows that a consumer borrows lie in the same memory', () => {
   const layout = layoutOf(['int32', 'float64'], [false, false], false);
@@ -108,10 +179,14 @@ test('rows that a consumer borrows lie in the same memory', () => {
 });
 
 test('files of several megabytes that are read at the same time have their own rows, also where a megabyte ends inside one', async () => {
-  const fields = (file: number, i: number) => [i + file, (i * 7919) % 1_000_003, `${'x'.repeat((i % 7) + 1)}${file}`] as const;
+  const fields = (file: number, i: number) =>
+    [i + file, (i * 7919) % 1_000_003, `${'x'.repeat((i % 7) + 1)}${file}`] as const;
   const read = async (file: number) => {
     const path = join(folder, `large-${file}.csv`);
-    writeFileSync(path, `user,item,title\n${Array.from({ length: 90_000 }, (_, i) => fields(file, i).join(',')).join('\n')}\n`);
+    writeFileSync(
+      path,
+      `user,item,title\n${Array.from({ length: 90_000 }, (_, i) => fields(file, i).join(',')).join('\n')}\n`,
+    );
     const found = await readWhole(new TextSource(path));
     const rows = 'rows' in found ? found.rows.map(([values]) => values) : [found.error];
     expect(rows).toEqual(Array.from({ length: 90_000 }, (_, i) => JSON.stringify(fields(file, i))));

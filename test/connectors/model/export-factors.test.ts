@@ -12,8 +12,18 @@ import { toHalf } from '../../../engine/numbers/half.ts';
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-export-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const user: ExportedSide = { ids: { type: 'int64', values: BigInt64Array.of(-5n, 2n ** 40n) }, factors: Float32Array.of(1, -0.5, 0.25, 3) };
-const item: ExportedSide = { ids: { type: 'utf8', offsets: Int32Array.of(0, 1, 5), bytes: new TextEncoder().encode('añ🎵'.slice(0, 2) + 'bc') }, factors: Float32Array.of(0.1, 2, -7, 65_536) };
+const user: ExportedSide = {
+  ids: { type: 'int64', values: BigInt64Array.of(-5n, 2n ** 40n) },
+  factors: Float32Array.of(1, -0.5, 0.25, 3),
+};
+const item: ExportedSide = {
+  ids: {
+    type: 'utf8',
+    offsets: Int32Array.of(0, 1, 5),
+    bytes: new TextEncoder().encode('añ🎵'.slice(0, 2) + 'bc'),
+  },
+  factors: Float32Array.of(0.1, 2, -7, 65_536),
+};
 
 /** Header and data of a .npy file. */
 function npy(path: string): { readonly header: string; readonly data: Buffer } {
@@ -34,7 +44,11 @@ describe('float16', () => {
   it('keeps every number that it has', () => {
     const all = Float32Array.from({ length: 65_536 }, (_, bits) => valueOf(bits));
     const halves = toHalf(all);
-    for (let bits = 0; bits < 65_536; bits++) expect(Number.isNaN(all[bits]) ? Number.isNaN(valueOf(halves[bits])) : halves[bits] === bits, String(bits)).toBe(true);
+    for (let bits = 0; bits < 65_536; bits++)
+      expect(
+        Number.isNaN(all[bits]) ? Number.isNaN(valueOf(halves[bits])) : halves[bits] === bits,
+        String(bits),
+      ).toBe(true);
   });
 
   it('is the nearest to any other', () => {
@@ -42,7 +56,9 @@ describe('float16', () => {
       fc.property(fc.float({ noNaN: true, min: -65_519, max: 65_519 }), (value) => {
         const [bits] = toHalf(Float32Array.of(value));
         const error = Math.abs(valueOf(bits) - value);
-        for (const other of [bits - 1, bits + 1]) if (Number.isFinite(valueOf(other & 0xffff))) expect(error).toBeLessThanOrEqual(Math.abs(valueOf(other & 0xffff) - value));
+        for (const other of [bits - 1, bits + 1])
+          if (Number.isFinite(valueOf(other & 0xffff)))
+            expect(error).toBeLessThanOrEqual(Math.abs(valueOf(other & 0xffff) - value));
       }),
       { numRuns: 2000, seed: 1 },
     );
@@ -53,15 +69,28 @@ describe('exported factors', () => {
   it('are arrays of NumPy', async () => {
     const path = join(folder, 'npy');
     await exportFactors(path, { user, item }, 2, {});
-    const [factors, ids, texts] = ['user_factors', 'user_ids', 'item_ids'].map((name) => npy(join(path, `${name}.npy`)));
+    const [factors, ids, texts] = ['user_factors', 'user_ids', 'item_ids'].map((name) =>
+      npy(join(path, `${name}.npy`)),
+    );
     expect(factors.header).toBe("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }");
     expect([0, 4, 8, 12].map((at) => factors.data.readFloatLE(at))).toEqual([1, -0.5, 0.25, 3]);
-    expect([ids.header, ids.data.readBigInt64LE(0), ids.data.readBigInt64LE(8)]).toEqual(["{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", -5n, 2n ** 40n]);
+    expect([ids.header, ids.data.readBigInt64LE(0), ids.data.readBigInt64LE(8)]).toEqual([
+      "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }",
+      -5n,
+      2n ** 40n,
+    ]);
     expect(texts.header).toBe("{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }");
-    expect(new TextDecoder('utf-16le').decode(Uint8Array.from(texts.data.filter((_, at) => at % 4 < 2)))).toBe('a\0\0ñbc');
+    expect(
+      new TextDecoder('utf-16le').decode(Uint8Array.from(texts.data.filter((_, at) => at % 4 < 2))),
+    ).toBe('a\0\0ñbc');
     await exportFactors(path, { user, item }, 2, { precision: 'float16', overwrite: true });
     const half = npy(join(path, 'item_factors.npy'));
-    expect([half.header, half.data.length, half.data.readUInt16LE(2), half.data.readUInt16LE(6)]).toEqual(["{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2), }", 8, 0x4000, 0x7c00]);
+    expect([half.header, half.data.length, half.data.readUInt16LE(2), half.data.readUInt16LE(6)]).toEqual([
+      "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2), }",
+      8,
+      0x4000,
+      0x7c00,
+    ]);
   });
 
   it('have a text of any width, and an empty side', () => {
@@ -74,16 +103,29 @@ describe('exported factors', () => {
     const path = join(folder, precision);
     await exportFactors(path, { user, item }, 2, { format: 'parquet', precision });
     const connection = await (await DuckDBInstance.create()).connect();
-    const rows = (await connection.runAndReadAll(`SELECT id, features::FLOAT[] FROM read_parquet('${path}/users.parquet')`)).getRowsJS();
-    expect(rows).toEqual([[-5n, [1, -0.5]], [2n ** 40n, [0.25, 3]]]);
+    const rows = (
+      await connection.runAndReadAll(
+        `SELECT id, features::FLOAT[] FROM read_parquet('${path}/users.parquet')`,
+      )
+    ).getRowsJS();
+    expect(rows).toEqual([
+      [-5n, [1, -0.5]],
+      [2n ** 40n, [0.25, 3]],
+    ]);
   });
 
   it('are whole or not there, and replace nothing else', async () => {
     await expect(exportFactors(join(folder, 'npy'), { user, item }, 2, {})).rejects.toThrow(/exists/);
     await expect(exportFactors(folder, { user, item }, 2, { overwrite: true })).rejects.toThrow();
-    await expect(exportFactors(join(folder, 'x'), { user, item }, 2, { format: 'csv' as never })).rejects.toThrow('format must be npy or parquet, got csv');
-    await expect(exportFactors(join(folder, 'x'), { user, item }, 2, { precision: 'int8' as never })).rejects.toThrow('precision must be float32 or float16');
-    await expect(exportFactors(join(folder, 'x'), { user, item }, 2, { signal: AbortSignal.abort() })).rejects.toThrow('cancelled');
+    await expect(
+      exportFactors(join(folder, 'x'), { user, item }, 2, { format: 'csv' as never }),
+    ).rejects.toThrow('format must be npy or parquet, got csv');
+    await expect(
+      exportFactors(join(folder, 'x'), { user, item }, 2, { precision: 'int8' as never }),
+    ).rejects.toThrow('precision must be float32 or float16');
+    await expect(
+      exportFactors(join(folder, 'x'), { user, item }, 2, { signal: AbortSignal.abort() }),
+    ).rejects.toThrow('cancelled');
     expect(existsSync(join(folder, 'x'))).toBe(false);
   });
 });

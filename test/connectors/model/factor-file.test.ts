@@ -14,7 +14,14 @@ import { duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 
-function file(name: string, ids: IdColumn, factors: Float32Array, rank: number, from: number, to: number): string {
+function file(
+  name: string,
+  ids: IdColumn,
+  factors: Float32Array,
+  rank: number,
+  from: number,
+  to: number,
+): string {
   writeFileSync(path(name), Buffer.concat([...factorFile(ids, wholeRows(factors, rank), from, to)].flat()));
   return path(name);
 }
@@ -30,11 +37,29 @@ const textIds = (texts: readonly string[]): IdColumn => {
 describe('a part file has the rows and factors that it was given', () => {
   const cases: readonly (readonly [string, IdColumn, number, number, number])[] = [
     ['int32', { type: 'int32', values: Int32Array.from({ length: 100 }, (_, i) => i * 3 - 50) }, 7, 0, 100],
-    ['int64, some rows', { type: 'int64', values: BigInt64Array.from({ length: 50 }, (_, i) => BigInt(i) * 2n ** 40n) }, 64, 10, 40],
+    [
+      'int64, some rows',
+      { type: 'int64', values: BigInt64Array.from({ length: 50 }, (_, i) => BigInt(i) * 2n ** 40n) },
+      64,
+      10,
+      40,
+    ],
     ['text', textIds(['', 'a', 'b', 'ä\u{1F600}', 'z'.repeat(100)]), 3, 0, 5],
     ['rank 1', { type: 'int32', values: Int32Array.of(1, 2, 3) }, 1, 0, 3],
-    ['several pages', { type: 'int32', values: Int32Array.from({ length: 3000 }, (_, i) => i) }, 300, 0, 3000],
-    ['several row groups', { type: 'int32', values: Int32Array.from({ length: 1100 }, (_, i) => i) }, 4096, 0, 1100],
+    [
+      'several pages',
+      { type: 'int32', values: Int32Array.from({ length: 3000 }, (_, i) => i) },
+      300,
+      0,
+      3000,
+    ],
+    [
+      'several row groups',
+      { type: 'int32', values: Int32Array.from({ length: 1100 }, (_, i) => i) },
+      4096,
+      0,
+      1100,
+    ],
     ['no row', { type: 'int32', values: new Int32Array(0) }, 5, 0, 0],
   ];
 
@@ -42,49 +67,93 @@ describe('a part file has the rows and factors that it was given', () => {
     const factors = numbers((ids.type === 'utf8' ? ids.offsets.length - 1 : ids.values.length) * rank);
     const written = file(`${name}.parquet`, ids, factors, rank, from, to);
     const expected = Array.from({ length: to - from }, (_, row) => {
-      const id = ids.type === 'utf8' ? Buffer.from(ids.bytes.subarray(ids.offsets[from + row], ids.offsets[from + row + 1])).toString() : ids.values[from + row];
+      const id =
+        ids.type === 'utf8'
+          ? Buffer.from(ids.bytes.subarray(ids.offsets[from + row], ids.offsets[from + row + 1])).toString()
+          : ids.values[from + row];
       return [id, Array.from(factors.subarray((from + row) * rank, (from + row + 1) * rank))] as const;
     });
     const bytes = readFileSync(written);
-    const objects = await parquetReadObjects({ file: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer });
+    const objects = await parquetReadObjects({
+      file: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+    });
     expect(objects.map(({ id, features }) => [id, [...(features as number[])]])).toEqual(expected);
-    const [[count, length, first, last]] = await duckRows(`SELECT count(*)::INTEGER, coalesce(min(len(features)), ${rank}), min(features[1]), max(features[${rank}]) FROM '${written}'`);
+    const [[count, length, first, last]] = await duckRows(
+      `SELECT count(*)::INTEGER, coalesce(min(len(features)), ${rank}), min(features[1]), max(features[${rank}]) FROM '${written}'`,
+    );
     const column = (at: number) => expected.map(([, features]) => features[at]);
     expect([count, Number(length)]).toEqual([to - from, rank]);
-    if (to > from) expect([first, last]).toEqual([column(0).reduce((a, b) => Math.min(a, b)), column(rank - 1).reduce((a, b) => Math.max(a, b))]);
+    if (to > from)
+      expect([first, last]).toEqual([
+        column(0).reduce((a, b) => Math.min(a, b)),
+        column(rank - 1).reduce((a, b) => Math.max(a, b)),
+      ]);
   });
 
   test('and bounds of the ids that other programs skip row groups by', async () => {
-    const bounds = await duckRows(`SELECT row_group_id::INTEGER, row_group_num_rows::INTEGER, stats_min_value, stats_max_value FROM parquet_metadata('${path('several row groups.parquet')}') WHERE path_in_schema = 'id'`);
-    expect(bounds).toEqual([[0, 1024, '0', '1023'], [1, 76, '1024', '1099']]);
-    expect(await duckRows(`SELECT id FROM '${path('several row groups.parquet')}' WHERE id BETWEEN 1022 AND 1025`)).toEqual([[1022], [1023], [1024], [1025]]);
+    const bounds = await duckRows(
+      `SELECT row_group_id::INTEGER, row_group_num_rows::INTEGER, stats_min_value, stats_max_value FROM parquet_metadata('${path('several row groups.parquet')}') WHERE path_in_schema = 'id'`,
+    );
+    expect(bounds).toEqual([
+      [0, 1024, '0', '1023'],
+      [1, 76, '1024', '1099'],
+    ]);
+    expect(
+      await duckRows(`SELECT id FROM '${path('several row groups.parquet')}' WHERE id BETWEEN 1022 AND 1025`),
+    ).toEqual([[1022], [1023], [1024], [1025]]);
   });
 });
 
 describe('a model of several parts', () => {
   const [rows, rank] = [2500, 4000];
   const ids = (count: number) => makeVector(Int32Array.from({ length: count }, (_, i) => 2 * i));
-  const model: StoredModel = { rank, userIds: ids(rows), userFactors: numbers(rows * rank), itemIds: ids(300), itemFactors: numbers(300 * rank), columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' }, coldStartStrategy: 'nan', factorflow: {} };
-  const contents = (name: string) => readdirSync(path(name), { recursive: true }).map(String).filter((entry) => entry.includes('part-')).sort().map((entry) => [entry, readFileSync(join(path(name), entry))] as const);
+  const model: StoredModel = {
+    rank,
+    userIds: ids(rows),
+    userFactors: numbers(rows * rank),
+    itemIds: ids(300),
+    itemFactors: numbers(300 * rank),
+    columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },
+    coldStartStrategy: 'nan',
+    factorflow: {},
+  };
+  const contents = (name: string) =>
+    readdirSync(path(name), { recursive: true })
+      .map(String)
+      .filter((entry) => entry.includes('part-'))
+      .sort()
+      .map((entry) => [entry, readFileSync(join(path(name), entry))] as const);
 
   test('is the same bytes for any number of threads, and none', async () => {
     await saveModel(path('alone'), model);
     const alone = contents('alone');
-    expect(alone.map(([name]) => name)).toEqual(['itemFactors/part-00000.parquet', 'metadata/part-00000', ...[0, 1, 2].map((part) => `userFactors/part-0000${part}.parquet`)]);
+    expect(alone.map(([name]) => name)).toEqual([
+      'itemFactors/part-00000.parquet',
+      'metadata/part-00000',
+      ...[0, 1, 2].map((part) => `userFactors/part-0000${part}.parquet`),
+    ]);
     for (const workers of [1, 2, 5]) {
       await using session = await Session.create({ device: 'cpu', workers });
       await saveModel(path(`by-${workers}`), model, { executor: session.context().executor });
-      expect(contents(`by-${workers}`).map(([name, bytes], i) => name === alone[i][0] && bytes.equals(alone[i][1]))).toEqual(alone.map(() => true));
+      expect(
+        contents(`by-${workers}`).map(
+          ([name, bytes], i) => name === alone[i][0] && bytes.equals(alone[i][1]),
+        ),
+      ).toEqual(alone.map(() => true));
     }
     const loaded = await loadModel(path('by-5'));
-    expect(Buffer.compare(Buffer.from(loaded.userFactors.buffer), Buffer.from(model.userFactors.buffer))).toBe(0);
+    expect(
+      Buffer.compare(Buffer.from(loaded.userFactors.buffer), Buffer.from(model.userFactors.buffer)),
+    ).toBe(0);
   });
 
   test('of which a thread cannot write one leaves nothing, and names the model', async () => {
     await using session = await Session.create({ device: 'cpu', workers: 2 });
     const { executor } = session.context();
     mkdirSync(path('old'));
-    await expect(saveModel(path('old/model'), { ...model, userFactors: new Float32Array(7) }, { executor })).rejects.toThrow(/user factors have 7 values/);
+    await expect(
+      saveModel(path('old/model'), { ...model, userFactors: new Float32Array(7) }, { executor }),
+    ).rejects.toThrow(/user factors have 7 values/);
     const controller = new AbortController();
     const saving = saveModel(path('old/model'), model, { executor, signal: controller.signal });
     setImmediate(() => controller.abort());

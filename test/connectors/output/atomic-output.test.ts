@@ -1,6 +1,16 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -12,7 +22,11 @@ import { temporaryFolder } from '../parquet/parquet-testing.ts';
 const root = temporaryFolder();
 const path = (name: string) => join(root, name);
 const hidden = () => readdirSync(root).filter((name) => name.startsWith('.'));
-const options = { kind: 'folder', overwrite: true, recognizes: (name: string) => name.endsWith('.data') } as const;
+const options = {
+  kind: 'folder',
+  overwrite: true,
+  recognizes: (name: string) => name.endsWith('.data'),
+} as const;
 
 async function put(name: string, content: string): Promise<void> {
   const output = await atomicOutput(path(name), options);
@@ -57,9 +71,17 @@ test('a failure names the target as it was written, and the first failure is the
   symlinkSync(root, path('link'));
   const target = path('link/./named');
   const output = await atomicOutput(target, options);
-  const problem = new DataError(`cannot write ${output.temporary}/a.data`, { phase: 'write', file: join(output.temporary, 'a.data'), column: 'a' });
+  const problem = new DataError(`cannot write ${output.temporary}/a.data`, {
+    phase: 'write',
+    file: join(output.temporary, 'a.data'),
+    column: 'a',
+  });
   rmSync(output.temporary, { recursive: true });
-  expect(await output.fail(problem)).toMatchObject({ name: 'DataError', summary: `cannot write ${target}/a.data`, details: { phase: 'write', file: `${target}/a.data`, column: 'a' } });
+  expect(await output.fail(problem)).toMatchObject({
+    name: 'DataError',
+    summary: `cannot write ${target}/a.data`,
+    details: { phase: 'write', file: `${target}/a.data`, column: 'a' },
+  });
   const other = new Error('no file');
   expect(await output.fail(other)).toBe(other);
   const late = await atomicOutput(target, options);
@@ -86,16 +108,31 @@ test('devices, pipes and sockets are never replaced, by a link either, nor folde
   // A device of the test's own, which the system lets root alone make.
   const devices = process.getuid?.() === 0 ? [path('device')] : [];
   for (const device of devices) execFileSync('mknod', [device, 'c', '1', '3']);
-  for (const [target, kind] of [...devices.map((device) => [device, 'device']), [path('pipe'), 'pipe'], [path('socket'), 'socket'], [path('pipe-link'), 'pipe']]) {
+  for (const [target, kind] of [
+    ...devices.map((device) => [device, 'device']),
+    [path('pipe'), 'pipe'],
+    [path('socket'), 'socket'],
+    [path('pipe-link'), 'pipe'],
+  ]) {
     for (const overwrite of [true, false]) {
       const wanted = { kind: 'file', overwrite, recognizes: () => true } as const;
-      await expect(checkOutput(target, wanted)).rejects.toThrow(`the output is a ${kind}, which is never replaced`);
+      await expect(checkOutput(target, wanted)).rejects.toThrow(
+        `the output is a ${kind}, which is never replaced`,
+      );
       await expect(atomicOutput(target, wanted)).rejects.toBeInstanceOf(UsageError);
     }
   }
-  expect([...devices.map((device) => statSync(device).isCharacterDevice()), statSync(path('pipe')).isFIFO(), statSync(path('socket')).isSocket()]).not.toContain(false);
+  expect([
+    ...devices.map((device) => statSync(device).isCharacterDevice()),
+    statSync(path('pipe')).isFIFO(),
+    statSync(path('socket')).isSocket(),
+  ]).not.toContain(false);
   // It may become one while the output is made.
-  const late = await atomicOutput(path('late-pipe'), { kind: 'file', overwrite: true, recognizes: () => true });
+  const late = await atomicOutput(path('late-pipe'), {
+    kind: 'file',
+    overwrite: true,
+    recognizes: () => true,
+  });
   writeFileSync(late.temporary, 'new');
   execFileSync('mkfifo', [path('late-pipe')]);
   await expect(late.commit()).rejects.toThrow('the output is a pipe');
@@ -115,9 +152,13 @@ test('a link that leads nowhere yet stays a link to the output', async () => {
 });
 
 test('a part of a model is no output under another name either', async () => {
-  for (const part of ['metadata', 'userFactors', 'itemFactors']) mkdirSync(path(`whole/${part}`), { recursive: true });
+  for (const part of ['metadata', 'userFactors', 'itemFactors'])
+    mkdirSync(path(`whole/${part}`), { recursive: true });
   for (const part of ['itemFactors', 'itemFactors/a.data', 'notes.data']) {
-    for (const kind of ['file', 'folder'] as const) await expect(checkOutput(path(`whole/${part}`), { ...options, kind })).rejects.toThrow(/the output would lie in a model: .*whole/);
+    for (const kind of ['file', 'folder'] as const)
+      await expect(checkOutput(path(`whole/${part}`), { ...options, kind })).rejects.toThrow(
+        /the output would lie in a model: .*whole/,
+      );
   }
 });
 
@@ -138,7 +179,11 @@ test('a process killed in the middle leaves the old output, and the next one cle
     const output = await atomicOutput(process.argv[1], { kind: 'folder', overwrite: true, recognizes: () => true });
     writeFileSync(output.temporary + '/a.data', 'half');
     process.kill(process.pid, 'SIGKILL');`;
-  const done = spawnSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script, path('killed')], { encoding: 'utf8' });
+  const done = spawnSync(
+    process.execPath,
+    ['--no-warnings', '--input-type=module', '-e', script, path('killed')],
+    { encoding: 'utf8' },
+  );
   expect(done.signal, done.stderr).toBe('SIGKILL');
   expect(hidden()).toHaveLength(1);
   expect(readFileSync(path('killed/a.data'), 'utf8')).toBe('old');
@@ -157,7 +202,9 @@ test('an output moved aside by a process that died comes back', async () => {
 test('an output moved aside counts as one that exists, before any long work', async () => {
   await put('counted', 'old');
   renameSync(path('counted'), path(`.counted.old-${deadProcess()}-0@${hostname()}`));
-  await expect(checkOutput(path('counted'), { ...options, overwrite: false })).rejects.toThrow('exists already');
+  await expect(checkOutput(path('counted'), { ...options, overwrite: false })).rejects.toThrow(
+    'exists already',
+  );
   expect(readFileSync(path('counted/a.data'), 'utf8')).toBe('old');
 });
 
@@ -179,7 +226,11 @@ test('readers need no permission to clear up', async () => {
 });
 
 test('the temporaries of living processes and of other hosts are left alone', async () => {
-  const names = [`.busy.tmp-${process.ppid}-0@${hostname()}`, `.busy.tmp-${deadProcess()}-0@elsewhere`, '.busy.tmp-notes'];
+  const names = [
+    `.busy.tmp-${process.ppid}-0@${hostname()}`,
+    `.busy.tmp-${deadProcess()}-0@elsewhere`,
+    '.busy.tmp-notes',
+  ];
   for (const name of names) mkdirSync(path(name));
   await put('busy', 'new');
   expect(hidden().sort()).toEqual([...names].sort());

@@ -1,4 +1,15 @@
-import { Field, Int32, makeData, makeVector, RecordBatch, Schema, Struct, Table, Utf8, vectorFromArray } from 'apache-arrow';
+import {
+  Field,
+  Int32,
+  makeData,
+  makeVector,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { readColumnIndex, readOffsetIndex } from 'hyparquet/src/indexes.js';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -27,7 +38,10 @@ function rows(from: number, to: number): RecordBatch {
     user: makeVector(Int32Array.from(index, (i) => i % 997)),
     item: makeVector(BigInt64Array.from(index, (i) => BigInt(i) * 3n)),
     rating: makeVector(Float32Array.from(index, (i) => (i % 10) / 2)),
-    word: vectorFromArray(index.map((i) => (i % 7 === 0 ? null : `word ${i % 101}`)), new Utf8()),
+    word: vectorFromArray(
+      index.map((i) => (i % 7 === 0 ? null : `word ${i % 101}`)),
+      new Utf8(),
+    ),
   }).batches[0];
 }
 
@@ -48,7 +62,11 @@ const formats = {
 
 function bytesOf(name: string): Buffer {
   if (!readdirSync(folder).includes(name)) throw new Error(`no ${name}`);
-  const parts = name.includes('.') ? [path(name)] : readdirSync(path(name)).sort().map((part) => join(path(name), part));
+  const parts = name.includes('.')
+    ? [path(name)]
+    : readdirSync(path(name))
+        .sort()
+        .map((part) => join(path(name), part));
   return Buffer.concat(parts.map((part) => readFileSync(part)));
 }
 
@@ -56,8 +74,13 @@ describe('any number of workers writes the same bytes', () => {
   test.each(Object.entries(formats))('%s', async (name, options) => {
     const written: Buffer[] = [];
     for (const ctx of [context(), ...sessions.map((session) => session.context())]) {
-      const sink = 'rowGroupSize' in options ? new ParquetSink(path(name), { overwrite: true, ...options }) : openSink(path(name), { overwrite: true });
-      expect(await sink.consume(streamOf(batches()[0].schema, batches()), ctx as never)).toMatchObject({ rows: ROWS });
+      const sink =
+        'rowGroupSize' in options
+          ? new ParquetSink(path(name), { overwrite: true, ...options })
+          : openSink(path(name), { overwrite: true });
+      expect(await sink.consume(streamOf(batches()[0].schema, batches()), ctx as never)).toMatchObject({
+        rows: ROWS,
+      });
       written.push(bytesOf(name));
     }
     expect(written.slice(1).map((bytes) => bytes.equals(written[0]))).toEqual([true, true, true]);
@@ -65,18 +88,36 @@ describe('any number of workers writes the same bytes', () => {
 
   test('and DuckDB reads them', async () => {
     for (const name of ['rows.parquet', 'rows/*.parquet']) {
-      expect(await duckRows(`SELECT count(*), sum("user")::DOUBLE, sum(item)::DOUBLE, sum(rating), count(word), max(word) FROM '${path(name)}'`)).toEqual([[BigInt(ROWS), 14_899_185, 1_349_955_000, 67_500, 25_714n, 'word 99']]);
+      expect(
+        await duckRows(
+          `SELECT count(*), sum("user")::DOUBLE, sum(item)::DOUBLE, sum(rating), count(word), max(word) FROM '${path(name)}'`,
+        ),
+      ).toEqual([[BigInt(ROWS), 14_899_185, 1_349_955_000, 67_500, 25_714n, 'word 99']]);
     }
-    expect(await duckRows(`SELECT item FROM '${path('rows.parquet')}' WHERE item BETWEEN 20997 AND 21003 ORDER BY item`)).toEqual([[20_997n], [21_000n], [21_003n]]);
+    expect(
+      await duckRows(
+        `SELECT item FROM '${path('rows.parquet')}' WHERE item BETWEEN 20997 AND 21003 ORDER BY item`,
+      ),
+    ).toEqual([[20_997n], [21_000n], [21_003n]]);
   });
 });
 
 test('footers and page indexes of a file of several row groups lead to its pages', () => {
   const file = readFileSync(path('rows.parquet'));
   const { buffer, byteOffset, length } = file;
-  const { row_groups: groups, num_rows: count, schema } = parquetMetadata(buffer.slice(byteOffset, byteOffset + length) as ArrayBuffer);
+  const {
+    row_groups: groups,
+    num_rows: count,
+    schema,
+  } = parquetMetadata(buffer.slice(byteOffset, byteOffset + length) as ArrayBuffer);
   expect(Number(count)).toBe(ROWS);
-  expect(groups.map(({ num_rows, ordinal }) => [Number(num_rows), ordinal])).toEqual([[7000, 0], [7000, 1], [7000, 2], [7000, 3], [2000, 4]]);
+  expect(groups.map(({ num_rows, ordinal }) => [Number(num_rows), ordinal])).toEqual([
+    [7000, 0],
+    [7000, 1],
+    [7000, 2],
+    [7000, 3],
+    [2000, 4],
+  ]);
   let before = 4;
   for (const { columns } of groups) {
     for (const [column, chunk] of columns.entries()) {
@@ -84,24 +125,60 @@ test('footers and page indexes of a file of several row groups lead to its pages
       const start = Number(metadata.dictionary_page_offset ?? metadata.data_page_offset);
       expect(start).toBe(before);
       before = start + Number(metadata.total_compressed_size);
-      const pages = readOffsetIndex({ view: new DataView(buffer, byteOffset + Number(chunk.offset_index_offset), chunk.offset_index_length), offset: 0 }).page_locations;
+      const pages = readOffsetIndex({
+        view: new DataView(buffer, byteOffset + Number(chunk.offset_index_offset), chunk.offset_index_length),
+        offset: 0,
+      }).page_locations;
       let page = Number(metadata.data_page_offset);
       for (const { offset, compressed_page_size: size } of pages) {
         expect(Number(offset)).toBe(page);
         page += size;
       }
       expect(page).toBe(before);
-      const index = readColumnIndex({ view: new DataView(buffer, byteOffset + Number(chunk.column_index_offset), chunk.column_index_length), offset: 0 }, schema[column + 1]);
+      const index = readColumnIndex(
+        {
+          view: new DataView(
+            buffer,
+            byteOffset + Number(chunk.column_index_offset),
+            chunk.column_index_length,
+          ),
+          offset: 0,
+        },
+        schema[column + 1],
+      );
       expect(index.null_pages).toHaveLength(pages.length);
     }
   }
 });
 
 test('a struct of the compact protocol comes back as it was, with fields and lists of any size', () => {
-  const long = Buffer.from([0x15, 0x9b, 0x01, 0x08, 0x28, 3, 65, 66, 67, 0x11, 0x1d, 0x2c, 0x16, 4, 0, 0x16, 6, 0, 0x0a, 0x9f, 0x8d, 0x06, 0x01, 0]);
+  const long = Buffer.from([
+    0x15, 0x9b, 0x01, 0x08, 0x28, 3, 65, 66, 67, 0x11, 0x1d, 0x2c, 0x16, 4, 0, 0x16, 6, 0, 0x0a, 0x9f, 0x8d,
+    0x06, 0x01, 0,
+  ]);
   const head = long.subarray(0, 3);
-  expect(Buffer.from(encodeThrift(decodeThrift(Buffer.concat([head, Buffer.from([0])]))))).toEqual(Buffer.concat([head, Buffer.from([0])]));
-  const list = Buffer.from([0x19, 0xf5, 20, ...Array.from({ length: 20 }, (_, i) => i), 0x1c, 0x17, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x12, 0x00, 0x00]);
+  expect(Buffer.from(encodeThrift(decodeThrift(Buffer.concat([head, Buffer.from([0])]))))).toEqual(
+    Buffer.concat([head, Buffer.from([0])]),
+  );
+  const list = Buffer.from([
+    0x19,
+    0xf5,
+    20,
+    ...Array.from({ length: 20 }, (_, i) => i),
+    0x1c,
+    0x17,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0xf0,
+    0x3f,
+    0x12,
+    0x00,
+    0x00,
+  ]);
   expect(Buffer.from(encodeThrift(decodeThrift(list)))).toEqual(list);
   const footer = readFileSync(path('rows.parquet'));
   const length = footer.readUInt32LE(footer.length - 8);
@@ -119,16 +196,30 @@ test('a file of one part is taken over as it is', async () => {
 describe('a failure of a thread', () => {
   const schema = new Schema([new Field('user', new Int32(), false), new Field('word', new Utf8(), false)]);
   const words = (from: number, count: number, bad = -1) => {
-    const texts = vectorFromArray(Array.from({ length: count }, (_, i) => (from + i === bad ? 'a::b' : 'word')), new Utf8());
+    const texts = vectorFromArray(
+      Array.from({ length: count }, (_, i) => (from + i === bad ? 'a::b' : 'word')),
+      new Utf8(),
+    );
     const ids = makeData({ type: new Int32(), length: count, nullCount: 0, data: new Int32Array(count) });
-    return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: count, nullCount: 0, children: [ids, texts.data[0]] }));
+    return new RecordBatch(
+      schema,
+      makeData({
+        type: new Struct(schema.fields),
+        length: count,
+        nullCount: 0,
+        children: [ids, texts.data[0]],
+      }),
+    );
   };
 
   test('names file, row and column, and leaves nothing', async () => {
     const pieces = Array.from({ length: 20 }, (_, i) => words(5000 * i, 5000, 42_017));
     for (const ctx of [context(), ...sessions.map((session) => session.context())]) {
       const writing = openSink(path('bad.dat')).consume(streamOf(schema, pieces), ctx as never);
-      await expect(writing).rejects.toMatchObject({ name: 'DataError', details: { file: path('bad.dat'), row: 42_017, column: 'word' } });
+      await expect(writing).rejects.toMatchObject({
+        name: 'DataError',
+        details: { file: path('bad.dat'), row: 42_017, column: 'word' },
+      });
       expect(readdirSync(folder)).not.toContain('bad.dat');
       expect(leftovers()).toEqual([]);
     }
@@ -138,21 +229,28 @@ describe('a failure of a thread', () => {
     async function* endless() {
       for (let from = 0; ; from += 5000) yield words(from, 5000, 12_345);
     }
-    await expect(openSink(path('endless.dat')).consume(batchStream(schema, endless()), sessions[1].context())).rejects.toThrow(/holds a line end or the delimiter/);
+    await expect(
+      openSink(path('endless.dat')).consume(batchStream(schema, endless()), sessions[1].context()),
+    ).rejects.toThrow(/holds a line end or the delimiter/);
     expect(leftovers()).toEqual([]);
   });
 });
 
-test.each(['cancelled.parquet', 'cancelled', 'cancelled.csv', 'cancelled.ndjson'])('a cancellation while threads encode leaves nothing: %s', async (name) => {
-  const controller = new AbortController();
-  async function* endless() {
-    for (let batch = 0; ; batch++) {
-      if (batch === 40) controller.abort();
-      yield rows(0, 8000);
+test.each(['cancelled.parquet', 'cancelled', 'cancelled.csv', 'cancelled.ndjson'])(
+  'a cancellation while threads encode leaves nothing: %s',
+  async (name) => {
+    const controller = new AbortController();
+    async function* endless() {
+      for (let batch = 0; ; batch++) {
+        if (batch === 40) controller.abort();
+        yield rows(0, 8000);
+      }
     }
-  }
-  const ctx = sessions[1].context({ signal: controller.signal });
-  await expect(openSink(path(name)).consume(batchStream(rows(0, 1).schema, endless()), ctx)).rejects.toThrow(CancelledError);
-  expect(readdirSync(folder)).not.toContain(name);
-  expect(leftovers()).toEqual([]);
-});
+    const ctx = sessions[1].context({ signal: controller.signal });
+    await expect(
+      openSink(path(name)).consume(batchStream(rows(0, 1).schema, endless()), ctx),
+    ).rejects.toThrow(CancelledError);
+    expect(readdirSync(folder)).not.toContain(name);
+    expect(leftovers()).toEqual([]);
+  },
+);

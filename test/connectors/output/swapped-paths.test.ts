@@ -1,4 +1,7 @@
-/** A second process swaps an output for a link to another folder, between each check and its use: that folder stays as it is. */
+/**
+ * A second process swaps an output for a link to another folder, between each check and its use: that folder
+ * stays as it is.
+ */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -45,20 +48,26 @@ afterAll(async () => {
 it('no write of a data set reaches the folder of a link that takes its place', async () => {
   const write = () => session.from(batches).write.parquet(path('out'), { overwrite: true, rowsPerPart: 100 });
   await write();
-  const other = spawn(process.execPath, ['-e', swapping, path('out'), path('kept'), path('other')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const other = spawn(process.execPath, ['-e', swapping, path('out'), path('kept'), path('other')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const told = { turns: 0 };
   other.stdout.on('data', (letters: Buffer) => (told.turns += letters.length));
   const ended = new Promise<void>((resolve) => void other.once('exit', () => resolve()));
   try {
     let writes = 0;
-    while (writes++ < 40 || told.turns < 20) await write().catch((error: unknown) => expect(error).toBeInstanceOf(FactorFlowError));
+    while (writes++ < 40 || told.turns < 20)
+      await write().catch((error: unknown) => expect(error).toBeInstanceOf(FactorFlowError));
   } finally {
     other.kill('SIGKILL');
     await ended;
   }
   expect(readdirSync(path('other')).sort()).toEqual(['below', 'part-00000.parquet']);
   expect(readdirSync(path('other/below'))).toEqual(['file']);
-  expect([readFileSync(path('other/below/file'), 'utf8'), readFileSync(path('other/part-00000.parquet'), 'utf8')]).toEqual(['of somebody else', 'no Parquet']);
+  expect([
+    readFileSync(path('other/below/file'), 'utf8'),
+    readFileSync(path('other/part-00000.parquet'), 'utf8'),
+  ]).toEqual(['of somebody else', 'no Parquet']);
   rmSync(path('out'), { recursive: true, force: true });
   await write();
   expect(await session.read.parquet(path('out')).count()).toBe(rows.length);

@@ -6,16 +6,38 @@ import { PageKernel } from '../../../connectors/parquet/pages/page-kernel.ts';
 import { checkThriftShape } from '../../../connectors/parquet/thrift-shape.ts';
 import { random } from './parquet-testing.ts';
 
-type Field = readonly [number: number, value: number | boolean | Uint8Array | readonly number[] | readonly Field[] | { readonly fields: readonly Field[] }];
+type Field = readonly [
+  number: number,
+  value:
+    | number
+    | boolean
+    | Uint8Array
+    | readonly number[]
+    | readonly Field[]
+    | { readonly fields: readonly Field[] },
+];
 
 /** A struct of Thrift's compact protocol: whole numbers as i32, bytes, lists of i32 and structs. */
 function thrift(fields: readonly Field[]): number[] {
-  const varint = (value: number): number[] => (value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))]);
+  const varint = (value: number): number[] =>
+    value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))];
   const zigzag = (value: number) => varint(value < 0 ? -2 * value - 1 : 2 * value);
   let last = 0;
   const bytes = fields.flatMap(([field, value]) => {
-    const kind = typeof value === 'boolean' ? (value ? 1 : 2) : typeof value === 'number' ? 5 : value instanceof Uint8Array ? 8 : 'fields' in value ? 12 : 9;
-    const head = field > last && field - last < 16 ? [((field - last) << 4) | kind] : [kind, ...zigzag(field)];
+    const kind =
+      typeof value === 'boolean'
+        ? value
+          ? 1
+          : 2
+        : typeof value === 'number'
+          ? 5
+          : value instanceof Uint8Array
+            ? 8
+            : 'fields' in value
+              ? 12
+              : 9;
+    const head =
+      field > last && field - last < 16 ? [((field - last) << 4) | kind] : [kind, ...zigzag(field)];
     last = field;
     if (typeof value === 'boolean') return head;
     if (typeof value === 'number') return [...head, ...zigzag(value)];
@@ -31,23 +53,135 @@ function thrift(fields: readonly Field[]): number[] {
 function libraryHeader(bytes: Uint8Array): unknown {
   const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: 0 };
   checkThriftShape(bytes);
-  const { type, compressed_page_size: packed, uncompressed_page_size: unpacked, data_page_header: first, data_page_header_v2: second, dictionary_page_header: dictionary } = parquetHeader(reader);
+  const {
+    type,
+    compressed_page_size: packed,
+    uncompressed_page_size: unpacked,
+    data_page_header: first,
+    data_page_header_v2: second,
+    dictionary_page_header: dictionary,
+  } = parquetHeader(reader);
   const sizes = { bytes: reader.offset, packed, unpacked };
-  if (type === 'DICTIONARY_PAGE') return { ...sizes, kind: 'dictionary', values: dictionary?.num_values, encoding: String(dictionary?.encoding) };
-  if (type === 'DATA_PAGE') return { ...sizes, kind: 'values', values: first?.num_values, encoding: String(first?.encoding) };
-  return { ...sizes, kind: 'values', values: second?.num_values, encoding: String(second?.encoding), second: { levels: second?.definition_levels_byte_length, isPacked: second?.is_compressed !== false } };
+  if (type === 'DICTIONARY_PAGE')
+    return {
+      ...sizes,
+      kind: 'dictionary',
+      values: dictionary?.num_values,
+      encoding: String(dictionary?.encoding),
+    };
+  if (type === 'DATA_PAGE')
+    return { ...sizes, kind: 'values', values: first?.num_values, encoding: String(first?.encoding) };
+  return {
+    ...sizes,
+    kind: 'values',
+    values: second?.num_values,
+    encoding: String(second?.encoding),
+    second: { levels: second?.definition_levels_byte_length, isPacked: second?.is_compressed !== false },
+  };
 }
 
 describe('headers of pages', () => {
   const kernel = PageKernel.take();
   const headers = new HeaderReader(kernel);
-  const statistics: Field = [5, { fields: [[1, new Uint8Array(30)], [2, new Uint8Array(3)], [3, 0], [7, true], [9, [1, -2, 3]], [10, Array.from({ length: 20 }, (_, i) => i)]] }];
+  const statistics: Field = [
+    5,
+    {
+      fields: [
+        [1, new Uint8Array(30)],
+        [2, new Uint8Array(3)],
+        [3, 0],
+        [7, true],
+        [9, [1, -2, 3]],
+        [10, Array.from({ length: 20 }, (_, i) => i)],
+      ],
+    },
+  ];
   const all = [
-    [[1, 2], [2, 40], [3, 49], [7, { fields: [[1, 10], [2, 2], [3, false]] }]],
-    [[1, 0], [2, 30_762], [3, 29_237], [4, -77], [5, { fields: [[1, 20_480], [2, 8], [3, 3], [4, 3], statistics] }]],
-    [[1, 0], [2, 268_435_456], [3, 0], [5, { fields: [[1, 0], [2, 0], [3, 3], [4, 3]] }], [40, { fields: [[300, 5], [1, true]] }]],
-    [[1, 3], [2, 900], [3, 800], [8, { fields: [[1, 100], [2, 0], [3, 100], [4, 8], [5, 7], [6, 0], [7, false], [8, { fields: [[1, new Uint8Array(2)]] }]] }]],
-    [[1, 3], [2, 900], [3, 800], [8, { fields: [[1, 100], [2, 0], [3, 100], [4, 0], [5, 7], [6, 0]] }]],
+    [
+      [1, 2],
+      [2, 40],
+      [3, 49],
+      [
+        7,
+        {
+          fields: [
+            [1, 10],
+            [2, 2],
+            [3, false],
+          ],
+        },
+      ],
+    ],
+    [
+      [1, 0],
+      [2, 30_762],
+      [3, 29_237],
+      [4, -77],
+      [5, { fields: [[1, 20_480], [2, 8], [3, 3], [4, 3], statistics] }],
+    ],
+    [
+      [1, 0],
+      [2, 268_435_456],
+      [3, 0],
+      [
+        5,
+        {
+          fields: [
+            [1, 0],
+            [2, 0],
+            [3, 3],
+            [4, 3],
+          ],
+        },
+      ],
+      [
+        40,
+        {
+          fields: [
+            [300, 5],
+            [1, true],
+          ],
+        },
+      ],
+    ],
+    [
+      [1, 3],
+      [2, 900],
+      [3, 800],
+      [
+        8,
+        {
+          fields: [
+            [1, 100],
+            [2, 0],
+            [3, 100],
+            [4, 8],
+            [5, 7],
+            [6, 0],
+            [7, false],
+            [8, { fields: [[1, new Uint8Array(2)]] }],
+          ],
+        },
+      ],
+    ],
+    [
+      [1, 3],
+      [2, 900],
+      [3, 800],
+      [
+        8,
+        {
+          fields: [
+            [1, 100],
+            [2, 0],
+            [3, 100],
+            [4, 0],
+            [5, 7],
+            [6, 0],
+          ],
+        },
+      ],
+    ],
   ] satisfies (readonly Field[])[];
   const written = all.map((fields) => Uint8Array.from(thrift(fields)));
 
@@ -55,7 +189,8 @@ describe('headers of pages', () => {
     for (const bytes of written) {
       expect(headers.read(bytes)).toEqual(libraryHeader(bytes));
       expect(headers.read(Uint8Array.from([...bytes, 7, 7]))).toEqual(libraryHeader(bytes));
-      for (let end = 0; end < bytes.length; end++) expect(() => headers.read(bytes.subarray(0, end))).toThrow('makes no sense');
+      for (let end = 0; end < bytes.length; end++)
+        expect(() => headers.read(bytes.subarray(0, end))).toThrow('makes no sense');
     }
   });
 
@@ -64,7 +199,8 @@ describe('headers of pages', () => {
     let read = 0;
     for (let run = 0; run < 20_000; run++) {
       const bytes = Uint8Array.from(written[next(written.length)]);
-      for (let change = next(3); change >= 0; change--) bytes[next(bytes.length)] = next(4) === 0 ? 255 : next(256);
+      for (let change = next(3); change >= 0; change--)
+        bytes[next(bytes.length)] = next(4) === 0 ? 255 : next(256);
       let found: PageHeader;
       try {
         found = headers.read(bytes);
@@ -75,7 +211,13 @@ describe('headers of pages', () => {
       // Such a page is refused by its reader.
       if (found.encoding === 'undefined') continue;
       // A number in the form of 64 bits is the same number.
-      expect(found).toEqual(JSON.parse(JSON.stringify(libraryHeader(bytes), (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value))));
+      expect(found).toEqual(
+        JSON.parse(
+          JSON.stringify(libraryHeader(bytes), (_, value: unknown) =>
+            typeof value === 'bigint' ? Number(value) : value,
+          ),
+        ),
+      );
       read++;
     }
     expect(read).toBeGreaterThan(1000);

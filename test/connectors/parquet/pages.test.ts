@@ -13,7 +13,16 @@ import { unpackSnappy } from '../../../connectors/parquet/pages/unpack-page.ts';
 import { DataError } from '../../../engine/errors.ts';
 import type { SourceSplits } from '../../../engine/stream/split.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
-import { arrowRows, context, duckdb, duckRows, outcome, plain, random, temporaryFolder } from './parquet-testing.ts';
+import {
+  arrowRows,
+  context,
+  duckdb,
+  duckRows,
+  outcome,
+  plain,
+  random,
+  temporaryFolder,
+} from './parquet-testing.ts';
 
 const folder = temporaryFolder();
 const ROWS = 400_000;
@@ -22,11 +31,19 @@ const path = (name: string) => join(folder, `${name}.parquet`);
 const query = `SELECT (i // 50)::INTEGER AS "user", ((i * 7919) % 30011)::INTEGER AS item, ((i * 31) % 10 / 2)::FLOAT AS rating, hash(i) / 3.0 AS wide, (i * 1000003)::BIGINT AS long FROM range(${ROWS}) t(i)`;
 
 async function write(name: string, options: string, rows = query): Promise<void> {
-  await (await duckdb()).run(`COPY (${rows}) TO '${path(name)}' (FORMAT parquet, ROW_GROUP_SIZE 10000000, ${options})`);
+  await (
+    await duckdb()
+  ).run(`COPY (${rows}) TO '${path(name)}' (FORMAT parquet, ROW_GROUP_SIZE 10000000, ${options})`);
 }
 
 /** The batches of a file, and the reads that it took from the disk. */
-async function read(name: string, { batchSize = 100_000, columns }: { readonly batchSize?: number; readonly columns?: readonly string[] } = {}) {
+async function read(
+  name: string,
+  {
+    batchSize = 100_000,
+    columns,
+  }: { readonly batchSize?: number; readonly columns?: readonly string[] } = {},
+) {
   const reader = await (await parquetBackend()).open(path(name));
   const { counter } = reader as unknown as { counter: { fetches: number; bytes: number } };
   try {
@@ -39,7 +56,11 @@ async function read(name: string, { batchSize = 100_000, columns }: { readonly b
 }
 
 /** A page of runs of random lengths and kinds, and the indices in it. */
-function randomRuns(width: number, size: number, next: (below: number) => number): { readonly bytes: Uint8Array; readonly indices: number[] } {
+function randomRuns(
+  width: number,
+  size: number,
+  next: (below: number) => number,
+): { readonly bytes: Uint8Array; readonly indices: number[] } {
   const bytes: number[] = [];
   const indices: number[] = [];
   const head = (value: number) => {
@@ -59,7 +80,8 @@ function randomRuns(width: number, size: number, next: (below: number) => number
     const packed = new Uint8Array(count * width);
     for (let i = 0; i < 8 * count; i++) {
       const index = next(size);
-      for (let bit = 0; bit < width; bit++) packed[(i * width + bit) >> 3] |= (Math.floor(index / 2 ** bit) & 1) << ((i * width + bit) & 7);
+      for (let bit = 0; bit < width; bit++)
+        packed[(i * width + bit) >> 3] |= (Math.floor(index / 2 ** bit) & 1) << ((i * width + bit) & 7);
       indices.push(index);
     }
     bytes.push(...packed);
@@ -68,41 +90,54 @@ function randomRuns(width: number, size: number, next: (below: number) => number
 }
 
 describe('the kernel', () => {
-  test.each(Array.from({ length: 21 }, (_, width) => width))('gives the values of indices of %i bits, in pieces of random sizes', (width) => {
-    const kernel = PageKernel.take();
-    const next = random(width);
-    for (const bytesOfValue of [4, 8] as const) {
-      const size = Math.max(1, 2 ** width - next(2 ** Math.max(0, width - 1)));
-      const { bytes, indices } = randomRuns(width, size, next);
-      const [state, page, dictionary, out] = [24, bytes.length, size * bytesOfValue, indices.length * bytesOfValue].map((length) => kernel.reserve(length));
-      const valueOf = (index: number) => (index * 2654435761) % 2 ** 32;
-      kernel.bytes.set(bytes, page);
-      const values = new DataView(kernel.buffer, dictionary);
-      for (let index = 0; index < size; index++) values.setUint32(index * bytesOfValue, valueOf(index), true);
-      new Uint32Array(kernel.buffer, state, 6).set([page, page + bytes.length, width, 0, 0, 0]);
-      const readRuns = bytesOfValue === 4 ? kernel.functions.readRuns32 : kernel.functions.readRuns64;
-      for (let done = 0; done < indices.length; ) {
-        const some = Math.min(indices.length - done, 1 + next(700));
-        expect(readRuns(state, some, dictionary, size, out + done * bytesOfValue)).toBe(1);
-        done += some;
+  test.each(Array.from({ length: 21 }, (_, width) => width))(
+    'gives the values of indices of %i bits, in pieces of random sizes',
+    (width) => {
+      const kernel = PageKernel.take();
+      const next = random(width);
+      for (const bytesOfValue of [4, 8] as const) {
+        const size = Math.max(1, 2 ** width - next(2 ** Math.max(0, width - 1)));
+        const { bytes, indices } = randomRuns(width, size, next);
+        const [state, page, dictionary, out] = [
+          24,
+          bytes.length,
+          size * bytesOfValue,
+          indices.length * bytesOfValue,
+        ].map((length) => kernel.reserve(length));
+        const valueOf = (index: number) => (index * 2654435761) % 2 ** 32;
+        kernel.bytes.set(bytes, page);
+        const values = new DataView(kernel.buffer, dictionary);
+        for (let index = 0; index < size; index++)
+          values.setUint32(index * bytesOfValue, valueOf(index), true);
+        new Uint32Array(kernel.buffer, state, 6).set([page, page + bytes.length, width, 0, 0, 0]);
+        const readRuns = bytesOfValue === 4 ? kernel.functions.readRuns32 : kernel.functions.readRuns64;
+        for (let done = 0; done < indices.length;) {
+          const some = Math.min(indices.length - done, 1 + next(700));
+          expect(readRuns(state, some, dictionary, size, out + done * bytesOfValue)).toBe(1);
+          done += some;
+        }
+        const given = new DataView(kernel.buffer, out);
+        expect(indices.map((_, i) => given.getUint32(i * bytesOfValue, true))).toEqual(indices.map(valueOf));
+        expect(readRuns(state, 1, dictionary, size, out), 'behind the end of the page').toBe(0);
+        if (width === 0) continue;
+        new Uint32Array(kernel.buffer, state, 6).set([page, page + bytes.length, width, 0, 0, 0]);
+        expect(
+          readRuns(state, indices.length, dictionary, Math.max(...indices), out),
+          'an index behind the dictionary',
+        ).toBe(0);
+        kernel.clear();
       }
-      const given = new DataView(kernel.buffer, out);
-      expect(indices.map((_, i) => given.getUint32(i * bytesOfValue, true))).toEqual(indices.map(valueOf));
-      expect(readRuns(state, 1, dictionary, size, out), 'behind the end of the page').toBe(0);
-      if (width === 0) continue;
-      new Uint32Array(kernel.buffer, state, 6).set([page, page + bytes.length, width, 0, 0, 0]);
-      expect(readRuns(state, indices.length, dictionary, Math.max(...indices), out), 'an index behind the dictionary').toBe(0);
-      kernel.clear();
-    }
-    kernel.giveBack();
-  });
+      kernel.giveBack();
+    },
+  );
 
   test('unpacks Snappy as another library does, and refuses what is cut off or damaged, or stays inside its memory', () => {
     const kernel = PageKernel.take();
     const unpack = unpackSnappy(kernel);
     const next = random(5);
     for (let block = 0; block < 200; block++) {
-      // Literals of 1 to 100 bytes, and copies of both common kinds from anywhere before, overlaps among them.
+      // Literals of 1 to 100 bytes, and copies of both common kinds from anywhere before, overlaps among
+      // them.
       const bytes: number[] = [];
       let size = 0;
       for (let element = 0; element < 30; element++) {
@@ -114,7 +149,7 @@ describe('the kernel', () => {
         } else if (kind === 1) {
           const offset = 1 + next(Math.min(size, 2047));
           bytes.push(((next(8) << 2) & 28) | 1 | ((offset >> 8) << 5), offset & 255);
-          size += ((bytes.at(-2) as number) >> 2) % 8 + 4;
+          size += (((bytes.at(-2) as number) >> 2) % 8) + 4;
         } else {
           const offset = 1 + next(size);
           bytes.push(((count - 1) << 2) | 2, offset & 255, offset >> 8);
@@ -154,24 +189,39 @@ describe('the kernel', () => {
 });
 
 describe.each(['zstd', 'snappy', 'gzip', 'brotli', 'lz4_raw', 'uncompressed'])('%s', (codec) => {
-  test.each(['V1', 'V2'])('values of version %s are those that DuckDB reads, in batches that cut across pages', async (version) => {
-    const name = `${codec}-${version}`;
-    await write(name, `CODEC ${codec}, PARQUET_VERSION ${version}`, query.replace(String(ROWS), codec === 'brotli' ? '5000' : '30000'));
-    const { batches, fetches } = await read(name, { batchSize: 997 });
-    // One window of each column, and nothing by the decoder. Version 2 has whole numbers by their differences, which are left to it.
-    if (version === 'V1') expect(fetches).toBe(5);
-    expect(batches.slice(0, -1).every(({ numRows }) => numRows === 997)).toBe(true);
-    expect(arrowRows(batches).map((row) => row.map(plain))).toEqual((await duckRows(`SELECT * FROM '${path(name)}'`)).map((row) => row.map(plain)));
-  });
+  test.each(['V1', 'V2'])(
+    'values of version %s are those that DuckDB reads, in batches that cut across pages',
+    async (version) => {
+      const name = `${codec}-${version}`;
+      await write(
+        name,
+        `CODEC ${codec}, PARQUET_VERSION ${version}`,
+        query.replace(String(ROWS), codec === 'brotli' ? '5000' : '30000'),
+      );
+      const { batches, fetches } = await read(name, { batchSize: 997 });
+      // One window of each column, and nothing by the decoder. Version 2 has whole numbers by their
+      // differences, which are left to it.
+      if (version === 'V1') expect(fetches).toBe(5);
+      expect(batches.slice(0, -1).every(({ numRows }) => numRows === 997)).toBe(true);
+      expect(arrowRows(batches).map((row) => row.map(plain))).toEqual(
+        (await duckRows(`SELECT * FROM '${path(name)}'`)).map((row) => row.map(plain)),
+      );
+    },
+  );
 });
 
 describe('one row group', () => {
   beforeAll(() => write('large', 'CODEC zstd'));
 
   test('is read a window at a time, and not by the decoder', async () => {
-    const columns = { user: Int32Array.from({ length: ROWS }, (_, i) => i), long: BigInt64Array.from({ length: ROWS }, (_, i) => BigInt(i)) };
+    const columns = {
+      user: Int32Array.from({ length: ROWS }, (_, i) => i),
+      long: BigInt64Array.from({ length: ROWS }, (_, i) => BigInt(i)),
+    };
     const table = tableFromArrays(columns);
-    const writer = await (await parquetBackend()).create(path('windows'), table.schema, { codec: 'uncompressed', rowGroupSize: ROWS, dictionary: false });
+    const writer = await (
+      await parquetBackend()
+    ).create(path('windows'), table.schema, { codec: 'uncompressed', rowGroupSize: ROWS, dictionary: false });
     for (const batch of table.batches) await writer.write(batch);
     await writer.close();
     const reader = await (await parquetBackend()).open(path('windows'));
@@ -192,7 +242,9 @@ describe('one row group', () => {
   test('of many pages is read without the decoder', async () => {
     await write('many', 'CODEC snappy');
     const { fetches, info } = await read('many');
-    expect(fetches).toBeLessThanOrEqual(info.rowGroups[0].columns.reduce((sum, { bytes }) => sum + Math.ceil(bytes / 2 ** 20), 5));
+    expect(fetches).toBeLessThanOrEqual(
+      info.rowGroups[0].columns.reduce((sum, { bytes }) => sum + Math.ceil(bytes / 2 ** 20), 5),
+    );
   });
 
   test('with a null in the middle goes on where its pages were left', async () => {
@@ -200,10 +252,13 @@ describe('one row group', () => {
     await write('null', 'CODEC zstd', rows);
     const { batches } = await read('null', { batchSize: 10_000 });
     expect(batches.reduce((sum, { numRows }) => sum + numRows, 0)).toBe(ROWS);
-    const sums = await duckRows(`SELECT count(item)::INTEGER, sum(item)::DOUBLE, sum("user")::DOUBLE FROM '${path('null')}'`);
+    const sums = await duckRows(
+      `SELECT count(item)::INTEGER, sum(item)::DOUBLE, sum("user")::DOUBLE FROM '${path('null')}'`,
+    );
     const items = batches.flatMap((batch) => [...(batch.getChildAt(1) as Iterable<number | null>)]);
     const users = batches.flatMap((batch) => [...(batch.getChildAt(0) as Iterable<number>)]);
-    const sum = (values: readonly (number | null)[]) => values.reduce<number>((total, value) => total + (value ?? 0), 0);
+    const sum = (values: readonly (number | null)[]) =>
+      values.reduce<number>((total, value) => total + (value ?? 0), 0);
     expect([items.filter((item) => item !== null).length, sum(items), sum(users)]).toEqual(sums[0]);
   });
 
@@ -214,18 +269,35 @@ describe('one row group', () => {
     writeFileSync(path('damaged'), bytes.fill(0xff, start + (stored >> 1), start + stored));
     const result = await outcome(() => read('damaged', { columns: ['user', 'item', 'rating'] }));
     expect(result).toBeInstanceOf(DataError);
-    expect((result as DataError).details).toMatchObject({ phase: 'read', file: path('damaged'), rowGroup: 0, column: 'item' });
+    expect((result as DataError).details).toMatchObject({
+      phase: 'read',
+      file: path('damaged'),
+      rowGroup: 0,
+      column: 'item',
+    });
     await expect(read('damaged', { columns: ['user', 'rating'] })).resolves.toBeDefined();
   });
 
   test('that is large is cut between pages into ranges that other threads read, to the same rows', async () => {
     const rows = 2_300_000;
-    const values = { user: Int32Array.from({ length: rows }, (_, i) => i >> 4), item: Int32Array.from({ length: rows }, (_, i) => (i * 7919) % 30011), rating: Float32Array.from({ length: rows }, (_, i) => i % 5) };
+    const values = {
+      user: Int32Array.from({ length: rows }, (_, i) => i >> 4),
+      item: Int32Array.from({ length: rows }, (_, i) => (i * 7919) % 30011),
+      rating: Float32Array.from({ length: rows }, (_, i) => i % 5),
+    };
     const table = tableFromArrays(values);
-    const writer = await (await parquetBackend()).create(path('ranges'), table.schema, { codec: 'snappy', rowGroupSize: rows });
+    const writer = await (
+      await parquetBackend()
+    ).create(path('ranges'), table.schema, { codec: 'snappy', rowGroupSize: rows });
     for (const batch of table.batches) await writer.write(batch);
     await writer.close();
-    const splitsOf = async (columns: string[]) => (await new ParquetSource(path('ranges')).splits(context(), columns, undefined, 2 ** 22)) as SourceSplits;
+    const splitsOf = async (columns: string[]) =>
+      (await new ParquetSource(path('ranges')).splits(
+        context(),
+        columns,
+        undefined,
+        2 ** 22,
+      )) as SourceSplits;
     const { schema, splits } = await splitsOf(['rating', 'user']);
     expect(splits.length).toBe(3);
     expect(splits.reduce((sum, split) => sum + (split.rows ?? Number.NaN), 0)).toBe(rows);
@@ -235,7 +307,9 @@ describe('one row group', () => {
       for await (const batch of readSplit(split, schema, { signal: context().signal, takesFaults: false })) {
         expect(originOf(batch)).toMatchObject({ file: path('ranges'), rowGroup: 0, firstRow: next });
         expect(batch.getChild('user')?.toArray()).toEqual(values.user.subarray(next, next + batch.numRows));
-        expect(batch.getChild('rating')?.toArray()).toEqual(values.rating.subarray(next, next + batch.numRows));
+        expect(batch.getChild('rating')?.toArray()).toEqual(
+          values.rating.subarray(next, next + batch.numRows),
+        );
         next += batch.numRows;
       }
       expect(next - before).toBe(split.rows);
@@ -244,12 +318,26 @@ describe('one row group', () => {
     // A page that is damaged is an error of its range alone.
     const bytes = readFileSync(path('ranges'));
     const [, item] = (await read('ranges', { columns: ['user'] })).info.rowGroups[0].columns;
-    writeFileSync(path('ranges'), bytes.fill(0xee, item.start + item.bytes - 3000, item.start + item.bytes - 1000));
+    writeFileSync(
+      path('ranges'),
+      bytes.fill(0xee, item.start + item.bytes - 3000, item.start + item.bytes - 1000),
+    );
     const damaged = await splitsOf(['user', 'item']);
-    const results = await Promise.all(damaged.splits.map((split) => outcome(async () => {
-      for await (const _ of readSplit(split, damaged.schema, { signal: context().signal, takesFaults: false }));
-    })));
+    const results = await Promise.all(
+      damaged.splits.map((split) =>
+        outcome(async () => {
+          for await (const _ of readSplit(split, damaged.schema, {
+            signal: context().signal,
+            takesFaults: false,
+          }));
+        }),
+      ),
+    );
     expect(results.slice(0, -1)).toEqual(Array(results.length - 1).fill(undefined));
-    expect((results.at(-1) as DataError).details).toMatchObject({ file: path('ranges'), rowGroup: 0, column: 'item' });
+    expect((results.at(-1) as DataError).details).toMatchObject({
+      file: path('ranges'),
+      rowGroup: 0,
+      column: 'item',
+    });
   });
 });

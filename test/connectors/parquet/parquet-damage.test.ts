@@ -48,19 +48,29 @@ function valueAt(get: () => unknown): unknown {
 }
 
 /**
- * The places where values of a damaged file differ without an explanation. Two flips cannot be noticed without
- * checksums: one inside a column's pages, which changes that column in that row group, and one in the footer that makes
- * a column another type, or drops or adds its nulls, which changes the field as well.
+ * The places where values of a damaged file differ without an explanation. Two flips cannot be noticed
+ * without checksums: one inside a column's pages, which changes that column in that row group, and one in the
+ * footer that makes a column another type, or drops or adds its nulls, which changes the field as well.
+ *
  */
 function unexplained(whole: Content, damaged: Content, flipped: number): string[] {
-  return whole.info.rowGroups.flatMap(({ columns }, rowGroup) =>
-    whole.info.schema.fields.filter((field, index) => {
-      const other = damaged.info.schema.fields[index];
-      const inside = columns.some(({ column, start, bytes }) => column.split('.')[0] === field.name && flipped >= start && flipped < start + bytes);
-      if (inside || String(other.type) !== String(field.type) || other.nullable !== field.nullable) return false;
-      return !isDeepStrictEqual(whole.values[rowGroup].get(field.name), damaged.values[rowGroup].get(field.name));
-    }),
-  ).map(({ name }) => name);
+  return whole.info.rowGroups
+    .flatMap(({ columns }, rowGroup) =>
+      whole.info.schema.fields.filter((field, index) => {
+        const other = damaged.info.schema.fields[index];
+        const inside = columns.some(
+          ({ column, start, bytes }) =>
+            column.split('.')[0] === field.name && flipped >= start && flipped < start + bytes,
+        );
+        if (inside || String(other.type) !== String(field.type) || other.nullable !== field.nullable)
+          return false;
+        return !isDeepStrictEqual(
+          whole.values[rowGroup].get(field.name),
+          damaged.values[rowGroup].get(field.name),
+        );
+      }),
+    )
+    .map(({ name }) => name);
 }
 
 async function countRows(file: string, backend: ParquetBackendName = 'parquet-wasm'): Promise<number> {
@@ -90,7 +100,14 @@ describe.each(parquetBackendNames)('%s', (backend) => {
   test('a flipped bit is an error or leaves the rows and all values but its own column chunk; it never hangs, crashes or harms the next file', async () => {
     const file = join(folder, `${backend}-flip.parquet`);
     const errors = new Set<string>();
-    for (const name of ['mixed-zstd-V2', 'mixed-snappy-V1', 'mixed-gzip-V1', 'mixed-uncompressed-V1', 'unique-V2', 'list-features']) {
+    for (const name of [
+      'mixed-zstd-V2',
+      'mixed-snappy-V1',
+      'mixed-gzip-V1',
+      'mixed-uncompressed-V1',
+      'unique-V2',
+      'list-features',
+    ]) {
       const bytes = readFileSync(golden(name));
       const whole = await outcome(() => readContent(golden(name), backend));
       if (whole instanceof Error) continue;
@@ -125,33 +142,44 @@ describe.each(parquetBackendNames)('%s', (backend) => {
     };
     expect(await say('zero', '')).toMatch(/the file is empty \(0 bytes\)/);
     expect(await say('short', 'PAR1')).toMatch(/not a Parquet file: 4 bytes/);
-    expect(await say('csv', 'user,item,rating\n1,2,3\n')).toMatch(/not a Parquet file: it does not end with "PAR1"/);
+    expect(await say('csv', 'user,item,rating\n1,2,3\n')).toMatch(
+      /not a Parquet file: it does not end with "PAR1"/,
+    );
     expect(await say('started', `PAR1${'x'.repeat(50)}`)).toMatch(/cut off: it starts well/);
     expect(await say('encrypted', `PARE${'x'.repeat(50)}PARE`)).toMatch(/encrypted/);
     expect(await say('footer', `PAR1${'x'.repeat(50)}\xff\xff\xff\x7fPAR1`)).toMatch(/damaged: a footer of/);
-    expect(String(await outcome(() => countRows(join(folder, 'nowhere.parquet'), backend)))).toMatch(/no such file or folder/);
-    expect(String(await outcome(() => countRows(folder, backend)))).toMatch(/folder where a file was expected/);
+    expect(String(await outcome(() => countRows(join(folder, 'nowhere.parquet'), backend)))).toMatch(
+      /no such file or folder/,
+    );
+    expect(String(await outcome(() => countRows(folder, backend)))).toMatch(
+      /folder where a file was expected/,
+    );
   });
 });
 
-test.each(parquetBackendNames)('%s does not take compressed pages for plain values when the footer says so', async (backend) => {
-  const file = join(folder, `${backend}-codec.parquet`);
-  const bytes = readFileSync(golden('mixed-snappy-V1'));
-  const footerAt = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8);
-  // The column's name in its chunk, then the codec: snappy (1, stored as 2) becomes uncompressed (0).
-  const at = bytes.lastIndexOf('wide\x15\x02', undefined, 'latin1') + 5;
-  expect(at).toBeGreaterThan(footerAt);
-  bytes[at] = 0;
-  writeFileSync(file, bytes);
-  await expect(countRows(file, backend)).rejects.toThrow(DataError);
-});
+test.each(parquetBackendNames)(
+  '%s does not take compressed pages for plain values when the footer says so',
+  async (backend) => {
+    const file = join(folder, `${backend}-codec.parquet`);
+    const bytes = readFileSync(golden('mixed-snappy-V1'));
+    const footerAt = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8);
+    // The column's name in its chunk, then the codec: snappy (1, stored as 2) becomes uncompressed (0).
+    const at = bytes.lastIndexOf('wide\x15\x02', undefined, 'latin1') + 5;
+    expect(at).toBeGreaterThan(footerAt);
+    bytes[at] = 0;
+    writeFileSync(file, bytes);
+    await expect(countRows(file, backend)).rejects.toThrow(DataError);
+  },
+);
 
 test('an encrypted column is refused by name of the file', async () => {
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const connection = await (await DuckDBInstance.create(':memory:')).connect();
   const file = join(folder, 'encrypted.parquet');
   await connection.run("PRAGMA add_parquet_key('k', '0123456789112345')");
-  const written = await outcome(() => connection.run(`COPY (SELECT 1 AS a) TO '${file}' (FORMAT parquet, ENCRYPTION_CONFIG {footer_key: 'k'})`));
+  const written = await outcome(() =>
+    connection.run(`COPY (SELECT 1 AS a) TO '${file}' (FORMAT parquet, ENCRYPTION_CONFIG {footer_key: 'k'})`),
+  );
   if (written instanceof Error) writeFileSync(file, `PARE${'x'.repeat(20)}PARE`);
   await expect(countRows(file)).rejects.toThrow(/the file is encrypted.*Decrypt it first/);
 });
@@ -161,7 +189,16 @@ test('reading goes on beside a file that makes the decoder break down', async ()
   const bytes = readFileSync(golden('mixed-zstd-V1'));
   bytes.fill(0xff, 60, 120);
   writeFileSync(file, bytes);
-  const results = await Promise.all([file, golden('mixed-zstd-V1'), file, golden('mixed-snappy-V2')].map((path) => outcome(() => countRows(path))));
-  expect(results.map((result) => (result instanceof DataError ? 'error' : result))).toEqual(['error', 400, 'error', 400]);
+  const results = await Promise.all(
+    [file, golden('mixed-zstd-V1'), file, golden('mixed-snappy-V2')].map((path) =>
+      outcome(() => countRows(path)),
+    ),
+  );
+  expect(results.map((result) => (result instanceof DataError ? 'error' : result))).toEqual([
+    'error',
+    400,
+    'error',
+    400,
+  ]);
   expect(String(results[0])).toMatch(/row group 0/);
 });

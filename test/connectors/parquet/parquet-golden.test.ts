@@ -17,7 +17,8 @@ async function readAll(name: ParquetBackendName, file: string, columns?: string[
 }
 
 /** The files that parquetjs-lite must read; it may refuse the others. */
-const readableByLite = /^(ratings|mixed)-(uncompressed|snappy|gzip)-V1|^unique-V1|^all-null|^empty|^odd-names|^unsigned|^special-floats/;
+const readableByLite =
+  /^(ratings|mixed)-(uncompressed|snappy|gzip)-V1|^unique-V1|^all-null|^empty|^odd-names|^unsigned|^special-floats/;
 
 describe.each(goldenFiles)('%s', (name) => {
   const file = join(goldenFolder, name);
@@ -49,7 +50,8 @@ describe.each(goldenFiles)('%s', (name) => {
     const wasm = await readAll('parquet-wasm', file);
     expect(String(lite.schema)).toBe(String(wasm.schema));
     const negativeZero = (value: unknown) => (Object.is(value, -0) ? 0 : value);
-    const rows = (all: typeof wasm) => arrowRows(all.located.map(({ batch }) => batch)).map((row) => row.map(negativeZero).map(plain));
+    const rows = (all: typeof wasm) =>
+      arrowRows(all.located.map(({ batch }) => batch)).map((row) => row.map(negativeZero).map(plain));
     expect(rows(lite)).toEqual(rows(wasm));
   });
 
@@ -57,7 +59,11 @@ describe.each(goldenFiles)('%s', (name) => {
     const all = await readAll('parquet-wasm', file);
     for (const [index, { name: column }] of all.schema.fields.entries()) {
       const alone = await readAll('parquet-wasm', file, [column]);
-      expect(alone.located.every(({ batch }) => batch.schema.fields.length === 1 && batch.schema.fields[0].name === column)).toBe(true);
+      expect(
+        alone.located.every(
+          ({ batch }) => batch.schema.fields.length === 1 && batch.schema.fields[0].name === column,
+        ),
+      ).toBe(true);
       const rows = (located: typeof all.located) => arrowRows(located.map(({ batch }) => batch)).map(plain);
       expect(rows(alone.located)).toEqual(rows(all.located).map((row) => [(row as unknown[])[index]]));
     }
@@ -79,15 +85,25 @@ test('the golden files hold the codecs and encodings they are for', async () => 
     await reader.close();
   }
   expect([...codecs].sort()).toEqual(['brotli', 'gzip', 'lz4_raw', 'snappy', 'uncompressed', 'zstd']);
-  expect([...encodings].sort()).toEqual(['byte_stream_split', 'delta_binary_packed', 'delta_length_byte_array', 'plain', 'plain_dictionary', 'rle_dictionary']);
+  expect([...encodings].sort()).toEqual([
+    'byte_stream_split',
+    'delta_binary_packed',
+    'delta_length_byte_array',
+    'plain',
+    'plain_dictionary',
+    'rle_dictionary',
+  ]);
 });
 
 test('statistics in the footer are the smallest and largest values', async () => {
   const file = join(goldenFolder, 'unique-V2.parquet');
   const reader = await (await parquetBackend()).open(file);
   await reader.close();
-  const statistics = (column: string) => reader.info.rowGroups[0].columns.find((chunk) => chunk.column === column)?.statistics;
-  const [[smallMin, smallMax, bigMin, bigMax, ratingMin, ratingMax]] = await duckRows(`SELECT min(small), max(small), min(big), max(big), min(rating), max(rating) FROM '${file}'`);
+  const statistics = (column: string) =>
+    reader.info.rowGroups[0].columns.find((chunk) => chunk.column === column)?.statistics;
+  const [[smallMin, smallMax, bigMin, bigMax, ratingMin, ratingMax]] = await duckRows(
+    `SELECT min(small), max(small), min(big), max(big), min(rating), max(rating) FROM '${file}'`,
+  );
   expect(statistics('small')).toMatchObject({ min: smallMin, max: smallMax });
   expect(statistics('big')).toMatchObject({ min: bigMin, max: bigMax });
   expect(statistics('rating')).toMatchObject({ min: ratingMin, max: ratingMax });
@@ -95,7 +111,9 @@ test('statistics in the footer are the smallest and largest values', async () =>
 });
 
 test('an unknown backend is refused by name', async () => {
-  await expect(parquetBackend('arrow' as ParquetBackendName)).rejects.toThrow('unknown Parquet backend "arrow". Use one of: parquet-wasm, parquetjs-lite');
+  await expect(parquetBackend('arrow' as ParquetBackendName)).rejects.toThrow(
+    'unknown Parquet backend "arrow". Use one of: parquet-wasm, parquetjs-lite',
+  );
 });
 
 test('batches of a stream share nothing with the decoder', async () => {

@@ -10,7 +10,16 @@ import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Model } from '../../../index.ts';
 import { ALS, DataError, Session } from '../../../index.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
-import { arrowRows, context, duckdb, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
+import {
+  arrowRows,
+  context,
+  duckdb,
+  duckRows,
+  outcome,
+  plain,
+  streamOf,
+  temporaryFolder,
+} from './parquet-testing.ts';
 
 const folder = temporaryFolder();
 const columns = { user: 'user', item: 'item', rating: 'rating' };
@@ -27,7 +36,8 @@ async function ratingsOf(file: string, badRows: 'error' | 'skip' = 'error'): Pro
   const ctx = { ...context(), executor: new LocalExecutor([]), metrics: new RunMetrics() };
   const input = await new ParquetSource(file, { batchSize: 77 }).execute(ctx);
   const all: number[] = [];
-  for await (const batch of new SelectRatings(columns, badRows).execute(input, ctx)) all.push(...(batch.getChild('rating')?.toArray() as Float32Array));
+  for await (const batch of new SelectRatings(columns, badRows).execute(input, ctx))
+    all.push(...(batch.getChild('rating')?.toArray() as Float32Array));
   return all;
 }
 
@@ -38,19 +48,23 @@ async function train(file: string, parquetBackend?: ParquetBackendName): Promise
 
 describe('decimal ratings are the numbers they stand for', () => {
   test.each([
-    ['int32', "((i % 10) / 2 - 2)::DECIMAL(4, 1)"],
+    ['int32', '((i % 10) / 2 - 2)::DECIMAL(4, 1)'],
     ['int64', '((i - 150) * 1234567.25)::DECIMAL(18, 4)'],
     ['128 bits', '((i - 150) * 1e20)::DECIMAL(38, 10)'],
     ['no fraction', '(i - 150)::DECIMAL(9, 0)'],
   ])('%s', async (name, rating) => {
     const file = await written(`decimal-${name}`, rating);
-    const expected = (await duckRows(`SELECT rating::DOUBLE FROM '${file}'`)).map(([value]) => Math.fround(value as number));
+    const expected = (await duckRows(`SELECT rating::DOUBLE FROM '${file}'`)).map(([value]) =>
+      Math.fround(value as number),
+    );
     expect(await ratingsOf(file)).toEqual(expected);
   });
 
   test('a null among them is a bad row', async () => {
     const file = await written('decimal-null', 'CASE WHEN i = 100 THEN NULL ELSE (i / 8)::DECIMAL(9, 3) END');
-    await expect(ratingsOf(file)).rejects.toThrow(/1 bad row, the first in .*decimal-null.parquet, row group 0, row 101: rating is null/);
+    await expect(ratingsOf(file)).rejects.toThrow(
+      /1 bad row, the first in .*decimal-null.parquet, row group 0, row 101: rating is null/,
+    );
     expect(await ratingsOf(file, 'skip')).toHaveLength(299);
   });
 
@@ -61,7 +75,9 @@ describe('decimal ratings are the numbers they stand for', () => {
   });
 
   test('parquetjs-lite refuses them by name of the column', async () => {
-    const error = await outcome(() => new ParquetSource(join(folder, 'decimal-int32.parquet'), { backend: 'parquetjs-lite' }).schema());
+    const error = await outcome(() =>
+      new ParquetSource(join(folder, 'decimal-int32.parquet'), { backend: 'parquetjs-lite' }).schema(),
+    );
     expect(error).toBeInstanceOf(DataError);
     expect(error).toMatchObject({ details: { column: 'rating', advice: 'Use the backend parquet-wasm' } });
   });
@@ -72,11 +88,18 @@ describe('float16 ratings', () => {
   // 1, -2, 65504 (largest), 2^-14 (smallest normal), 2^-24 (smallest), -0, 0.5, 1/3 rounded
   const bits = Uint16Array.of(0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8000, 0x3800, 0x3555);
   const index = Int32Array.from(bits, (_, i) => i);
-  const fields = [new Field('user', new Int32(), false), new Field('item', new Int32(), false), new Field('rating', new Float16(), false)];
+  const fields = [
+    new Field('user', new Int32(), false),
+    new Field('item', new Int32(), false),
+    new Field('rating', new Float16(), false),
+  ];
   const { length } = bits;
   const ids = () => makeData({ type: new Int32(), length, nullCount: 0, data: index });
   const data = [ids(), ids(), makeData({ type: new Float16(), length, nullCount: 0, data: bits })];
-  const batch = new RecordBatch(new Schema(fields), makeData({ type: new Struct(fields), length, nullCount: 0, children: data }));
+  const batch = new RecordBatch(
+    new Schema(fields),
+    makeData({ type: new Struct(fields), length, nullCount: 0, children: data }),
+  );
 
   test('are the numbers they stand for, as DuckDB reads them', async () => {
     await new ParquetSink(file).consume(streamOf(batch.schema, [batch]), context());

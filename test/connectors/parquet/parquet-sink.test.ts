@@ -1,4 +1,21 @@
-import { Bool, Field, Float32, Int32, Int64, List, makeData, makeVector, RecordBatch, Schema, Struct, Table, tableFromArrays, TimestampMillisecond, Utf8, vectorFromArray } from 'apache-arrow';
+import {
+  Bool,
+  Field,
+  Float32,
+  Int32,
+  Int64,
+  List,
+  makeData,
+  makeVector,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+  tableFromArrays,
+  TimestampMillisecond,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -7,7 +24,16 @@ import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { CancelledError, DataError, UsageError } from '../../../engine/errors.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
-import { arrowRows, collect, context, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
+import {
+  arrowRows,
+  collect,
+  context,
+  duckRows,
+  outcome,
+  plain,
+  streamOf,
+  temporaryFolder,
+} from './parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -15,10 +41,18 @@ const leftovers = () => readdirSync(folder).filter((name) => name.startsWith('.'
 
 function ratings(rows: number, from = 0): RecordBatch {
   const index = Array.from({ length: rows }, (_, i) => i + from);
-  return tableFromArrays({ user: Int32Array.from(index, (i) => i % 97), item: Int32Array.from(index), rating: Float32Array.from(index, (i) => (i % 10) / 2) }).batches[0];
+  return tableFromArrays({
+    user: Int32Array.from(index, (i) => i % 97),
+    item: Int32Array.from(index),
+    rating: Float32Array.from(index, (i) => (i % 10) / 2),
+  }).batches[0];
 }
 
-async function write(name: string, batches: readonly RecordBatch[], options: ConstructorParameters<typeof ParquetSink>[1] = {}) {
+async function write(
+  name: string,
+  batches: readonly RecordBatch[],
+  options: ConstructorParameters<typeof ParquetSink>[1] = {},
+) {
   return new ParquetSink(path(name), options).consume(streamOf(batches[0].schema, batches), context());
 }
 
@@ -35,9 +69,15 @@ describe('DuckDB reads what we write', () => {
   test.each(codecs)('with codec %s', async (codec) => {
     await write(`mixed-${codec}.parquet`, [mixed, mixed.slice(1, 4)], { codec, rowGroupSize: 3 });
     const expected = [...arrowRows([mixed]), ...arrowRows([mixed]).slice(1, 4)];
-    expect((await duckRows(`SELECT * FROM '${path(`mixed-${codec}.parquet`)}'`)).map(plain)).toEqual(expected);
-    expect(arrowRows(await collect(await new ParquetSource(path(`mixed-${codec}.parquet`)).execute(context())))).toEqual(expected);
-    const written = await duckRows(`SELECT DISTINCT compression FROM parquet_metadata('${path(`mixed-${codec}.parquet`)}')`);
+    expect((await duckRows(`SELECT * FROM '${path(`mixed-${codec}.parquet`)}'`)).map(plain)).toEqual(
+      expected,
+    );
+    expect(
+      arrowRows(await collect(await new ParquetSource(path(`mixed-${codec}.parquet`)).execute(context()))),
+    ).toEqual(expected);
+    const written = await duckRows(
+      `SELECT DISTINCT compression FROM parquet_metadata('${path(`mixed-${codec}.parquet`)}')`,
+    );
     expect(written.flat()).toEqual([codec === 'lz4' ? 'LZ4_RAW' : codec.toUpperCase()]);
   });
 
@@ -45,51 +85,101 @@ describe('DuckDB reads what we write', () => {
     const batches = [ratings(700), ratings(1), ratings(1299, 701), ratings(500, 2000)];
     const summary = await write('parts', batches, { rowsPerPart: 1000, rowGroupSize: 400 });
     expect(summary).toMatchObject({ path: path('parts'), rows: 2500, files: 3 });
-    expect(readdirSync(path('parts')).sort()).toEqual(['part-00000.parquet', 'part-00001.parquet', 'part-00002.parquet']);
+    expect(readdirSync(path('parts')).sort()).toEqual([
+      'part-00000.parquet',
+      'part-00001.parquet',
+      'part-00002.parquet',
+    ]);
     expect(await duckRows(`SELECT * FROM '${path('parts')}/*.parquet'`)).toEqual(arrowRows(batches));
-    const groups = await duckRows(`SELECT DISTINCT row_group_id, row_group_num_rows FROM parquet_metadata('${path('parts')}/part-00000.parquet') ORDER BY 1`);
-    expect(groups.map((row) => row.map(Number))).toEqual([[0, 400], [1, 400], [2, 200]]);
-  });
-
-  test('lists and lists of structs', async () => {
-    const struct = new Struct([new Field('item', new Int32(), false), new Field('score', new Float32(), false)]);
-    const child = makeData({ type: struct, length: 3, nullCount: 0, children: [makeVector(Int32Array.of(7, 8, 9)).data[0], makeVector(Float32Array.of(0.5, 0.25, 1)).data[0]] });
-    const list = makeData({ type: new List(new Field('element', struct, false)), length: 2, nullCount: 0, valueOffsets: Int32Array.of(0, 2, 3), child });
-    const schema = new Schema([new Field('recommendations', list.type, false)]);
-    const batch = new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 2, nullCount: 0, children: [list] }));
-    await write('recommendations.parquet', [batch]);
-    expect(await duckRows(`SELECT recommendations::VARCHAR FROM '${path('recommendations.parquet')}'`)).toEqual([
-      ["[{'item': 7, 'score': 0.5}, {'item': 8, 'score': 0.25}]"],
-      ["[{'item': 9, 'score': 1.0}]"],
+    const groups = await duckRows(
+      `SELECT DISTINCT row_group_id, row_group_num_rows FROM parquet_metadata('${path('parts')}/part-00000.parquet') ORDER BY 1`,
+    );
+    expect(groups.map((row) => row.map(Number))).toEqual([
+      [0, 400],
+      [1, 400],
+      [2, 200],
     ]);
   });
 
+  test('lists and lists of structs', async () => {
+    const struct = new Struct([
+      new Field('item', new Int32(), false),
+      new Field('score', new Float32(), false),
+    ]);
+    const child = makeData({
+      type: struct,
+      length: 3,
+      nullCount: 0,
+      children: [
+        makeVector(Int32Array.of(7, 8, 9)).data[0],
+        makeVector(Float32Array.of(0.5, 0.25, 1)).data[0],
+      ],
+    });
+    const list = makeData({
+      type: new List(new Field('element', struct, false)),
+      length: 2,
+      nullCount: 0,
+      valueOffsets: Int32Array.of(0, 2, 3),
+      child,
+    });
+    const schema = new Schema([new Field('recommendations', list.type, false)]);
+    const batch = new RecordBatch(
+      schema,
+      makeData({ type: new Struct(schema.fields), length: 2, nullCount: 0, children: [list] }),
+    );
+    await write('recommendations.parquet', [batch]);
+    expect(
+      await duckRows(`SELECT recommendations::VARCHAR FROM '${path('recommendations.parquet')}'`),
+    ).toEqual([["[{'item': 7, 'score': 0.5}, {'item': 8, 'score': 0.25}]"], ["[{'item': 9, 'score': 1.0}]"]]);
+  });
+
   test('without rows there is still the schema', async () => {
-    expect(await new ParquetSink(path('none')).consume(streamOf(mixed.schema, []), context())).toMatchObject({ rows: 0, files: 1 });
+    expect(await new ParquetSink(path('none')).consume(streamOf(mixed.schema, []), context())).toMatchObject({
+      rows: 0,
+      files: 1,
+    });
     expect(await duckRows(`SELECT count(*) FROM '${path('none')}/*.parquet'`)).toEqual([[0n]]);
     expect(String(await new ParquetSource(path('none')).schema())).toBe(String(mixed.schema));
   });
 
   test('written by parquetjs-lite', async () => {
     const columns = ['small', 'word', 'flag'] as const;
-    const chosen = new Table(Object.fromEntries(columns.map((name) => [name, mixed.getChild(name)!]))).batches[0];
+    const chosen = new Table(Object.fromEntries(columns.map((name) => [name, mixed.getChild(name)!])))
+      .batches[0];
     for (const codec of ['uncompressed', 'snappy', 'gzip'] as const) {
-      await write(`lite-${codec}.parquet`, [chosen, chosen], { codec, backend: 'parquetjs-lite', rowGroupSize: 4 });
-      expect(await duckRows(`SELECT * FROM '${path(`lite-${codec}.parquet`)}'`)).toEqual(arrowRows([chosen, chosen]));
+      await write(`lite-${codec}.parquet`, [chosen, chosen], {
+        codec,
+        backend: 'parquetjs-lite',
+        rowGroupSize: 4,
+      });
+      expect(await duckRows(`SELECT * FROM '${path(`lite-${codec}.parquet`)}'`)).toEqual(
+        arrowRows([chosen, chosen]),
+      );
       for (const backend of ['parquet-wasm', 'parquetjs-lite'] as const) {
-        expect(arrowRows(await collect(await new ParquetSource(path(`lite-${codec}.parquet`), { backend }).execute(context())))).toEqual(arrowRows([chosen, chosen]));
+        expect(
+          arrowRows(
+            await collect(
+              await new ParquetSource(path(`lite-${codec}.parquet`), { backend }).execute(context()),
+            ),
+          ),
+        ).toEqual(arrowRows([chosen, chosen]));
       }
     }
   });
 });
 
-
 test('parquetjs-lite refuses what it would get wrong', async () => {
   const big = new Table({ big: vectorFromArray([2n ** 53n + 1n], new Int64()) }).batches[0];
-  await expect(write('lite-big.parquet', [big], { codec: 'snappy', backend: 'parquetjs-lite' })).rejects.toThrow(/9007199254740993, beyond 2\^53 .*column "big"/);
-  await expect(write('lite-zstd.parquet', [big], { backend: 'parquetjs-lite' })).rejects.toThrow(/cannot write codec zstd/);
+  await expect(
+    write('lite-big.parquet', [big], { codec: 'snappy', backend: 'parquetjs-lite' }),
+  ).rejects.toThrow(/9007199254740993, beyond 2\^53 .*column "big"/);
+  await expect(write('lite-zstd.parquet', [big], { backend: 'parquetjs-lite' })).rejects.toThrow(
+    /cannot write codec zstd/,
+  );
   const nan = new Table({ rating: makeVector(Float32Array.of(Number.NaN)) }).batches[0];
-  await expect(write('lite-nan.parquet', [nan], { codec: 'snappy', backend: 'parquetjs-lite' })).rejects.toThrow(DataError);
+  await expect(
+    write('lite-nan.parquet', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
+  ).rejects.toThrow(DataError);
   expect(leftovers()).toEqual([]);
   expect(existsSync(path('lite-big.parquet'))).toBe(false);
 });
@@ -99,14 +189,20 @@ test('columns over the same memory are written each', async () => {
     const memory = Int32Array.from({ length: 2 * rows }, (_, i) => i + 7);
     const ids = memory.subarray(0, rows);
     // Two columns are the same, one overlaps them, and one follows without a gap.
-    const shared = tableFromArrays({ user: ids, item: ids, next: memory.subarray(rows >> 1, (rows >> 1) + rows), last: memory.subarray(rows) }).batches[0];
+    const shared = tableFromArrays({
+      user: ids,
+      item: ids,
+      next: memory.subarray(rows >> 1, (rows >> 1) + rows),
+      last: memory.subarray(rows),
+    }).batches[0];
     await write(`shared-${rows}.parquet`, [shared]);
     expect(await duckRows(`SELECT * FROM '${path(`shared-${rows}.parquet`)}'`)).toEqual(arrowRows([shared]));
   }
 });
 
 test('the same rows give the same bytes', async () => {
-  for (const name of ['same-1.parquet', 'same-2.parquet']) await write(name, [ratings(3000)], { rowGroupSize: 1000 });
+  for (const name of ['same-1.parquet', 'same-2.parquet'])
+    await write(name, [ratings(3000)], { rowGroupSize: 1000 });
   expect(readFileSync(path('same-1.parquet')).equals(readFileSync(path('same-2.parquet')))).toBe(true);
 });
 
@@ -114,11 +210,16 @@ describe('existing output', () => {
   test('is an error before anything is pulled, unless it may be replaced', async () => {
     await write('twice', [ratings(10)]);
     let pulled = 0;
-    const stream = batchStream(ratings(1).schema, (async function* () {
-      pulled++;
-      yield ratings(20);
-    })());
-    await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(/exists already.*pass overwrite: true/);
+    const stream = batchStream(
+      ratings(1).schema,
+      (async function* () {
+        pulled++;
+        yield ratings(20);
+      })(),
+    );
+    await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(
+      /exists already.*pass overwrite: true/,
+    );
     await expect(new ParquetSink(path('twice')).check()).rejects.toThrow(UsageError);
     expect(pulled).toBe(0);
     await write('twice', [ratings(20)], { overwrite: true, rowsPerPart: 15 });
@@ -132,17 +233,26 @@ describe('existing output', () => {
   test('can be its own input', async () => {
     await write('own', [ratings(5000)], { rowsPerPart: 2000 });
     const source = new ParquetSource(path('own'), { batchSize: 100 });
-    await new ParquetSink(path('own'), { overwrite: true }).consume(await source.execute(context()), context());
-    expect(arrowRows(await collect(await new ParquetSource(path('own')).execute(context())))).toEqual(arrowRows([ratings(5000)]));
+    await new ParquetSink(path('own'), { overwrite: true }).consume(
+      await source.execute(context()),
+      context(),
+    );
+    expect(arrowRows(await collect(await new ParquetSource(path('own')).execute(context())))).toEqual(
+      arrowRows([ratings(5000)]),
+    );
   });
 
   test('with foreign files is never replaced', async () => {
     mkdirSync(path('foreign'));
     writeFileSync(path('foreign/part-00000.parquet'), '');
     writeFileSync(path('foreign/thesis.docx'), 'words');
-    await expect(write('foreign', [ratings(1)], { overwrite: true })).rejects.toThrow(/holds "thesis.docx", which does not belong to this kind of output/);
+    await expect(write('foreign', [ratings(1)], { overwrite: true })).rejects.toThrow(
+      /holds "thesis.docx", which does not belong to this kind of output/,
+    );
     await expect(new ParquetSink(process.cwd(), { overwrite: true }).check()).rejects.toThrow(UsageError);
-    await expect(new ParquetSink(path('twice.parquet/'), { overwrite: true }).check()).rejects.toThrow(UsageError);
+    await expect(new ParquetSink(path('twice.parquet/'), { overwrite: true }).check()).rejects.toThrow(
+      UsageError,
+    );
     expect(readdirSync(path('foreign')).sort()).toEqual(['part-00000.parquet', 'thesis.docx']);
   });
 });
@@ -156,7 +266,9 @@ describe('after a failure nothing is left', () => {
 
   test('of the input', async () => {
     const sink = new ParquetSink(path('deep/er/failed'), { rowsPerPart: 1000 });
-    await expect(sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context())).rejects.toThrow('input broke');
+    await expect(
+      sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context()),
+    ).rejects.toThrow('input broke');
     expect(existsSync(path('deep'))).toBe(false);
     expect(leftovers()).toEqual([]);
   });
@@ -164,20 +276,27 @@ describe('after a failure nothing is left', () => {
   test('and the old output stays', async () => {
     await write('kept', [ratings(7)]);
     const sink = new ParquetSink(path('kept'), { overwrite: true });
-    await expect(sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context())).rejects.toThrow('input broke');
+    await expect(
+      sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context()),
+    ).rejects.toThrow('input broke');
     expect(await duckRows(`SELECT count(*) FROM '${path('kept')}/*.parquet'`)).toEqual([[7n]]);
     expect(leftovers()).toEqual([]);
   });
 
   test('or a cancellation', async () => {
     const controller = new AbortController();
-    const stream = batchStream(ratings(1).schema, (async function* () {
-      for (;;) {
-        yield ratings(1000);
-        controller.abort();
-      }
-    })());
-    await expect(new ParquetSink(path('cancelled')).consume(stream, context(controller.signal))).rejects.toThrow(CancelledError);
+    const stream = batchStream(
+      ratings(1).schema,
+      (async function* () {
+        for (;;) {
+          yield ratings(1000);
+          controller.abort();
+        }
+      })(),
+    );
+    await expect(
+      new ParquetSink(path('cancelled')).consume(stream, context(controller.signal)),
+    ).rejects.toThrow(CancelledError);
     expect(existsSync(path('cancelled'))).toBe(false);
     expect(leftovers()).toEqual([]);
   });
@@ -185,8 +304,10 @@ describe('after a failure nothing is left', () => {
   test('and the error names the path that was asked for', async () => {
     const nan = new Table({ rating: makeVector(Float32Array.of(Number.NaN)) }).batches[0];
     const failures = {
-      'refused.parquet': () => write('refused.parquet', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
-      'refused/part-00000.parquet': () => write('refused', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
+      'refused.parquet': () =>
+        write('refused.parquet', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
+      'refused/part-00000.parquet': () =>
+        write('refused', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
       [`${'x'.repeat(300)}.parquet`]: () => write(`${'x'.repeat(300)}.parquet`, [nan]),
     };
     for (const [name, run] of Object.entries(failures)) {
@@ -211,14 +332,20 @@ test('the input is pulled as fast as it is written, not faster', async () => {
   let pulled = 0;
   let most = 0;
   const told = context();
-  const stream = batchStream(ratings(1).schema, (async function* () {
-    for (; pulled < 50; pulled++) yield ratings(200);
-  })());
+  const stream = batchStream(
+    ratings(1).schema,
+    (async function* () {
+      for (; pulled < 50; pulled++) yield ratings(200);
+    })(),
+  );
   const events = (event: (typeof told.told)[number]) => {
     if (event.type === 'phase-progress') most = Math.max(most, pulled - event.done / 200);
     told.events(event);
   };
-  const summary = await new ParquetSink(path('pulled'), { rowGroupSize: 1000 }).consume(stream, { ...told, events });
+  const summary = await new ParquetSink(path('pulled'), { rowGroupSize: 1000 }).consume(stream, {
+    ...told,
+    events,
+  });
   expect(summary.rows).toBe(10000);
   expect(most).toBeLessThanOrEqual(2);
   expect(told.told.at(0)).toMatchObject({ type: 'phase-start', phase: 'write' });

@@ -7,7 +7,16 @@ import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { readRowGroups } from '../../../connectors/parquet/read-row-groups.ts';
 import { CancelledError, DataError } from '../../../engine/errors.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
-import { arrowRows, collect, context, duckdb, duckRows, goldenFolder, plain, temporaryFolder } from './parquet-testing.ts';
+import {
+  arrowRows,
+  collect,
+  context,
+  duckdb,
+  duckRows,
+  goldenFolder,
+  plain,
+  temporaryFolder,
+} from './parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -16,16 +25,23 @@ async function copy(query: string, to: string, options = ''): Promise<void> {
   await (await duckdb()).run(`COPY (${query}) TO '${path(to)}' (FORMAT parquet${options})`);
 }
 
-const ratings = (rows: number, from = 0) => `SELECT (i % 97)::INTEGER AS "user", (i * 7 % 53)::INTEGER AS item, (i % 10)::FLOAT AS rating FROM range(${from}, ${from + rows}) t(i)`;
+const ratings = (rows: number, from = 0) =>
+  `SELECT (i % 97)::INTEGER AS "user", (i * 7 % 53)::INTEGER AS item, (i % 10)::FLOAT AS rating FROM range(${from}, ${from + rows}) t(i)`;
 
 beforeAll(async () => {
   await copy(ratings(10000), 'big.parquet', ', ROW_GROUP_SIZE 2048');
-  await (await duckdb()).run(`COPY (SELECT *, 2000 + item % 3 AS year, CASE WHEN item % 2 = 0 THEN 'a b/ä' ELSE NULL END AS place FROM (${ratings(500)})) TO '${path('hive')}' (FORMAT parquet, PARTITION_BY (year, place))`);
+  await (
+    await duckdb()
+  ).run(
+    `COPY (SELECT *, 2000 + item % 3 AS year, CASE WHEN item % 2 = 0 THEN 'a b/ä' ELSE NULL END AS place FROM (${ratings(500)})) TO '${path('hive')}' (FORMAT parquet, PARTITION_BY (year, place))`,
+  );
 });
 
 test('schema and statistics come from the footers alone', async () => {
   const source = new ParquetSource(path('big.parquet'));
-  expect(String(await source.schema())).toBe('Schema<{ 0: user: Int32, 1: item: Int32, 2: rating: Float32 }>');
+  expect(String(await source.schema())).toBe(
+    'Schema<{ 0: user: Int32, 1: item: Int32, 2: rating: Float32 }>',
+  );
   expect(await source.statistics()).toMatchObject({ rows: 10000, files: 1 });
   expect(source.describe()).toEqual({ paths: [path('big.parquet')] });
 });
@@ -38,7 +54,11 @@ test('the rows come in order, each batch with its origin and the schema of the s
   let row = 0;
   for (const batch of batches) {
     expect(util.compareSchemas(batch.schema, stream.schema)).toBe(true);
-    expect(originOf(batch)).toEqual({ file: path('big.parquet'), rowGroup: Math.floor(row / 2048), firstRow: row });
+    expect(originOf(batch)).toEqual({
+      file: path('big.parquet'),
+      rowGroup: Math.floor(row / 2048),
+      firstRow: row,
+    });
     row += batch.numRows;
   }
   // A source can run again.
@@ -60,7 +80,9 @@ test('columns are pruned: the bytes of the others are not read', async () => {
   const stream = await new ParquetSource(path('big.parquet')).execute(context(), ['rating', 'user']);
   expect(stream.schema.fields.map((field) => field.name)).toEqual(['user', 'rating']);
   expect((await collect(stream)).every((batch) => batch.numCols === 2)).toBe(true);
-  await expect(new ParquetSource(path('big.parquet')).execute(context(), ['stars'])).rejects.toThrow('column "stars"). The columns are: user, item, rating');
+  await expect(new ParquetSource(path('big.parquet')).execute(context(), ['stars'])).rejects.toThrow(
+    'column "stars"). The columns are: user, item, rating',
+  );
 });
 
 test('no columns at all still give the rows', async () => {
@@ -102,7 +124,9 @@ test('the signal ends the stream between batches', async () => {
   const controller = new AbortController();
   const seen: number[] = [];
   const run = async () => {
-    for await (const batch of await new ParquetSource(path('big.parquet'), { batchSize: 500 }).execute(context(controller.signal))) {
+    for await (const batch of await new ParquetSource(path('big.parquet'), { batchSize: 500 }).execute(
+      context(controller.signal),
+    )) {
       seen.push(batch.numRows);
       if (seen.length === 3) controller.abort();
     }
@@ -113,9 +137,15 @@ test('the signal ends the stream between batches', async () => {
 
 describe('row groups that cannot match', () => {
   test('are skipped by their statistics; rows outside the range may still come', async () => {
-    await copy('SELECT i::INTEGER AS item, i::BIGINT AS at FROM range(10000) t(i)', 'sorted.parquet', ', ROW_GROUP_SIZE 2048');
+    await copy(
+      'SELECT i::INTEGER AS item, i::BIGINT AS at FROM range(10000) t(i)',
+      'sorted.parquet',
+      ', ROW_GROUP_SIZE 2048',
+    );
     const range = async (filter: { column: string; min?: number; max?: number }) => {
-      const batches = await collect(await new ParquetSource(path('sorted.parquet'), { filter }).execute(context(), ['item']));
+      const batches = await collect(
+        await new ParquetSource(path('sorted.parquet'), { filter }).execute(context(), ['item']),
+      );
       const items = arrowRows(batches).map(([item]) => item as number);
       return [items[0], items.at(-1)];
     };
@@ -126,7 +156,9 @@ describe('row groups that cannot match', () => {
   });
 
   test('unsigned columns have no usable order', async () => {
-    const source = new ParquetSource(join(goldenFolder, 'unsigned.parquet'), { filter: { column: 'u32', min: 4294967000 } });
+    const source = new ParquetSource(join(goldenFolder, 'unsigned.parquet'), {
+      filter: { column: 'u32', min: 4294967000 },
+    });
     expect(arrowRows(await collect(await source.execute(context())))).toHaveLength(50);
   });
 });
@@ -138,25 +170,38 @@ describe('several files', () => {
     const source = new ParquetSource([path('b.parquet'), path('a.parquet')]);
     const batches = await collect(await source.execute(context()));
     expect(batches.map((batch) => originOf(batch)?.file)).toEqual([path('a.parquet'), path('b.parquet')]);
-    expect(arrowRows(batches)).toEqual(await duckRows(`SELECT rating, item, "user" FROM '${path('a.parquet')}' UNION ALL SELECT rating, item, "user" FROM '${path('b.parquet')}'`));
+    expect(arrowRows(batches)).toEqual(
+      await duckRows(
+        `SELECT rating, item, "user" FROM '${path('a.parquet')}' UNION ALL SELECT rating, item, "user" FROM '${path('b.parquet')}'`,
+      ),
+    );
     expect(await source.statistics()).toMatchObject({ rows: 200, files: 2 });
   });
 
   test('of different schemas are refused by file and column', async () => {
     await copy('SELECT 1::BIGINT AS "user", 2::INTEGER AS item, 3::FLOAT AS rating', 'wide.parquet');
     await copy('SELECT 1::INTEGER AS "user", 2::INTEGER AS item', 'narrow.parquet');
-    await copy('SELECT 1::INTEGER AS "user", 2::INTEGER AS item, 3::FLOAT AS rating, 4 AS more', 'more.parquet');
+    await copy(
+      'SELECT 1::INTEGER AS "user", 2::INTEGER AS item, 3::FLOAT AS rating, 4 AS more',
+      'more.parquet',
+    );
     const together = (name: string) => new ParquetSource([path('big.parquet'), path(name)]).schema();
-    await expect(together('wide.parquet')).rejects.toThrow(/this file has column "user" as Int64, and .*big.parquet as Int32 \(.*wide.parquet, column "user"\)/);
+    await expect(together('wide.parquet')).rejects.toThrow(
+      /this file has column "user" as Int64, and .*big.parquet as Int32 \(.*wide.parquet, column "user"\)/,
+    );
     await expect(together('narrow.parquet')).rejects.toThrow(/has no column "rating".*narrow.parquet/);
     await expect(together('more.parquet')).rejects.toThrow(/has a column "more".*more.parquet/);
   });
 
   test('in Hive folders get the folders as columns', async () => {
     const source = new ParquetSource(path('hive'));
-    expect(String(await source.schema())).toBe('Schema<{ 0: user: Int32, 1: item: Int32, 2: rating: Float32, 3: year: Int32, 4: place: Utf8 }>');
+    expect(String(await source.schema())).toBe(
+      'Schema<{ 0: user: Int32, 1: item: Int32, 2: rating: Float32, 3: year: Int32, 4: place: Utf8 }>',
+    );
     const rows = arrowRows(await collect(await source.execute(context())));
-    const expected = await duckRows(`SELECT "user", item, rating, (2000 + item % 3)::INTEGER, CASE WHEN item % 2 = 0 THEN 'a b/ä' ELSE NULL END FROM (${ratings(500)})`);
+    const expected = await duckRows(
+      `SELECT "user", item, rating, (2000 + item % 3)::INTEGER, CASE WHEN item % 2 = 0 THEN 'a b/ä' ELSE NULL END FROM (${ratings(500)})`,
+    );
     const sorted = (all: unknown[][]) => all.map((row) => JSON.stringify(row.map(plain))).sort();
     expect(sorted(rows)).toEqual(sorted(expected));
     const years = await collect(await source.execute(context(), ['year']));
@@ -167,24 +212,46 @@ describe('several files', () => {
 
 test('a request travels as JSON and gives the same rows elsewhere', async () => {
   const source = new ParquetSource(path('hive'));
-  const requests = JSON.parse(JSON.stringify(await source.requests(['item', 'year']))) as Parameters<typeof readRowGroups>[0][];
+  const requests = JSON.parse(JSON.stringify(await source.requests(['item', 'year']))) as Parameters<
+    typeof readRowGroups
+  >[0][];
   const there = [];
   for (const request of requests) there.push(...(await collect(readRowGroups(request))));
-  expect(arrowRows(there)).toEqual(arrowRows(await collect(await source.execute(context(), ['item', 'year']))));
-  const [second] = await collect(readRowGroups({ file: path('big.parquet'), rowGroups: [1], columns: ['item'] }));
+  expect(arrowRows(there)).toEqual(
+    arrowRows(await collect(await source.execute(context(), ['item', 'year']))),
+  );
+  const [second] = await collect(
+    readRowGroups({ file: path('big.parquet'), rowGroups: [1], columns: ['item'] }),
+  );
   expect(originOf(second)).toMatchObject({ rowGroup: 1, firstRow: 2048 });
 });
 
 test('strings come as utf8, however the writer kept them', async () => {
-  const { Dictionary, Field, Int32, LargeUtf8, RecordBatch, Schema, Struct, Utf8, makeData, vectorFromArray } = await import('apache-arrow');
+  const {
+    Dictionary,
+    Field,
+    Int32,
+    LargeUtf8,
+    RecordBatch,
+    Schema,
+    Struct,
+    Utf8,
+    makeData,
+    vectorFromArray,
+  } = await import('apache-arrow');
   const words = ['ä', null, 'bee', 'ä', ''];
   for (const [name, vector] of [
     ['dictionary', vectorFromArray(words, new Dictionary(new Utf8(), new Int32()))],
     ['large', vectorFromArray(words, new LargeUtf8())],
   ] as const) {
     const schema = new Schema([new Field('word', vector.type, true)]);
-    const batch = new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 5, nullCount: 0, children: [vector.data[0]] }));
-    const writer = await (await parquetBackend()).create(path(`${name}.parquet`), schema, { codec: 'snappy', rowGroupSize: 3 });
+    const batch = new RecordBatch(
+      schema,
+      makeData({ type: new Struct(schema.fields), length: 5, nullCount: 0, children: [vector.data[0]] }),
+    );
+    const writer = await (
+      await parquetBackend()
+    ).create(path(`${name}.parquet`), schema, { codec: 'snappy', rowGroupSize: 3 });
     await writer.write(batch);
     await writer.close();
     const source = new ParquetSource(path(`${name}.parquet`));

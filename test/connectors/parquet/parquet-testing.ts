@@ -10,7 +10,9 @@ import { batchStream } from '../../../engine/stream/stream.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 
 export const goldenFolder = join(import.meta.dirname, '../../golden/parquet');
-export const goldenFiles = readdirSync(goldenFolder).filter((name) => name.endsWith('.parquet')).sort();
+export const goldenFiles = readdirSync(goldenFolder)
+  .filter((name) => name.endsWith('.parquet'))
+  .sort();
 
 /** A folder that is removed after the test file. */
 export function temporaryFolder(): string {
@@ -40,7 +42,9 @@ export async function duckRows(query: string): Promise<unknown[][]> {
 export function arrowRows(batches: readonly RecordBatch[]): unknown[][] {
   return batches.flatMap((batch) => {
     const columns = batch.schema.fields.map((_, index) => batch.getChildAt(index));
-    return Array.from({ length: batch.numRows }, (_, row) => columns.map((column) => column?.get(row) as unknown));
+    return Array.from({ length: batch.numRows }, (_, row) =>
+      columns.map((column) => column?.get(row) as unknown),
+    );
   });
 }
 

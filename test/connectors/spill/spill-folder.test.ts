@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -43,7 +52,9 @@ describe('a spill folder', () => {
     if (!own && process.platform !== 'linux') return skip('root can write to every folder here');
     const closed = own ? join(parent, 'closed') : '/sys/kernel';
     if (own) mkdirSync(closed, { mode: 0o500 });
-    await expect(new SpillFolder(closed).open()).rejects.toThrow(/^spillDir .* cannot be written to \(E\w+\)/);
+    await expect(new SpillFolder(closed).open()).rejects.toThrow(
+      /^spillDir .* cannot be written to \(E\w+\)/,
+    );
     if (own) rmSync(closed, { recursive: true });
   });
 
@@ -61,8 +72,12 @@ describe('a spill folder', () => {
     const name = (await own.open()).split('/').at(-1) as string;
     const [, , host] = name.split('-');
     const dead = spawnSync(process.execPath, ['-e', '']).pid;
-    // The number of a process that ended, the number of this one with another start, a host that is not this one, no number.
-    const gone = [`factorflow-spill-${host}-${dead}-1-0`, ...(process.platform === 'linux' ? [`factorflow-spill-${host}-${process.pid}-1-0`] : [])];
+    // The number of a process that ended, the number of this one with another start, a host that is not this
+    // one, no number.
+    const gone = [
+      `factorflow-spill-${host}-${dead}-1-0`,
+      ...(process.platform === 'linux' ? [`factorflow-spill-${host}-${process.pid}-1-0`] : []),
+    ];
     const kept = [`factorflow-spill-0123456789ab-${dead}-1-0`, `factorflow-spill-${host}-x-1-0`, 'notes'];
     for (const one of [...gone, ...kept]) {
       mkdirSync(join(parent, one));
@@ -80,8 +95,14 @@ describe('a spill folder', () => {
 describe('partitions of a CPU device', () => {
   const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 });
   const partition = (first: number): Partition => {
-    const columns = { counts: sharedArray(Int32Array, 5), values: sharedArray(Float64Array, 3), codes: sharedArray(Uint16Array, 7), none: sharedArray(Uint8Array, 0) };
-    for (const column of Object.values(columns)) for (let i = 0; i < column.length; i++) column[i] = first + i;
+    const columns = {
+      counts: sharedArray(Int32Array, 5),
+      values: sharedArray(Float64Array, 3),
+      codes: sharedArray(Uint16Array, 7),
+      none: sharedArray(Uint8Array, 0),
+    };
+    for (const column of Object.values(columns))
+      for (let i = 0; i < column.length; i++) column[i] = first + i;
     return { layout: 'numbers', rows: 5, columns };
   };
 
@@ -91,7 +112,12 @@ describe('partitions of a CPU device', () => {
     for (const [i, name] of ['a', 'b'].entries()) device.put(ref(name), partition(10 * i));
     const file = await folder.newFile();
     expect((await device.spill([ref('a'), ref('b')], file)).rows).toBe(10);
-    expect(await device.fetch(ref('b'))).toEqual({ ...partition(10), columns: Object.fromEntries(Object.entries(partition(10).columns).map(([name, column]) => [name, column.slice()])) });
+    expect(await device.fetch(ref('b'))).toEqual({
+      ...partition(10),
+      columns: Object.fromEntries(
+        Object.entries(partition(10).columns).map(([name, column]) => [name, column.slice()]),
+      ),
+    });
     device.release(ref('a'));
     expect((await device.fetch(ref('b'))).rows).toBe(5);
     expect(existsSync(file)).toBe(true);
@@ -104,12 +130,19 @@ describe('partitions of a CPU device', () => {
   it('are not read from a file that another program changed', async () => {
     const folder = new SpillFolder(parent);
     const device = new CpuDevice({ threads: 1 });
-    for (const change of [(file: string) => truncateSync(file, 20), (file: string) => writeFileSync(file, `other${readFileSync(file, 'latin1')}`, 'latin1'), (file: string) => rmSync(file)]) {
+    for (const change of [
+      (file: string) => truncateSync(file, 20),
+      (file: string) => writeFileSync(file, `other${readFileSync(file, 'latin1')}`, 'latin1'),
+      (file: string) => rmSync(file),
+    ]) {
       device.put(ref('a'), partition(0));
       const file = await folder.newFile();
       await device.spill([ref('a')], file);
       change(file);
-      const failure = await device.fetch(ref('a')).then(() => undefined, (error: unknown) => error);
+      const failure = await device.fetch(ref('a')).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
       expect(failure).toBeInstanceOf(DataError);
       expect(failure).toMatchObject({ details: { phase: 'spill', file } });
       device.release(ref('a'));

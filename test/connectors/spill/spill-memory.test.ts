@@ -22,7 +22,11 @@ afterAll(() => rmSync(parent, { recursive: true }));
 const refOf = (partition: number): PartitionRef => ({ name: 'block', partition, version: 0 });
 
 function block(rows: number, seed: number): Partition {
-  const [offsets, indices, values] = [sharedArray(Int32Array, rows + 1), sharedArray(Uint32Array, 3 * rows), sharedArray(Float32Array, 3 * rows)];
+  const [offsets, indices, values] = [
+    sharedArray(Int32Array, rows + 1),
+    sharedArray(Uint32Array, 3 * rows),
+    sharedArray(Float32Array, 3 * rows),
+  ];
   for (let row = 0; row < rows; row++) offsets[row + 1] = 3 * (row + 1);
   for (let k = 0; k < 3 * rows; k++) [indices[k], values[k]] = [(k * 7 + seed) % 1000, seed + k / 4];
   return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
@@ -38,11 +42,22 @@ function spillPlace() {
 describe('the place spill', () => {
   it('gives back what was written, with every kind of column, from files that are Arrow', async () => {
     const { folder, store } = spillPlace();
-    const kinds = { a: Int32Array.of(1, -2), b: Uint32Array.of(7), c: Float32Array.of(0.5), d: Float64Array.of(1 / 3, 2), e: Uint8Array.of(1, 2, 3), f: Uint16Array.of(9), g: BigInt64Array.of(-5n), none: new Float32Array(0) };
+    const kinds = {
+      a: Int32Array.of(1, -2),
+      b: Uint32Array.of(7),
+      c: Float32Array.of(0.5),
+      d: Float64Array.of(1 / 3, 2),
+      e: Uint8Array.of(1, 2, 3),
+      f: Uint16Array.of(9),
+      g: BigInt64Array.of(-5n),
+      none: new Float32Array(0),
+    };
     const written: Partition = { layout: 'any', rows: 2, columns: kinds };
     await store.write(refOf(0), written);
     expect(await store.fetch(refOf(0))).toEqual({ ...written, reused: true });
-    const [row] = tableFromIPC(readFileSync(join(await folder.open(), '0'))).toArray().map((one) => one.toJSON());
+    const [row] = tableFromIPC(readFileSync(join(await folder.open(), '0')))
+      .toArray()
+      .map((one) => one.toJSON());
     expect(Array.from(row['0.d'] as Iterable<number>)).toEqual([1 / 3, 2]);
     expect(Array.from(row['0.e'] as Iterable<number>)).toEqual([1, 2, 3]);
     await store.close();
@@ -94,13 +109,23 @@ describe('the place spill', () => {
       expect(await files()).toHaveLength(4);
       const reading = new StepList(contracts);
       for (let part = 0; part < 4; part++) {
-        const outputs = { lengths: { ...refOf(part), name: 'lengths' }, repeated: { ...refOf(part), name: 'repeated' } };
+        const outputs = {
+          lengths: { ...refOf(part), name: 'lengths' },
+          repeated: { ...refOf(part), name: 'repeated' },
+        };
         reading.move('look', refOf(part), SPILL, 'cpu');
-        const task = reading.task('look', 'cpu', { kernel: 'find-duplicates', inputs: { block: refOf(part) }, outputs, params: { from: 0, to: 1000 + part } });
+        const task = reading.task('look', 'cpu', {
+          kernel: 'find-duplicates',
+          inputs: { block: refOf(part) },
+          outputs,
+          params: { from: 0, to: 1000 + part },
+        });
         reading.handOut('look', outputs.lengths, 'cpu', task);
         reading.free('look', 'cpu', [refOf(part), outputs.lengths, outputs.repeated]);
       }
-      return (await runSteps(reading.steps, held)).handed.map(({ columns }) => (columns.lengths as Int32Array).reduce((sum, one) => sum + one, 0));
+      return (await runSteps(reading.steps, held)).handed.map(({ columns }) =>
+        (columns.lengths as Int32Array).reduce((sum, one) => sum + one, 0),
+      );
     });
     expect(lengths).toEqual([3000, 3003, 3006, 3009]);
     await expect.poll(files).toEqual([]);

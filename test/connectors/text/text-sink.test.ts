@@ -1,4 +1,22 @@
-import { Float32, Float64, Int32, Int64, RecordBatch, Schema, Field, Struct, Utf8, Bool, DateDay, List, TimestampMicrosecond, TimestampMillisecond, TimestampNanosecond, makeData, vectorFromArray } from 'apache-arrow';
+import {
+  Float32,
+  Float64,
+  Int32,
+  Int64,
+  RecordBatch,
+  Schema,
+  Field,
+  Struct,
+  Utf8,
+  Bool,
+  DateDay,
+  List,
+  TimestampMicrosecond,
+  TimestampMillisecond,
+  TimestampNanosecond,
+  makeData,
+  vectorFromArray,
+} from 'apache-arrow';
 import type { Data, DataType } from 'apache-arrow';
 import fc from 'fast-check';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,10 +33,18 @@ import { readTable, writeText } from './text-testing.ts';
 
 const folder = temporaryFolder();
 
-function table(columns: readonly (readonly [name: string, type: DataType, values: readonly unknown[]])[]): RecordBatch {
+function table(
+  columns: readonly (readonly [name: string, type: DataType, values: readonly unknown[]])[],
+): RecordBatch {
   const schema = new Schema(columns.map(([name, type]) => new Field(name, type, true)));
-  const children = columns.map(([, type, values]) => vectorFromArray(values, type).data[0] ?? makeData({ type: type as Int32, length: 0 }));
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: columns[0][2].length, nullCount: 0, children }));
+  const children = columns.map(
+    ([, type, values]) =>
+      vectorFromArray(values, type).data[0] ?? makeData({ type: type as Int32, length: 0 }),
+  );
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length: columns[0][2].length, nullCount: 0, children }),
+  );
 }
 
 const ratings = table([
@@ -56,15 +82,25 @@ describe('text', () => {
       ['y', new Float64(), [1e300, 123456789012345680000]],
     ]);
     await writeText(file, batch.schema, [batch]);
-    expect(readFileSync(file, 'utf8')).toBe('b,d,t,x,y\ntrue,2020-02-29,2020-02-29T01:02:03.004Z,-0.0,1e+300\nfalse,1969-12-31,1970-01-01T00:00:00.000Z,-Infinity,123456789012345680000.0\n');
+    expect(readFileSync(file, 'utf8')).toBe(
+      'b,d,t,x,y\ntrue,2020-02-29,2020-02-29T01:02:03.004Z,-0.0,1e+300\nfalse,1969-12-31,1970-01-01T00:00:00.000Z,-Infinity,123456789012345680000.0\n',
+    );
   });
 
   test('times keep the digits of their unit; one that no calendar has is told with its place', async () => {
     const file = join(folder, 'times.csv');
-    const times = (type: DataType, counts: bigint[]) => makeData({ type: type as TimestampMicrosecond, length: counts.length, data: BigInt64Array.from(counts) });
+    const times = (type: DataType, counts: bigint[]) =>
+      makeData({
+        type: type as TimestampMicrosecond,
+        length: counts.length,
+        data: BigInt64Array.from(counts),
+      });
     const batchOf = (data: Data) => {
       const schema = new Schema([new Field('t', data.type, true)]);
-      return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: data.length, nullCount: 0, children: [data] }));
+      return new RecordBatch(
+        schema,
+        makeData({ type: new Struct(schema.fields), length: data.length, nullCount: 0, children: [data] }),
+      );
     };
     const micros = batchOf(times(new TimestampMicrosecond(), [1582938123000004n, -1n]));
     await writeText(file, micros.schema, [micros]);
@@ -73,7 +109,9 @@ describe('text', () => {
     await writeText(file, nanos.schema, [nanos]);
     expect(readFileSync(file, 'utf8')).toBe('t\n2020-02-29T01:02:03.000000005Z\n');
     const damaged = batchOf(times(new TimestampMicrosecond(), [0n, -9217843686882148n * 1000n]));
-    await expect(writeText(file, damaged.schema, [damaged])).rejects.toThrow(/the value cannot be written as text.*times\.csv, row 2, column "t"/);
+    await expect(writeText(file, damaged.schema, [damaged])).rejects.toThrow(
+      /the value cannot be written as text.*times\.csv, row 2, column "t"/,
+    );
   });
 
   test('no rows: the header alone', async () => {
@@ -86,10 +124,17 @@ describe('text', () => {
 describe('what cannot be written', () => {
   test('lists, and texts that hold "::"', async () => {
     const list = new Schema([new Field('features', new List(new Field('element', new Float32())), true)]);
-    await expect(writeText(join(folder, 'list.csv'), list, [])).rejects.toThrow(/cannot hold List.*column "features"/);
+    await expect(writeText(join(folder, 'list.csv'), list, [])).rejects.toThrow(
+      /cannot hold List.*column "features"/,
+    );
     for (const text of ['a::b', 'a:', 'a\nb']) {
-      const batch = table([['item', new Utf8(), ['fine', text]], ['n', new Int32(), [1, 2]]]);
-      const error = await writeText(join(folder, 'colons.dat'), batch.schema, [batch]).catch((thrown: unknown) => thrown);
+      const batch = table([
+        ['item', new Utf8(), ['fine', text]],
+        ['n', new Int32(), [1, 2]],
+      ]);
+      const error = await writeText(join(folder, 'colons.dat'), batch.schema, [batch]).catch(
+        (thrown: unknown) => thrown,
+      );
       expect(error).toBeInstanceOf(DataError);
       expect(String(error)).toMatch(/cannot be quoted \(.*colons\.dat, row 2, column "item"\)/);
     }
@@ -99,7 +144,9 @@ describe('what cannot be written', () => {
   test('over a file that is there, unless asked to; into a folder', async () => {
     const file = join(folder, 'there.csv');
     writeFileSync(file, 'mine');
-    await expect(writeText(file, ratings.schema, [ratings], { overwrite: false })).rejects.toThrow(UsageError);
+    await expect(writeText(file, ratings.schema, [ratings], { overwrite: false })).rejects.toThrow(
+      UsageError,
+    );
     expect(readFileSync(file, 'utf8')).toBe('mine');
     await expect(writeText(folder, ratings.schema, [ratings])).rejects.toThrow(/is a folder, not a file/);
     expect(() => new TextSink('folder/')).toThrow(/names a folder/);
@@ -117,15 +164,25 @@ describe('what cannot be written', () => {
       controller.abort();
       yield ratings;
     };
-    await expect(new TextSink(file).consume(batchStream(ratings.schema, failing()), context())).rejects.toThrow(/plug/);
-    await expect(new TextSink(file).consume(batchStream(ratings.schema, cancelled()), context(controller.signal))).rejects.toThrow(/cancelled/);
+    await expect(
+      new TextSink(file).consume(batchStream(ratings.schema, failing()), context()),
+    ).rejects.toThrow(/plug/);
+    await expect(
+      new TextSink(file).consume(batchStream(ratings.schema, cancelled()), context(controller.signal)),
+    ).rejects.toThrow(/cancelled/);
     expect(existsSync(file)).toBe(false);
     expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([]);
   });
 });
 
 describe('write, then read', () => {
-  const cell = fc.option(fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', '\t', ' ', ';', ':', 'é', '😀', '0', '\0'), maxLength: 6 }), { nil: null });
+  const cell = fc.option(
+    fc.string({
+      unit: fc.constantFrom('a', '"', ',', '\n', '\r', '\t', ' ', ';', ':', 'é', '😀', '0', '\0'),
+      maxLength: 6,
+    }),
+    { nil: null },
+  );
   const rows = fc.array(
     fc.record({
       text: cell,
@@ -136,16 +193,33 @@ describe('write, then read', () => {
     }),
     { maxLength: 20 },
   );
-  const types = { text: 'utf8', int: 'int32', long: 'int64', single: 'float32', double: 'float64' } as const satisfies Record<string, TextType>;
-  const arrow = { text: new Utf8(), int: new Int32(), long: new Int64(), single: new Float32(), double: new Float64() };
+  const types = {
+    text: 'utf8',
+    int: 'int32',
+    long: 'int64',
+    single: 'float32',
+    double: 'float64',
+  } as const satisfies Record<string, TextType>;
+  const arrow = {
+    text: new Utf8(),
+    int: new Int32(),
+    long: new Int64(),
+    single: new Float32(),
+    double: new Float64(),
+  };
   const names = Object.keys(types) as (keyof typeof types)[];
 
   test.each(['csv', 'tsv', 'csv.gz'])('gives any cells back: %s', async (extension) => {
     const file = join(folder, `any.${extension}`);
     await fc.assert(
       fc.asyncProperty(rows, fc.shuffledSubarray(names, { minLength: 1 }), async (cells, columns) => {
-        const batch = table(columns.map((name) => [name, arrow[name], cells.map((row) => row[name])] as const));
-        await writeText(file, batch.schema, [batch.slice(0, cells.length >> 1), batch.slice(cells.length >> 1)]);
+        const batch = table(
+          columns.map((name) => [name, arrow[name], cells.map((row) => row[name])] as const),
+        );
+        await writeText(file, batch.schema, [
+          batch.slice(0, cells.length >> 1),
+          batch.slice(cells.length >> 1),
+        ]);
         const given = Object.fromEntries(columns.map((name) => [name, types[name]]));
         const read = await readTable(new TextSource(file, { types: given, header: true }));
         expect(read.rows).toEqual(cells.map((row) => columns.map((name) => row[name])));
@@ -160,15 +234,26 @@ describe('write, then read', () => {
     await writeText(file, batch.schema, [batch], { header: false });
     expect(readFileSync(file, 'utf8')).toBe('"\ufeffa"\n"\ufeff"\n');
     const bytes: Uint8Array[] = [];
-    for await (const { data } of await new TextSource(file, { header: false }).execute(context())) bytes.push(data.children[0].values as Uint8Array);
+    for await (const { data } of await new TextSource(file, { header: false }).execute(context()))
+      bytes.push(data.children[0].values as Uint8Array);
     expect(Buffer.concat(bytes).toString('utf8')).toBe('\ufeffa\ufeff');
   });
 
   test('keeps the types of numbers without being told', async () => {
     const file = join(folder, 'typed.csv');
-    const batch = table([['a', new Int32(), [1, 2]], ['b', new Int64(), [2n ** 40n, -1n]], ['c', new Float64(), [1, 2]], ['d', new Utf8(), ['x', '1']]]);
+    const batch = table([
+      ['a', new Int32(), [1, 2]],
+      ['b', new Int64(), [2n ** 40n, -1n]],
+      ['c', new Float64(), [1, 2]],
+      ['d', new Utf8(), ['x', '1']],
+    ]);
     await writeText(file, batch.schema, [batch]);
-    expect((await readTable(new TextSource(file))).columns).toEqual(['a:Int32', 'b:Int64', 'c:Float64', 'd:Utf8']);
+    expect((await readTable(new TextSource(file))).columns).toEqual([
+      'a:Int32',
+      'b:Int64',
+      'c:Float64',
+      'd:Utf8',
+    ]);
   });
 });
 
@@ -182,6 +267,8 @@ test('DuckDB reads what we write', async () => {
     ['note', new Utf8(), texts],
   ]);
   await writeText(file, batch.schema, [batch]);
-  const read = await duckRows(`SELECT * FROM read_csv('${file}', columns={'user': 'INTEGER', 'item': 'BIGINT', 'rating': 'FLOAT', 'note': 'VARCHAR'}, header=true)`);
+  const read = await duckRows(
+    `SELECT * FROM read_csv('${file}', columns={'user': 'INTEGER', 'item': 'BIGINT', 'rating': 'FLOAT', 'note': 'VARCHAR'}, header=true)`,
+  );
   expect(read).toEqual(texts.map((text, i) => [i * 3, 2n ** 53n + BigInt(i), Math.fround(i / 7), text]));
 });

@@ -8,10 +8,17 @@ import { duckdb, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable, readText } from './text-testing.ts';
 
 const folder = temporaryFolder();
-const read = (content: string | Uint8Array, options = {}, name?: string) => readText(folder, content, options, name);
+const read = (content: string | Uint8Array, options = {}, name?: string) =>
+  readText(folder, content, options, name);
 
 describe('what is found out', () => {
-  const ratings = { columns: ['userId:Int32', 'movieId:Int32', 'rating:Float64'], rows: [[1, 10, 3.5], [2, 20, 4]] };
+  const ratings = {
+    columns: ['userId:Int32', 'movieId:Int32', 'rating:Float64'],
+    rows: [
+      [1, 10, 3.5],
+      [2, 20, 4],
+    ],
+  };
 
   test.each([
     ['commas', 'userId,movieId,rating\n1,10,3.5\n2,20,4\n'],
@@ -37,9 +44,20 @@ describe('what is found out', () => {
   });
 
   test('no header: columns by position', async () => {
-    expect(await read('1,2,3.5\n')).toEqual({ columns: ['user:Int32', 'item:Int32', 'rating:Float64'], rows: [[1, 2, 3.5]] });
-    expect((await read('1::2::3::978300760\n', {}, 'ratings.dat')).columns).toEqual(['user:Int32', 'item:Int32', 'rating:Int32', 'timestamp:Int32']);
-    expect((await read('1 2 3\n4 5 6\n')).rows).toEqual([[1, 2, 3], [4, 5, 6]]);
+    expect(await read('1,2,3.5\n')).toEqual({
+      columns: ['user:Int32', 'item:Int32', 'rating:Float64'],
+      rows: [[1, 2, 3.5]],
+    });
+    expect((await read('1::2::3::978300760\n', {}, 'ratings.dat')).columns).toEqual([
+      'user:Int32',
+      'item:Int32',
+      'rating:Int32',
+      'timestamp:Int32',
+    ]);
+    expect((await read('1 2 3\n4 5 6\n')).rows).toEqual([
+      [1, 2, 3],
+      [4, 5, 6],
+    ]);
     expect((await read('1,2\n')).columns).toEqual(['column1:Int32', 'column2:Int32']);
     expect((await read('a,b,1\nc,d,2\n')).columns).toEqual(['user:Utf8', 'item:Utf8', 'rating:Int32']);
   });
@@ -49,12 +67,16 @@ describe('what is found out', () => {
     expect((await read('who,what\na,b\n')).rows).toHaveLength(2);
     expect((await read('who,what\na,b\n', { header: true })).columns).toEqual(['who:Utf8', 'what:Utf8']);
     expect((await read('1,2\n3,4\n', { header: true })).columns).toEqual(['1:Int32', '2:Int32']);
-    expect(await read('user,item,rating\n')).toEqual({ columns: ['user:Utf8', 'item:Utf8', 'rating:Utf8'], rows: [] });
+    expect(await read('user,item,rating\n')).toEqual({
+      columns: ['user:Utf8', 'item:Utf8', 'rating:Utf8'],
+      rows: [],
+    });
     expect((await read('1,2\n', { columns: ['a', 'b'] })).columns).toEqual(['a:Int32', 'b:Int32']);
   });
 
   test('types from narrow to wide, nulls anywhere', async () => {
-    const text = 'a,b,c,d,e,f\n1,2147483648,1,x,,007\n,,0.5,2,,8\n-2147483648,-9223372036854775808,1e3,"",,9\n0,9007199254740993,nan,"a ""b""",,1\n';
+    const text =
+      'a,b,c,d,e,f\n1,2147483648,1,x,,007\n,,0.5,2,,8\n-2147483648,-9223372036854775808,1e3,"",,9\n0,9007199254740993,nan,"a ""b""",,1\n';
     expect(await read(text, { header: true })).toEqual({
       columns: ['a:Int32', 'b:Int64', 'c:Float64', 'd:Utf8', 'e:Utf8', 'f:Utf8'],
       rows: [
@@ -67,19 +89,38 @@ describe('what is found out', () => {
   });
 
   test('whole numbers beyond 64 bits stay text, unless decimals are beside them', async () => {
-    expect((await read('a,b\n18446744073709551616,18446744073709551616\n1,0.5\n')).rows).toEqual([['18446744073709551616', 18446744073709552000], ['1', 0.5]]);
+    expect((await read('a,b\n18446744073709551616,18446744073709551616\n1,0.5\n')).rows).toEqual([
+      ['18446744073709551616', 18446744073709552000],
+      ['1', 0.5],
+    ]);
   });
 
   test('types that are given', async () => {
-    const given = await read('user,item,rating\n007,1,4\n8,2,0.1\n', { types: { user: 'int64', item: 'utf8', rating: 'float32' } });
-    expect(given).toEqual({ columns: ['user:Int64', 'item:Utf8', 'rating:Float32'], rows: [[7n, '1', 4], [8n, '2', Math.fround(0.1)]] });
+    const given = await read('user,item,rating\n007,1,4\n8,2,0.1\n', {
+      types: { user: 'int64', item: 'utf8', rating: 'float32' },
+    });
+    expect(given).toEqual({
+      columns: ['user:Int64', 'item:Utf8', 'rating:Float32'],
+      rows: [
+        [7n, '1', 4],
+        [8n, '2', Math.fround(0.1)],
+      ],
+    });
   });
 
   test('quotes hold delimiters, quotes and line ends', async () => {
     const { rows } = await read('id,name\n1,"a,b"\n2,"c\r\nd"\n3,"say ""hi"""\n4,mid"quote\n');
-    expect(rows).toEqual([[1, 'a,b'], [2, 'c\r\nd'], [3, 'say "hi"'], [4, 'mid"quote']]);
+    expect(rows).toEqual([
+      [1, 'a,b'],
+      [2, 'c\r\nd'],
+      [3, 'say "hi"'],
+      [4, 'mid"quote'],
+    ]);
     expect((await read('1::"Great" Cats::2\n', {}, 'movies.dat')).rows).toEqual([[1, '"Great" Cats', 2]]);
-    expect((await read('1,"a\n2,b"\n', { quotes: false })).rows).toEqual([[1, '"a'], [2, 'b"']]);
+    expect((await read('1,"a\n2,b"\n', { quotes: false })).rows).toEqual([
+      [1, '"a'],
+      [2, 'b"'],
+    ]);
   });
 
   test('one column: blank lines are nulls', async () => {
@@ -88,10 +129,14 @@ describe('what is found out', () => {
 
   test('columns are pruned, and batches keep to their size', async () => {
     const file = join(folder, 'many.csv');
-    writeFileSync(file, `user,item,rating\n${Array.from({ length: 1000 }, (_, i) => `${i},${i % 7},${i / 2}\n`).join('')}`);
+    writeFileSync(
+      file,
+      `user,item,rating\n${Array.from({ length: 1000 }, (_, i) => `${i},${i % 7},${i / 2}\n`).join('')}`,
+    );
     const source = new TextSource(file, { batchSize: 300 });
     const batches = [];
-    for await (const batch of await source.execute({ signal: new AbortController().signal }, ['item'])) batches.push(batch);
+    for await (const batch of await source.execute({ signal: new AbortController().signal }, ['item']))
+      batches.push(batch);
     expect(batches.map(({ numRows }) => numRows)).toEqual([300, 300, 300, 100]);
     expect(batches[0].schema.fields.map(({ name }) => name)).toEqual(['item']);
     await expect(readTable(source, ['nothing'])).rejects.toThrow(/no such column/);
@@ -105,12 +150,15 @@ describe('what is found out', () => {
     expect(rows.findIndex(([a, b, c], i) => a !== i || b !== 'ä",\n'.repeat(i % 40) || c !== i / 4)).toBe(-1);
   });
 
-  test.each([0, 1, 2, 3])('characters of three and four bytes across the edges of the window, moved by %d', async (moved) => {
-    const title = '漢😀字'.repeat(100);
-    const { rows } = await read(`${'a'.repeat(moved + 1)},b\n${`1,${title}\n`.repeat(5000)}`);
-    expect(rows).toHaveLength(5000);
-    expect(rows.every(([, text]) => text === title)).toBe(true);
-  });
+  test.each([0, 1, 2, 3])(
+    'characters of three and four bytes across the edges of the window, moved by %d',
+    async (moved) => {
+      const title = '漢😀字'.repeat(100);
+      const { rows } = await read(`${'a'.repeat(moved + 1)},b\n${`1,${title}\n`.repeat(5000)}`);
+      expect(rows).toHaveLength(5000);
+      expect(rows.every(([, text]) => text === title)).toBe(true);
+    },
+  );
 });
 
 describe('folders', () => {
@@ -124,20 +172,34 @@ describe('folders', () => {
   };
 
   test('part files agree on the widest type; name=value folders add columns', async () => {
-    const path = inFolder('parts', { 'year=1/part-0.csv': 'user,item\n1,2\n', 'year=2/part-1.csv': 'user,item\n5000000000,x\n' });
-    expect(await readTable(new TextSource(path))).toEqual({ columns: ['user:Int64', 'item:Utf8', 'year:Int32'], rows: [[1n, '2', 1], [5000000000n, 'x', 2]] });
+    const path = inFolder('parts', {
+      'year=1/part-0.csv': 'user,item\n1,2\n',
+      'year=2/part-1.csv': 'user,item\n5000000000,x\n',
+    });
+    expect(await readTable(new TextSource(path))).toEqual({
+      columns: ['user:Int64', 'item:Utf8', 'year:Int32'],
+      rows: [
+        [1n, '2', 1],
+        [5000000000n, 'x', 2],
+      ],
+    });
     expect((await readTable(new TextSource(path), ['year'])).rows).toEqual([[1], [2]]);
   });
 
   test('files with other columns are named', async () => {
     const path = inFolder('mixed', { 'a.csv': 'user,item\n1,2\n', 'b.csv': 'user,thing\n1,2\n' });
-    await expect(readTable(new TextSource(path))).rejects.toThrow(/has no column "item", which .*a\.csv has \(.*b\.csv/);
+    await expect(readTable(new TextSource(path))).rejects.toThrow(
+      /has no column "item", which .*a\.csv has \(.*b\.csv/,
+    );
   });
 });
 
 describe('bad input', () => {
   const fails = async (content: string | Uint8Array, pattern: RegExp, options = {}, name?: string) => {
-    const error = await read(content, options, name).then(() => undefined, (thrown: unknown) => thrown);
+    const error = await read(content, options, name).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(DataError);
     expect(String(error)).toMatch(pattern);
   };
@@ -148,9 +210,18 @@ describe('bad input', () => {
   });
 
   test('quotes that do not close, or close too early', async () => {
-    await fails('a,b\n1,2\n3,"four\n5,6\n', /line 3: a quote opens in column 2 and does not close: "3,\\"four"/);
-    await fails('a,b\n1,"x"y\n', /line 2: something other than a delimiter or a line end follows a closing quote/);
-    await fails(`a,b\n1,"${'x'.repeat(3 << 20)}`, /line 2: a quote opens in column 2 and does not close within 1048576 bytes/);
+    await fails(
+      'a,b\n1,2\n3,"four\n5,6\n',
+      /line 3: a quote opens in column 2 and does not close: "3,\\"four"/,
+    );
+    await fails(
+      'a,b\n1,"x"y\n',
+      /line 2: something other than a delimiter or a line end follows a closing quote/,
+    );
+    await fails(
+      `a,b\n1,"${'x'.repeat(3 << 20)}`,
+      /line 2: a quote opens in column 2 and does not close within 1048576 bytes/,
+    );
   });
 
   test('a row of more than 1 MiB', async () => {
@@ -159,24 +230,38 @@ describe('bad input', () => {
   });
 
   test('other encodings', async () => {
-    await fails(Buffer.from('a,b\n1,x\n2,\xe9t\xe9\n', 'latin1'), /line 3: the text is not UTF-8: "2,.*iconv -t UTF-8/);
+    await fails(
+      Buffer.from('a,b\n1,x\n2,\xe9t\xe9\n', 'latin1'),
+      /line 3: the text is not UTF-8: "2,.*iconv -t UTF-8/,
+    );
     await fails(Buffer.from('\ufeffa,b\n1,2\n', 'utf16le'), /line 1: the text is UTF-16.*iconv -f UTF-16/);
     await fails(Buffer.from('a,b\n1,x\n2,\xe2\x82', 'latin1'), /line 3: the text is not UTF-8/);
   });
 
   test('values that do not fit the type that the beginning showed', async () => {
     const rows = Array.from({ length: 700_000 }, (_, i) => `${i},${i}\n`).join('');
-    await fails(`a,b\n${rows}x,1\n`, /line 700002: "x" is not a whole number \(.*column "a"\)\. Correct the line, or set the column's type in the option types/);
+    await fails(
+      `a,b\n${rows}x,1\n`,
+      /line 700002: "x" is not a whole number \(.*column "a"\)\. Correct the line, or set the column's type in the option types/,
+    );
     await fails(`a,b\n${rows}1,9999999999\n`, /line 700002: "9999999999" is beyond int32/);
     await fails(`a,b\n${rows}1,007\n`, /line 700002: "007" begins with a zero/);
   });
 
   test('values that do not fit a type that is given', async () => {
     const types = { a: 'int64', b: 'float64' };
-    await fails('a,b\n9223372036854775808,1\n', /line 2: "9223372036854775808" is beyond int64 \(.*column "a"\)\. Correct the line$/, { types });
+    await fails(
+      'a,b\n9223372036854775808,1\n',
+      /line 2: "9223372036854775808" is beyond int64 \(.*column "a"\)\. Correct the line$/,
+      { types },
+    );
     await fails('a,b\n1,two\n', /line 2: "two" is not a number/, { types });
     await fails('a,b\n1.0,2\n', /line 2: "1\.0" is not a whole number/, { types });
-    await fails('a,b\n1,2\n', /a type is given for a column that is not there \(.*column "c"\)\. The columns are: a, b/, { types: { c: 'utf8' } });
+    await fails(
+      'a,b\n1,2\n',
+      /a type is given for a column that is not there \(.*column "c"\)\. The columns are: a, b/,
+      { types: { c: 'utf8' } },
+    );
   });
 
   test('nothing at all, two columns of one name, too few names', async () => {
@@ -189,8 +274,18 @@ describe('bad input', () => {
   test('gzip that is cut off or damaged', async () => {
     const packed = gzipSync('a,b\n'.repeat(10_000));
     await fails(packed.subarray(0, packed.length - 10), /the gzip data are cut off/, {}, 'cut.csv.gz');
-    for (const [ending, name] of [['gz', 'gzip'], ['zst', 'zstd'], ['lz4', 'lz4']]) {
-      for (const length of [1, 3]) await fails(packed.subarray(0, length), new RegExp(`the ${name} data are cut off`), {}, `short.csv.${ending}`);
+    for (const [ending, name] of [
+      ['gz', 'gzip'],
+      ['zst', 'zstd'],
+      ['lz4', 'lz4'],
+    ]) {
+      for (const length of [1, 3])
+        await fails(
+          packed.subarray(0, length),
+          new RegExp(`the ${name} data are cut off`),
+          {},
+          `short.csv.${ending}`,
+        );
     }
     const damaged = Buffer.from(packed);
     damaged[packed.length - 6] ^= 255;
@@ -198,8 +293,11 @@ describe('bad input', () => {
   });
 
   test('options that cannot be', () => {
-    for (const delimiter of ['', '1', '"', '\n', '€', 'x'.repeat(20)]) expect(() => new TextSource('x', { delimiter })).toThrow(UsageError);
-    expect(() => new TextSource('x', { types: { a: 'date' as 'utf8' } })).toThrow(/unknown column type "date"/);
+    for (const delimiter of ['', '1', '"', '\n', '€', 'x'.repeat(20)])
+      expect(() => new TextSource('x', { delimiter })).toThrow(UsageError);
+    expect(() => new TextSource('x', { types: { a: 'date' as 'utf8' } })).toThrow(
+      /unknown column type "date"/,
+    );
     expect(() => new TextSource(['-', 'x'])).toThrow(/stdin/);
   });
 });

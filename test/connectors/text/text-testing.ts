@@ -18,19 +18,32 @@ export interface ReadTable {
 export async function readTable(source: Source, columns?: readonly string[]): Promise<ReadTable> {
   const stream = await source.execute(context() as unknown as Parameters<Source['execute']>[0], columns);
   const batches = await collect(stream);
-  return { columns: stream.schema.fields.map(({ name, type }) => `${name}:${String(type)}`), rows: arrowRows(batches) };
+  return {
+    columns: stream.schema.fields.map(({ name, type }) => `${name}:${String(type)}`),
+    rows: arrowRows(batches),
+  };
 }
 
 let written = 0;
 
 /** Reads a text as the contents of a file. */
-export function readText(folder: string, content: string | Uint8Array, options: TextSourceOptions = {}, name = `${written++}.csv`): Promise<ReadTable> {
+export function readText(
+  folder: string,
+  content: string | Uint8Array,
+  options: TextSourceOptions = {},
+  name = `${written++}.csv`,
+): Promise<ReadTable> {
   const file = join(folder, name);
   writeFileSync(file, content);
   return readTable(new TextSource(file, options));
 }
 
-export function writeText(file: string, schema: Schema, batches: readonly RecordBatch[], options: TextSinkOptions = {}) {
+export function writeText(
+  file: string,
+  schema: Schema,
+  batches: readonly RecordBatch[],
+  options: TextSinkOptions = {},
+) {
   const all = (async function* () {
     yield* batches;
   })();

@@ -1,4 +1,7 @@
-/** The non-negative update against its float64 twin, and by the conditions of a solution (Karush, Kuhn and Tucker). */
+/**
+ * The non-negative update against its float64 twin, and by the conditions of a solution (Karush, Kuhn and
+ * Tucker).
+ */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
@@ -21,16 +24,32 @@ function fixedSide(memory: TestMemory, rows: number, rank: number, kind: Fixed):
   values.forEach((value, at) => {
     if (kind === 'mixed' || at % matrix.stride >= rank) return;
     values[at] = kind === 'sparse' && random.uniform(at) < 0.5 ? 0 : Math.abs(value);
-    if (kind === 'collinear') values[at] = (random.uniform(at % matrix.stride) + 1e-3 * random.uniform(at)) / Math.sqrt(rank);
+    if (kind === 'collinear')
+      values[at] = (random.uniform(at % matrix.stride) + 1e-3 * random.uniform(at)) / Math.sqrt(rank);
   });
   return matrix;
 }
 
-function run(memory: TestMemory, block: Partition, fixed: MatrixView, factors: MatrixView, lambda: number, cuts: number[] = []): number {
+function run(
+  memory: TestMemory,
+  block: Partition,
+  fixed: MatrixView,
+  factors: MatrixView,
+  lambda: number,
+  cuts: number[] = [],
+): number {
   const edges = [0, ...cuts, block.rows];
   let badRow = -1;
   for (let k = 0; k + 1 < edges.length; k++) {
-    const params = { cgBelow: 0, cgSteps: 6, from: edges[k], to: edges[k + 1], rank: fixed.columns, lambda, nonnegative: true };
+    const params = {
+      cgBelow: 0,
+      cgSteps: 6,
+      from: edges[k],
+      to: edges[k + 1],
+      rank: fixed.columns,
+      lambda,
+      nonnegative: true,
+    };
     const outcome = update(memory.scope(params, { block }, { fixed, previous: factors, factors }));
     if (badRow < 0) badRow = outcome.values!.badRow as number;
   }
@@ -39,7 +58,9 @@ function run(memory: TestMemory, block: Partition, fixed: MatrixView, factors: M
 
 function rows(memory: TestMemory, factors: MatrixView): Float32Array[] {
   const all = memory.values(factors);
-  return Array.from({ length: factors.rows }, (_, row) => all.slice(row * factors.stride, (row + 1) * factors.stride));
+  return Array.from({ length: factors.rows }, (_, row) =>
+    all.slice(row * factors.stride, (row + 1) * factors.stride),
+  );
 }
 
 /** The worst violation of x >= 0, A x - b >= 0 and x (A x - b) = 0, over ‖b‖. */
@@ -79,7 +100,13 @@ describe.each(builds)('non-negative update with %s', (build) => {
         rows(memory, factors).forEach((x, row) => {
           expect(norm(x.subarray(rank))).toBe(0);
           if (lengths[row] === 0) return expect(norm(x)).toBe(0);
-          const problem = normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda);
+          const problem = normalEquations(
+            memory.values(theta),
+            theta.stride,
+            rank,
+            rowOf(block, row),
+            lambda,
+          );
           expect(violation(problem, x)).toBeLessThan(3e-6);
           // The twin is slow.
           if (rank > 32 && row % 3 > 0) return;
@@ -102,7 +129,12 @@ describe.each(builds)('non-negative update with %s', (build) => {
         for (const factors of [cold, warm]) {
           expect(run(memory, block, theta, factors, lambda)).toBe(-1);
           rows(memory, factors).forEach((x, row) => {
-            expect(violation(normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda), x)).toBeLessThan(1e-5);
+            expect(
+              violation(
+                normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda),
+                x,
+              ),
+            ).toBeLessThan(1e-5);
           });
         }
       }
@@ -119,7 +151,9 @@ describe.each(builds)('non-negative update with %s', (build) => {
       const factors = memory.matrix(lengths.length, 10, 3);
       expect(run(memory, block, theta, factors, 0)).toBe(-1);
       rows(memory, factors).forEach((x, row) => {
-        expect(violation(normalEquations(memory.values(theta), theta.stride, 10, rowOf(block, row), 0), x)).toBeLessThan(2e-4);
+        expect(
+          violation(normalEquations(memory.values(theta), theta.stride, 10, rowOf(block, row), 0), x),
+        ).toBeLessThan(2e-4);
       });
     }
   });
@@ -132,7 +166,13 @@ describe.each(builds)('non-negative update with %s', (build) => {
     const block = ratingBlock([2000], theta.rows, 2);
     const [bounded, plain] = [memory.matrix(1, 24, 3), memory.matrix(1, 24, 3)];
     run(memory, block, theta, bounded, 0.1);
-    update(memory.scope({ cgBelow: 0, cgSteps: 0, from: 0, to: 1, rank: 24, lambda: 0.1 }, { block }, { fixed: theta, previous: plain, factors: plain }));
+    update(
+      memory.scope(
+        { cgBelow: 0, cgSteps: 0, from: 0, to: 1, rank: 24, lambda: 0.1 },
+        { block },
+        { fixed: theta, previous: plain, factors: plain },
+      ),
+    );
     expect(Math.min(...memory.values(plain).subarray(0, 24))).toBeGreaterThan(0);
     expect(relativeDistance(memory.values(bounded), memory.values(plain))).toBeLessThan(1e-5);
   });
@@ -147,10 +187,22 @@ describe.each(builds)('non-negative update with %s', (build) => {
           const memory = new TestMemory(build, 12);
           const theta = fixedSide(memory, 60, rank, 'absolute');
           const block = ratingBlock(lengths, theta.rows, 2);
-          const [whole, parts] = [memory.matrix(lengths.length, rank, 3), memory.matrix(lengths.length, rank, 3)];
+          const [whole, parts] = [
+            memory.matrix(lengths.length, rank, 3),
+            memory.matrix(lengths.length, rank, 3),
+          ];
           run(memory, block, theta, whole, 0.01);
-          run(memory, block, theta, parts, 0.01, cuts.filter((cut) => cut <= lengths.length).sort((a, b) => a - b));
-          expect(new Uint32Array(memory.values(parts).slice().buffer)).toEqual(new Uint32Array(memory.values(whole).slice().buffer));
+          run(
+            memory,
+            block,
+            theta,
+            parts,
+            0.01,
+            cuts.filter((cut) => cut <= lengths.length).sort((a, b) => a - b),
+          );
+          expect(new Uint32Array(memory.values(parts).slice().buffer)).toEqual(
+            new Uint32Array(memory.values(whole).slice().buffer),
+          );
         },
       ),
       { numRuns: 15, seed: 1 },
@@ -166,7 +218,9 @@ describe.each(builds)('non-negative update with %s', (build) => {
     expect(run(memory, block, theta, whole, 0.1)).toBe(-1);
     rows(memory, whole).forEach((x, row) => {
       if (lengths[row] === 0) return expect(norm(x)).toBe(0);
-      expect(violation(normalEquations(memory.values(theta), theta.stride, 12, rowOf(block, row), 0.1), x)).toBeLessThan(3e-6);
+      expect(
+        violation(normalEquations(memory.values(theta), theta.stride, 12, rowOf(block, row), 0.1), x),
+      ).toBeLessThan(3e-6);
     });
     run(memory, block, theta, parts, 0.1, [1, 3, 4]);
     expect(memory.values(parts)).toEqual(memory.values(whole));
@@ -223,7 +277,11 @@ describe.each(builds)('non-negative update with %s', (build) => {
 describe('the start of non-negative factors', () => {
   it('is the absolute value of the other start', () => {
     const memory = new TestMemory('relaxed-simd', 12);
-    const keys: Partition = { layout: 'key-hashes', rows: 50, columns: { low: new Uint32Array(50).map((_, i) => i), high: new Uint32Array(50) } };
+    const keys: Partition = {
+      layout: 'key-hashes',
+      rows: 50,
+      columns: { low: new Uint32Array(50).map((_, i) => i), high: new Uint32Array(50) },
+    };
     const start = (nonnegative: boolean) => {
       const factors = memory.matrix(50, 9, 3);
       initialize(memory.scope({ from: 0, to: 50, rank: 8, seed: 4, nonnegative }, { keys }, { factors }));

@@ -14,27 +14,47 @@ const rank = 128;
 /** Around the 1,024 ratings from which on rank 128 is packed. */
 const lengths = [1023, 1024, 1025, 1031, 1500];
 const weights = { alpha: 2.5, base: 1 };
-/** The rounding to 16 bits evens out over a thousand ratings: it moves these rows by 5e-5 of their length at most, and implicit ones, whose weights differ, by 5e-4. */
+/**
+ * The rounding to 16 bits evens out over a thousand ratings: it moves these rows by 5e-5 of their length at
+ * most, and implicit ones, whose weights differ, by 5e-4.
+ */
 const ROUNDING = 1e-3;
 
 function problem(build: (typeof builds)[number]) {
   const memory = new TestMemory(build);
   const theta = memory.matrix(2000, rank, 1);
   const factors = memory.matrix(lengths.length, rank, 3);
-  const starts = lengths.map((_, row) => Float64Array.from(memory.values(factors).subarray(row * rank, (row + 1) * rank)));
+  const starts = lengths.map((_, row) =>
+    Float64Array.from(memory.values(factors).subarray(row * rank, (row + 1) * rank)),
+  );
   const solved = (row: number) => memory.values(factors).subarray(row * rank, (row + 1) * rank);
   return { memory, theta, factors, starts, solved, block: ratingBlock(lengths, theta.rows, 2) };
 }
 
-const column = (values: Float32Array): Partition => ({ layout: 'bias', rows: values.length, columns: { values } });
+const column = (values: Float32Array): Partition => ({
+  layout: 'bias',
+  rows: values.length,
+  columns: { values },
+});
 const params = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps, from: 0, to: lengths.length, rank });
 
 describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
   it.each([1, 3, 6])('take %i steps of explicit rows', (steps) => {
     const { memory, theta, factors, starts, solved, block } = problem(build);
-    update(memory.scope({ ...params(steps), lambda: 0.05 }, { block }, { fixed: theta, previous: factors, factors }));
+    update(
+      memory.scope(
+        { ...params(steps), lambda: 0.05 },
+        { block },
+        { fixed: theta, previous: factors, factors },
+      ),
+    );
     lengths.forEach((_, row) => {
-      expect(relativeDistance(solved(row), updateRow(memory.values(theta), rank, rank, rowOf(block, row), 0.05, false, starts[row], steps)!)).toBeLessThan(ROUNDING);
+      expect(
+        relativeDistance(
+          solved(row),
+          updateRow(memory.values(theta), rank, rank, rowOf(block, row), 0.05, false, starts[row], steps)!,
+        ),
+      ).toBeLessThan(ROUNDING);
     });
   });
 
@@ -43,51 +63,128 @@ describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
     const values = memory.values(theta);
     for (let k = 0; k < values.length; k += 3) values[k] = k % 2 === 0 ? 0 : -0;
     values.fill(0, 0, 400 * rank);
-    update(memory.scope({ ...params(3), lambda: 0.05 }, { block }, { fixed: theta, previous: factors, factors }));
+    update(
+      memory.scope({ ...params(3), lambda: 0.05 }, { block }, { fixed: theta, previous: factors, factors }),
+    );
     lengths.forEach((_, row) => {
-      expect(relativeDistance(solved(row), updateRow(values, rank, rank, rowOf(block, row), 0.05, false, starts[row], 3)!)).toBeLessThan(ROUNDING);
+      expect(
+        relativeDistance(
+          solved(row),
+          updateRow(values, rank, rank, rowOf(block, row), 0.05, false, starts[row], 3)!,
+        ),
+      ).toBeLessThan(ROUNDING);
     });
   });
 
   it('take steps of rows with biases', () => {
     const { memory, theta, factors, starts, solved, block } = problem(build);
     const bias = new Float32Array(lengths.length);
-    update(memory.scope({ ...params(3), lambda: 0.05, mean: 0 }, { block, fixedBias: column(new Float32Array(theta.rows)), bias: column(bias) }, { fixed: theta, previous: factors, factors }));
+    update(
+      memory.scope(
+        { ...params(3), lambda: 0.05, mean: 0 },
+        { block, fixedBias: column(new Float32Array(theta.rows)), bias: column(bias) },
+        { fixed: theta, previous: factors, factors },
+      ),
+    );
     lengths.forEach((n, row) => {
-      const twin = updateBiasedRow(memory.values(theta), rank, rank, rowOf(block, row), { shift: 0.05 * n, ownShift: 0.05 * n }, false, starts[row], 3)!;
+      const twin = updateBiasedRow(
+        memory.values(theta),
+        rank,
+        rank,
+        rowOf(block, row),
+        { shift: 0.05 * n, ownShift: 0.05 * n },
+        false,
+        starts[row],
+        3,
+      )!;
       expect(relativeDistance([...solved(row), bias[row]], twin)).toBeLessThan(ROUNDING);
     });
   });
 
   it('take steps of implicit rows', () => {
     const { memory, theta, factors, starts, solved, block } = problem(build);
-    const shifts: Partition = { layout: 'row-shifts', rows: lengths.length, columns: { values: sharedArray(Float32Array, lengths.length).fill(20) } };
+    const shifts: Partition = {
+      layout: 'row-shifts',
+      rows: lengths.length,
+      columns: { values: sharedArray(Float32Array, lengths.length).fill(20) },
+    };
     const view = { pointer: memory.allocate(rank * rank * 4), rows: rank, columns: rank, stride: rank };
     gram(memory.scope({ from: 0, to: rank, rank, weight: 1 }, {}, { factors: theta, gram: view }));
-    updateImplicit(memory.scope({ ...weights, ...params(3) }, { block, shifts }, { fixed: theta, previous: factors, factors, gram: view }));
+    updateImplicit(
+      memory.scope(
+        { ...weights, ...params(3) },
+        { block, shifts },
+        { fixed: theta, previous: factors, factors, gram: view },
+      ),
+    );
     const dense = gramMatrix(memory.values(theta), rank, rank, theta.rows, 1);
     lengths.forEach((_, row) => {
-      const { matrix, bias } = implicitEquations(dense, memory.values(theta), rank, rank, rowOf(block, row), weights, 20);
-      expect(relativeDistance(solved(row), conjugateGradient(matrix, bias, starts[row], 3))).toBeLessThan(ROUNDING);
+      const { matrix, bias } = implicitEquations(
+        dense,
+        memory.values(theta),
+        rank,
+        rank,
+        rowOf(block, row),
+        weights,
+        20,
+      );
+      expect(relativeDistance(solved(row), conjugateGradient(matrix, bias, starts[row], 3))).toBeLessThan(
+        ROUNDING,
+      );
     });
   });
 
   it('keep float32 where more steps than a quarter of the features shall converge', () => {
     const { memory, theta, factors, solved, block } = problem(build);
-    update(memory.scope({ ...params(rank / 4 + 1), lambda: 0.05 }, { block }, { fixed: theta, previous: factors, factors }));
+    update(
+      memory.scope(
+        { ...params(rank / 4 + 1), lambda: 0.05 },
+        { block },
+        { fixed: theta, previous: factors, factors },
+      ),
+    );
     lengths.forEach((_, row) => {
       const { matrix, bias } = normalEquations(memory.values(theta), rank, rank, rowOf(block, row), 0.05);
       expect(residual(matrix, solved(row), bias)).toBeLessThan(1e-5);
     });
   });
 
-  it.each([8, 520, 1104])('gather the ratings behind the first %i, whose panels fit, in every pass', (kept) => {
-    const { memory, theta, factors, starts, solved, block } = problem(build);
-    const { indices, values } = rowOf(block, 3);
-    const [at, ratings] = [memory.copyIn(new Uint32Array(indices)), memory.copyIn(new Float32Array(values))];
-    const [panels, work] = [memory.allocate(1200 * rank * 4), memory.allocate(12 * rank + 128)];
-    const size = 4 * rank;
-    memory.kernels.solveMatrixFree(theta.pointer, size, at, ratings, indices.length, kept, 0.05 * indices.length, 0, 0, 0, factors.pointer + 3 * size, 3, 0, panels, work, memory.allocate(8), 1);
-    expect(relativeDistance(solved(3), updateRow(memory.values(theta), rank, rank, { indices, values }, 0.05, false, starts[3], 3)!)).toBeLessThan(ROUNDING);
-  });
+  it.each([8, 520, 1104])(
+    'gather the ratings behind the first %i, whose panels fit, in every pass',
+    (kept) => {
+      const { memory, theta, factors, starts, solved, block } = problem(build);
+      const { indices, values } = rowOf(block, 3);
+      const [at, ratings] = [
+        memory.copyIn(new Uint32Array(indices)),
+        memory.copyIn(new Float32Array(values)),
+      ];
+      const [panels, work] = [memory.allocate(1200 * rank * 4), memory.allocate(12 * rank + 128)];
+      const size = 4 * rank;
+      memory.kernels.solveMatrixFree(
+        theta.pointer,
+        size,
+        at,
+        ratings,
+        indices.length,
+        kept,
+        0.05 * indices.length,
+        0,
+        0,
+        0,
+        factors.pointer + 3 * size,
+        3,
+        0,
+        panels,
+        work,
+        memory.allocate(8),
+        1,
+      );
+      expect(
+        relativeDistance(
+          solved(3),
+          updateRow(memory.values(theta), rank, rank, { indices, values }, 0.05, false, starts[3], 3)!,
+        ),
+      ).toBeLessThan(ROUNDING);
+    },
+  );
 });

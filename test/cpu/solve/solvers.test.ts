@@ -32,8 +32,24 @@ describe.each(builds)('kernels with %s', (build) => {
   it.each(ranks)('form A and b of eq. 2, rank %i', (rank) => {
     for (const count of [1, 2, 31, 32, 33, 70]) {
       const memory = new TestMemory(build);
-      const { theta, stride, size, twin, indices, values, matrix, bias, gathered } = problem(memory, rank, count, 0.3);
-      memory.kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, 0, gathered, 0);
+      const { theta, stride, size, twin, indices, values, matrix, bias, gathered } = problem(
+        memory,
+        rank,
+        count,
+        0.3,
+      );
+      memory.kernels.addNormalEquations(
+        theta.pointer,
+        size,
+        indices,
+        values,
+        count,
+        matrix,
+        bias,
+        0,
+        gathered,
+        0,
+      );
       memory.kernels.addDiagonal(matrix, size, rank, 0.3 * count);
       const formed = memory.floats(matrix, stride * stride);
       const upper: number[] = [];
@@ -56,14 +72,30 @@ describe.each(builds)('kernels with %s', (build) => {
     kernels.addNormalEquations(theta.pointer, size, indices, values, 2100, matrix, bias, 0, gathered, 0);
     const whole = memory.floats(matrix, stride * stride).slice();
     kernels.addNormalEquations(theta.pointer, size, indices, values, 1024, matrix, bias, 0, gathered, 0);
-    kernels.addNormalEquations(theta.pointer, size, indices + 4 * 1024, values + 4 * 1024, 1076, matrix, bias, 0, gathered, 1);
+    kernels.addNormalEquations(
+      theta.pointer,
+      size,
+      indices + 4 * 1024,
+      values + 4 * 1024,
+      1076,
+      matrix,
+      bias,
+      0,
+      gathered,
+      1,
+    );
     expect(memory.floats(matrix, stride * stride)).toEqual(whole);
   });
 
   it.each(ranks)('solve by Cholesky, the dual and CG, rank %i', (rank) => {
     const count = Math.max(2, Math.min(50, Math.floor(rank * 0.7)));
     const memory = new TestMemory(build);
-    const { theta, row, size, twin, indices, values, matrix, bias, x, work, gathered } = problem(memory, rank, count, 0.05);
+    const { theta, row, size, twin, indices, values, matrix, bias, x, work, gathered } = problem(
+      memory,
+      rank,
+      count,
+      0.05,
+    );
     const { kernels } = memory;
     const solution = memory.floats(x, rank);
     const expected = solveCholesky(twin.matrix, twin.bias)!;
@@ -89,7 +121,23 @@ describe.each(builds)('kernels with %s', (build) => {
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
 
-    expect(kernels.solveDual(theta.pointer, size, indices, values, count, 0.05 * count, 0, 0, x, matrix, gathered, work, objective)).toBe(1);
+    expect(
+      kernels.solveDual(
+        theta.pointer,
+        size,
+        indices,
+        values,
+        count,
+        0.05 * count,
+        0,
+        0,
+        x,
+        matrix,
+        gathered,
+        work,
+        objective,
+      ),
+    ).toBe(1);
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
     expectObjective();
@@ -98,13 +146,37 @@ describe.each(builds)('kernels with %s', (build) => {
     const steps = Math.min(4, rank);
     const reference = conjugateGradient(twin.matrix, twin.bias, start, steps);
     form();
-    memory.floats(x, size / 4).fill(0).set(start);
+    memory
+      .floats(x, size / 4)
+      .fill(0)
+      .set(start);
     kernels.solveFormed(matrix, size, bias, x, steps, work, objective);
     expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
     expectObjective();
     for (const kept of [8, 64]) {
-      memory.floats(x, size / 4).fill(0).set(start);
-      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, 0, gathered, work, objective, 1);
+      memory
+        .floats(x, size / 4)
+        .fill(0)
+        .set(start);
+      kernels.solveMatrixFree(
+        theta.pointer,
+        size,
+        indices,
+        values,
+        count,
+        kept,
+        0.05 * count,
+        0,
+        0,
+        0,
+        x,
+        steps,
+        0,
+        gathered,
+        work,
+        objective,
+        1,
+      );
       expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
       expectObjective();
     }
@@ -115,7 +187,25 @@ describe.each(builds)('kernels with %s', (build) => {
     const { theta, size, indices, x, work, gathered } = problem(memory, 8, 3, 1);
     const zeros = memory.copyIn(new Float32Array(8));
     memory.floats(x, 8).fill(0);
-    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, 0, gathered, work, memory.allocate(8), 1);
+    memory.kernels.solveMatrixFree(
+      theta.pointer,
+      size,
+      indices,
+      zeros,
+      3,
+      8,
+      3,
+      0,
+      0,
+      0,
+      x,
+      6,
+      0,
+      gathered,
+      work,
+      memory.allocate(8),
+      1,
+    );
     expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
   });
 
@@ -140,7 +230,7 @@ describe('the two builds', () => {
     for (const text of [relaxedSimd, simd]) {
       const bytes = Buffer.from(text, 'base64');
       const sections: number[] = [];
-      for (let at = 8; at < bytes.length; ) {
+      for (let at = 8; at < bytes.length;) {
         sections.push(bytes[at++]);
         let [size, shift] = [0, 0];
         for (;;) {

@@ -13,11 +13,22 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
     const inTiling = [2, 3, 6, 8, 9];
     for (const biased of [false, true]) {
       const asked = { cgSteps: 3, biased };
-      const [mixed, plain] = [solve({ memory, theta, block }, { ...asked, tiled: { from: 40, to: 300, tileRows: 64 } }), solve({ memory, theta, block }, { ...asked, tiled: undefined })];
+      const [mixed, plain] = [
+        solve({ memory, theta, block }, { ...asked, tiled: { from: 40, to: 300, tileRows: 64 } }),
+        solve({ memory, theta, block }, { ...asked, tiled: undefined }),
+      ];
       expect([mixed.ran.rows, mixed.solved, plain.ran.rows]).toEqual([inTiling.length, block.rows, 0]);
       for (let row = 0; row < block.rows; row++) {
-        if (inTiling.includes(row)) expect(relativeDistance([...mixed.x(row), mixed.bias[row]], [...plain.x(row), plain.bias[row]]), `row ${row}`).toBeLessThan(ROUNDING);
-        else expect([...mixed.x(row), mixed.bias[row]], `row ${row}`).toEqual([...plain.x(row), plain.bias[row]]);
+        if (inTiling.includes(row))
+          expect(
+            relativeDistance([...mixed.x(row), mixed.bias[row]], [...plain.x(row), plain.bias[row]]),
+            `row ${row}`,
+          ).toBeLessThan(ROUNDING);
+        else
+          expect([...mixed.x(row), mixed.bias[row]], `row ${row}`).toEqual([
+            ...plain.x(row),
+            plain.bias[row],
+          ]);
       }
       expect(mixed.objective / plain.objective).toBeCloseTo(1, 6);
     }
@@ -26,35 +37,81 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
   it('have the same bits where they fill the scratch memory and with one row', () => {
     const memory = new TestMemory(build);
     // Tiles of one row of Θ: the list of a row's tiles takes most of its room.
-    const [theta, block] = [memory.matrix(16_000, 24, 1), ratingBlock(Array.from({ length: 400 }, (_, row) => 20 + (row % 37)), 16_000, 2)];
+    const [theta, block] = [
+      memory.matrix(16_000, 24, 1),
+      ratingBlock(
+        Array.from({ length: 400 }, (_, row) => 20 + (row % 37)),
+        16_000,
+        2,
+      ),
+    ];
     const asked = { cgSteps: 2, tiled: { ...tiled, tileRows: 1 } };
-    const [together, alone] = [solve({ memory, theta, block }, asked), solve({ memory, theta, block }, asked, Array.from({ length: block.rows }, (_, row) => ({ from: row, to: row + 1 })))];
+    const [together, alone] = [
+      solve({ memory, theta, block }, asked),
+      solve(
+        { memory, theta, block },
+        asked,
+        Array.from({ length: block.rows }, (_, row) => ({ from: row, to: row + 1 })),
+      ),
+    ];
     expect(together.ran.groups).toBeGreaterThan(1);
     expect(together.ran.groups).toBeLessThan(5);
     expect(alone.ran.groups).toBe(block.rows);
     expect(together.factors).toEqual(alone.factors);
     expect(together.objective / alone.objective).toBeCloseTo(1, 12);
-    for (const row of [0, 170, 399]) expect(relativeDistance(together.x(row), updateRow(memory.values(theta), theta.stride, 24, rowOf(block, row), lambda, false, together.start(row), 2)!)).toBeLessThan(ROUNDING);
+    for (const row of [0, 170, 399])
+      expect(
+        relativeDistance(
+          together.x(row),
+          updateRow(
+            memory.values(theta),
+            theta.stride,
+            24,
+            rowOf(block, row),
+            lambda,
+            false,
+            together.start(row),
+            2,
+          )!,
+        ),
+      ).toBeLessThan(ROUNDING);
   });
 
   it('have the same bits for any cut of the rows into tasks, of theirs and of the others', () => {
     const cuts = fc.array(fc.nat(12), { maxLength: 4 });
     fc.assert(
-      fc.property(fc.array(fc.oneof(fc.nat(60), fc.nat(3000), fc.constant(0)), { minLength: 1, maxLength: 12 }), fc.constantFrom(3, 16, 40), fc.boolean(), cuts, cuts, fc.boolean(), (lengths, rank, biased, ofTiled, ofOthers, othersFirst) => {
-        const memory = new TestMemory(build, 16);
-        const [theta, block] = [memory.matrix(COLUMNS, rank, 1), ratingBlock(lengths, COLUMNS, 2)];
-        const asked = { cgSteps: 3, biased, tiled: { from: 30, to: 2000, tileRows: 64 } };
-        const calls = (only: 'tiled' | 'others', at: readonly number[]) => {
-          const edges = [0, ...at.filter((cut) => cut <= lengths.length).sort((a, b) => a - b), lengths.length];
-          return edges.slice(1).map((to, k) => ({ from: edges[k], to, only }));
-        };
-        const ordered = [calls('tiled', ofTiled), calls('others', ofOthers)];
-        const [whole, parts] = [solve({ memory, theta, block }, asked), solve({ memory, theta, block }, asked, (othersFirst ? ordered.toReversed() : ordered).flat())];
-        expect(new Uint32Array(parts.factors.buffer)).toEqual(new Uint32Array(whole.factors.buffer));
-        expect(parts.bias).toEqual(whole.bias);
-        expect([parts.solved, parts.ran.rows]).toEqual([block.rows, whole.ran.rows]);
-        expect(Math.abs(parts.objective - whole.objective)).toBeLessThanOrEqual(1e-12 * Math.abs(whole.objective));
-      }),
+      fc.property(
+        fc.array(fc.oneof(fc.nat(60), fc.nat(3000), fc.constant(0)), { minLength: 1, maxLength: 12 }),
+        fc.constantFrom(3, 16, 40),
+        fc.boolean(),
+        cuts,
+        cuts,
+        fc.boolean(),
+        (lengths, rank, biased, ofTiled, ofOthers, othersFirst) => {
+          const memory = new TestMemory(build, 16);
+          const [theta, block] = [memory.matrix(COLUMNS, rank, 1), ratingBlock(lengths, COLUMNS, 2)];
+          const asked = { cgSteps: 3, biased, tiled: { from: 30, to: 2000, tileRows: 64 } };
+          const calls = (only: 'tiled' | 'others', at: readonly number[]) => {
+            const edges = [
+              0,
+              ...at.filter((cut) => cut <= lengths.length).sort((a, b) => a - b),
+              lengths.length,
+            ];
+            return edges.slice(1).map((to, k) => ({ from: edges[k], to, only }));
+          };
+          const ordered = [calls('tiled', ofTiled), calls('others', ofOthers)];
+          const [whole, parts] = [
+            solve({ memory, theta, block }, asked),
+            solve({ memory, theta, block }, asked, (othersFirst ? ordered.toReversed() : ordered).flat()),
+          ];
+          expect(new Uint32Array(parts.factors.buffer)).toEqual(new Uint32Array(whole.factors.buffer));
+          expect(parts.bias).toEqual(whole.bias);
+          expect([parts.solved, parts.ran.rows]).toEqual([block.rows, whole.ran.rows]);
+          expect(Math.abs(parts.objective - whole.objective)).toBeLessThanOrEqual(
+            1e-12 * Math.abs(whole.objective),
+          );
+        },
+      ),
       { numRuns: 25, seed: 1 },
     );
   });
@@ -98,7 +155,12 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
     const memory = new TestMemory(build);
     const theta = memory.matrix(8000, 8, 1);
     const looked = (lengths: readonly number[], asked: Asked) => {
-      const given = { memory, theta, block: ratingBlock(lengths, theta.rows, 2), previous: memory.matrix(lengths.length, 8, 3) };
+      const given = {
+        memory,
+        theta,
+        block: ratingBlock(lengths, theta.rows, 2),
+        previous: memory.matrix(lengths.length, 8, 3),
+      };
       let looks = 0;
       const whole = solve(given, asked, undefined, () => ++looks < 0);
       const all = looks;
@@ -108,13 +170,17 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
       };
       return { whole, all, until };
     };
-    const groups = looked(Array.from({ length: 1200 }, () => 20), { cgSteps: 1, tiled: { ...tiled, tileRows: 1 } });
+    const groups = looked(
+      Array.from({ length: 1200 }, () => 20),
+      { cgSteps: 1, tiled: { ...tiled, tileRows: 1 } },
+    );
     expect(groups.whole.ran.groups).toBe(3);
     expect(groups.until(0)).toMatchObject({ solved: 0, ran: { rows: 0, passes: 0 } });
     expect(groups.until(Math.floor(groups.all / 2)).solved).toBeLessThan(1200);
     const long = looked([700_000], { cgSteps: 3, tiled: { from: 1, to: 1e6, tileRows: 64 } });
     expect(long.whole.ran.passes).toBeGreaterThan(2 * 4);
     // The last looks are those of the passes.
-    for (const fewer of [1, 2, 5, 8]) expect(long.until(long.all - fewer).ran.passes).toBe(long.whole.ran.passes - fewer);
+    for (const fewer of [1, 2, 5, 8])
+      expect(long.until(long.all - fewer).ran.passes).toBe(long.whole.ran.passes - fewer);
   });
 });

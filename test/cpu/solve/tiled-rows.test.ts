@@ -54,15 +54,28 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
   it.each([8, 24, 64, 100, 128])('take the steps of conjugate gradients, rank %i', (rank) => {
     const memory = new TestMemory(build);
     const [theta, block] = [memory.matrix(COLUMNS, rank, 1), blockOf(columnsOfRows)];
-    const equations = columnsOfRows.map((_, row) => normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda));
+    const equations = columnsOfRows.map((_, row) =>
+      normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda),
+    );
     for (const cgSteps of [1, 3, 6]) {
       const { badRow, objective, solved, ran, x, start } = solve({ memory, theta, block }, { cgSteps });
       expect([badRow, solved, ran.rows, ran.groups]).toEqual([-1, block.rows, block.rows, 1]);
       let [expected, squares] = [0, 0];
       columnsOfRows.forEach(({ length }, row) => {
-        const twin = updateRow(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda, false, start(row), cgSteps)!;
+        const twin = updateRow(
+          memory.values(theta),
+          theta.stride,
+          rank,
+          rowOf(block, row),
+          lambda,
+          false,
+          start(row),
+          cgSteps,
+        )!;
         expect(norm(x(row).subarray(rank))).toBe(0);
-        expect(relativeDistance(x(row), twin), `row ${row} of ${length}, ${cgSteps} steps`).toBeLessThan(ROUNDING);
+        expect(relativeDistance(x(row), twin), `row ${row} of ${length}, ${cgSteps} steps`).toBeLessThan(
+          ROUNDING,
+        );
         expected += objectiveOf(equations[row], x(row));
         squares += squaresOf(rowOf(block, row).values);
       });
@@ -74,19 +87,39 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
     const memory = new TestMemory(build);
     const [theta, block] = [lifted(memory, rank), blockOf(columnsOfRows)];
     const regularization = { lambda, exponent: 0.5, offset: 2, biasLambda: 0.1, damping: 3 };
-    const equations = columnsOfRows.map(({ length: n }, row) => shifted(biasedEquations(memory.values(theta), theta.stride, rank, centred(block, row)), lambda * n ** 0.5 + 2, 0.1 * n + 3));
+    const equations = columnsOfRows.map(({ length: n }, row) =>
+      shifted(
+        biasedEquations(memory.values(theta), theta.stride, rank, centred(block, row)),
+        lambda * n ** 0.5 + 2,
+        0.1 * n + 3,
+      ),
+    );
     for (const cgSteps of [1, 3, 6]) {
-      const { badRow, objective, bias, ran, x, start } = solve({ memory, theta, block }, { cgSteps, biased: true, ...regularization });
+      const { badRow, objective, bias, ran, x, start } = solve(
+        { memory, theta, block },
+        { cgSteps, biased: true, ...regularization },
+      );
       expect([badRow, ran.rows]).toEqual([-1, block.rows]);
       let [expected, squares] = [0, 0];
       columnsOfRows.forEach(({ length: n }, row) => {
         const shifts = { shift: lambda * n ** 0.5 + 2, ownShift: 0.1 * n + 3 };
         const ratings = centred(block, row);
-        const twin = updateBiasedRow(memory.values(theta), theta.stride, rank, ratings, shifts, false, start(row), cgSteps)!;
+        const twin = updateBiasedRow(
+          memory.values(theta),
+          theta.stride,
+          rank,
+          ratings,
+          shifts,
+          false,
+          start(row),
+          cgSteps,
+        )!;
         const found = [...x(row).subarray(0, rank), bias[row]];
         expect(norm(x(row).subarray(rank))).toBe(0);
         // The twin knows ‖b‖, and so may end a step before the kernels do.
-        expect(relativeDistance(found, twin), `row ${row} of ${n}, ${cgSteps} steps`).toBeLessThan(cgSteps < 6 ? ROUNDING : 1e-3);
+        expect(relativeDistance(found, twin), `row ${row} of ${n}, ${cgSteps} steps`).toBeLessThan(
+          cgSteps < 6 ? ROUNDING : 1e-3,
+        );
         expected += objectiveOf(equations[row], found);
         squares += squaresOf(ratings.values);
       });
@@ -102,16 +135,30 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
     const block = ratingBlock(lengths, COLUMNS, 2);
     const { offsets, values } = block.columns as { offsets: Int32Array; values: Float32Array };
     // Large ratings where pieces meet show one that is lost, doubled or beside another column.
-    for (const at of [CHUNK_RATINGS - 1, CHUNK_RATINGS, 2 * CHUNK_RATINGS - 1, 2 * CHUNK_RATINGS, 2 * CHUNK_RATINGS + 32]) values[offsets[1] + at] = 20_000;
+    for (const at of [
+      CHUNK_RATINGS - 1,
+      CHUNK_RATINGS,
+      2 * CHUNK_RATINGS - 1,
+      2 * CHUNK_RATINGS,
+      2 * CHUNK_RATINGS + 32,
+    ])
+      values[offsets[1] + at] = 20_000;
     values[offsets[4] + CHUNK_RATINGS] = 20_000;
-    const { ran, badRow, x, bias, start, objective } = solve({ memory, theta, block }, { cgSteps: 3, biased });
+    const { ran, badRow, x, bias, start, objective } = solve(
+      { memory, theta, block },
+      { cgSteps: 3, biased },
+    );
     expect([ran.rows, badRow]).toEqual([lengths.length, -1]);
     let [expected, squares] = [0, 0];
     lengths.forEach((n, row) => {
       const ratings = biased ? centred(block, row) : rowOf(block, row);
       const given = memory.values(theta);
-      const equations = biased ? shifted(biasedEquations(given, theta.stride, rank, ratings), lambda * n, lambda * n) : normalEquations(given, theta.stride, rank, ratings, lambda);
-      const twin = biased ? biasedGradients(equations, start(row), 3) : updateRow(given, theta.stride, rank, ratings, lambda, false, start(row), 3)!;
+      const equations = biased
+        ? shifted(biasedEquations(given, theta.stride, rank, ratings), lambda * n, lambda * n)
+        : normalEquations(given, theta.stride, rank, ratings, lambda);
+      const twin = biased
+        ? biasedGradients(equations, start(row), 3)
+        : updateRow(given, theta.stride, rank, ratings, lambda, false, start(row), 3)!;
       const found = biased ? [...x(row), bias[row]] : x(row);
       expect(relativeDistance(found, twin), `row of ${n}`).toBeLessThan(2e-5);
       expected += objectiveOf(equations, found);
@@ -125,24 +172,53 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
     const rank = 8;
     const [theta, block] = [lifted(memory, rank), ratingBlock([500_000], COLUMNS, 2)];
     const ratings = biased ? centred(block, 0) : rowOf(block, 0);
-    const equations = biased ? shifted(biasedEquations(memory.values(theta), rank, rank, ratings), lambda * 500_000, lambda * 500_000) : normalEquations(memory.values(theta), rank, rank, ratings, lambda);
+    const equations = biased
+      ? shifted(
+          biasedEquations(memory.values(theta), rank, rank, ratings),
+          lambda * 500_000,
+          lambda * 500_000,
+        )
+      : normalEquations(memory.values(theta), rank, rank, ratings, lambda);
     const { x, bias, start, objective } = solve({ memory, theta, block }, { cgSteps: 3, biased });
     const found = biased ? [...x(0), bias[0]] : x(0);
-    const twin = biased ? biasedGradients(equations, start(0), 3) : conjugateGradient(equations.matrix, equations.bias, start(0), 3);
+    const twin = biased
+      ? biasedGradients(equations, start(0), 3)
+      : conjugateGradient(equations.matrix, equations.bias, start(0), 3);
     // One chain of sums in float32 over all ratings was 20 times as far off.
     expect(relativeDistance(found, twin)).toBeLessThan(6e-5);
-    expect(Math.abs(objective - objectiveOf(equations, found)) / squaresOf(ratings.values)).toBeLessThan(5e-6);
+    expect(Math.abs(objective - objectiveOf(equations, found)) / squaresOf(ratings.values)).toBeLessThan(
+      5e-6,
+    );
   });
 
   it('number the rows of a tile in 16 bits', () => {
     const memory = new TestMemory(build);
     const theta = memory.matrix(140_000, 8, 1);
     // Around the ends of tiles of 65,536 rows, in eights and alone.
-    const columns = [every(40, 65_516), every(40, 131_060, 1), [0, 65_535, 65_536, 131_071, 131_072, 139_999], every(200, 3, 700)];
-    const block = ratingBlock(columns.map(({ length }) => length), theta.rows, 2);
+    const columns = [
+      every(40, 65_516),
+      every(40, 131_060, 1),
+      [0, 65_535, 65_536, 131_071, 131_072, 139_999],
+      every(200, 3, 700),
+    ];
+    const block = ratingBlock(
+      columns.map(({ length }) => length),
+      theta.rows,
+      2,
+    );
     (block.columns.indices as Uint32Array).set(columns.flat());
-    const { x, start } = solve({ memory, theta, block }, { cgSteps: 3, tiled: { ...tiled, tileRows: 65_536 } });
-    columns.forEach((_, row) => expect(relativeDistance(x(row), updateRow(memory.values(theta), 8, 8, rowOf(block, row), lambda, false, start(row), 3)!)).toBeLessThan(ROUNDING));
+    const { x, start } = solve(
+      { memory, theta, block },
+      { cgSteps: 3, tiled: { ...tiled, tileRows: 65_536 } },
+    );
+    columns.forEach((_, row) =>
+      expect(
+        relativeDistance(
+          x(row),
+          updateRow(memory.values(theta), 8, 8, rowOf(block, row), lambda, false, start(row), 3)!,
+        ),
+      ).toBeLessThan(ROUNDING),
+    );
   });
 
   it('stay at their solution, at zero too, while others take their steps', () => {
@@ -154,14 +230,37 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
     const previous = memory.matrix(3, rank, 3);
     const start = memory.values(previous);
     start.fill(0, 0, rank);
-    const solution = updateRow(memory.values(theta), rank, rank, rowOf(block, 1), lambda, true, new Float64Array(rank), 0)!;
+    const solution = updateRow(
+      memory.values(theta),
+      rank,
+      rank,
+      rowOf(block, 1),
+      lambda,
+      true,
+      new Float64Array(rank),
+      0,
+    )!;
     start.set(solution, rank);
     const { x, objective } = solve({ memory, theta, block, previous }, { cgSteps: 6 });
     expect([...x(0)]).toEqual(Array.from({ length: rank }, () => 0));
     expect(x(1)).toEqual(Float32Array.from(solution));
-    const twin = updateRow(memory.values(theta), rank, rank, rowOf(block, 2), lambda, false, Float64Array.from(start.subarray(2 * rank)), 6)!;
+    const twin = updateRow(
+      memory.values(theta),
+      rank,
+      rank,
+      rowOf(block, 2),
+      lambda,
+      false,
+      Float64Array.from(start.subarray(2 * rank)),
+      6,
+    )!;
     expect(relativeDistance(x(2), twin)).toBeLessThan(ROUNDING);
-    const expected = [1, 2].reduce((sum, row) => sum + objectiveOf(normalEquations(memory.values(theta), rank, rank, rowOf(block, row), lambda), x(row)), 0);
+    const expected = [1, 2].reduce(
+      (sum, row) =>
+        sum +
+        objectiveOf(normalEquations(memory.values(theta), rank, rank, rowOf(block, row), lambda), x(row)),
+      0,
+    );
     expect(objective / expected).toBeCloseTo(1, 6);
   });
 });

@@ -14,22 +14,32 @@ export const mean = 2.5;
 export const gamma = Float32Array.from({ length: COLUMNS }, (_, k) => Math.sin(k));
 
 /** The columns `first`, `first + step`, .. of so many ratings. */
-export const every = (count: number, first: number, step = 1) => Array.from({ length: count }, (_, k) => first + k * step);
+export const every = (count: number, first: number, step = 1) =>
+  Array.from({ length: count }, (_, k) => first + k * step);
 
 /** A rating-block with these columns in its rows, ratings 0.5 .. 5. */
 export function blockOf(columns: readonly (readonly number[])[]): Partition {
-  const block = ratingBlock(columns.map(({ length }) => length), COLUMNS, 2);
+  const block = ratingBlock(
+    columns.map(({ length }) => length),
+    COLUMNS,
+    2,
+  );
   (block.columns.indices as Uint32Array).set(columns.flat());
   return block;
 }
 
-export const column = (values: Float32Array): Partition => ({ layout: 'bias', rows: values.length, columns: { values } });
+export const column = (values: Float32Array): Partition => ({
+  layout: 'bias',
+  rows: values.length,
+  columns: { values },
+});
 
 /** Levels far from 0 test the elimination of biases: s is then large. */
 export function lifted(memory: TestMemory, rank: number): MatrixView {
   const theta = memory.matrix(COLUMNS, rank, 1);
   const values = memory.values(theta);
-  for (let row = 0; row < COLUMNS; row++) for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
+  for (let row = 0; row < COLUMNS; row++)
+    for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
   return theta;
 }
 
@@ -54,9 +64,17 @@ export interface Call {
 }
 
 /** What calls of the task leave, and the tiled kernels that they ran. */
-export function solve({ memory, theta, block, previous: given }: Given, { biased = false, ...asked }: Asked, calls: readonly Call[] = [{ from: 0, to: block.rows }], cancelled = () => false) {
+export function solve(
+  { memory, theta, block, previous: given }: Given,
+  { biased = false, ...asked }: Asked,
+  calls: readonly Call[] = [{ from: 0, to: block.rows }],
+  cancelled = () => false,
+) {
   const { rows } = block;
-  const [previous, factors] = [given ?? memory.matrix(rows, theta.columns, 3), memory.matrix(rows, theta.columns, 4)];
+  const [previous, factors] = [
+    given ?? memory.matrix(rows, theta.columns, 3),
+    memory.matrix(rows, theta.columns, 4),
+  ];
   const before = memory.values(previous).slice();
   const bias = new Float32Array(rows).fill(biased ? Number.NaN : 0);
   const partitions = { block, ...(biased ? { fixedBias: column(gamma), bias: column(bias) } : {}) };
@@ -64,7 +82,10 @@ export function solve({ memory, theta, block, previous: given }: Given, { biased
   const { kernels } = memory;
   const counted = {
     ...kernels,
-    startTiledRow: (...args: Parameters<typeof kernels.startTiledRow>) => (ran.rows++, kernels.startTiledRow(...args)),
+    startTiledRow: (...args: Parameters<typeof kernels.startTiledRow>) => (
+      ran.rows++,
+      kernels.startTiledRow(...args)
+    ),
     passTiles: (...args: Parameters<typeof kernels.passTiles>) => {
       ran.passes++;
       const [, , , , from, , , , , , pass] = args;
@@ -75,7 +96,10 @@ export function solve({ memory, theta, block, previous: given }: Given, { biased
   let [badRow, objective, solved] = [-1, 0, 0];
   for (const call of calls) {
     const params = { lambda, tiled, cgBelow: 2 ** 31 - 1, rank: theta.columns, mean, ...asked, ...call };
-    const outcome = update({ ...memory.scope(params, partitions, { fixed: theta, previous, factors }, cancelled), kernels: counted });
+    const outcome = update({
+      ...memory.scope(params, partitions, { fixed: theta, previous, factors }, cancelled),
+      kernels: counted,
+    });
     const bad = outcome.values!.badRow as number;
     if (bad >= 0) badRow = badRow < 0 ? bad : Math.min(badRow, bad);
     const { objective: sum, objectives = [sum] } = outcome.values!;
@@ -85,7 +109,16 @@ export function solve({ memory, theta, block, previous: given }: Given, { biased
   expect(memory.values(previous)).toEqual(before);
   const { stride } = factors;
   const row = (values: Float32Array, at: number) => values.slice(at * stride, (at + 1) * stride);
-  return { badRow, objective, solved, bias, ran, factors: memory.values(factors).slice(), x: (at: number) => row(memory.values(factors), at), start: (at: number) => Float64Array.from(row(before, at).subarray(0, theta.columns)) };
+  return {
+    badRow,
+    objective,
+    solved,
+    bias,
+    ran,
+    factors: memory.values(factors).slice(),
+    x: (at: number) => row(memory.values(factors), at),
+    start: (at: number) => Float64Array.from(row(before, at).subarray(0, theta.columns)),
+  };
 }
 
 /** The largest difference of a row of 1,000 ratings from its twin was 1e-5. */

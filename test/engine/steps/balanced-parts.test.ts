@@ -12,7 +12,11 @@ describe('a row with most of the ratings', () => {
   it('leaves rows for the parts behind it', () => {
     const offsets = Int32Array.of(0, 1, 2, 62);
     expect(balancedRanges(offsets, 3)).toHaveLength(2);
-    expect(balancedRanges(offsets, 3, undefined, { exactly: true })).toEqual([{ from: 0, to: 1 }, { from: 1, to: 2 }, { from: 2, to: 3 }]);
+    expect(balancedRanges(offsets, 3, undefined, { exactly: true })).toEqual([
+      { from: 0, to: 1 },
+      { from: 1, to: 2 },
+      { from: 2, to: 3 },
+    ]);
   });
 
   it('is planned, bound and expanded by als on three devices', () => {

@@ -11,25 +11,71 @@ import { setOf } from '../../support/steps/check-steps.ts';
 import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';
 
 /** Three users rate both items. */
-const small = { rows: [[0, 1], [0, 1], [0, 1]], columns: 2, test: false };
+const small = {
+  rows: [
+    [0, 1],
+    [0, 1],
+    [0, 1],
+  ],
+  columns: 2,
+  test: false,
+};
 /** Four users rate all four items. */
 const square = { rows: Array.from({ length: 4 }, () => [0, 1, 2, 3]), columns: 4, test: false };
 
 const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
   'als-cpu': () => boundAls({ ...small, devices: [cpuInfo] }, { rank: 2 }),
   'als-biases-gpu': () => boundAls({ ...small, devices: [gpuInfo(0)] }, { rank: 2, biases: true }),
-  'als-spilled-cpu': () => boundAls({ ...square, devices: [cpuInfo] }, { rank: 2 }, { users: spilled(3), items: spilled(2) }),
-  'als-two-gpus': () => boundAls({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, partitionUsers: '1,4', partitionItems: '1,4' }),
-  'als-vectors-two-gpus': () => boundAls({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, partitionUsers: '1,2', partitionItems: '2,2', partitionSums: 'vectors', solver: 'cg', cgSteps: 2 }),
-  'sgd-blocks-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2 }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
-  'sgd-wavefront-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2, schedule: 'wavefront' }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
+  'als-spilled-cpu': () =>
+    boundAls({ ...square, devices: [cpuInfo] }, { rank: 2 }, { users: spilled(3), items: spilled(2) }),
+  'als-two-gpus': () =>
+    boundAls(
+      { ...square, devices: [gpuInfo(0), gpuInfo(1)] },
+      { rank: 2, partitionUsers: '1,4', partitionItems: '1,4' },
+    ),
+  'als-vectors-two-gpus': () =>
+    boundAls(
+      { ...square, devices: [gpuInfo(0), gpuInfo(1)] },
+      {
+        rank: 2,
+        partitionUsers: '1,2',
+        partitionItems: '2,2',
+        partitionSums: 'vectors',
+        solver: 'cg',
+        cgSteps: 2,
+      },
+    ),
+  'sgd-blocks-cpu': () =>
+    boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2 }, (one) => ({
+      ...one,
+      rowBands: 2,
+      columnBands: 4,
+    })),
+  'sgd-wavefront-cpu': () =>
+    boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2, schedule: 'wavefront' }, (one) => ({
+      ...one,
+      rowBands: 2,
+      columnBands: 4,
+    })),
   'sgd-hogwild-cpu': () => boundSgd({ ...small, devices: [cpuInfo] }, { rank: 2, schedule: 'hogwild' }),
   'sgd-tile-gpu': () => boundSgd({ ...small, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'tile' }),
-  'sgd-waves-gpu': () => boundSgd({ ...small, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'wavefront', precision: 'f32' }),
-  'sgd-resident-gpu': () => boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }),
-  'sgd-staged-gpu': () => boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
-  'sgd-turns-two-gpus': () => boundSgd({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, schedule: 'blocks', precision: 'f16' }),
-  'sgd-two-gpus': () => boundSgd({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
+  'sgd-waves-gpu': () =>
+    boundSgd({ ...small, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'wavefront', precision: 'f32' }),
+  'sgd-resident-gpu': () =>
+    boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }),
+  'sgd-staged-gpu': () =>
+    boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
+  'sgd-turns-two-gpus': () =>
+    boundSgd(
+      { ...square, devices: [gpuInfo(0), gpuInfo(1)] },
+      { rank: 2, schedule: 'blocks', precision: 'f16' },
+    ),
+  'sgd-two-gpus': () =>
+    boundSgd(
+      { ...square, devices: [gpuInfo(0), gpuInfo(1)] },
+      { rank: 2, schedule: 'blocks', precision: 'f32' },
+      staged,
+    ),
 };
 
 /** Ratings in so many files. */
@@ -68,19 +114,40 @@ function lineOf({ stage, at, do: action }: Step, { bound }: BoundProblem): strin
 }
 
 /**
- * A drawn order is none that a hand works out: segments of a round are called a, b, c, d as they are first visited, and of steps of a
- * grid that is in one memory the lines are sorted.
+ * A drawn order is none that a hand works out: segments of a round are called a, b, c, d as they are first
+ * visited, and of steps of a grid that is in one memory the lines are sorted.
+ *
  */
 function textOf(name: string, problem: BoundProblem): string {
-  const lists = listsOfRun(problem, ['good', 'good']).filter(({ name: list }) => ['start', 'round 1', 'measure 1', 'free', 'round 2', 'end'].includes(list));
+  const lists = listsOfRun(problem, ['good', 'good']).filter(({ name: list }) =>
+    ['start', 'round 1', 'measure 1', 'free', 'round 2', 'end'].includes(list),
+  );
   return lists
     .map(({ name: list, steps }) => {
       const lines = steps.map((step) => lineOf(step, problem));
-      const brought = (line: string) => name === 'sgd-two-gpus' && /move columns\.\d@\d host > gpu/.test(line);
-      const sorted = name.endsWith('-cpu') || name === 'sgd-two-gpus' ? [...lines.filter((line) => !line.startsWith('sgd-epoch')), ...lines.filter((line) => line.startsWith('sgd-epoch') && !brought(line)).sort()] : lines;
-      const visits = steps.flatMap(({ stage, do: action }) => (stage === 'sgd-epoch' && action.kind === 'task' && action.task.inputs.block ? [action.task.inputs.block.partition] : []));
+      const brought = (line: string) =>
+        name === 'sgd-two-gpus' && /move columns\.\d@\d host > gpu/.test(line);
+      const sorted =
+        name.endsWith('-cpu') || name === 'sgd-two-gpus'
+          ? [
+              ...lines.filter((line) => !line.startsWith('sgd-epoch')),
+              ...lines.filter((line) => line.startsWith('sgd-epoch') && !brought(line)).sort(),
+            ]
+          : lines;
+      const visits = steps.flatMap(({ stage, do: action }) =>
+        stage === 'sgd-epoch' && action.kind === 'task' && action.task.inputs.block
+          ? [action.task.inputs.block.partition]
+          : [],
+      );
       const visited = name === 'sgd-turns-two-gpus' ? [...new Set(visits)] : visits;
-      const named = sorted.map((line) => (name.startsWith('sgd') && visited.length === 4 ? line.replace(/(columns|grid\/\d)\.(\d)/g, (_, set: string, at: string) => `${set}.${'abcd'[visited.indexOf(Number(at))]}`) : line));
+      const named = sorted.map((line) =>
+        name.startsWith('sgd') && visited.length === 4
+          ? line.replace(
+              /(columns|grid\/\d)\.(\d)/g,
+              (_, set: string, at: string) => `${set}.${'abcd'[visited.indexOf(Number(at))]}`,
+            )
+          : line,
+      );
       return `[${list}]\n${named.map((line) => `${line}\n`).join('')}`;
     })
     .join('');
@@ -90,7 +157,9 @@ describe('the steps that were worked out by hand', () => {
   it.each(Object.keys(problems))('are those of %s', async (name) => {
     const text = readFileSync(resolve(import.meta.dirname, `../../golden/steps/${name}.txt`), 'utf8');
     const expected = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-    const got = textOf(name, await problems[name]()).split('\n').filter((line) => line !== '');
+    const got = textOf(name, await problems[name]())
+      .split('\n')
+      .filter((line) => line !== '');
     // A file ends where what follows is a repetition.
     expect(got.slice(0, expected.length)).toEqual(expected);
     expect(expected.length).toBeGreaterThan(8);

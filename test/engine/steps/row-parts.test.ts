@@ -3,14 +3,27 @@ import { expect, it } from 'vitest';
 import { JoinedRows, readRows, type RowParts, wholeRows } from '../../../engine/row-parts.ts';
 
 /** Rows as they are read, one by one. */
-function slowRows({ columns, parts, tail, scale = { values: 1, own: 1 }, lead, order }: RowParts): number[][] {
+function slowRows({
+  columns,
+  parts,
+  tail,
+  scale = { values: 1, own: 1 },
+  lead,
+  order,
+}: RowParts): number[][] {
   const width = columns - (tail ? 2 : 0);
   const [stride, first] = lead === undefined ? [width, 0] : [columns, 2];
   const inOrder = parts.flatMap(({ values, own }) =>
     Array.from({ length: values.length / stride }, (_, row) => {
-      const read = Array.from(values.subarray(row * stride + first, (row + 1) * stride), (value) => Math.fround(value * scale.values));
+      const read = Array.from(values.subarray(row * stride + first, (row + 1) * stride), (value) =>
+        Math.fround(value * scale.values),
+      );
       if (tail === undefined) return read;
-      const number = Math.fround((lead === undefined ? Math.fround((own?.[row] ?? 0) * scale.own) : scale.own * values[row * stride + lead]) + tail.add);
+      const number = Math.fround(
+        (lead === undefined
+          ? Math.fround((own?.[row] ?? 0) * scale.own)
+          : scale.own * values[row * stride + lead]) + tail.add,
+      );
       return [...read, ...(tail.oneFirst ? [1, number] : [number, 1])];
     }),
   );
@@ -18,7 +31,14 @@ function slowRows({ columns, parts, tail, scale = { values: 1, own: 1 }, lead, o
 }
 
 const rowParts: fc.Arbitrary<RowParts> = fc
-  .record({ width: fc.integer({ min: 1, max: 5 }), lengths: fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 1, maxLength: 4 }), tail: fc.option(fc.record({ oneFirst: fc.boolean(), add: fc.constantFrom(0, 3.1) }), { nil: undefined }), scaled: fc.boolean(), lead: fc.constantFrom(undefined, 0 as const, 1 as const), mixed: fc.option(fc.nat(), { nil: undefined }) })
+  .record({
+    width: fc.integer({ min: 1, max: 5 }),
+    lengths: fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 1, maxLength: 4 }),
+    tail: fc.option(fc.record({ oneFirst: fc.boolean(), add: fc.constantFrom(0, 3.1) }), { nil: undefined }),
+    scaled: fc.boolean(),
+    lead: fc.constantFrom(undefined, 0 as const, 1 as const),
+    mixed: fc.option(fc.nat(), { nil: undefined }),
+  })
   .map(({ width, lengths, tail, scaled, lead: asked, mixed }) => {
     let next = 0;
     const numbers = (length: number) => Float32Array.from({ length }, () => Math.fround(0.1 * ++next));
@@ -28,11 +48,18 @@ const rowParts: fc.Arbitrary<RowParts> = fc
     return {
       rows,
       columns: width + (tail ? 2 : 0),
-      parts: lengths.map((count) => ({ values: numbers(count * (width + (lead === undefined ? 0 : 2))), ...(tail && lead === undefined && { own: numbers(count) }) })),
+      parts: lengths.map((count) => ({
+        values: numbers(count * (width + (lead === undefined ? 0 : 2))),
+        ...(tail && lead === undefined && { own: numbers(count) }),
+      })),
       ...(tail && { tail }),
       ...(scaled && { scale: { values: 2, own: 4 } }),
       ...(lead !== undefined && { lead }),
-      ...(mixed !== undefined && { order: Uint32Array.from({ length: rows }, (_, place) => place).sort((left, right) => drawn(left) - drawn(right)) }),
+      ...(mixed !== undefined && {
+        order: Uint32Array.from({ length: rows }, (_, place) => place).sort(
+          (left, right) => drawn(left) - drawn(right),
+        ),
+      }),
     };
   });
 

@@ -1,4 +1,7 @@
-/** Stages over more parts than a place holds at once: two visits at a time have their copies there, and a new part takes the place of the old one. */
+/**
+ * Stages over more parts than a place holds at once: two visits at a time have their copies there, and a new
+ * part takes the place of the old one.
+ */
 import { describe, expect, it } from 'vitest';
 import type { BoundPlan, Versions } from '../../../engine/plan/bound-plan.ts';
 import { HOST, type Place } from '../../../engine/plan/place.ts';
@@ -10,19 +13,37 @@ import { eagerOrder, lateFrees, orderOf, peakIn } from '../../support/steps/orde
 import { testRandom } from '../../support/ratings.ts';
 import { gpuInfo } from '../../support/steps/small-problems.ts';
 
-const contracts: TaskContracts = { solve: { block: 'read', previous: 'read', factors: 'write' }, look: { factors: 'read' } };
+const contracts: TaskContracts = {
+  solve: { block: 'read', previous: 'read', factors: 'write' },
+  look: { factors: 'read' },
+};
 const PARTS = 4;
 const GPU = 'gpu:0';
 
 /** Blocks in host memory; the rows that are solved from them at `home`. */
 function planWith(home: Place, measure: readonly Stage[] = []): BoundPlan {
   const at = Array.from({ length: PARTS }, () => GPU);
-  const round: Stage[] = [{ name: 'solve', at, work: { kind: 'tasks', tasks: [{ kernel: 'solve', uses: { block: 'blocks', previous: 'rows@old', factors: 'rows' } }] } }, ...measure];
+  const round: Stage[] = [
+    {
+      name: 'solve',
+      at,
+      work: {
+        kind: 'tasks',
+        tasks: [{ kernel: 'solve', uses: { block: 'blocks', previous: 'rows@old', factors: 'rows' } }],
+      },
+    },
+    ...measure,
+  ];
   return {
     name: 'test',
     devices: [gpuInfo(0)],
     datasets: [
-      { name: 'blocks', layout: 'block', given: true, parts: at.map(() => ({ rows: 8, bytes: 100, at: [HOST] })) },
+      {
+        name: 'blocks',
+        layout: 'block',
+        given: true,
+        parts: at.map(() => ({ rows: 8, bytes: 100, at: [HOST] })),
+      },
       { name: 'rows', layout: 'factors', columns: 16, parts: at.map(() => ({ rows: 8, at: [home] })) },
     ],
     phases: { start: [], round, measure: [], end: [] },
@@ -37,7 +58,12 @@ function roundOf(bound: BoundPlan, keep: readonly Versions[] = []): readonly Ste
 
 function textOf({ id, at, after, ended, do: action }: Step): string {
   const waits = [...after, ...ended].sort((left, right) => left - right).join(' ');
-  const names = (refs: readonly { readonly name: string; readonly partition: number; readonly version: number }[]) => refs.map(({ name, partition, version }) => `${name.replace('test/', '')}.${partition}@${version}`).join(' ');
+  const names = (
+    refs: readonly { readonly name: string; readonly partition: number; readonly version: number }[],
+  ) =>
+    refs
+      .map(({ name, partition, version }) => `${name.replace('test/', '')}.${partition}@${version}`)
+      .join(' ');
   switch (action.kind) {
     case 'task':
       return `${id} solve ${names(Object.values(action.task.inputs))} > ${names(Object.values(action.task.outputs))} after ${waits}`;
@@ -73,8 +99,23 @@ describe('a stage over parts', () => {
   it('takes no more at a place than two parts beside the side, in whichever order the edges allow', () => {
     // 8 rows of 16 floats; two blocks and two more parts at most.
     const bound = planWith(GPU);
-    const start: Step[] = Array.from({ length: PARTS }, (_, partition) => ({ id: partition, stage: 'start', at: GPU, after: [], ended: [], do: { kind: 'allocate', ref: { name: 'test/rows', partition, version: 0 }, shape: { rows: 8, columns: 16, stride: 16 } } }));
-    for (const order of [(steps: readonly Step[]) => steps, (steps: readonly Step[]) => eagerOrder(steps, bound, testRandom(1)), (steps: readonly Step[]) => orderOf(steps, lateFrees)]) {
+    const start: Step[] = Array.from({ length: PARTS }, (_, partition) => ({
+      id: partition,
+      stage: 'start',
+      at: GPU,
+      after: [],
+      ended: [],
+      do: {
+        kind: 'allocate',
+        ref: { name: 'test/rows', partition, version: 0 },
+        shape: { rows: 8, columns: 16, stride: 16 },
+      },
+    }));
+    for (const order of [
+      (steps: readonly Step[]) => steps,
+      (steps: readonly Step[]) => eagerOrder(steps, bound, testRandom(1)),
+      (steps: readonly Step[]) => orderOf(steps, lateFrees),
+    ]) {
       expect(peakIn(bound, [start, roundOf(bound)], order)[GPU]).toBe((PARTS + 2) * 8 * 16 * 4 + 2 * 100);
     }
   });
@@ -82,21 +123,43 @@ describe('a stage over parts', () => {
   it('brings parts from host memory home, where they take the place of the old ones', () => {
     const bound = planWith(HOST);
     const steps = roundOf(bound);
-    const live = new LiveSet(bound, [...bound.given.blocks, ...Array.from({ length: PARTS }, (_, partition) => ({ name: 'test/rows', partition, version: 0 }))]);
+    const live = new LiveSet(bound, [
+      ...bound.given.blocks,
+      ...Array.from({ length: PARTS }, (_, partition) => ({ name: 'test/rows', partition, version: 0 })),
+    ]);
     live.add(steps);
     expect([...checkEdges(steps, bound), ...live.problems]).toEqual([]);
-    expect([...live.alive].sort()).toEqual([0, 1, 2, 3].flatMap((n) => [`host blocks/${n}@0`, `host test/rows/${n}@1`]).sort());
+    expect([...live.alive].sort()).toEqual(
+      [0, 1, 2, 3].flatMap((n) => [`host blocks/${n}@0`, `host test/rows/${n}@1`]).sort(),
+    );
     // Of version 0 a part is gone before the one after the next is begun.
     const text = steps.map(textOf);
-    expect(text.findIndex((line) => line.includes('free host rows.0@0'))).toBeLessThan(text.findIndex((line) => line.includes('solve blocks.2@0')));
+    expect(text.findIndex((line) => line.includes('free host rows.0@0'))).toBeLessThan(
+      text.findIndex((line) => line.includes('solve blocks.2@0')),
+    );
   });
 
   it('leaves old parts where a version is kept, or a later stage reads them', () => {
-    const freed = (steps: readonly Step[]) => steps.flatMap(({ do: action }) => (action.kind === 'free' ? action.refs.filter(({ name, version }) => name === 'test/rows' && version === 0) : []));
+    const freed = (steps: readonly Step[]) =>
+      steps.flatMap(({ do: action }) =>
+        action.kind === 'free'
+          ? action.refs.filter(({ name, version }) => name === 'test/rows' && version === 0)
+          : [],
+      );
     expect(freed(roundOf(planWith(GPU), [{ rows: 0 }]))).toEqual([]);
-    const looking: Stage = { name: 'look', at: Array.from({ length: PARTS }, () => GPU), work: { kind: 'tasks', tasks: [{ kernel: 'look', uses: { factors: 'rows@old' } }] } };
+    const looking: Stage = {
+      name: 'look',
+      at: Array.from({ length: PARTS }, () => GPU),
+      work: { kind: 'tasks', tasks: [{ kernel: 'look', uses: { factors: 'rows@old' } }] },
+    };
     const steps = roundOf(planWith(GPU, [looking]));
     expect(freed(steps).map(({ partition }) => partition)).toEqual([0, 1, 2, 3]);
-    expect(steps.findIndex(({ do: action }) => action.kind === 'free' && action.refs.some(({ version, name }) => name === 'test/rows' && version === 0))).toBeGreaterThan(steps.findLastIndex(({ stage }) => stage === 'solve'));
+    expect(
+      steps.findIndex(
+        ({ do: action }) =>
+          action.kind === 'free' &&
+          action.refs.some(({ version, name }) => name === 'test/rows' && version === 0),
+      ),
+    ).toBeGreaterThan(steps.findLastIndex(({ stage }) => stage === 'solve'));
   });
 });

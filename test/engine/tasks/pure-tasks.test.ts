@@ -1,4 +1,7 @@
-/** A task that is run twice gives the same bits and leaves its inputs as they are, or its contract says that it steps in place. */
+/**
+ * A task that is run twice gives the same bits and leaves its inputs as they are, or its contract says that
+ * it steps in place.
+ */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,7 +11,12 @@ import type { Device } from '../../../engine/run/device.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
-import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  type MatrixShape,
+  type Partition,
+  type PartitionRef,
+  sharedArray,
+} from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { GpuDevice } from '../../../gpu/device.ts';
 import { indexShapes } from '../../../operators/serving/search.ts';
@@ -28,7 +36,11 @@ function matrix(rows: number, seed: number): Partition {
   return { layout: 'factors', rows, columns: { values } };
 }
 
-const zeros = (rows: number, columns: number): Partition => ({ layout: 'factors', rows, columns: { values: sharedArray(Float32Array, rows * columns) } });
+const zeros = (rows: number, columns: number): Partition => ({
+  layout: 'factors',
+  rows,
+  columns: { values: sharedArray(Float32Array, rows * columns) },
+});
 
 const block = ratingBlock(lengths, COLUMNS, 2);
 /** The first column that the row of `block` has not. */
@@ -38,17 +50,49 @@ const [x, theta] = [matrix(ROWS, 1), matrix(COLUMNS, 2)];
 const equations = equationsOf(block);
 const gram = matrix(16, 4);
 for (let i = 0; i < 9; i++) for (let j = 0; j < 9; j++) gram.columns.values[9 * i + j] = i === j ? 5 : 0.1;
-const shifts: Partition = { layout: 'row-shifts', rows: ROWS, columns: { values: sharedArray(Float32Array, ROWS).fill(0.3) } };
+const shifts: Partition = {
+  layout: 'row-shifts',
+  rows: ROWS,
+  columns: { values: sharedArray(Float32Array, ROWS).fill(0.3) },
+};
 const ids = { type: 'int32', values: Int32Array.from({ length: 30 }, (_, i) => (7 * i) % 11) } as const;
-const codes: Partition = { layout: 'coded-pairs', rows: 30, columns: { users: Uint32Array.from(ids.values), items: Uint32Array.from(ids.values) } };
-const bands: Partition = { layout: 'row-bands', rows: COLUMNS, columns: { placeOf: Uint32Array.from({ length: COLUMNS }, (_, i) => 16 * (i % 2) + (i >> 1)), partOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2), firstRow: Int32Array.of(0, 10, 20) } };
-const hashes: Partition = { layout: 'key-hashes', rows: ROWS, columns: { low: Uint32Array.from({ length: ROWS }, (_, i) => i), high: new Uint32Array(ROWS) } };
-const pairs: Partition = { layout: 'pairs', rows: 40, columns: { rows: Uint32Array.from({ length: 40 }, (_, k) => (7 * k) % ROWS), columns: Uint32Array.from({ length: 40 }, (_, k) => (11 * k) % COLUMNS) } };
+const codes: Partition = {
+  layout: 'coded-pairs',
+  rows: 30,
+  columns: { users: Uint32Array.from(ids.values), items: Uint32Array.from(ids.values) },
+};
+const bands: Partition = {
+  layout: 'row-bands',
+  rows: COLUMNS,
+  columns: {
+    placeOf: Uint32Array.from({ length: COLUMNS }, (_, i) => 16 * (i % 2) + (i >> 1)),
+    partOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2),
+    firstRow: Int32Array.of(0, 10, 20),
+  },
+};
+const hashes: Partition = {
+  layout: 'key-hashes',
+  rows: ROWS,
+  columns: { low: Uint32Array.from({ length: ROWS }, (_, i) => i), high: new Uint32Array(ROWS) },
+};
+const pairs: Partition = {
+  layout: 'pairs',
+  rows: 40,
+  columns: {
+    rows: Uint32Array.from({ length: 40 }, (_, k) => (7 * k) % ROWS),
+    columns: Uint32Array.from({ length: 40 }, (_, k) => (11 * k) % COLUMNS),
+  },
+};
 
 function equationsOf(ratings: Partition): Partition {
   const columns = equationColumns(RANK, false);
   const values = sharedArray(Float32Array, ROWS * columns);
-  lengths.forEach((_, row) => values.set(equationsOfRow(theta.columns.values as Float32Array, RANK, RANK, rowOf(ratings, row)), row * columns));
+  lengths.forEach((_, row) =>
+    values.set(
+      equationsOfRow(theta.columns.values as Float32Array, RANK, RANK, rowOf(ratings, row)),
+      row * columns,
+    ),
+  );
   return { layout: 'factors', rows: ROWS, columns: { values } };
 }
 
@@ -58,12 +102,20 @@ function map(numbers: readonly number[]): Partition {
 
 function listedColumns(): Partition {
   const { offsets, indices } = block.columns as { offsets: Int32Array; indices: Uint32Array };
-  const free = lengths.map((_, row) => Array.from({ length: COLUMNS }, (_, column) => column).filter((column) => !indices.subarray(offsets[row], offsets[row + 1]).includes(column)).slice(0, 1));
+  const free = lengths.map((_, row) =>
+    Array.from({ length: COLUMNS }, (_, column) => column)
+      .filter((column) => !indices.subarray(offsets[row], offsets[row + 1]).includes(column))
+      .slice(0, 1),
+  );
   const listedOffsets = sharedArray(Int32Array, ROWS + 1);
   free.forEach((columns, row) => (listedOffsets[row + 1] = listedOffsets[row] + columns.length));
   const columns = sharedArray(Uint32Array, listedOffsets[ROWS]);
   columns.set(free.flat());
-  return { layout: 'rating-block', rows: ROWS, columns: { offsets: listedOffsets, indices: columns, values: sharedArray(Float32Array, 0) } };
+  return {
+    layout: 'rating-block',
+    rows: ROWS,
+    columns: { offsets: listedOffsets, indices: columns, values: sharedArray(Float32Array, 0) },
+  };
 }
 
 interface Case {
@@ -74,38 +126,194 @@ interface Case {
 }
 
 const cases: Readonly<Record<string, Case>> = {
-  update: { params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3, mean: 0, nonnegative: false }, inputs: { block, fixed: theta, previous: x }, outputs: { factors: ROWS } },
-  'squared-error': { params: { ...whole, rank: RANK }, inputs: { block, rowFactors: x, columnFactors: theta } },
+  update: {
+    params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3, mean: 0, nonnegative: false },
+    inputs: { block, fixed: theta, previous: x },
+    outputs: { factors: ROWS },
+  },
+  'squared-error': {
+    params: { ...whole, rank: RANK },
+    inputs: { block, rowFactors: x, columnFactors: theta },
+  },
   'weighted-norm': { params: { ...whole, rank: RANK }, inputs: { block, factors: x } },
-  gram: { params: { from: 0, to: RANK, rank: RANK, weight: 0.5 }, inputs: { factors: x }, outputs: { gram: 16 } },
-  'update-implicit': { params: { ...whole, rank: RANK, alpha: 3, base: 1, cgBelow: 4, cgSteps: 3 }, inputs: { block, fixed: theta, previous: x, gram, shifts }, outputs: { factors: ROWS } },
-  'solve-equations': { params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3 }, inputs: { equations, previous: x }, outputs: { factors: ROWS } },
-  'implicit-error': { params: { ...whole, rank: RANK, alpha: 3, base: 1 }, inputs: { block, rowFactors: x, columnFactors: theta } },
+  gram: {
+    params: { from: 0, to: RANK, rank: RANK, weight: 0.5 },
+    inputs: { factors: x },
+    outputs: { gram: 16 },
+  },
+  'update-implicit': {
+    params: { ...whole, rank: RANK, alpha: 3, base: 1, cgBelow: 4, cgSteps: 3 },
+    inputs: { block, fixed: theta, previous: x, gram, shifts },
+    outputs: { factors: ROWS },
+  },
+  'solve-equations': {
+    params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3 },
+    inputs: { equations, previous: x },
+    outputs: { factors: ROWS },
+  },
+  'implicit-error': {
+    params: { ...whole, rank: RANK, alpha: 3, base: 1 },
+    inputs: { block, rowFactors: x, columnFactors: theta },
+  },
   'shifted-norm': { params: { ...whole, rank: RANK }, inputs: { shifts, factors: x } },
-  predict: { params: { rank: RANK }, inputs: { pairs, rowFactors: x, columnFactors: theta }, outputs: { predictions: undefined } },
-  'top-n': { params: { ...whole, rank: RANK, n: 5 }, inputs: { rowFactors: x, columnFactors: theta, exclude: block }, outputs: { top: undefined } },
-  'prepare-search': { params: { width: RANK, rank: RANK, normalized: false }, inputs: { vectors: { layout: 'vectors', rows: COLUMNS, columns: theta.columns } }, outputs: indexShapes(COLUMNS, RANK) },
-  search: { params: { query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] }, inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) } },
-  'rank-listed': { params: { ...whole, rank: RANK }, inputs: { rowFactors: x, columnFactors: theta, listed, exclude: block }, outputs: { places: undefined } },
-  'solve-row': { params: { rank: RANK, bias: false, items: [0, 1], weights: [1, 2], targets: [3, -1], shift: 0.5, biasShift: 0, explained: 2 }, inputs: { exact: theta, guide: zeros(5, COLUMNS) } },
-  initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },
-  'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
-  'recode-ids': { params: { users: { least: 3, wide: false }, items: { least: -2, wide: true } }, inputs: { codes }, outputs: { recoded: undefined, users: undefined, items: undefined } },
-  'rank-ids': { params: { least: -4, wide: true }, inputs: { counts: { layout: 'id-counts', rows: 5, columns: { counts: Int32Array.of(0, 2, 0, 1, 9) } } }, outputs: { map: undefined, keys: undefined } },
-  'keep-known': { params: {}, inputs: { codes, values: { layout: 'values', rows: 30, columns: { values: Float32Array.from({ length: 30 }, (_, i) => i) } }, userMap: map([3, UNKNOWN_KEY, 1, 0, 2, 4, UNKNOWN_KEY, 7, 8, 9, 5]), itemMap: map([0, 1, 2, 3, UNKNOWN_KEY, 5, 6, 7, 8, 9, 10]) }, outputs: { known: undefined, ratings: undefined } },
-  'compose-maps': { params: {}, inputs: { first: map([2, 0, 1, 1]), second: map([7, 9, 3]) }, outputs: { map: undefined } },
-  'count-pairs': { params: { groups: [1], bands: 2, rowBits: 4, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
-  'split-pairs': { params: { by: 'users', chunks: 1 }, inputs: { parts: bands, 'codes.0': codes, 'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } } }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
-  'split-block': { params: { ...whole, firstRow: 5 }, inputs: { parts: bands, block }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
-  'count-columns': { params: { starts: [0, 5, ROWS], bands: 2, rowBits: 4 }, inputs: { bands, block }, outputs: { counts: undefined } },
-  'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined, repeated: undefined } },
-  'damped-means': { params: { ...whole, mean: 3, damping: 10 }, inputs: { block, columnMeans: { layout: 'means', rows: COLUMNS, columns: { values: new Float32Array(COLUMNS).fill(0.25) } } }, outputs: { rowMeans: { layout: 'means', rows: ROWS, columns: 1, stride: 1 } } },
-  'sum-columns': { params: { ...whole, columns: COLUMNS, mean: 3 }, inputs: { block, rowMeans: { layout: 'means', rows: ROWS, columns: { values: new Float32Array(ROWS).fill(0.25) } } }, outputs: { sums: undefined } },
+  predict: {
+    params: { rank: RANK },
+    inputs: { pairs, rowFactors: x, columnFactors: theta },
+    outputs: { predictions: undefined },
+  },
+  'top-n': {
+    params: { ...whole, rank: RANK, n: 5 },
+    inputs: { rowFactors: x, columnFactors: theta, exclude: block },
+    outputs: { top: undefined },
+  },
+  'prepare-search': {
+    params: { width: RANK, rank: RANK, normalized: false },
+    inputs: { vectors: { layout: 'vectors', rows: COLUMNS, columns: theta.columns } },
+    outputs: indexShapes(COLUMNS, RANK),
+  },
+  search: {
+    params: { query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] },
+    inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) },
+  },
+  'rank-listed': {
+    params: { ...whole, rank: RANK },
+    inputs: { rowFactors: x, columnFactors: theta, listed, exclude: block },
+    outputs: { places: undefined },
+  },
+  'solve-row': {
+    params: {
+      rank: RANK,
+      bias: false,
+      items: [0, 1],
+      weights: [1, 2],
+      targets: [3, -1],
+      shift: 0.5,
+      biasShift: 0,
+      explained: 2,
+    },
+    inputs: { exact: theta, guide: zeros(5, COLUMNS) },
+  },
+  initialize: {
+    params: { ...whole, rank: RANK, seed: 3 },
+    inputs: { keys: hashes },
+    outputs: { factors: ROWS },
+  },
+  'number-keys': {
+    params: { rows: 30 },
+    inputs: {
+      ids: {
+        layout: 'key-pairs',
+        rows: 30,
+        columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') },
+      },
+    },
+    outputs: { codes: undefined, users: undefined, items: undefined },
+  },
+  'recode-ids': {
+    params: { users: { least: 3, wide: false }, items: { least: -2, wide: true } },
+    inputs: { codes },
+    outputs: { recoded: undefined, users: undefined, items: undefined },
+  },
+  'rank-ids': {
+    params: { least: -4, wide: true },
+    inputs: { counts: { layout: 'id-counts', rows: 5, columns: { counts: Int32Array.of(0, 2, 0, 1, 9) } } },
+    outputs: { map: undefined, keys: undefined },
+  },
+  'keep-known': {
+    params: {},
+    inputs: {
+      codes,
+      values: {
+        layout: 'values',
+        rows: 30,
+        columns: { values: Float32Array.from({ length: 30 }, (_, i) => i) },
+      },
+      userMap: map([3, UNKNOWN_KEY, 1, 0, 2, 4, UNKNOWN_KEY, 7, 8, 9, 5]),
+      itemMap: map([0, 1, 2, 3, UNKNOWN_KEY, 5, 6, 7, 8, 9, 10]),
+    },
+    outputs: { known: undefined, ratings: undefined },
+  },
+  'compose-maps': {
+    params: {},
+    inputs: { first: map([2, 0, 1, 1]), second: map([7, 9, 3]) },
+    outputs: { map: undefined },
+  },
+  'count-pairs': {
+    params: { groups: [1], bands: 2, rowBits: 4, by: 'users' },
+    inputs: { bands, 'codes.0': codes },
+    outputs: { counts: undefined },
+  },
+  'split-pairs': {
+    params: { by: 'users', chunks: 1 },
+    inputs: {
+      parts: bands,
+      'codes.0': codes,
+      'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } },
+    },
+    outputs: {
+      'partCodes.0': undefined,
+      'partCodes.1': undefined,
+      'partValues.0': undefined,
+      'partValues.1': undefined,
+    },
+  },
+  'split-block': {
+    params: { ...whole, firstRow: 5 },
+    inputs: { parts: bands, block },
+    outputs: {
+      'partCodes.0': undefined,
+      'partCodes.1': undefined,
+      'partValues.0': undefined,
+      'partValues.1': undefined,
+    },
+  },
+  'count-columns': {
+    params: { starts: [0, 5, ROWS], bands: 2, rowBits: 4 },
+    inputs: { bands, block },
+    outputs: { counts: undefined },
+  },
+  'find-duplicates': {
+    params: whole,
+    inputs: { block },
+    outputs: { lengths: undefined, repeated: undefined },
+  },
+  'damped-means': {
+    params: { ...whole, mean: 3, damping: 10 },
+    inputs: {
+      block,
+      columnMeans: {
+        layout: 'means',
+        rows: COLUMNS,
+        columns: { values: new Float32Array(COLUMNS).fill(0.25) },
+      },
+    },
+    outputs: { rowMeans: { layout: 'means', rows: ROWS, columns: 1, stride: 1 } },
+  },
+  'sum-columns': {
+    params: { ...whole, columns: COLUMNS, mean: 3 },
+    inputs: {
+      block,
+      rowMeans: { layout: 'means', rows: ROWS, columns: { values: new Float32Array(ROWS).fill(0.25) } },
+    },
+    outputs: { sums: undefined },
+  },
   'sum-values': { params: { from: 2, to: 9, apart: 3 }, inputs: { block }, outputs: {} },
-  'cut-block': { params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true }, inputs: { block }, outputs: { 'part.0': undefined, 'part.1': undefined } },
+  'cut-block': {
+    params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true },
+    inputs: { block },
+    outputs: { 'part.0': undefined, 'part.1': undefined },
+  },
   'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },
-  'batch-order': { params: { seed: 1, stream: 2, epoch: 3, batches: 9 }, inputs: {}, outputs: { order: undefined } },
-  'wave-order': { params: { seed: 1, epoch: 3, workers: 2, columnBands: 4 }, inputs: {}, outputs: { order: undefined } },
+  'batch-order': {
+    params: { seed: 1, stream: 2, epoch: 3, batches: 9 },
+    inputs: {},
+    outputs: { order: undefined },
+  },
+  'wave-order': {
+    params: { seed: 1, epoch: 3, workers: 2, columnBands: 4 },
+    inputs: {},
+    outputs: { order: undefined },
+  },
 };
 
 /** The kernels that a registry names. */
@@ -115,25 +323,61 @@ function registered(file: string): string[] {
   return (handlers ?? '').split('\n').map((line) => /^ {2}'?([a-z-]+)/.exec(line)?.[1] ?? line);
 }
 
-const bytesOf = ({ columns }: Partition) => Object.fromEntries(Object.entries(columns).map(([name, { buffer, byteOffset, byteLength }]) => [name, Buffer.from(new Uint8Array(buffer, byteOffset, byteLength)).toString('hex')]));
+const bytesOf = ({ columns }: Partition) =>
+  Object.fromEntries(
+    Object.entries(columns).map(([name, { buffer, byteOffset, byteLength }]) => [
+      name,
+      Buffer.from(new Uint8Array(buffer, byteOffset, byteLength)).toString('hex'),
+    ]),
+  );
 
 /** The values of a task and the bits of its outputs. */
-async function outcome(device: Device, kernel: string, { params, inputs, outputs = {} }: Case, run: number, more: JsonObject) {
+async function outcome(
+  device: Device,
+  kernel: string,
+  { params, inputs, outputs = {} }: Case,
+  run: number,
+  more: JsonObject,
+) {
   const ref = (name: string): PartitionRef => ({ name: `${kernel}-${name}`, partition: 0, version: run });
   for (const [name, partition] of Object.entries(inputs)) device.put(ref(name), partition);
   for (const [name, rows] of Object.entries(outputs)) {
-    if (rows !== undefined) device.allocate(ref(name), typeof rows === 'object' ? rows : { rows, columns: RANK, stride: Math.ceil(RANK / device.info.strideStep) * device.info.strideStep });
+    if (rows !== undefined)
+      device.allocate(
+        ref(name),
+        typeof rows === 'object'
+          ? rows
+          : {
+              rows,
+              columns: RANK,
+              stride: Math.ceil(RANK / device.info.strideStep) * device.info.strideStep,
+            },
+      );
   }
   const refs = (names: object) => Object.fromEntries(Object.keys(names).map((name) => [name, ref(name)]));
-  const { values } = await device.run({ kernel, params: { ...params, ...more }, inputs: refs(inputs), outputs: refs(outputs) });
-  const made = await Promise.all(Object.keys(outputs).map(async (name) => bytesOf(await device.fetch(ref(name)))));
-  const left = await Promise.all(Object.keys(inputs).map(async (name) => bytesOf(await device.fetch(ref(name)))));
+  const { values } = await device.run({
+    kernel,
+    params: { ...params, ...more },
+    inputs: refs(inputs),
+    outputs: refs(outputs),
+  });
+  const made = await Promise.all(
+    Object.keys(outputs).map(async (name) => bytesOf(await device.fetch(ref(name)))),
+  );
+  const left = await Promise.all(
+    Object.keys(inputs).map(async (name) => bytesOf(await device.fetch(ref(name)))),
+  );
   for (const name of [...Object.keys(inputs), ...Object.keys(outputs)]) device.release(ref(name));
   return { values, made, left };
 }
 
 describe.each([
-  { kind: 'CPU', registry: 'cpu/registry.ts', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
+  {
+    kind: 'CPU',
+    registry: 'cpu/registry.ts',
+    open: async () => new CpuDevice({ threads: 2 }),
+    skip: undefined,
+  },
   { kind: 'GPU', registry: 'gpu/registry.ts', open: () => GpuDevice.open(), skip: noGpu },
 ])('the tasks of a $kind', ({ kind, registry, open, skip }) => {
   let device: Device;
@@ -143,23 +387,62 @@ describe.each([
   afterAll(() => device?.close());
   const kernels = registered(registry);
 
-  it.skipIf(skip).each(kernels.filter((kernel) => cases[kernel]))('give the same bits twice: %s', async (kernel) => {
-    const one = cases[kernel];
-    const problem: UpdateProblem = { rank: RANK, solver: 'cg', cgSteps: 3, precision: 'f32', biases: false, rows: ROWS, columns: COLUMNS, ratings: 58, iterations: 10, longest: 20, largestRating: 5 };
-    const problemOf = { ...problem, ...(kernel === 'update-implicit' ? { implicit: true } : {}) };
-    const choice = (kernel.startsWith('update') || kernel === 'solve-equations') && device.info.choosesKernels ? await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problemOf }) : undefined;
-    const more: JsonObject = choice ? { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale } : {};
-    const before = Object.values(one.inputs).map(bytesOf);
-    const first = await outcome(device, kernel, one, 1, more);
-    expect(await outcome(device, kernel, one, 2, more)).toEqual(first);
-    expect(first.left).toEqual(before);
-  });
+  it.skipIf(skip).each(kernels.filter((kernel) => cases[kernel]))(
+    'give the same bits twice: %s',
+    async (kernel) => {
+      const one = cases[kernel];
+      const problem: UpdateProblem = {
+        rank: RANK,
+        solver: 'cg',
+        cgSteps: 3,
+        precision: 'f32',
+        biases: false,
+        rows: ROWS,
+        columns: COLUMNS,
+        ratings: 58,
+        iterations: 10,
+        longest: 20,
+        largestRating: 5,
+      };
+      const problemOf = { ...problem, ...(kernel === 'update-implicit' ? { implicit: true } : {}) };
+      const choice =
+        (kernel.startsWith('update') || kernel === 'solve-equations') && device.info.choosesKernels
+          ? await valuesOfTask(device, {
+              kernel: 'choose-update',
+              inputs: {},
+              outputs: {},
+              params: problemOf,
+            })
+          : undefined;
+      const more: JsonObject = choice
+        ? { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale }
+        : {};
+      const before = Object.values(one.inputs).map(bytesOf);
+      const first = await outcome(device, kernel, one, 1, more);
+      expect(await outcome(device, kernel, one, 2, more)).toEqual(first);
+      expect(first.left).toEqual(before);
+    },
+  );
 
   it('step in place only where their contracts say so', () => {
     if (kind === 'GPU') return;
-    const others = kernels.filter((kernel) => cases[kernel] === undefined && kernel !== 'rest' && kernel !== 'spill');
+    const others = kernels.filter(
+      (kernel) => cases[kernel] === undefined && kernel !== 'rest' && kernel !== 'spill',
+    );
     expect(others.length).toBeGreaterThan(0);
-    for (const kernel of others) expect(Object.values(contracts[kernel as keyof typeof contracts]).some((how) => how === 'alone' || how === 'shared'), kernel).toBe(true);
-    for (const kernel of Object.keys(cases)) expect(Object.values(contracts[kernel as keyof typeof contracts]).every((how) => how === 'read' || how === 'write'), kernel).toBe(true);
+    for (const kernel of others)
+      expect(
+        Object.values(contracts[kernel as keyof typeof contracts]).some(
+          (how) => how === 'alone' || how === 'shared',
+        ),
+        kernel,
+      ).toBe(true);
+    for (const kernel of Object.keys(cases))
+      expect(
+        Object.values(contracts[kernel as keyof typeof contracts]).every(
+          (how) => how === 'read' || how === 'write',
+        ),
+        kernel,
+      ).toBe(true);
   });
 });

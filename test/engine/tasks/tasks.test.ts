@@ -19,7 +19,9 @@ const rows = [...randomRatings(41, 300, 200, 9000), ...randomRatings(42, 300, 20
 async function train(change: (device: Device) => void) {
   await using session = await Session.create({ workers: 3 });
   change(session.context().executor.devices[0]);
-  const model = await new ALS({ rank: 9, maxIter: 3, onDuplicates: 'mean', seed: 4 }).fit(session.from(ratingBatches(rows, 500)));
+  const model = await new ALS({ rank: 9, maxIter: 3, onDuplicates: 'mean', seed: 4 }).fit(
+    session.from(ratingBatches(rows, 500)),
+  );
   return [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values);
 }
 
@@ -38,7 +40,24 @@ describe('tasks', () => {
       };
     });
     expect(twice).toEqual(await train(() => {}));
-    expect([...kernels].sort()).toEqual(['combine-duplicates', 'count-columns', 'count-ids', 'count-pairs', 'damped-means', 'find-duplicates', 'initialize', 'number-keys', 'rank-ids', 'scatter-columns', 'scatter-pairs', 'sort-bands', 'squared-error', 'sum-ratings', 'update', 'weighted-norm']);
+    expect([...kernels].sort()).toEqual([
+      'combine-duplicates',
+      'count-columns',
+      'count-ids',
+      'count-pairs',
+      'damped-means',
+      'find-duplicates',
+      'initialize',
+      'number-keys',
+      'rank-ids',
+      'scatter-columns',
+      'scatter-pairs',
+      'sort-bands',
+      'squared-error',
+      'sum-ratings',
+      'update',
+      'weighted-norm',
+    ]);
   });
 });
 
@@ -55,9 +74,13 @@ describe.each([
   afterAll(() => device?.close());
 
   it.skipIf(skip)('names a task that it cannot do, and an input that it lacks', async () => {
-    await expect(device.run(unknown)).rejects.toThrow(`no ${kind.toUpperCase()} handler is registered for the task no-such`);
+    await expect(device.run(unknown)).rejects.toThrow(
+      `no ${kind.toUpperCase()} handler is registered for the task no-such`,
+    );
     const lacking: Task = { ...unknown, inputs: { block: { name: 'x', partition: 2, version: 7 } } };
-    await expect(device.run(lacking)).rejects.toThrow(`input block (x/2@7) is not on device ${device.info.place}`);
+    await expect(device.run(lacking)).rejects.toThrow(
+      `input block (x/2@7) is not on device ${device.info.place}`,
+    );
   });
 
   it.skipIf(skip)('gives a matrix back without its padding, and its memory when released', async () => {
@@ -69,7 +92,8 @@ describe.each([
       expect((await device.fetch(ref)).columns.values).toEqual(values);
       const large = { ...ref, partition: 1 };
       device.allocate(large, { rows: kind === 'cpu' ? 1_000_000 : 1000, columns: 9, stride: 16 });
-      if (version % 40 === 0) expect((await device.fetch(large)).columns.values.every((value) => value === 0)).toBe(true);
+      if (version % 40 === 0)
+        expect((await device.fetch(large)).columns.values.every((value) => value === 0)).toBe(true);
       device.release(ref);
       device.release(large);
     }
@@ -77,14 +101,17 @@ describe.each([
     await device.trim();
   });
 
-  it.skipIf(skip)('allocates a vector of any layout but factors in memory that the host reaches', async () => {
-    const ref = { name: 'bias', partition: 0, version: 0 };
-    device.allocate(ref, { layout: 'bias', rows: 3, columns: 1, stride: 1 });
-    const { layout, rows, columns } = await device.fetch(ref);
-    expect([layout, rows, columns.values]).toEqual(['bias', 3, new Float32Array(3)]);
-    expect(columns.values.buffer).toBeInstanceOf(SharedArrayBuffer);
-    device.release(ref);
-  });
+  it.skipIf(skip)(
+    'allocates a vector of any layout but factors in memory that the host reaches',
+    async () => {
+      const ref = { name: 'bias', partition: 0, version: 0 };
+      device.allocate(ref, { layout: 'bias', rows: 3, columns: 1, stride: 1 });
+      const { layout, rows, columns } = await device.fetch(ref);
+      expect([layout, rows, columns.values]).toEqual(['bias', 3, new Float32Array(3)]);
+      expect(columns.values.buffer).toBeInstanceOf(SharedArrayBuffer);
+      device.release(ref);
+    },
+  );
 });
 
 describe('a CPU device', () => {
@@ -94,23 +121,50 @@ describe('a CPU device', () => {
   });
   afterAll(() => device.close());
 
-  const context = () => ({ signal: new AbortController().signal, executor: new LocalExecutor([device]), events: () => {}, metrics: new RunMetrics() });
+  const context = () => ({
+    signal: new AbortController().signal,
+    executor: new LocalExecutor([device]),
+    events: () => {},
+    metrics: new RunMetrics(),
+  });
 
   it('refuses a matrix beyond its memory with the bytes it needs and has', () => {
-    expect(() => device.allocate({ name: 'big', partition: 0, version: 0 }, { rows: 20_000_000, columns: 64, stride: 64 })).toThrow(/need 5120000000 bytes, have \d+/);
+    expect(() =>
+      device.allocate(
+        { name: 'big', partition: 0, version: 0 },
+        { rows: 20_000_000, columns: 64, stride: 64 },
+      ),
+    ).toThrow(/need 5120000000 bytes, have \d+/);
   });
 
   it('gives the results of a stage in task order and stops at the first failure', async () => {
     const ref = { name: 'keys', partition: 0, version: 0 };
-    const ids = { layout: 'key-pairs', rows: 3, columns: { userValues: Int32Array.of(5, 4, 5), itemValues: Int32Array.of(1, 2, 3) } };
+    const ids = {
+      layout: 'key-pairs',
+      rows: 3,
+      columns: { userValues: Int32Array.of(5, 4, 5), itemValues: Int32Array.of(1, 2, 3) },
+    };
     device.put(ref, ids);
     const tasks = Array.from({ length: 20 }, (_, partition): Task => {
       const output = (name: string) => ({ name, partition, version: 0 });
-      return { kernel: 'number-keys', inputs: { ids: ref }, outputs: { codes: output('codes'), users: output('users'), items: output('items') }, params: { rows: 3 } };
+      return {
+        kernel: 'number-keys',
+        inputs: { ids: ref },
+        outputs: { codes: output('codes'), users: output('users'), items: output('items') },
+        params: { rows: 3 },
+      };
     });
     const ctx = context();
     const finished: number[] = [];
-    const steps = (list: readonly Task[]) => list.map((task, id): Step => ({ id, stage: 'numbers', at: 'cpu', after: [], ended: [], do: { kind: 'task', task, slices: [{}] } }));
+    const steps = (list: readonly Task[]) =>
+      list.map((task, id): Step => ({
+        id,
+        stage: 'numbers',
+        at: 'cpu',
+        after: [],
+        ended: [],
+        do: { kind: 'task', task, slices: [{}] },
+      }));
     const results = await runSteps(steps(tasks), ctx, { onProgress: (done) => void finished.push(done) });
     expect(results.of('numbers', 'number-keys').length).toBe(20);
     expect(finished).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
@@ -122,7 +176,10 @@ describe('a CPU device', () => {
     const ctx = context();
     const ref = (partition: number) => ({ name: 'given', partition, version: 0 });
     const map = (code: number) => ({ layout: 'map', rows: 1, columns: { map: Uint32Array.of(code) } });
-    await giveTo(ctx, 'cpu', [[ref(0), map(7)], [ref(1), map(8)]]);
+    await giveTo(ctx, 'cpu', [
+      [ref(0), map(7)],
+      [ref(1), map(8)],
+    ]);
     expect(await takeFrom(ctx, 'maps', 'cpu', [ref(1), ref(0)])).toEqual([map(8), map(7)]);
     await expect(takeFrom(ctx, 'maps', 'cpu', [ref(0)])).rejects.toThrow('given/0@0 is not on device cpu');
   });
@@ -130,6 +187,12 @@ describe('a CPU device', () => {
 
 it('the time of lists that run at once counts once', () => {
   const metrics = new RunMetrics();
-  for (const [start, end] of [[1, 4], [2, 6], [3, 5], [8, 9]]) metrics.addSpan('lists', start, end);
+  for (const [start, end] of [
+    [1, 4],
+    [2, 6],
+    [3, 5],
+    [8, 9],
+  ])
+    metrics.addSpan('lists', start, end);
   expect(metrics.get('lists')?.wallMilliseconds).toBe(6);
 });

@@ -22,24 +22,41 @@ describe('the texts of kernels, also those for other hardware', () => {
   afterAll(() => gpu?.close());
 
   it('are judged with all features', () => {
-    expect([...gpu.features].sort()).toEqual(['chromium-experimental-subgroup-matrix', 'shader-f16', 'subgroups']);
+    expect([...gpu.features].sort()).toEqual([
+      'chromium-experimental-subgroup-matrix',
+      'shader-f16',
+      'subgroups',
+    ]);
   });
 
   it('are refused with the line of an error', async () => {
-    expect(await gpu.errorsOf('wrong', '@compute @workgroup_size(1) fn main() { let x: u32 = 1.5; }')).toEqual([expect.stringMatching(/line 1: .*u32/)]);
+    expect(
+      await gpu.errorsOf('wrong', '@compute @workgroup_size(1) fn main() { let x: u32 = 1.5; }'),
+    ).toEqual([expect.stringMatching(/line 1: .*u32/)]);
   });
 
   for (const { kernel, variants } of kernelSamples) {
     it(`compile: ${kernel.name}`, async () => {
-      for (const params of variants) expect(await gpu.errorsOf(kernel.name, renderKernel(kernel, params)), JSON.stringify(params)).toEqual([]);
+      for (const params of variants)
+        expect(await gpu.errorsOf(kernel.name, renderKernel(kernel, params)), JSON.stringify(params)).toEqual(
+          [],
+        );
     });
   }
 
-  for (const [rank, biases] of [[10, false], [64, true], [100, false], [136, true], [200, true]] as const) {
+  for (const [rank, biases] of [
+    [10, false],
+    [64, true],
+    [100, false],
+    [136, true],
+    [200, true],
+  ] as const) {
     it(`compile for every variant of a half-iteration of rank ${rank}`, async () => {
       const texts = new Map<string, string>();
-      const add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));
-      for (const variant of everyVariant(tensorGpu, { rank, solver: 'cg', biases })) addKernels(add, variant, rank, biases);
+      const add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) =>
+        void texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));
+      for (const variant of everyVariant(tensorGpu, { rank, solver: 'cg', biases }))
+        addKernels(add, variant, rank, biases);
       expect(texts.size).toBeGreaterThan(20);
       for (const [label, text] of texts) expect(await gpu.errorsOf(label, text), label).toEqual([]);
     });
@@ -49,17 +66,33 @@ describe('the texts of kernels, also those for other hardware', () => {
 type Add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void;
 
 /** Adds the kernels in which variants differ. */
-function addKernels(add: Add, { sum, fused, short, precision }: UpdateVariant, rank: number, biases: boolean): void {
+function addKernels(
+  add: Add,
+  { sum, fused, short, precision }: UpdateVariant,
+  rank: number,
+  biases: boolean,
+): void {
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
   else if (sum.kernel === 'int8' || precision === 'int8') {
     add(normalEquationsInt8Kernel, { rank, biases });
-    if (fused !== undefined) return add(updateInt8Kernel, { rank, biases, halfA: fused.halfA, room: fused.room });
+    if (fused !== undefined)
+      return add(updateInt8Kernel, { rank, biases, halfA: fused.halfA, room: fused.room });
   } else if (sum.kernel === 'vectors') {
-    for (const first of [true, false]) add(vectorProductsKernel, { rank, precision, biases, first, threads: sum.threads, lanes: sum.lanes, width: sum.width });
+    for (const first of [true, false])
+      add(vectorProductsKernel, {
+        rank,
+        precision,
+        biases,
+        first,
+        threads: sum.threads,
+        lanes: sum.lanes,
+        width: sum.width,
+      });
   } else {
     const { kernel: _kernel, ...tiles } = sum;
     add(normalEquationsKernel, { rank, precision, biases, ...tiles });
   }
   if (fused) add(updateTensorKernel, { rank, bin: fused.bin, biases, halfA: fused.halfA, room: fused.room });
-  if (short > 0) for (const centre of [false, biases]) add(updateShortKernel, { rank, longest: short, biases, centre });
+  if (short > 0)
+    for (const centre of [false, biases]) add(updateShortKernel, { rank, longest: short, biases, centre });
 }

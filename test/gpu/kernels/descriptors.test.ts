@@ -12,16 +12,21 @@ describe('descriptors', () => {
     expect(kernelSamples.map(({ kernel }) => kernel.name).sort()).toEqual(kernels.sort());
   });
 
-  const variants = kernelSamples.flatMap(({ kernel, variants }) => variants.map((params) => ({ kernel, params })));
+  const variants = kernelSamples.flatMap(({ kernel, variants }) =>
+    variants.map((params) => ({ kernel, params })),
+  );
   for (const { kernel, params } of variants) {
     it(`say what is in the text of ${kernel.name} ${JSON.stringify(params)}`, () => {
       const text = parse(renderKernel(kernel, params));
-      expect(text.bindings).toEqual(kernel.bindings.map(({ name, access }, at) => ({ at: at + 1, name, access })));
+      expect(text.bindings).toEqual(
+        kernel.bindings.map(({ name, access }, at) => ({ at: at + 1, name, access })),
+      );
       expect(text.uniforms).toEqual(kernel.uniforms);
       const { threads, bytes } = kernel.workgroup(params);
       expect(text.threads).toBe(threads);
       expect(text.workgroupBytes).toBeLessThanOrEqual(bytes);
-      if (!kernel.needs(params).some((need) => need === 'tensor' || need === 'int8')) expect(kernel.bindings.length).toBeLessThanOrEqual(STORAGE_BUFFERS);
+      if (!kernel.needs(params).some((need) => need === 'tensor' || need === 'int8'))
+        expect(kernel.bindings.length).toBeLessThanOrEqual(STORAGE_BUFFERS);
     });
   }
 });
@@ -29,12 +34,19 @@ describe('descriptors', () => {
 /** The declarations of a WGSL text. */
 function parse(source: string) {
   const text = source.replaceAll(/\/\/[^\n]*/g, '');
-  const constants = new Map(Array.from(text.matchAll(/\bconst (\w+)(?:: u32)? = ([^;]+);/g), ([, name, value]) => [name, value]));
-  const storage = Array.from(text.matchAll(/@group\(0\) @binding\((\d+)\) var<storage, (read|read_write)> (\w+):/g), ([, at, access, name]) => ({ at: Number(at), name, access }));
+  const constants = new Map(
+    Array.from(text.matchAll(/\bconst (\w+)(?:: u32)? = ([^;]+);/g), ([, name, value]) => [name, value]),
+  );
+  const storage = Array.from(
+    text.matchAll(/@group\(0\) @binding\((\d+)\) var<storage, (read|read_write)> (\w+):/g),
+    ([, at, access, name]) => ({ at: Number(at), name, access }),
+  );
   const uniform = /@group\(0\) @binding\(0\) var<uniform> params: (\w+);/.exec(text)?.[1];
   const fields = new RegExp(`struct ${uniform} \\{([^}]*)\\}`).exec(text)?.[1] ?? '';
   const size = /@compute @workgroup_size\(([^)]*)\)/.exec(text)?.[1] ?? '';
-  const shared = Array.from(text.matchAll(/var<workgroup> \w+: ([^;]+);/g), ([, type]) => bytesOf(type, constants));
+  const shared = Array.from(text.matchAll(/var<workgroup> \w+: ([^;]+);/g), ([, type]) =>
+    bytesOf(type, constants),
+  );
   return {
     bindings: storage.sort((a, b) => a.at - b.at),
     uniforms: Array.from(fields.matchAll(/(\w+): (\w+)/g), ([, name, type]) => ({ name, type })),
@@ -58,6 +70,11 @@ function valueOf(expression: string, constants: ReadonlyMap<string, string>): nu
   };
   return expression
     .split('+')
-    .map((term) => term.split('*').map(factor).reduce((a, b) => a * b))
+    .map((term) =>
+      term
+        .split('*')
+        .map(factor)
+        .reduce((a, b) => a * b),
+    )
     .reduce((a, b) => a + b);
 }

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dataParallelChecks, type DataParallelShape } from '../../../gpu/kernels/equations/data-parallel.check.ts';
+import {
+  dataParallelChecks,
+  type DataParallelShape,
+} from '../../../gpu/kernels/equations/data-parallel.check.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 

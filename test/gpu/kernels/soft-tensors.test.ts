@@ -1,7 +1,14 @@
-/** The texts of the kernels that sum and solve on tensor cores, run by an adapter without them: their subgroups and matrices are replaced by functions. */
+/**
+ * The texts of the kernels that sum and solve on tensor cores, run by an adapter without them: their
+ * subgroups and matrices are replaced by functions.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { updateInt8Kernel, type UpdateInt8Params } from '../../../gpu/kernels/int8/update-int8.ts';
-import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../../../gpu/kernels/checking/limits.ts';
+import {
+  CG_HALF_LIMIT,
+  CG_TENSOR_BIAS_LIMIT,
+  CG_TENSOR_LIMIT,
+} from '../../../gpu/kernels/checking/limits.ts';
 import { ratedProblem } from '../../../gpu/kernels/checking/rated-problem.ts';
 import { updateError } from '../../../gpu/kernels/checking/tensor-updates.ts';
 import { updateTensorKernel } from '../../../gpu/kernels/update/update-tensor.ts';
@@ -19,16 +26,28 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
   });
   afterAll(() => gpu?.close());
 
-  // One tile; three, with the ratings in the padding, so that one subgroup of two has two tile rows; two, with a tile row for the ratings.
-  for (const [rank, halfA, biases] of [[7, true, false], [40, true, true], [32, true, true], [40, false, false]] as const) {
+  // One tile; three, with the ratings in the padding, so that one subgroup of two has two tile rows; two,
+  // with a tile row for the ratings.
+  for (const [rank, halfA, biases] of [
+    [7, true, false],
+    [40, true, true],
+    [32, true, true],
+    [40, false, false],
+  ] as const) {
     it(`solve from float16 at rank ${rank}${halfA ? ', with A in float16' : ''}${biases ? ', with biases' : ''}`, async () => {
       const problem = ratedProblem({ rank, biases, precision: 'f16', lengths });
-      const error = await updateError(gpu, updateTensorKernel, { rank, biases, halfA, bin: 32 }, problem, { scale: 2, expectation: { steps: 4, exactTo: -1 } });
-      expect(error).toBeLessThanOrEqual(biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT);
+      const error = await updateError(gpu, updateTensorKernel, { rank, biases, halfA, bin: 32 }, problem, {
+        scale: 2,
+        expectation: { steps: 4, exactTo: -1 },
+      });
+      expect(error).toBeLessThanOrEqual(
+        biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT,
+      );
     });
   }
 
-  // Four of six tiles pass at a time, or as many as fit; rings lie behind three tiles, and between the lines of four.
+  // Four of six tiles pass at a time, or as many as fit; rings lie behind three tiles, and between the lines
+  // of four.
   const rooms: readonly UpdateInt8Params[] = [
     { rank: 33, halfA: true, biases: false, room: 4 },
     { rank: 48, halfA: true, biases: true },
@@ -39,8 +58,14 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
     const { rank, halfA, biases, room } = params;
     it(`solve from 8 bits at rank ${rank}${halfA ? ', with A in float16' : ''}${biases ? ', with biases' : ''}${room === undefined ? '' : `, ${room} tiles at a time`}`, async () => {
       const problem = ratedProblem({ rank, biases, precision: 'int8', lengths });
-      const error = await updateError(gpu, updateInt8Kernel, params, problem, { scale: 1024, expectation: { steps: 4, exactTo: -1 }, precision: 'int8' });
-      expect(error).toBeLessThanOrEqual(biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT);
+      const error = await updateError(gpu, updateInt8Kernel, params, problem, {
+        scale: 1024,
+        expectation: { steps: 4, exactTo: -1 },
+        precision: 'int8',
+      });
+      expect(error).toBeLessThanOrEqual(
+        biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT,
+      );
     });
   }
 });

@@ -1,4 +1,7 @@
-/** The checks of kernels for subgroups and tensor cores, which no software adapter runs, on an emulation of these kernels. */
+/**
+ * The checks of kernels for subgroups and tensor cores, which no software adapter runs, on an emulation of
+ * these kernels.
+ */
 import { describe, expect, it } from 'vitest';
 import { subgroupChecks } from '../../../gpu/kernels/checks.ts';
 import { halfIterationChecks } from '../../../gpu/kernels/update/half-iteration.check.ts';
@@ -6,7 +9,9 @@ import { emulatedGpu } from '../../support/gpu/emulated-gpu.ts';
 import { gradients } from '../../support/gpu/emulated-systems.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 
-const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32|40)\b|not finite/.test(variant));
+const quick = subgroupChecks.filter(({ variant }) =>
+  /rank (1|7|10|12|20|24|32|40)\b|not finite/.test(variant),
+);
 const kernels = [...new Set(subgroupChecks.map(({ name }) => name))];
 
 describe('conjugate gradients with one reduction a step', () => {
@@ -14,8 +19,19 @@ describe('conjugate gradients with one reduction a step', () => {
     const random = new CounterRandom(7);
     for (let number = 0; number < 20_000; number++) {
       const draw = (at: number) => Math.fround(random.uniform(4 * number + at));
-      const [a, b, ratings] = [Math.fround(50 * draw(0)), Math.fround(2 + 50 * draw(1)), 1 + Math.floor(200 * draw(2))];
-      const [x] = gradients({ a: Float32Array.of(a), b: Float32Array.of(b), s: new Float32Array(1), t: 0 }, Float32Array.of(draw(3) - 0.5), 6, { shift: 0.05 * ratings }, ratings, false);
+      const [a, b, ratings] = [
+        Math.fround(50 * draw(0)),
+        Math.fround(2 + 50 * draw(1)),
+        1 + Math.floor(200 * draw(2)),
+      ];
+      const [x] = gradients(
+        { a: Float32Array.of(a), b: Float32Array.of(b), s: new Float32Array(1), t: 0 },
+        Float32Array.of(draw(3) - 0.5),
+        6,
+        { shift: 0.05 * ratings },
+        ratings,
+        false,
+      );
       expect(x / (b / (a + 0.05 * ratings))).toBeCloseTo(1, 3);
     }
   });
@@ -25,8 +41,16 @@ describe('checks of kernels for subgroups and tensor cores', () => {
   const gpu = emulatedGpu();
 
   it('exist for each', () => {
-    expect(kernels).toEqual(['normal-equations-tensor', 'update-tensor', 'update-short', 'solve-cg-registers', 'normal-equations-int8', 'update-int8']);
-    for (const name of kernels) expect(quick.filter((check) => check.name === name).length).toBeGreaterThan(1);
+    expect(kernels).toEqual([
+      'normal-equations-tensor',
+      'update-tensor',
+      'update-short',
+      'solve-cg-registers',
+      'normal-equations-int8',
+      'update-int8',
+    ]);
+    for (const name of kernels)
+      expect(quick.filter((check) => check.name === name).length).toBeGreaterThan(1);
   });
 
   for (const check of quick) {
@@ -38,7 +62,9 @@ describe('checks of kernels for subgroups and tensor cores', () => {
 
   it('pass for half-iterations by every variant on tensor cores, with biases where ratings lie in the padding of θ and where they do not', async () => {
     const shapes = [33, 42].map((rank) => ({ rank, solver: 'cg', biases: true }) as const);
-    const checks = halfIterationChecks(gpu.info, 200, shapes).filter(({ variant }) => /^(tensor|int8)/.test(variant));
+    const checks = halfIterationChecks(gpu.info, 200, shapes).filter(({ variant }) =>
+      /^(tensor|int8)/.test(variant),
+    );
     expect(checks.length).toBe(24);
     for (const { variant, run } of checks) {
       const { error, limit } = await run(gpu);
@@ -46,7 +72,9 @@ describe('checks of kernels for subgroups and tensor cores', () => {
     }
   });
 
-  const faults: Readonly<Record<string, (outputs: Readonly<Record<string, { readonly bytes: ArrayBuffer }>>) => void>> = {
+  const faults: Readonly<
+    Record<string, (outputs: Readonly<Record<string, { readonly bytes: ArrayBuffer }>>) => void>
+  > = {
     'one sum is off': ({ slots, factors }) => {
       const values = new Float32Array((factors ?? slots).bytes);
       values[0] *= 1.02;
@@ -71,7 +99,9 @@ describe('checks of kernels for subgroups and tensor cores', () => {
       if (bias) new Float32Array(bias.bytes).fill(0);
       if (status) new Uint32Array(status.bytes).fill(0xffff_ffff);
     });
-    for (const check of quick.filter(({ name, variant }) => !name.startsWith('normal-equations') && /biases|not finite/.test(variant))) {
+    for (const check of quick.filter(
+      ({ name, variant }) => !name.startsWith('normal-equations') && /biases|not finite/.test(variant),
+    )) {
       const { error, limit } = await check.run(spoiled);
       expect(error <= limit, check.variant).toBe(false);
     }

@@ -5,16 +5,23 @@ import { batchOrder } from '../../../gpu/sgd/batch-order.ts';
 import { dealColumns } from '../../../gpu/sgd/tile-lists.ts';
 
 describe('the order of batches', () => {
-  const orderOf = (batches: number, { multiplier, offset }: ReturnType<typeof batchOrder>) => Array.from({ length: batches }, (_, at) => (at * multiplier + offset) % batches);
+  const orderOf = (batches: number, { multiplier, offset }: ReturnType<typeof batchOrder>) =>
+    Array.from({ length: batches }, (_, at) => (at * multiplier + offset) % batches);
 
   it('has every batch once, for the number it was drawn for and any smaller one, in 32 bits', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 1, max: 3000 }), fc.nat(2 ** 32 - 1), fc.nat(100), (one, other, seed, epoch) => {
-        const [batches, most] = [Math.min(one, other), Math.max(one, other)];
-        const order = batchOrder(most, seed, epoch);
-        expect(new Set(orderOf(batches, order)).size).toBe(batches);
-        expect((most - 1) * order.multiplier + order.offset).toBeLessThan(2 ** 32);
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 3000 }),
+        fc.integer({ min: 1, max: 3000 }),
+        fc.nat(2 ** 32 - 1),
+        fc.nat(100),
+        (one, other, seed, epoch) => {
+          const [batches, most] = [Math.min(one, other), Math.max(one, other)];
+          const order = batchOrder(most, seed, epoch);
+          expect(new Set(orderOf(batches, order)).size).toBe(batches);
+          expect((most - 1) * order.multiplier + order.offset).toBeLessThan(2 ** 32);
+        },
+      ),
     );
   });
 
@@ -31,13 +38,18 @@ describe('the order of batches', () => {
   });
 
   it('is of as many batches for every team', () => {
-    for (const largest of [0, 1, 1024, 1_000_000]) expect(tileBatches(largest, 0, { threads: 1024, lanes: 8 }) % 128).toBe(0);
+    for (const largest of [0, 1, 1024, 1_000_000])
+      expect(tileBatches(largest, 0, { threads: 1024, lanes: 8 }) % 128).toBe(0);
     expect(tileBatches(1_000_000, 0, { threads: 1024, lanes: 8 })).toBe(1024);
   });
 });
 
 describe('columns that are dealt to tiles', () => {
-  const problem = fc.record({ columns: fc.integer({ min: 1, max: 120 }), tiles: fc.integer({ min: 1, max: 20 }), indices: fc.array(fc.nat(119), { maxLength: 400 }) });
+  const problem = fc.record({
+    columns: fc.integer({ min: 1, max: 120 }),
+    tiles: fc.integer({ min: 1, max: 20 }),
+    indices: fc.array(fc.nat(119), { maxLength: 400 }),
+  });
 
   it('are each in one place, whose tile begins where the ones before it end', () => {
     fc.assert(
@@ -46,11 +58,17 @@ describe('columns that are dealt to tiles', () => {
         const dealt = dealColumns(known, columns, tiles);
         expect(dealt.places).toBe(Math.ceil(columns / tiles));
         const placed = Array.from(dealt.columns).filter((column) => column !== 0xffff_ffff);
-        expect(placed.toSorted((left, right) => left - right)).toEqual(Array.from({ length: columns }, (_, column) => column));
+        expect(placed.toSorted((left, right) => left - right)).toEqual(
+          Array.from({ length: columns }, (_, column) => column),
+        );
         const counts = Array.from({ length: tiles }, () => 0);
         for (const column of known) counts[dealt.placeOf[column] & 0xffff]++;
-        dealt.placeOf.forEach((place, column) => expect(dealt.columns[(place & 0xffff) * dealt.places + (place >>> 16)]).toBe(column));
-        expect(Array.from(dealt.starts.subarray(1), (start, tile) => start - dealt.starts[tile])).toEqual(counts);
+        dealt.placeOf.forEach((place, column) =>
+          expect(dealt.columns[(place & 0xffff) * dealt.places + (place >>> 16)]).toBe(column),
+        );
+        expect(Array.from(dealt.starts.subarray(1), (start, tile) => start - dealt.starts[tile])).toEqual(
+          counts,
+        );
         expect(dealt.largest).toBe(Math.max(...counts));
       }),
     );
@@ -62,7 +80,9 @@ describe('columns that are dealt to tiles', () => {
         const known = Uint32Array.from(indices, (column) => (column * column) % columns);
         const { starts } = dealColumns(known, columns, tiles);
         const totals = Array.from(starts.subarray(1), (start, tile) => start - starts[tile]);
-        const most = Math.max(...Array.from({ length: columns }, (_, column) => known.filter((one) => one === column).length));
+        const most = Math.max(
+          ...Array.from({ length: columns }, (_, column) => known.filter((one) => one === column).length),
+        );
         expect(Math.max(...totals) - Math.min(...totals)).toBeLessThanOrEqual(most);
       }),
     );

@@ -4,7 +4,19 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { computeDevice } from '../../../engine/run/devices.ts';
 import type { GpuDevice } from '../../../gpu/device.ts';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
-import { CancelledError, CapacityError, chooseTrainer, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../../index.ts';
+import {
+  CancelledError,
+  CapacityError,
+  chooseTrainer,
+  DeviceLostError,
+  LostTrainingError,
+  type Model,
+  type ProgressEvent,
+  Session,
+  SGD,
+  type SgdOptions,
+  UsageError,
+} from '../../../index.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../../support/planted.ts';
@@ -26,10 +38,21 @@ afterAll(async () => {
 });
 afterEach(() => vi.restoreAllMocks());
 
-const fit = (session: Session, more: SgdOptions, rows: readonly Triple[] = train, run: { onEvent?: (event: ProgressEvent) => void; signal?: AbortSignal } = {}) =>
-  new SGD({ ...options, ...more }).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(held)), ...run });
+const fit = (
+  session: Session,
+  more: SgdOptions,
+  rows: readonly Triple[] = train,
+  run: { onEvent?: (event: ProgressEvent) => void; signal?: AbortSignal } = {},
+) =>
+  new SGD({ ...options, ...more }).fit(session.from(ratingBatches(rows)), {
+    validation: session.from(ratingBatches(held)),
+    ...run,
+  });
 const last = (model: Model) => model.training!.iterations.at(-1)!;
-const factorsOf = (model: Model) => [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+const factorsOf = (model: Model) =>
+  [model.userFactors, model.itemFactors].map(
+    (batch) => batch.data.children[1].children[0].values as Float32Array,
+  );
 
 describe.skipIf(noGpu)('SGD on a GPU', () => {
   it.each<SgdOptions>([
@@ -39,20 +62,34 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     { schedule: 'tile', rate: 'adagrad', learningRate: 0.2, rank: 20 },
     { schedule: 'auto', biases: false, learningRate: 0.15, earlyStop: 2 },
   ])('ends near the result of a CPU: %j', async (more) => {
-    const [expected, got] = [await fit(cpu, { ...more, schedule: 'blocks', precision: 'auto' }), await fit(gpu, more)];
+    const [expected, got] = [
+      await fit(cpu, { ...more, schedule: 'blocks', precision: 'auto' }),
+      await fit(gpu, more),
+    ];
     expect(Math.abs(last(got).testRmse! - last(expected).testRmse!)).toBeLessThan(0.02);
     expect(last(got).loss).toBeLessThan(got.training!.iterations[0].loss);
     const whole = gpu.from(ratingBatches(train));
-    if (more.earlyStop === undefined) expect((await got.evaluate(whole)).rmse).toBeCloseTo(last(got).trainRmse!, 4);
+    if (more.earlyStop === undefined)
+      expect((await got.evaluate(whole)).rmse).toBeCloseTo(last(got).trainRmse!, 4);
     const { plan } = got.training!;
     expect(plan.devices.map(({ kind }) => kind)).toEqual(['gpu', 'cpu']);
-    expect(stageNamed(plan, 'sgd-epoch')).toMatchObject({ at: ['gpu:0'], tasks: 1, kernel: expect.stringMatching(new RegExp(` ${more.precision ?? 'f16'}$`)) });
+    expect(stageNamed(plan, 'sgd-epoch')).toMatchObject({
+      at: ['gpu:0'],
+      tasks: 1,
+      kernel: expect.stringMatching(new RegExp(` ${more.precision ?? 'f16'}$`)),
+    });
     // One task an epoch, after the copies of factors.
-    expect(plan.measured!['sgd-epoch']).toMatchObject({ runs: got.training!.iterations.length, rows: got.training!.iterations.length * train.length });
+    expect(plan.measured!['sgd-epoch']).toMatchObject({
+      runs: got.training!.iterations.length,
+      rows: got.training!.iterations.length * train.length,
+    });
   });
 
   it('by waves gives the same bits for permuted rows and a seed, in any storage of factors', async () => {
-    for (const more of [{ precision: 'f16', rate: 'adagrad' }, { precision: 'f32', biases: false }] as const) {
+    for (const more of [
+      { precision: 'f16', rate: 'adagrad' },
+      { precision: 'f32', biases: false },
+    ] as const) {
       const all = { ...more, schedule: 'wavefront', maxIter: 2 } as const;
       const first = await fit(gpu, all);
       expect(factorsOf(await fit(gpu, all, shuffled(train, 9)))).toEqual(factorsOf(first));
@@ -63,22 +100,40 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
   it('learns ratings far from 0 as well as others', async () => {
     // Without biases the mean stays in the ratings: float16 holds the differences to it, but not the ratings.
     const far = train.map((row) => ({ ...row, rating: row.rating + 20_000 }));
-    const small = { biases: false, precision: 'f32', regParam: 0, rate: 'constant', learningRate: 1e-5, maxIter: 4 } as const;
-    const [tiles, waves] = await Promise.all((['tile', 'wavefront'] as const).map((schedule) => new SGD({ ...options, ...small, schedule }).fit(gpu.from(ratingBatches(far)))));
+    const small = {
+      biases: false,
+      precision: 'f32',
+      regParam: 0,
+      rate: 'constant',
+      learningRate: 1e-5,
+      maxIter: 4,
+    } as const;
+    const [tiles, waves] = await Promise.all(
+      (['tile', 'wavefront'] as const).map((schedule) =>
+        new SGD({ ...options, ...small, schedule }).fit(gpu.from(ratingBatches(far))),
+      ),
+    );
     expect(last(waves).trainRmse!).toBeLessThan(waves.training!.iterations[0].trainRmse!);
     expect(last(tiles).trainRmse! / last(waves).trainRmse!).toBeCloseTo(1, 1);
   });
 
   it('halves the rate when an epoch diverges', async () => {
     const warnings: string[] = [];
-    const model = await fit(gpu, { rate: 'constant', learningRate: 1.5, maxIter: 3 }, train, { onEvent: (event) => void (event.type === 'warning' && warnings.push(event.text)) });
-    expect(warnings).toContainEqual(expect.stringMatching(/^epoch \d diverged: .* half the learning rate, 0\.75$/));
+    const model = await fit(gpu, { rate: 'constant', learningRate: 1.5, maxIter: 3 }, train, {
+      onEvent: (event) => void (event.type === 'warning' && warnings.push(event.text)),
+    });
+    expect(warnings).toContainEqual(
+      expect.stringMatching(/^epoch \d diverged: .* half the learning rate, 0\.75$/),
+    );
     expect(factorsOf(model).every((values) => values.every(Number.isFinite))).toBe(true);
   });
 
   it('is cancelled between epochs, and the session goes on', async () => {
     const controller = new AbortController();
-    const cancelled = fit(gpu, { maxIter: 10_000 }, train, { signal: controller.signal, onEvent: (event) => void (event.type === 'iteration' && event.iteration === 2 && controller.abort()) });
+    const cancelled = fit(gpu, { maxIter: 10_000 }, train, {
+      signal: controller.signal,
+      onEvent: (event) => void (event.type === 'iteration' && event.iteration === 2 && controller.abort()),
+    });
     await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
     expect((await fit(gpu, { maxIter: 1 })).training?.iterations).toHaveLength(1);
   });
@@ -86,10 +141,16 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
   it('updates a model with new ratings, there as on the CPU', async () => {
     const base = await fit(cpu, { maxIter: 4 });
     const late = plantedRatings(3, 160, 90, 900).filter(({ user }) => user >= 100);
-    const updated = await Promise.all([cpu, gpu].map(async (session) => {
-      const model = await base.update(session.from(ratingBatches(late)), { learningRate: 0.02 });
-      return { device: model.training!.plan.devices[0].kind, rmse: (await model.evaluate(session.from(ratingBatches(late)))).rmse, users: model.userCount };
-    }));
+    const updated = await Promise.all(
+      [cpu, gpu].map(async (session) => {
+        const model = await base.update(session.from(ratingBatches(late)), { learningRate: 0.02 });
+        return {
+          device: model.training!.plan.devices[0].kind,
+          rmse: (await model.evaluate(session.from(ratingBatches(late)))).rmse,
+          users: model.userCount,
+        };
+      }),
+    );
     expect(updated.map(({ device }) => device)).toEqual(['cpu', 'gpu']);
     expect(updated[1].users).toBe(updated[0].users);
     expect(Math.abs(updated[1].rmse - updated[0].rmse)).toBeLessThan(0.01);
@@ -98,14 +159,21 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
   it('refuses parameters that cannot act on the device', async () => {
     const ratings = (session: Session) => session.from(ratingBatches(train));
     await expect(new SGD({ schedule: 'tile' }).fit(ratings(cpu))).rejects.toThrow(UsageError);
-    await expect(new SGD({ precision: 'f16' }).fit(ratings(cpu))).rejects.toThrow(/precision f16 cannot act on the CPU/);
-    await expect(new SGD({ schedule: 'tile', rank: 512, precision: 'f32', biases: false }).plan(ratings(gpu))).resolves.toBeDefined();
+    await expect(new SGD({ precision: 'f16' }).fit(ratings(cpu))).rejects.toThrow(
+      /precision f16 cannot act on the CPU/,
+    );
+    await expect(
+      new SGD({ schedule: 'tile', rank: 512, precision: 'f32', biases: false }).plan(ratings(gpu)),
+    ).resolves.toBeDefined();
     await using tight = await Session.create({ device: 'gpu', workers: 1, deviceMemory: 100_000 });
     await expect(new SGD({ rank: 64 }).fit(ratings(tight))).rejects.toBeInstanceOf(CapacityError);
   });
 
   it('is chosen by measured costs', async () => {
-    const { trainer, reason } = await chooseTrainer(gpu.from(ratingBatches(train)), { rank: 100, targetRmse: 0.5 });
+    const { trainer, reason } = await chooseTrainer(gpu.from(ratingBatches(train)), {
+      rank: 100,
+      targetRmse: 0.5,
+    });
     expect(trainer).toBeInstanceOf(SGD);
     expect(reason).toMatch(/^algorithm auto: sgd; an iteration of ALS takes about .*, 1\.5 epochs of SGD/);
   });
@@ -126,9 +194,13 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     expect(error).toBeInstanceOf(LostTrainingError);
     const { model, iteration, exitCode } = error as LostTrainingError;
     expect(exitCode).toBe(5);
-    expect(String(error)).toMatch(/the GPU swiftshader\S* was lost during .*; the model of iteration \d is kept/);
+    expect(String(error)).toMatch(
+      /the GPU swiftshader\S* was lost during .*; the model of iteration \d is kept/,
+    );
     vi.restoreAllMocks();
-    expect(factorsOf(model)).toEqual(factorsOf(await fit(gpu, { schedule: 'wavefront', maxIter: iteration })));
+    expect(factorsOf(model)).toEqual(
+      factorsOf(await fit(gpu, { schedule: 'wavefront', maxIter: iteration })),
+    );
     await expect(fit(session, {})).rejects.toBeInstanceOf(DeviceLostError);
   });
 });
@@ -136,14 +208,28 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
 const movielens = noGpu ? undefined : dataFolder('ml-latest-small');
 
 describe('SGD on real ratings', () => {
-  it.skipIf(!movielens)('ends on a GPU within 0.01 of blocks on the CPU on ml-latest-small, float16 within 0.002 of float32', async () => {
-    const rmse = async (session: Session, more: SgdOptions) => {
-      const [known, unseen] = session.read.parquet(join(movielens as string, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed: 1 });
-      return (await (await new SGD({ rank: 8, biases: true, maxIter: 5, seed: 1, ...more }).fit(known)).evaluate(unseen)).rmse;
-    };
-    const blocks = await rmse(cpu, {});
-    const exact = await rmse(gpu, { schedule: 'tile', precision: 'f32' });
-    expect(Math.abs((await rmse(gpu, { schedule: 'tile', precision: 'f16' })) - exact)).toBeLessThan(0.002);
-    for (const found of [exact, await rmse(gpu, { schedule: 'hogwild' }), await rmse(gpu, { schedule: 'wavefront' })]) expect(Math.abs(found - blocks)).toBeLessThan(0.01);
-  });
+  it.skipIf(!movielens)(
+    'ends on a GPU within 0.01 of blocks on the CPU on ml-latest-small, float16 within 0.002 of float32',
+    async () => {
+      const rmse = async (session: Session, more: SgdOptions) => {
+        const [known, unseen] = session.read
+          .parquet(join(movielens as string, 'ratings.parquet'))
+          .randomSplit([0.9, 0.1], { seed: 1 });
+        return (
+          await (
+            await new SGD({ rank: 8, biases: true, maxIter: 5, seed: 1, ...more }).fit(known)
+          ).evaluate(unseen)
+        ).rmse;
+      };
+      const blocks = await rmse(cpu, {});
+      const exact = await rmse(gpu, { schedule: 'tile', precision: 'f32' });
+      expect(Math.abs((await rmse(gpu, { schedule: 'tile', precision: 'f16' })) - exact)).toBeLessThan(0.002);
+      for (const found of [
+        exact,
+        await rmse(gpu, { schedule: 'hogwild' }),
+        await rmse(gpu, { schedule: 'wavefront' }),
+      ])
+        expect(Math.abs(found - blocks)).toBeLessThan(0.01);
+    },
+  );
 });

@@ -17,13 +17,16 @@ test("NVIDIA's driver is given a folder for compiled kernels", () => {
   expect(existsSync(folder)).toBe(true);
 });
 
-test.each([{ __GL_SHADER_DISK_CACHE: '0' }, { __GL_SHADER_DISK_CACHE_PATH: '/elsewhere' }])('variables of the user stay as they are: %o', (set) => {
-  const folder = join(root, 'unused');
-  const env: Record<string, string | undefined> = { ...set };
-  keepDriverCache(env, card, folder);
-  expect(env).toEqual(set);
-  expect(existsSync(folder)).toBe(false);
-});
+test.each([{ __GL_SHADER_DISK_CACHE: '0' }, { __GL_SHADER_DISK_CACHE_PATH: '/elsewhere' }])(
+  'variables of the user stay as they are: %o',
+  (set) => {
+    const folder = join(root, 'unused');
+    const env: Record<string, string | undefined> = { ...set };
+    keepDriverCache(env, card, folder);
+    expect(env).toEqual(set);
+    expect(existsSync(folder)).toBe(false);
+  },
+);
 
 test('machines without a card of NVIDIA, and folders that cannot be made, leave the environment as it is', () => {
   const env: Record<string, string | undefined> = {};

@@ -14,7 +14,10 @@ describe.skipIf(noGpu)('kernel-times', () => {
 
   const spin = async () => {
     const kernel = await gpu.compile(spinKernel, {});
-    await gpu.pass('spin').dispatch(kernel, { result: await gpu.scratch('result', 16) }, { rounds: 100 }, 1).submit();
+    await gpu
+      .pass('spin')
+      .dispatch(kernel, { result: await gpu.scratch('result', 16) }, { rounds: 100 }, 1)
+      .submit();
   };
   const times = async (run: boolean) => (await runHandler(gpu, kernelTimes, { run }, {})).values;
 

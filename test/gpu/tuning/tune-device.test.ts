@@ -13,7 +13,11 @@ const columns = 50;
 
 function ratings(): Partition {
   const { offsets, indices, values } = randomBlock(lengths, columns, 3);
-  const shared = { offsets: sharedArray(Int32Array, offsets.length), indices: sharedArray(Uint32Array, indices.length), values: sharedArray(Float32Array, values.length) };
+  const shared = {
+    offsets: sharedArray(Int32Array, offsets.length),
+    indices: sharedArray(Uint32Array, indices.length),
+    values: sharedArray(Float32Array, values.length),
+  };
   shared.offsets.set(offsets);
   shared.indices.set(indices);
   shared.values.set(values);
@@ -22,7 +26,10 @@ function ratings(): Partition {
 
 describe.skipIf(noGpu)('a GPU device that tunes', () => {
   const kept = new Map<string, TunedVariant>();
-  const tunedKernels = { find: async (key: string) => kept.get(key), keep: async (key: string, tuned: TunedVariant) => void kept.set(key, tuned) };
+  const tunedKernels = {
+    find: async (key: string) => kept.get(key),
+    keep: async (key: string, tuned: TunedVariant) => void kept.set(key, tuned),
+  };
   const ref = { name: 'ratings', partition: 0, version: 0 };
   const block = ratings();
   const count = block.columns.indices.length;
@@ -33,11 +40,30 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
   });
   afterAll(() => device?.close());
 
-  const problem = { rank: 6, solver: 'cg', cgSteps: 2, precision: 'f32', biases: true, rows: lengths.length, columns, ratings: count, iterations: 10, longest: 29, largestRating: 5 } as const;
+  const problem = {
+    rank: 6,
+    solver: 'cg',
+    cgSteps: 2,
+    precision: 'f32',
+    biases: true,
+    rows: lengths.length,
+    columns,
+    ratings: count,
+    iterations: 10,
+    longest: 29,
+    largestRating: 5,
+  } as const;
 
-  const chosen = (params: UpdateProblem) => valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params });
+  const chosen = (params: UpdateProblem) =>
+    valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params });
   const tuned = async (params: UpdateProblem, how: 'where-it-pays' | 'thorough', signal?: AbortSignal) =>
-    (await valuesOfTask(device, { kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params: { ...params, how } }, signal)).tuning;
+    (
+      await valuesOfTask(
+        device,
+        { kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params: { ...params, how } },
+        signal,
+      )
+    ).tuning;
 
   it('does not do so in front of a run, since this one computes on the processor', async () => {
     expect(await tuned(problem, 'where-it-pays')).toBeNull();
@@ -54,25 +80,55 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
     }
     const best = tuning!.times.reduce((a, b) => (b.milliseconds! < a.milliseconds! ? b : a));
     expect(tuning!.variant).toBe(best.variant);
-    expect(await chosen(problem)).toMatchObject({ variant: best.variant, reason: expect.stringMatching(/measured fastest of \d+: [\d.]+ ms against [\d.]+ ms of tiled\S+, sample of \d+ ratings/) });
+    expect(await chosen(problem)).toMatchObject({
+      variant: best.variant,
+      reason: expect.stringMatching(
+        /measured fastest of \d+: [\d.]+ ms against [\d.]+ ms of tiled\S+, sample of \d+ ratings/,
+      ),
+    });
     expect([...kept.values()]).toEqual([{ variant: tuning!.variant, reason: tuning!.reason }]);
     // A kernel that is requested by name is used in any case.
-    expect(await chosen({ ...problem, kernel: 'tiled4-f32' })).toMatchObject({ variant: 'tiled4-f32', reason: expect.stringContaining('as asked') });
+    expect(await chosen({ ...problem, kernel: 'tiled4-f32' })).toMatchObject({
+      variant: 'tiled4-f32',
+      reason: expect.stringContaining('as asked'),
+    });
     expect(chooseUpdate(device.adapter, problem).variant).toMatch(/^tiled/);
   });
 
   it('times a sample of a larger block', async () => {
-    const params = { rank: 6, solver: 'cholesky', cgSteps: 2, biases: false, columns, ratingScale: 1, variants: ['tiled8-f32', 'tiled4-f32'], sample: 100, seconds: 60 };
-    const { values } = await device.run({ kernel: 'time-variants', inputs: { block: ref }, outputs: {}, params });
+    const params = {
+      rank: 6,
+      solver: 'cholesky',
+      cgSteps: 2,
+      biases: false,
+      columns,
+      ratingScale: 1,
+      variants: ['tiled8-f32', 'tiled4-f32'],
+      sample: 100,
+      seconds: 60,
+    };
+    const { values } = await device.run({
+      kernel: 'time-variants',
+      inputs: { block: ref },
+      outputs: {},
+      params,
+    });
     expect(values.ratings).toBeGreaterThan(50);
     expect(values.ratings).toBeLessThan(200);
     expect((values.times as { variant: string }[]).map(({ variant }) => variant)).toEqual(params.variants);
-    const short = await device.run({ kernel: 'time-variants', inputs: { block: ref }, outputs: {}, params: { ...params, seconds: 0 } });
+    const short = await device.run({
+      kernel: 'time-variants',
+      inputs: { block: ref },
+      outputs: {},
+      params: { ...params, seconds: 0 },
+    });
     expect(short.values.times).toHaveLength(1);
   });
 
   it('keeps ratings that were sent before: only other ratings are sent', async () => {
-    const upload = async () => (await device.run({ kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} })).metrics.bytesUp;
+    const upload = async () =>
+      (await device.run({ kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} })).metrics
+        .bytesUp;
     device.put(ref, { ...block });
     expect(await upload()).toBe(0);
     device.put(ref, ratings());

@@ -14,7 +14,19 @@ import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { everyVariant, updateVariants } from '../../../gpu/update/variants.ts';
 import { plainGpu, tensorGpu } from '../../support/gpu/gpu-info.ts';
 
-const problem: UpdateProblem = { rank: 100, solver: 'cg', cgSteps: 6, precision: 'auto', biases: false, rows: 480_189, columns: 17_770, ratings: 99_072_112, iterations: 100, longest: 15_250, largestRating: 5 };
+const problem: UpdateProblem = {
+  rank: 100,
+  solver: 'cg',
+  cgSteps: 6,
+  precision: 'auto',
+  biases: false,
+  rows: 480_189,
+  columns: 17_770,
+  ratings: 99_072_112,
+  iterations: 100,
+  longest: 15_250,
+  largestRating: 5,
+};
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-tuner-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -24,7 +36,9 @@ describe('variants', () => {
     for (const info of [tensorGpu, plainGpu]) {
       const names = everyVariant(info, problem).map(({ name }) => name);
       expect(new Set(names).size).toBe(names.length);
-      expect(names.slice(0, updateVariants(info, problem).length)).toEqual(updateVariants(info, problem).map(({ name }) => name));
+      expect(names.slice(0, updateVariants(info, problem).length)).toEqual(
+        updateVariants(info, problem).map(({ name }) => name),
+      );
     }
     expect(updateVariants(tensorGpu, problem)[0].name).toBe('tensor-fused-short64');
     expect(updateVariants(plainGpu, problem)[0].name).toBe('tiled8-f32');
@@ -32,8 +46,16 @@ describe('variants', () => {
 
   it('compute as their names say', () => {
     const named = (name: string) => everyVariant(tensorGpu, problem).find((variant) => variant.name === name);
-    expect(named('tensor-fused-short32-to8192-bin16')).toMatchObject({ short: 32, fused: { longest: 8192, bin: 16 }, sum: { bin: 16 } });
-    expect(named('tiled4-f16-free-strided-scalar-bin8')).toMatchObject({ precision: 'f16', free: true, sum: { tile: 4, staging: 'strided', vectorized: false, bin: 8 } });
+    expect(named('tensor-fused-short32-to8192-bin16')).toMatchObject({
+      short: 32,
+      fused: { longest: 8192, bin: 16 },
+      sum: { bin: 16 },
+    });
+    expect(named('tiled4-f16-free-strided-scalar-bin8')).toMatchObject({
+      precision: 'f16',
+      free: true,
+      sum: { tile: 4, staging: 'strided', vectorized: false, bin: 8 },
+    });
     expect(named('tiled8-f32-threads256')).toMatchObject({ sum: { rows: 2 } });
     expect(named('tensor-to1024')).toBeUndefined();
   });
@@ -42,8 +64,17 @@ describe('variants', () => {
     const nonnegative: UpdateProblem = { ...problem, solver: 'cholesky', nonnegative: true };
     for (const implicit of [false, true]) {
       const variants = updateVariants(tensorGpu, { ...nonnegative, implicit });
-      expect(variants.map(({ name }) => name)).toEqual(['tensor', ...(implicit ? [] : ['int8']), 'tiled8-f32', 'tiled4-f32', 'tiled8-f16', 'tiled4-f16']);
-      expect(variants.every(({ short, free, fused }) => short === 0 && !free && fused === undefined)).toBe(true);
+      expect(variants.map(({ name }) => name)).toEqual([
+        'tensor',
+        ...(implicit ? [] : ['int8']),
+        'tiled8-f32',
+        'tiled4-f32',
+        'tiled8-f16',
+        'tiled4-f16',
+      ]);
+      expect(variants.every(({ short, free, fused }) => short === 0 && !free && fused === undefined)).toBe(
+        true,
+      );
     }
     expect(chooseUpdate(tensorGpu, nonnegative)).toMatchObject({ variant: 'tensor', precision: 'f16' });
   });
@@ -60,18 +91,26 @@ describe('variants', () => {
     expect(bins(128)).toEqual({ sum: 48, fused: 64, halfA: false });
     expect(bins(200)).toEqual({ sum: 96, fused: 64, halfA: true });
     // Bins shrink to a smaller workgroup memory.
-    expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 24576 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 32 }, fused: { bin: 32, halfA: true } });
+    expect(
+      updateVariants(
+        { ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 24576 } },
+        { ...problem, rank: 200 },
+      )[0],
+    ).toMatchObject({ sum: { bin: 32 }, fused: { bin: 32, halfA: true } });
   });
 
   it('solve on tensor cores in place of registers where that was measured to be faster', () => {
-    const fused = (rank: number, name: string, biases = false) => everyVariant(tensorGpu, { ...problem, rank, biases }).find((variant) => variant.name === name)?.fused;
+    const fused = (rank: number, name: string, biases = false) =>
+      everyVariant(tensorGpu, { ...problem, rank, biases }).find((variant) => variant.name === name)?.fused;
     expect(fused(64, 'int8-fused-short32')).toMatchObject({ halfA: false });
     expect(fused(100, 'int8-fused-short64')).toMatchObject({ halfA: true, room: 6 });
     expect(fused(100, 'int8-fused-short64', true)).toMatchObject({ halfA: true, room: 6 });
     expect(fused(128, 'int8-fused-short64', true)).toMatchObject({ halfA: false });
     expect(fused(128, 'int8-fused-short64-cores', true)).toMatchObject({ halfA: true });
     expect(fused(100, 'int8-fused-short64-registers')).toMatchObject({ halfA: false, room: undefined });
-    for (const rank of [136, 152]) for (const biases of [false, true]) expect(fused(rank, 'int8-fused-short64', biases)).toMatchObject({ halfA: true, room: 13 });
+    for (const rank of [136, 152])
+      for (const biases of [false, true])
+        expect(fused(rank, 'int8-fused-short64', biases)).toMatchObject({ halfA: true, room: 13 });
     expect(fused(160, 'int8-fused-short64')).toMatchObject({ halfA: true, room: 26 });
     expect(fused(136, 'tensor-fused-short64')).toMatchObject({ halfA: true, room: 13, bin: 32 });
     expect(fused(136, 'tensor-fused-short64', true)).toMatchObject({ halfA: true, room: 12, bin: 32 });
@@ -79,24 +118,63 @@ describe('variants', () => {
   });
 
   it('are in 8 bits by rule where the adapter multiplies so and data are explicit', () => {
-    const byRule = (change: Partial<UpdateProblem>, info = tensorGpu) => chooseUpdate(info, { ...problem, ...change });
-    expect(byRule({})).toMatchObject({ variant: 'int8-fused-short64', precision: 'int8', reason: expect.stringContaining('multiplies in 8 bits') });
-    expect([40, 64, 128, 136, 152, 256].map((rank) => byRule({ rank, biases: false }).variant)).toEqual(['int8-fused-short32', 'int8-fused-short32', 'int8-fused-short64', 'int8-fused-short64', 'int8-fused-short64', 'int8-fused-short64']);
-    expect([32, 64, 128, 136, 256].map((rank) => byRule({ rank, biases: true }).variant)).toEqual(['tensor-fused-short32', 'int8-fused-short32', 'int8-fused-short64', 'int8-fused-short64', 'int8-fused-short64']);
-    const float16 = [{ precision: 'f16' as const }, { implicit: true }, { solver: 'cholesky' as const }, { solver: 'cholesky' as const, nonnegative: true }];
+    const byRule = (change: Partial<UpdateProblem>, info = tensorGpu) =>
+      chooseUpdate(info, { ...problem, ...change });
+    expect(byRule({})).toMatchObject({
+      variant: 'int8-fused-short64',
+      precision: 'int8',
+      reason: expect.stringContaining('multiplies in 8 bits'),
+    });
+    expect([40, 64, 128, 136, 152, 256].map((rank) => byRule({ rank, biases: false }).variant)).toEqual([
+      'int8-fused-short32',
+      'int8-fused-short32',
+      'int8-fused-short64',
+      'int8-fused-short64',
+      'int8-fused-short64',
+      'int8-fused-short64',
+    ]);
+    expect([32, 64, 128, 136, 256].map((rank) => byRule({ rank, biases: true }).variant)).toEqual([
+      'tensor-fused-short32',
+      'int8-fused-short32',
+      'int8-fused-short64',
+      'int8-fused-short64',
+      'int8-fused-short64',
+    ]);
+    const float16 = [
+      { precision: 'f16' as const },
+      { implicit: true },
+      { solver: 'cholesky' as const },
+      { solver: 'cholesky' as const, nonnegative: true },
+    ];
     expect(float16.map((change) => byRule(change).precision)).toEqual(float16.map(() => 'f16'));
     expect(byRule({ largestRating: 20_000 }).precision).toBe('f32');
-    expect(byRule({}, { ...tensorGpu, features: tensorGpu.features.filter((one) => one !== 'int8') }).variant).toBe('tensor-fused-short64');
+    expect(
+      byRule({}, { ...tensorGpu, features: tensorGpu.features.filter((one) => one !== 'int8') }).variant,
+    ).toBe('tensor-fused-short64');
   });
 
   it('are taken when they are asked for by name, and refused with the existing names', () => {
-    expect(chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided' })).toMatchObject({ variant: 'tiled8-f32-strided', precision: 'f32', reason: expect.stringContaining('as asked') });
-    expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tensor' })).toThrow(/no kernel tensor .*There are: tiled8-f32, tiled8-f32-free.* doctor --tune/);
-    expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided', precision: 'f16' })).toThrow(/computes in f32/);
+    expect(chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided' })).toMatchObject({
+      variant: 'tiled8-f32-strided',
+      precision: 'f32',
+      reason: expect.stringContaining('as asked'),
+    });
+    expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tensor' })).toThrow(
+      /no kernel tensor .*There are: tiled8-f32, tiled8-f32-free.* doctor --tune/,
+    );
+    expect(() =>
+      chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided', precision: 'f16' }),
+    ).toThrow(/computes in f32/);
   });
 
   it('are neighbours where their names differ in one part', () => {
-    expect(neighboursOf('tensor-short64', everyVariant(tensorGpu, problem)).map(({ name }) => name)).toEqual(['tensor-fused-short64', 'tensor-short32', 'tensor', 'tensor-short64-bin16', 'tensor-short64-bin64']);
+    expect(neighboursOf('tensor-short64', everyVariant(tensorGpu, problem)).map(({ name }) => name)).toEqual([
+      'tensor-fused-short64',
+      'tensor-short32',
+      'tensor',
+      'tensor-short64-bin16',
+      'tensor-short64-bin64',
+    ]);
   });
 });
 
@@ -104,7 +182,11 @@ describe('samples', () => {
   const lengths = Int32Array.from({ length: 1000 }, (_, row) => 1 + (row % 7));
   const offsets = new Int32Array(1001);
   lengths.forEach((length, row) => (offsets[row + 1] = offsets[row] + length));
-  const block = { offsets, indices: Uint32Array.from({ length: offsets[1000] }, (_, k) => k), values: Float32Array.from({ length: offsets[1000] }, (_, k) => k) };
+  const block = {
+    offsets,
+    indices: Uint32Array.from({ length: offsets[1000] }, (_, k) => k),
+    values: Float32Array.from({ length: offsets[1000] }, (_, k) => k),
+  };
 
   it('of a block that is hardly larger are the block', () => {
     expect(sampleRows(block, 3000)).toBe(block);
@@ -134,7 +216,11 @@ function measuring(milliseconds: (name: string) => number | null) {
   const asked: TimeVariantsTask['params'][] = [];
   const measure = async (params: TimeVariantsTask['params']): Promise<TimeVariantsTask['values']> => {
     asked.push(params);
-    const times = params.variants.map((variant) => ({ variant, milliseconds: milliseconds(variant), runs: 7 }));
+    const times = params.variants.map((variant) => ({
+      variant,
+      milliseconds: milliseconds(variant),
+      runs: 7,
+    }));
     return { times, rows: 1000, ratings: 2_000_000, clock: 'gpu' };
   };
   return { asked, measure };
@@ -145,21 +231,34 @@ const brief = { seconds: 5, thorough: false };
 describe('the tuner', () => {
   it('takes the fastest, notes it, and chooses it for similar problems', async () => {
     const tuner = new KernelTuner(tensorGpu, nowhere);
-    const { asked, measure } = measuring((name) => (name === 'tensor-fused' ? 12.1 : name.startsWith('tiled') ? 14 : 15));
+    const { asked, measure } = measuring((name) =>
+      name === 'tensor-fused' ? 12.1 : name.startsWith('tiled') ? 14 : 15,
+    );
     const tuning = await tuner.tune(problem, brief, measure);
-    expect(tuning).toMatchObject({ variant: 'tensor-fused', reason: 'measured fastest of 10: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings' });
+    expect(tuning).toMatchObject({
+      variant: 'tensor-fused',
+      reason: 'measured fastest of 10: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings',
+    });
     expect(asked).toHaveLength(1);
-    const names = updateVariants(tensorGpu, problem).filter(({ name }) => /^(tensor|int8-fused)/.test(name)).map(({ name }) => name);
+    const names = updateVariants(tensorGpu, problem)
+      .filter(({ name }) => /^(tensor|int8-fused)/.test(name))
+      .map(({ name }) => name);
     expect(asked[0].variants.slice(0, 2)).toEqual([names[0], names[0].replace('tensor', 'int8')]);
     expect([...asked[0].variants].sort()).toEqual([...names, 'tiled8-f32'].sort());
-    expect(chooseUpdate(tensorGpu, problem, await tuner.known({ ...problem, ratings: problem.ratings * 1.1 }))).toMatchObject({ variant: 'tensor-fused', reason: expect.stringContaining('measured fastest of 10') });
+    expect(
+      chooseUpdate(tensorGpu, problem, await tuner.known({ ...problem, ratings: problem.ratings * 1.1 })),
+    ).toMatchObject({ variant: 'tensor-fused', reason: expect.stringContaining('measured fastest of 10') });
     expect(await tuner.known({ ...problem, rank: 64 })).toBeUndefined();
     expect(await tuner.known({ ...problem, longest: 200 })).toBeUndefined();
   });
 
   it('goes on while a variant next to the fastest is faster, when it is thorough', async () => {
     const { asked, measure } = measuring((name) => 20 - name.split('-').length);
-    const { variant, times } = await new KernelTuner(plainGpu, nowhere).tune(problem, { seconds: Infinity, thorough: true }, measure);
+    const { variant, times } = await new KernelTuner(plainGpu, nowhere).tune(
+      problem,
+      { seconds: Infinity, thorough: true },
+      measure,
+    );
     expect(variant.split('-')).toHaveLength(7);
     expect(asked.length).toBeGreaterThan(3);
     expect(new Set(times.map((time) => time.variant)).size).toBe(times.length);
@@ -168,14 +267,23 @@ describe('the tuner', () => {
 
   it('skips variants that fail, and takes the rule where all fail', async () => {
     const failing = measuring((name) => (name === 'tensor' ? 3 : null));
-    expect(await new KernelTuner(tensorGpu, nowhere).tune(problem, brief, failing.measure)).toMatchObject({ variant: 'tensor', reason: expect.stringContaining('fastest of 1: 3.00 ms, sample') });
+    expect(await new KernelTuner(tensorGpu, nowhere).tune(problem, brief, failing.measure)).toMatchObject({
+      variant: 'tensor',
+      reason: expect.stringContaining('fastest of 1: 3.00 ms, sample'),
+    });
     const tuner = new KernelTuner(tensorGpu, nowhere);
-    expect(await tuner.tune(problem, brief, measuring(() => null).measure)).toMatchObject({ variant: 'int8-fused-short64', reason: expect.stringContaining('rule') });
+    expect(await tuner.tune(problem, brief, measuring(() => null).measure)).toMatchObject({
+      variant: 'int8-fused-short64',
+      reason: expect.stringContaining('rule'),
+    });
     expect(await tuner.known(problem)).toBeUndefined();
   });
 
   it('measures only variants that may be taken: float32 alone where that is asked for, or ratings are large', async () => {
-    for (const exact of [{ ...problem, precision: 'f32' as const }, { ...problem, largestRating: 20_000 }]) {
+    for (const exact of [
+      { ...problem, precision: 'f32' as const },
+      { ...problem, largestRating: 20_000 },
+    ]) {
       const { asked, measure } = measuring(() => 1);
       await new KernelTuner(tensorGpu, nowhere).tune(exact, brief, measure);
       expect(asked[0].variants).toEqual(['tiled8-f32', 'tiled8-f32-free', 'tiled4-f32', 'tiled4-f32-free']);
@@ -195,7 +303,9 @@ describe('the tuner', () => {
   it('remembers through the cache, for this adapter alone', async () => {
     const cache = new TunerCache(join(folder, 'remembered'));
     await new KernelTuner(tensorGpu, cache).tune(problem, brief, measuring((name) => name.length).measure);
-    expect(await new KernelTuner(tensorGpu, new TunerCache(join(folder, 'remembered'))).known(problem)).toMatchObject({ variant: 'tensor' });
+    expect(
+      await new KernelTuner(tensorGpu, new TunerCache(join(folder, 'remembered'))).known(problem),
+    ).toMatchObject({ variant: 'tensor' });
     expect(await new KernelTuner({ ...tensorGpu, name: 'Tensor 10' }, cache).known(problem)).toBeUndefined();
   });
 });
@@ -265,6 +375,9 @@ describe('the cache of measured kernels', () => {
     expect(await cache.keep('a', tuned)).toMatch(/could not be kept in .*FACTORFLOW_CACHE_DIR/);
     expect(await cache.find('a')).toBeUndefined();
     const { measure } = measuring(() => 1);
-    expect(await new KernelTuner(tensorGpu, cache).tune(problem, brief, measure)).toMatchObject({ variant: 'tensor-fused-short64', note: expect.stringContaining('could not be kept') });
+    expect(await new KernelTuner(tensorGpu, cache).tune(problem, brief, measure)).toMatchObject({
+      variant: 'tensor-fused-short64',
+      note: expect.stringContaining('could not be kept'),
+    });
   });
 });

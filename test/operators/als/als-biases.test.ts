@@ -13,21 +13,36 @@ beforeAll(async () => {
 afterAll(() => session.close());
 
 const dataset = (rows: readonly Triple[]): Dataset => session.from(ratingBatches(rows, 611));
-const fit = (rows: readonly Triple[], options: AlsOptions): Promise<Model> => new ALS({ ...undamped, ...options }).fit(dataset(rows));
+const fit = (rows: readonly Triple[], options: AlsOptions): Promise<Model> =>
+  new ALS({ ...undamped, ...options }).fit(dataset(rows));
 const factors = (batch: Model['userFactors']) => batch.data.children[1].children[0].values as Float32Array;
 
 describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (solver) => {
   it('learns ratings that are sums of biases: r = μ + β_u + γ_v', async () => {
     const random = testRandom(5);
-    const [beta, gamma] = [Array.from({ length: 60 }, () => random() - 0.5), Array.from({ length: 40 }, () => 2 * random() - 1)];
-    const rows = beta.flatMap((b, user) => gamma.map((g, item) => ({ user, item, rating: 3 + b + g }))).filter(() => random() < 0.6);
+    const [beta, gamma] = [
+      Array.from({ length: 60 }, () => random() - 0.5),
+      Array.from({ length: 40 }, () => 2 * random() - 1),
+    ];
+    const rows = beta
+      .flatMap((b, user) => gamma.map((g, item) => ({ user, item, rating: 3 + b + g })))
+      .filter(() => random() < 0.6);
     const model = await fit(rows.slice(100), { rank: 1, regParam: 1e-5, maxIter: 30, solver });
     expect((await model.evaluate(dataset(rows.slice(0, 100)))).rmse).toBeLessThan(2e-3);
   });
 
   it('shrinks the factors of a separate pair with a mean rating to 0', async () => {
-    const rows = Array.from({ length: 200 }, (_, at) => ({ user: 1 + (at % 20), item: 1 + Math.floor(at / 20), rating: 1 + ((7 * (at % 20) + 3 * Math.floor(at / 20)) % 5) }));
-    const model = await fit([{ user: 0, item: 0, rating: 3 }, ...rows], { rank: 16, regParam: 0.1, maxIter: 30, solver });
+    const rows = Array.from({ length: 200 }, (_, at) => ({
+      user: 1 + (at % 20),
+      item: 1 + Math.floor(at / 20),
+      rating: 1 + ((7 * (at % 20) + 3 * Math.floor(at / 20)) % 5),
+    }));
+    const model = await fit([{ user: 0, item: 0, rating: 3 }, ...rows], {
+      rank: 16,
+      regParam: 0.1,
+      maxIter: 30,
+      solver,
+    });
     expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThan(0.3);
   });
 
@@ -36,7 +51,10 @@ describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (sol
     const model = await fit(rows, { rank: 6, regParam: 0.05, maxIter: 8, solver });
     const losses = model.training?.iterations.map((iteration) => iteration.loss) ?? [];
     losses.slice(1).forEach((loss, i) => expect(loss).toBeLessThanOrEqual(losses[i] * (1 + 1e-5)));
-    expect((await model.evaluate(dataset(rows))).rmse).toBeCloseTo(model.training?.iterations.at(-1)?.trainRmse as number, 4);
+    expect((await model.evaluate(dataset(rows))).rmse).toBeCloseTo(
+      model.training?.iterations.at(-1)?.trainRmse as number,
+      4,
+    );
   });
 
   it('gives the same bits for permuted rows and any number of workers', async () => {
@@ -45,7 +63,9 @@ describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (sol
     const permuted = await fit(shuffled(rows, 2), { rank: 7, maxIter: 3, solver });
     expect(factors(permuted.userFactors)).toEqual(factors(first.userFactors));
     await using other = await Session.create({ workers: 5 });
-    const model = await new ALS({ rank: 7, maxIter: 3, solver, ...undamped }).fit(other.from(ratingBatches(rows, 100)));
+    const model = await new ALS({ rank: 7, maxIter: 3, solver, ...undamped }).fit(
+      other.from(ratingBatches(rows, 100)),
+    );
     expect(factors(model.itemFactors)).toEqual(factors(first.itemFactors));
   });
 });
@@ -61,29 +81,57 @@ describe('a model with biases', () => {
 
   it('keeps the best factors and biases of an early stop', async () => {
     const random = testRandom(9);
-    const rows = shuffled(randomRatings(9, 100, 80, 4000), 4).map((row) => ({ ...row, rating: row.rating + random() }));
+    const rows = shuffled(randomRatings(9, 100, 80, 4000), 4).map((row) => ({
+      ...row,
+      rating: row.rating + random(),
+    }));
     const [train, test] = [rows.slice(400), rows.slice(0, 400)];
-    const model = await new ALS({ ...undamped, rank: 12, regParam: 0.01, maxIter: 30, earlyStop: 2 }).fit(dataset(train), { validation: dataset(test) });
-    const best = Math.min(...(model.training?.iterations.map((iteration) => iteration.testRmse as number) ?? []));
+    const model = await new ALS({ ...undamped, rank: 12, regParam: 0.01, maxIter: 30, earlyStop: 2 }).fit(
+      dataset(train),
+      { validation: dataset(test) },
+    );
+    const best = Math.min(
+      ...(model.training?.iterations.map((iteration) => iteration.testRmse as number) ?? []),
+    );
     expect((await model.evaluate(dataset(test))).rmse).toBeCloseTo(best, 4);
   });
 });
 
 describe('on real ratings at λ = 0.1', () => {
-  const sets = [['ml-latest-small', 32, 0.02], ['filmtrust', 16, 0.04]] as const;
+  const sets = [
+    ['ml-latest-small', 32, 0.02],
+    ['filmtrust', 16, 0.04],
+  ] as const;
   const douban = dataFolder('douban-monti');
 
   it.skipIf(!douban)('biases lower the test RMSE of douban-monti by more than 0.01', async () => {
-    const [train, test] = ['train', 'test'].map((name) => session.read.parquet(join(douban as string, `${name}.parquet`)));
-    const [without, withBiases] = await Promise.all([plain, undamped].map(async (settings) => (await (await new ALS({ ...settings, rank: 32, seed: 1 }).fit(train)).evaluate(test)).rmse));
+    const [train, test] = ['train', 'test'].map((name) =>
+      session.read.parquet(join(douban as string, `${name}.parquet`)),
+    );
+    const [without, withBiases] = await Promise.all(
+      [plain, undamped].map(
+        async (settings) =>
+          (await (await new ALS({ ...settings, rank: 32, seed: 1 }).fit(train)).evaluate(test)).rmse,
+      ),
+    );
     expect(without - withBiases).toBeGreaterThan(0.01);
   });
 
-  describe.each(sets.map(([name, rank, gain]) => ({ name, rank, gain, folder: dataFolder(name) })))('biases lower the test RMSE of $name', ({ folder, rank, gain }) => {
-    it.skipIf(!folder)(`by more than ${gain}`, async () => {
-      const [train, test] = session.read.parquet(join(folder as string, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed: 2 });
-      const [without, withBiases] = await Promise.all([plain, undamped].map(async (settings) => (await (await new ALS({ ...settings, rank, seed: 1 }).fit(train)).evaluate(test)).rmse));
-      expect(without - withBiases).toBeGreaterThan(gain);
-    });
-  });
+  describe.each(sets.map(([name, rank, gain]) => ({ name, rank, gain, folder: dataFolder(name) })))(
+    'biases lower the test RMSE of $name',
+    ({ folder, rank, gain }) => {
+      it.skipIf(!folder)(`by more than ${gain}`, async () => {
+        const [train, test] = session.read
+          .parquet(join(folder as string, 'ratings.parquet'))
+          .randomSplit([0.9, 0.1], { seed: 2 });
+        const [without, withBiases] = await Promise.all(
+          [plain, undamped].map(
+            async (settings) =>
+              (await (await new ALS({ ...settings, rank, seed: 1 }).fit(train)).evaluate(test)).rmse,
+          ),
+        );
+        expect(without - withBiases).toBeGreaterThan(gain);
+      });
+    },
+  );
 });

@@ -5,14 +5,29 @@ import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { smallAls } from '../../support/small-als.ts';
 
-const side = (q: number, more: Partial<SideGrid> = {}): SideGrid => ({ q, fixed: 'whole', factors: 'device', ratings: 'device', ...more });
+const side = (q: number, more: Partial<SideGrid> = {}): SideGrid => ({
+  q,
+  fixed: 'whole',
+  factors: 'device',
+  ratings: 'device',
+  ...more,
+});
 const grids: Record<string, AlsGrid> = {
   'X at the host, in parts': { users: side(5, { fixed: 'parts', factors: 'host' }), items: side(1) },
-  'X at the host, ratings staged': { users: side(5, { fixed: 'parts', factors: 'host', ratings: 'host' }), items: side(2, { ratings: 'host' }) },
-  'both at the host, ratings staged': { users: side(4, { fixed: 'parts', factors: 'host', ratings: 'host' }), items: side(3, { fixed: 'parts', factors: 'host', ratings: 'host' }) },
+  'X at the host, ratings staged': {
+    users: side(5, { fixed: 'parts', factors: 'host', ratings: 'host' }),
+    items: side(2, { ratings: 'host' }),
+  },
+  'both at the host, ratings staged': {
+    users: side(4, { fixed: 'parts', factors: 'host', ratings: 'host' }),
+    items: side(3, { fixed: 'parts', factors: 'host', ratings: 'host' }),
+  },
 };
 
-const settings: [string, AlsOptions][] = [['explicit', {}], ['implicit', { implicitPrefs: true }]];
+const settings: [string, AlsOptions][] = [
+  ['explicit', {}],
+  ['implicit', { implicitPrefs: true }],
+];
 
 const errorOf = smallAls(7);
 
@@ -25,12 +40,24 @@ describe('homes of factors and ratings', () => {
 
   it.each(settings)('on a CPU, %s', async (_, options) => {
     const expected = await errorOf(cpu, options);
-    for (const [name, grid] of Object.entries(grids)) expect({ name, difference: Math.abs((await errorOf(cpu, options, grid)) - expected) < 1e-4 }).toEqual({ name, difference: true });
+    for (const [name, grid] of Object.entries(grids))
+      expect({ name, difference: Math.abs((await errorOf(cpu, options, grid)) - expected) < 1e-4 }).toEqual({
+        name,
+        difference: true,
+      });
   });
 
-  it.skipIf(noGpu)('on a GPU', async () => {
-    await using gpu = await Session.create({ device: 'gpu', workers: 1 });
-    const expected = await errorOf(cpu, {});
-    for (const [name, grid] of Object.entries(grids)) expect({ name, difference: Math.abs((await errorOf(gpu, {}, grid)) - expected) < 1e-4 }).toEqual({ name, difference: true });
-  }, 240_000);
+  it.skipIf(noGpu)(
+    'on a GPU',
+    async () => {
+      await using gpu = await Session.create({ device: 'gpu', workers: 1 });
+      const expected = await errorOf(cpu, {});
+      for (const [name, grid] of Object.entries(grids))
+        expect({ name, difference: Math.abs((await errorOf(gpu, {}, grid)) - expected) < 1e-4 }).toEqual({
+          name,
+          difference: true,
+        });
+    },
+    240_000,
+  );
 });

@@ -16,9 +16,13 @@ beforeAll(async () => {
 afterAll(() => session.close());
 
 const dataset = (rows: readonly Triple[], of = session): Dataset => of.from(ratingBatches(rows, 611));
-const fit = (rows: readonly Triple[], options: AlsOptions, of = session): Promise<Model> => new ALS({ ...plain, nonnegative: true, ...options }).fit(dataset(rows, of));
+const fit = (rows: readonly Triple[], options: AlsOptions, of = session): Promise<Model> =>
+  new ALS({ ...plain, nonnegative: true, ...options }).fit(dataset(rows, of));
 const factors = (batch: Model['userFactors']) => batch.data.children[1].children[0].values as Float32Array;
-const least = (model: Model) => [factors(model.userFactors), factors(model.itemFactors)].map((values) => values.reduce((a, b) => Math.min(a, b), Infinity));
+const least = (model: Model) =>
+  [factors(model.userFactors), factors(model.itemFactors)].map((values) =>
+    values.reduce((a, b) => Math.min(a, b), Infinity),
+  );
 
 function expectToFall(model: Model): void {
   const losses = model.training?.iterations.map((iteration) => iteration.loss) ?? [];
@@ -29,10 +33,21 @@ describe('non-negative als', () => {
   it('keeps all factors >= 0 and never lets the loss rise', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.record({ seed: fc.integer({ min: 1, max: 1e6 }), users: fc.integer({ min: 1, max: 40 }), items: fc.integer({ min: 1, max: 40 }), count: fc.integer({ min: 1, max: 700 }), rank: fc.constantFrom(1, 2, 5, 8, 17, 32), regParam: fc.constantFrom(0.001, 0.1, 1), shift: fc.constantFrom(0, 2) }),
+        fc.record({
+          seed: fc.integer({ min: 1, max: 1e6 }),
+          users: fc.integer({ min: 1, max: 40 }),
+          items: fc.integer({ min: 1, max: 40 }),
+          count: fc.integer({ min: 1, max: 700 }),
+          rank: fc.constantFrom(1, 2, 5, 8, 17, 32),
+          regParam: fc.constantFrom(0.001, 0.1, 1),
+          shift: fc.constantFrom(0, 2),
+        }),
         async ({ users, items, count, shift, seed, ...options }) => {
           // Shifted down by 2, some ratings are negative: no product of such factors reaches those.
-          const rows = randomRatings(seed, users, items, count).map((row) => ({ ...row, rating: row.rating - shift }));
+          const rows = randomRatings(seed, users, items, count).map((row) => ({
+            ...row,
+            rating: row.rating - shift,
+          }));
           const model = await fit(rows, { ...options, seed, maxIter: 5 });
           for (const value of least(model)) expect(value).toBeGreaterThanOrEqual(0);
           expectToFall(model);
@@ -50,7 +65,12 @@ describe('non-negative als', () => {
     const rows: Triple[] = [];
     for (let user = 0; user < m; user++) {
       for (let item = 0; item < n; item++) {
-        if (random() < 0.7) rows.push({ user, item, rating: x[user].reduce((dot, value, i) => dot + value * theta[item][i], 0) });
+        if (random() < 0.7)
+          rows.push({
+            user,
+            item,
+            rating: x[user].reduce((dot, value, i) => dot + value * theta[item][i], 0),
+          });
       }
     }
     const held = rows.splice(0, 200);
@@ -61,36 +81,59 @@ describe('non-negative als', () => {
     expect(Math.min(...least(await fit(rows, { ...options, nonnegative: false })))).toBeLessThan(0);
   });
 
-  it.each([false, true])('gives the same bits for permuted rows and for 1, 2 or 5 workers, biases %s', async (biases) => {
-    const rows = randomRatings(4, 300, 200, 12_000);
-    const options: AlsOptions = { ...(biases ? undamped : plain), rank: 20, regParam: 0.05, maxIter: 3, seed: 5 };
-    const first = await fit(rows, options);
-    const permuted = await fit(shuffled(rows, 3), options);
-    expect(factors(permuted.userFactors)).toEqual(factors(first.userFactors));
-    for (const workers of [1, 5]) {
-      await using other = await Session.create({ workers });
-      const model = await fit(rows, options, other);
-      expect(factors(model.userFactors)).toEqual(factors(first.userFactors));
-      expect(factors(model.itemFactors)).toEqual(factors(first.itemFactors));
-      expect(model.training?.iterations.map((iteration) => iteration.loss)).toEqual(first.training?.iterations.map((iteration) => iteration.loss));
-    }
-  });
+  it.each([false, true])(
+    'gives the same bits for permuted rows and for 1, 2 or 5 workers, biases %s',
+    async (biases) => {
+      const rows = randomRatings(4, 300, 200, 12_000);
+      const options: AlsOptions = {
+        ...(biases ? undamped : plain),
+        rank: 20,
+        regParam: 0.05,
+        maxIter: 3,
+        seed: 5,
+      };
+      const first = await fit(rows, options);
+      const permuted = await fit(shuffled(rows, 3), options);
+      expect(factors(permuted.userFactors)).toEqual(factors(first.userFactors));
+      for (const workers of [1, 5]) {
+        await using other = await Session.create({ workers });
+        const model = await fit(rows, options, other);
+        expect(factors(model.userFactors)).toEqual(factors(first.userFactors));
+        expect(factors(model.itemFactors)).toEqual(factors(first.itemFactors));
+        expect(model.training?.iterations.map((iteration) => iteration.loss)).toEqual(
+          first.training?.iterations.map((iteration) => iteration.loss),
+        );
+      }
+    },
+  );
 
   it('leaves biases free: they may be negative, the factors beside them not', async () => {
-    const model = await fit(randomRatings(17, 90, 70, 2500), { ...undamped, rank: 6, regParam: 0.05, maxIter: 8 });
+    const model = await fit(randomRatings(17, 90, 70, 2500), {
+      ...undamped,
+      rank: 6,
+      regParam: 0.05,
+      maxIter: 8,
+    });
     expectToFall(model);
     const [users, items] = [factors(model.userFactors), factors(model.itemFactors)];
     const column = (values: Float32Array, at: number) => values.filter((_, k) => k % 8 === at);
-    for (let at = 0; at < 6; at++) for (const side of [users, items]) expect(Math.min(...column(side, at))).toBeGreaterThanOrEqual(0);
+    for (let at = 0; at < 6; at++)
+      for (const side of [users, items]) expect(Math.min(...column(side, at))).toBeGreaterThanOrEqual(0);
     expect(Math.min(...column(items, 7))).toBeLessThan(0);
   });
 
   it('takes solver auto and cholesky alike, and refuses cg', async () => {
     const rows = randomRatings(6, 50, 40, 600);
-    const [auto, cholesky] = await Promise.all((['auto', 'cholesky'] as const).map((solver) => fit(rows, { rank: 4, maxIter: 2, solver })));
+    const [auto, cholesky] = await Promise.all(
+      (['auto', 'cholesky'] as const).map((solver) => fit(rows, { rank: 4, maxIter: 2, solver })),
+    );
     expect(factors(cholesky.userFactors)).toEqual(factors(auto.userFactors));
-    expect(() => new ALS({ nonnegative: true, solver: 'cg' })).toThrow('solver cg cannot act with nonnegative');
-    expect(() => new ALS({ nonnegative: 1 as unknown as boolean })).toThrow('nonnegative must be true or false, got 1');
+    expect(() => new ALS({ nonnegative: true, solver: 'cg' })).toThrow(
+      'solver cg cannot act with nonnegative',
+    );
+    expect(() => new ALS({ nonnegative: 1 as unknown as boolean })).toThrow(
+      'nonnegative must be true or false, got 1',
+    );
     expect(chooseSolver(checkAlsParams({ rank: 64, nonnegative: true })).kernel).toBe('nnls');
   });
 
@@ -101,14 +144,27 @@ describe('non-negative als', () => {
 });
 
 describe('on real ratings at λ = 0.1', () => {
-  const sets = [['ml-latest-small', 32], ['filmtrust', 16]] as const;
+  const sets = [
+    ['ml-latest-small', 32],
+    ['filmtrust', 16],
+  ] as const;
 
-  describe.each(sets.map(([name, rank]) => ({ name, rank, folder: dataFolder(name) })))('the test RMSE of $name', ({ folder, rank }) => {
-    it.skipIf(!folder)('is within 0.02 of that of unconstrained ALS', async () => {
-      const [train, test] = session.read.parquet(join(folder as string, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed: 2 });
-      const error = async (options: AlsOptions) => (await (await new ALS({ ...plain, rank, seed: 1, solver: 'cholesky', ...options }).fit(train)).evaluate(test)).rmse;
-      const [free, bounded] = await Promise.all([error({}), error({ nonnegative: true })]);
-      expect(bounded - free).toBeLessThan(0.02);
-    });
-  });
+  describe.each(sets.map(([name, rank]) => ({ name, rank, folder: dataFolder(name) })))(
+    'the test RMSE of $name',
+    ({ folder, rank }) => {
+      it.skipIf(!folder)('is within 0.02 of that of unconstrained ALS', async () => {
+        const [train, test] = session.read
+          .parquet(join(folder as string, 'ratings.parquet'))
+          .randomSplit([0.9, 0.1], { seed: 2 });
+        const error = async (options: AlsOptions) =>
+          (
+            await (
+              await new ALS({ ...plain, rank, seed: 1, solver: 'cholesky', ...options }).fit(train)
+            ).evaluate(test)
+          ).rmse;
+        const [free, bounded] = await Promise.all([error({}), error({ nonnegative: true })]);
+        expect(bounded - free).toBeLessThan(0.02);
+      });
+    },
+  );
 });

@@ -13,12 +13,17 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-const sets = { movielens: dataFolder('ml-latest-small'), filmtrust: dataFolder('filmtrust'), movietweetings: dataFolder('movietweetings-100k') };
+const sets = {
+  movielens: dataFolder('ml-latest-small'),
+  filmtrust: dataFolder('filmtrust'),
+  movietweetings: dataFolder('movietweetings-100k'),
+};
 
 describe('cgSteps auto', () => {
   const dense = { users: 480_189, items: 17_770, ratings: 99_072_112 };
   const sparse = { users: 16_000, items: 10_000, ratings: 100_000 };
-  const stepsBy = (given: Partial<AlsParams>, counts: typeof dense) => [1, 3, 4, 10].map((iteration) => stepsOf(checkAlsParams(given), counts, iteration));
+  const stepsBy = (given: Partial<AlsParams>, counts: typeof dense) =>
+    [1, 3, 4, 10].map((iteration) => stepsOf(checkAlsParams(given), counts, iteration));
 
   it('takes 6 steps, and 4 from the fourth iteration on where rows are held or have many ratings', () => {
     expect(stepsBy({ rank: 64 }, sparse)).toEqual([6, 6, 4, 4]);
@@ -32,18 +37,35 @@ describe('cgSteps auto', () => {
 
   it('gives the same model as 6 steps for three iterations, and another one after four', async () => {
     const ratings = session.from(ratingBatches(randomRatings(3, 50, 40, 1600)));
-    const factors = async (cgSteps: AlsParams['cgSteps'], maxIter: number) => bitsOf(await new ALS({ rank: 8, biases: false, regParam: 0.01, solver: 'cg', cgSteps, maxIter, seed: 2 }).fit(ratings));
+    const factors = async (cgSteps: AlsParams['cgSteps'], maxIter: number) =>
+      bitsOf(
+        await new ALS({
+          rank: 8,
+          biases: false,
+          regParam: 0.01,
+          solver: 'cg',
+          cgSteps,
+          maxIter,
+          seed: 2,
+        }).fit(ratings),
+      );
     expect(await factors('auto', 3)).toEqual(await factors(6, 3));
     expect(await factors('auto', 4)).not.toEqual(await factors(6, 4));
   });
 
-  for (const [set, folder] of Object.entries(sets)) it.skipIf(!folder)(`ends within 0.0002 of 6 steps on ${set}`, async () => {
-    const [train, test] = session.read.parquet(join(folder as string, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed: 1 });
-    for (const form of [{ rank: 32 }, { rank: 64, biases: false, regParam: 0.05 }]) {
-      const [few, six] = [await rmse(train, test, { ...form, cgSteps: 'auto' }), await rmse(train, test, { ...form, cgSteps: 6 })];
-      expect(Math.abs(few - six), `${JSON.stringify(form)}: ${few} beside ${six}`).toBeLessThan(0.0002);
-    }
-  });
+  for (const [set, folder] of Object.entries(sets))
+    it.skipIf(!folder)(`ends within 0.0002 of 6 steps on ${set}`, async () => {
+      const [train, test] = session.read
+        .parquet(join(folder as string, 'ratings.parquet'))
+        .randomSplit([0.9, 0.1], { seed: 1 });
+      for (const form of [{ rank: 32 }, { rank: 64, biases: false, regParam: 0.05 }]) {
+        const [few, six] = [
+          await rmse(train, test, { ...form, cgSteps: 'auto' }),
+          await rmse(train, test, { ...form, cgSteps: 6 }),
+        ];
+        expect(Math.abs(few - six), `${JSON.stringify(form)}: ${few} beside ${six}`).toBeLessThan(0.0002);
+      }
+    });
 });
 
 async function rmse(train: Dataset, test: Dataset, params: Partial<AlsParams>): Promise<number> {
@@ -52,5 +74,7 @@ async function rmse(train: Dataset, test: Dataset, params: Partial<AlsParams>): 
 }
 
 function bitsOf(model: Model): readonly string[] {
-  return [model.userFactors, model.itemFactors].map(({ data }) => Buffer.from((data.children[1].children[0].values as Float32Array).slice().buffer).toString('hex'));
+  return [model.userFactors, model.itemFactors].map(({ data }) =>
+    Buffer.from((data.children[1].children[0].values as Float32Array).slice().buffer).toString('hex'),
+  );
 }

@@ -1,4 +1,7 @@
-/** Training whose long rows are solved tile by tile: the same model from any number of threads, parts, homes of the ratings and devices. */
+/**
+ * Training whose long rows are solved tile by tile: the same model from any number of threads, parts, homes
+ * of the ratings and devices.
+ */
 import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,18 +23,28 @@ import { ratingBatches, testRandom, type Triple } from '../../support/ratings.ts
 
 const USERS = 70_000;
 
-/** Each user rates three of 90 items, most of them the first one, and 2,000 users one of ten others, which have too few ratings for the tiling. */
+/**
+ * Each user rates three of 90 items, most of them the first one, and 2,000 users one of ten others, which
+ * have too few ratings for the tiling.
+ */
 const rows: Triple[] = (() => {
   const random = testRandom(9);
   return Array.from({ length: USERS }, (_, user) => {
     const items = new Set<number>();
     while (items.size < 3) items.add(Math.floor(random() ** 12 * 90));
     if (user < 2000) items.add(90 + (user % 10));
-    return [...items].map((item) => ({ user, item, rating: 3 + Math.sin(user) * Math.cos(item * 5) + random() }));
+    return [...items].map((item) => ({
+      user,
+      item,
+      rating: 3 + Math.sin(user) * Math.cos(item * 5) + random(),
+    }));
   }).flat();
 })();
 const ratings = ratingBatches(rows, 50_000);
-const swapped = ratingBatches(rows.map(({ user, item, rating }) => ({ user: item, item: user, rating })), 50_000);
+const swapped = ratingBatches(
+  rows.map(({ user, item, rating }) => ({ user: item, item: user, rating })),
+  50_000,
+);
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-tiles-'));
 let session: Session;
@@ -44,9 +57,13 @@ afterAll(async () => {
 });
 
 const base = { rank: 64, seed: 3, maxIter: 2, solver: 'cg', cgSteps: 3 } as const;
-const settings: [string, AlsOptions][] = [['without biases', { biases: false }], ['with biases', { biases: true }]];
+const settings: [string, AlsOptions][] = [
+  ['without biases', { biases: false }],
+  ['with biases', { biases: true }],
+];
 
-const fit = (options: AlsOptions, on = session, from = ratings): Promise<Model> => new ALS({ ...base, ...options }).fit(on.from(from));
+const fit = (options: AlsOptions, on = session, from = ratings): Promise<Model> =>
+  new ALS({ ...base, ...options }).fit(on.from(from));
 
 /** The tiling of a side's rows in a plan. */
 function tilingIn(model: Model, side: 'users' | 'items') {
@@ -55,16 +72,23 @@ function tilingIn(model: Model, side: 'users' | 'items') {
 }
 
 /** Both sides with their biases. */
-const bytesOf = (model: Model) => [model.userArrays, model.itemArrays].map(({ values }) => Buffer.from(values.buffer, values.byteOffset, values.byteLength));
+const bytesOf = (model: Model) =>
+  [model.userArrays, model.itemArrays].map(({ values }) =>
+    Buffer.from(values.buffer, values.byteOffset, values.byteLength),
+  );
 
 function expectSameBits(model: Model, expected: Model): void {
-  bytesOf(model).forEach((bytes, side) => expect(bytes.equals(bytesOf(expected)[side]), side === 0 ? 'users' : 'items').toBe(true));
+  bytesOf(model).forEach((bytes, side) =>
+    expect(bytes.equals(bytesOf(expected)[side]), side === 0 ? 'users' : 'items').toBe(true),
+  );
 }
 
 const lossesOf = (model: Model) => model.training!.iterations.map(({ loss }) => loss);
 
 function expectSameLoss(model: Model, expected: Model, within: number): void {
-  lossesOf(model).forEach((loss, k) => expect(Math.abs(loss / lossesOf(expected)[k] - 1)).toBeLessThan(within));
+  lossesOf(model).forEach((loss, k) =>
+    expect(Math.abs(loss / lossesOf(expected)[k] - 1)).toBeLessThan(within),
+  );
 }
 
 const tiling = { from: 276, to: 2.2e6, tileRows: 1024 };
@@ -82,7 +106,10 @@ describe.each(settings)('long rows solved tile by tile, %s', (_, options) => {
     expect(Math.max(...lengths)).toBeGreaterThan(65_536);
     expect(tilingIn(expected, 'items')).toEqual(tiling);
     expect(tilingIn(expected, 'users')).toBeUndefined();
-    const named = (side: 'users' | 'items') => stageNamed(expected.training!.plan, `update-${side}`).reasons?.some((reason) => reason.includes('276 ratings')) ?? false;
+    const named = (side: 'users' | 'items') =>
+      stageNamed(expected.training!.plan, `update-${side}`).reasons?.some((reason) =>
+        reason.includes('276 ratings'),
+      ) ?? false;
     expect([named('users'), named('items')]).toEqual([false, true]);
   });
 
@@ -123,7 +150,10 @@ describe.each(settings)('long rows solved tile by tile, %s', (_, options) => {
   it('tell the loss of the users, where those are long', async () => {
     // Ratings that are all but reproduced have a pass for their loss.
     const held = { ...options, regParam: 1 };
-    const [one, two] = [await fit({ ...held, maxIter: 1 }, session, swapped), await fit(held, session, swapped)];
+    const [one, two] = [
+      await fit({ ...held, maxIter: 1 }, session, swapped),
+      await fit(held, session, swapped),
+    ];
     expect(tilingIn(one, 'users')).toEqual(tiling);
     const [told] = two.training!.iterations;
     const [passed] = one.training!.iterations;
@@ -134,9 +164,17 @@ describe.each(settings)('long rows solved tile by tile, %s', (_, options) => {
 });
 
 describe('ratings in files', () => {
-  it.each([['items', ratings], ['users', swapped]] as const)('give the same bits, of long %s', async (side, once) => {
+  it.each([
+    ['items', ratings],
+    ['users', swapped],
+  ] as const)('give the same bits, of long %s', async (side, once) => {
     const many = [once, once, once, once].flat();
-    await using small = await Session.create({ device: 'cpu', workers: 1, spillDir: folder, memoryBudget: baseBytes(1) + 44 * 2 ** 20 });
+    await using small = await Session.create({
+      device: 'cpu',
+      workers: 1,
+      spillDir: folder,
+      memoryBudget: baseBytes(1) + 44 * 2 ** 20,
+    });
     const [whole, parts] = [await fit({}, session, many), await fit({}, small, many)];
     expect(whole.training!.plan.memory[SPILL]).toBeUndefined();
     expect(parts.training!.plan.memory[SPILL]).toBeGreaterThan(16 * 4 * rows.length);
@@ -153,16 +191,32 @@ describe('blocks of rows', () => {
     const model = await ALS.spark(options).fit(session.from(ratings));
     expect(tilingIn(model, 'items')).toEqual(tiling);
     const ctx = session.context();
-    const indexed = await runInto(andThen(session.from(ratings).plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' })), new IndexIds({}), ctx);
+    const indexed = await runInto(
+      andThen(
+        session.from(ratings).plan,
+        new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }),
+      ),
+      new IndexIds({}),
+      ctx,
+    );
     const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
     const ofUsers = new RowSolver(byUser, { keys: indexed.users, columns: 100, unit: 1 }, params, ctx);
     await ofUsers.place();
     const start = await ofUsers.start(0);
     await ofUsers.forget();
     const { values } = model.itemArrays;
-    for (const [from, to] of [[0, 100], [0, 37], [37, 100]]) {
+    for (const [from, to] of [
+      [0, 100],
+      [0, 37],
+      [37, 100],
+    ]) {
       const block = rowsOfBlock(byItem, from, to, { name: dataSetName('block'), partition: 0, version: 0 });
-      const solver = new RowSolver(block, { keys: sliceKeys(indexed.items, from, to), columns: USERS, unit: 1 }, params, ctx);
+      const solver = new RowSolver(
+        block,
+        { keys: sliceKeys(indexed.items, from, to), columns: USERS, unit: 1 },
+        params,
+        ctx,
+      );
       await solver.place();
       await solver.fix(start);
       const solved = await solver.solve(1, { fromZeros: true });

@@ -1,9 +1,18 @@
-/** The same model, within float32, where devices add up vectors in each step of conjugate gradients as where they add up normal equations. */
+/**
+ * The same model, within float32, where devices add up vectors in each step of conjugate gradients as where
+ * they add up normal equations.
+ */
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type AlsOptions, type Model, Session } from '../../../index.ts';
 import { errorsOf, expectErrors, fitGrid } from '../../support/compared-grids.ts';
 
-const grids: Partial<AlsOptions>[] = [{ partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }, { partitionUsers: '1,3', partitionItems: '3,5' }, { partitionUsers: '4,4', partitionItems: '4,4' }];
+const grids: Partial<AlsOptions>[] = [
+  { partitionUsers: '2,2', partitionItems: '2,2' },
+  { partitionUsers: '4,1' },
+  { partitionItems: '4,1' },
+  { partitionUsers: '1,3', partitionItems: '3,5' },
+  { partitionUsers: '4,4', partitionItems: '4,4' },
+];
 
 const settings: [string, AlsOptions][] = [
   ['explicit, with biases', { biasDamping: 3, regOffset: 0.5 }],
@@ -19,16 +28,23 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-const fit = (on: Session, options: AlsOptions): Promise<Model> => fitGrid(on, { maxIter: 2, solver: 'cg', ...options });
+const fit = (on: Session, options: AlsOptions): Promise<Model> =>
+  fitGrid(on, { maxIter: 2, solver: 'cg', ...options });
 
 describe('ALS that exchanges vectors', () => {
-  it.each([1, 2, 4])('on %i devices in the place of one CPU gives the model of one that solves whole rows', async (fakeDevices) => {
-    await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
-    for (const [name, options] of settings) {
-      const expected = errorsOf(await fit(session, options));
-      for (const grid of grids) {
-        expectErrors(await fit(several, { ...options, ...grid, partitionSums: 'vectors' }), expected, { name, grid });
+  it.each([1, 2, 4])(
+    'on %i devices in the place of one CPU gives the model of one that solves whole rows',
+    async (fakeDevices) => {
+      await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
+      for (const [name, options] of settings) {
+        const expected = errorsOf(await fit(session, options));
+        for (const grid of grids) {
+          expectErrors(await fit(several, { ...options, ...grid, partitionSums: 'vectors' }), expected, {
+            name,
+            grid,
+          });
+        }
       }
-    }
-  });
+    },
+  );
 });

@@ -14,8 +14,15 @@ function dataset(rows: readonly Triple[], of = session): Dataset {
   return of.from(ratingBatches(rows, 997));
 }
 
-async function fit(rows: readonly Triple[], options: AlsOptions, validation?: readonly Triple[]): Promise<Model> {
-  return new ALS({ ...(options.biases ? undamped : plain), ...options }).fit(dataset(rows), validation && { validation: dataset(validation) });
+async function fit(
+  rows: readonly Triple[],
+  options: AlsOptions,
+  validation?: readonly Triple[],
+): Promise<Model> {
+  return new ALS({ ...(options.biases ? undamped : plain), ...options }).fit(
+    dataset(rows),
+    validation && { validation: dataset(validation) },
+  );
 }
 
 /** Factor rows by external id. */
@@ -27,7 +34,11 @@ function factorsById(batch: Model['userFactors']): Map<number, Float64Array> {
 }
 
 /** ‖A x - b‖ / (‖A‖ ‖x‖ + ‖b‖) of one row's normal equations, in float64. */
-function residual(x: Float64Array, rated: readonly { theta: Float64Array; rating: number }[], lambda: number): number {
+function residual(
+  x: Float64Array,
+  rated: readonly { theta: Float64Array; rating: number }[],
+  lambda: number,
+): number {
   const f = x.length;
   const a = Array.from({ length: f }, () => new Float64Array(f));
   const b = new Float64Array(f);
@@ -44,7 +55,12 @@ function residual(x: Float64Array, rated: readonly { theta: Float64Array; rating
 }
 
 /** J of the explicit problem, in float64. */
-function loss(rows: readonly Triple[], users: Map<number, Float64Array>, items: Map<number, Float64Array>, lambda: number): number {
+function loss(
+  rows: readonly Triple[],
+  users: Map<number, Float64Array>,
+  items: Map<number, Float64Array>,
+  lambda: number,
+): number {
   let sum = 0;
   for (const { user, item, rating } of rows) {
     const [x, theta] = [users.get(user) as Float64Array, items.get(item) as Float64Array];
@@ -62,7 +78,9 @@ describe('als', () => {
       const model = await fit(rows, { rank, regParam: 0.05, maxIter: 3, solver: 'cholesky' });
       const [users, items] = [factorsById(model.userFactors), factorsById(model.itemFactors)];
       for (const user of [...users.keys()].filter((_, i) => i % 11 === 0)) {
-        const rated = rows.filter((row) => row.user === user).map(({ item, rating }) => ({ theta: items.get(item) as Float64Array, rating }));
+        const rated = rows
+          .filter((row) => row.user === user)
+          .map(({ item, rating }) => ({ theta: items.get(item) as Float64Array, rating }));
         expect(residual(users.get(user) as Float64Array, rated, 0.05)).toBeLessThanOrEqual(1e-5);
       }
     }
@@ -78,19 +96,32 @@ describe('als', () => {
   it('never lets the loss rise between half-iterations of the exact solver', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.record({ seed: fc.integer({ min: 1, max: 1e6 }), users: fc.integer({ min: 1, max: 40 }), items: fc.integer({ min: 1, max: 40 }), count: fc.integer({ min: 1, max: 700 }), rank: fc.constantFrom(1, 2, 5, 8, 17, 32), lambda: fc.constantFrom(0.01, 0.1, 1) }),
+        fc.record({
+          seed: fc.integer({ min: 1, max: 1e6 }),
+          users: fc.integer({ min: 1, max: 40 }),
+          items: fc.integer({ min: 1, max: 40 }),
+          count: fc.integer({ min: 1, max: 700 }),
+          rank: fc.constantFrom(1, 2, 5, 8, 17, 32),
+          lambda: fc.constantFrom(0.01, 0.1, 1),
+        }),
         async ({ seed, users, items, count, rank, lambda }) => {
           const rows = randomRatings(seed, users, items, count);
           const options: AlsOptions = { rank, regParam: lambda, solver: 'cholesky', seed };
-          // The loss after items alone is not reported: it lies between those of whole iterations, checked from the factors.
-          const steps = (await fit(rows, { ...options, maxIter: 5 })).training?.iterations.map((iteration) => iteration.loss) ?? [];
+          // The loss after items alone is not reported: it lies between those of whole iterations, checked
+          // from the factors.
+          const steps =
+            (await fit(rows, { ...options, maxIter: 5 })).training?.iterations.map(
+              (iteration) => iteration.loss,
+            ) ?? [];
           const before = await fit(rows, { ...options, maxIter: 2 });
           const after = await fit(rows, { ...options, maxIter: 3 });
           const half = loss(rows, factorsById(before.userFactors), factorsById(after.itemFactors), lambda);
           const path = [steps[1], half, steps[2]];
           const rounding = 1 + 1e-5;
-          for (const [i, value] of steps.slice(1).entries()) expect(value).toBeLessThanOrEqual(steps[i] * rounding);
-          for (const [i, value] of path.slice(1).entries()) expect(value).toBeLessThanOrEqual(path[i] * rounding);
+          for (const [i, value] of steps.slice(1).entries())
+            expect(value).toBeLessThanOrEqual(steps[i] * rounding);
+          for (const [i, value] of path.slice(1).entries())
+            expect(value).toBeLessThanOrEqual(path[i] * rounding);
         },
       ),
       { numRuns: 25 },
@@ -105,7 +136,12 @@ describe('als', () => {
     const rows: Triple[] = [];
     for (let user = 0; user < m; user++) {
       for (let item = 0; item < n; item++) {
-        if (random() < 0.7) rows.push({ user, item, rating: x[user].reduce((dot, value, i) => dot + value * theta[item][i], 0) });
+        if (random() < 0.7)
+          rows.push({
+            user,
+            item,
+            rating: x[user].reduce((dot, value, i) => dot + value * theta[item][i], 0),
+          });
       }
     }
     const held = rows.splice(0, 200);
@@ -120,32 +156,54 @@ describe('als', () => {
       const options: AlsOptions = { rank: 20, regParam: 0.05, maxIter: 3, solver, seed: 5 };
       const first = await fit(rows, options);
       const permuted = await fit(shuffled(rows, 3), options);
-      expect(permuted.userFactors.data.children[1].children[0].values).toEqual(first.userFactors.data.children[1].children[0].values);
+      expect(permuted.userFactors.data.children[1].children[0].values).toEqual(
+        first.userFactors.data.children[1].children[0].values,
+      );
       for (const workers of [1, 5]) {
         await using other = await Session.create({ workers });
-        const model = await new ALS({ ...(options.biases ? undamped : plain), ...options }).fit(dataset(rows, other));
-        expect(model.userFactors.data.children[1].children[0].values).toEqual(first.userFactors.data.children[1].children[0].values);
-        expect(model.itemFactors.data.children[1].children[0].values).toEqual(first.itemFactors.data.children[1].children[0].values);
-        expect(model.training?.iterations.map((iteration) => iteration.loss)).toEqual(first.training?.iterations.map((iteration) => iteration.loss));
+        const model = await new ALS({ ...(options.biases ? undamped : plain), ...options }).fit(
+          dataset(rows, other),
+        );
+        expect(model.userFactors.data.children[1].children[0].values).toEqual(
+          first.userFactors.data.children[1].children[0].values,
+        );
+        expect(model.itemFactors.data.children[1].children[0].values).toEqual(
+          first.itemFactors.data.children[1].children[0].values,
+        );
+        expect(model.training?.iterations.map((iteration) => iteration.loss)).toEqual(
+          first.training?.iterations.map((iteration) => iteration.loss),
+        );
       }
     }
   });
 
   it('finds the level of positive ratings at once from absolute rows, as every start does in the end', async () => {
     const rows = randomRatings(5, 60, 50, 1200);
-    const first = async (start: 'spark' | 'level', maxIter: number) => (await fit(rows, { rank: 6, maxIter, start })).training?.iterations.at(-1)?.trainRmse ?? NaN;
+    const first = async (start: 'spark' | 'level', maxIter: number) =>
+      (await fit(rows, { rank: 6, maxIter, start })).training?.iterations.at(-1)?.trainRmse ?? NaN;
     expect(await first('level', 1)).toBeLessThan(0.65 * (await first('spark', 1)));
     expect(await first('level', 60)).toBeCloseTo(await first('spark', 60), 1);
     // Biases have the level with either start.
-    const [spark, level] = await Promise.all((['spark', 'level'] as const).map(async (start) => (await fit(rows, { rank: 6, maxIter: 1, biases: true, start })).training?.iterations[0].trainRmse as number));
+    const [spark, level] = await Promise.all(
+      (['spark', 'level'] as const).map(
+        async (start) =>
+          (await fit(rows, { rank: 6, maxIter: 1, biases: true, start })).training?.iterations[0]
+            .trainRmse as number,
+      ),
+    );
     expect(level / spark).toBeGreaterThan(0.8);
     expect(level / spark).toBeLessThan(1.25);
   });
 
   it('depends on the seed', async () => {
     const rows = randomRatings(4, 50, 40, 600);
-    const [one, two] = [await fit(rows, { rank: 4, maxIter: 1, seed: 1 }), await fit(rows, { rank: 4, maxIter: 1, seed: 2 })];
-    expect(one.userFactors.data.children[1].children[0].values).not.toEqual(two.userFactors.data.children[1].children[0].values);
+    const [one, two] = [
+      await fit(rows, { rank: 4, maxIter: 1, seed: 1 }),
+      await fit(rows, { rank: 4, maxIter: 1, seed: 2 }),
+    ];
+    expect(one.userFactors.data.children[1].children[0].values).not.toEqual(
+      two.userFactors.data.children[1].children[0].values,
+    );
   });
 
   it('solves rows of one rating, and ranks above every row length', async () => {
@@ -165,12 +223,20 @@ describe('als', () => {
     const random = testRandom(8);
     const all = shuffled(randomRatings(8, 150, 80, 6000), 1).map((row) => ({
       ...row,
-      rating: 3 + Math.sin(row.user) * Math.cos(row.item) + 2 * Math.sin(row.user * 5) * Math.sin(row.item * 3) + random(),
+      rating:
+        3 +
+        Math.sin(row.user) * Math.cos(row.item) +
+        2 * Math.sin(row.user * 5) * Math.sin(row.item * 3) +
+        random(),
     }));
     const [train, test] = [all.slice(400), all.slice(0, 400)];
 
     it('ends early without a better validation RMSE, and keeps the best factors', async () => {
-      const model = await fit(train, { rank: 8, regParam: 0.002, maxIter: 100, earlyStop: 3, solver: 'cholesky' }, test);
+      const model = await fit(
+        train,
+        { rank: 8, regParam: 0.002, maxIter: 100, earlyStop: 3, solver: 'cholesky' },
+        test,
+      );
       const report = model.training;
       const errors = report?.iterations.map((iteration) => iteration.testRmse as number) ?? [];
       const best = errors.indexOf(Math.min(...errors)) + 1;
@@ -189,7 +255,9 @@ describe('als', () => {
 
     it('refuses both without a validation set', async () => {
       await expect(fit(train, { earlyStop: 2 })).rejects.toThrow('earlyStop needs a validation set');
-      await expect(fit(train, { targetRmse: 1 }, [{ user: -999, item: 5, rating: 1 }])).rejects.toThrow('this one has none');
+      await expect(fit(train, { targetRmse: 1 }, [{ user: -999, item: 5, rating: 1 }])).rejects.toThrow(
+        'this one has none',
+      );
     });
   });
 
@@ -201,30 +269,46 @@ describe('als', () => {
     ];
     for (const rating of [0, 3, 1e6]) {
       for (const biases of [false, true]) {
-        const model = await fit(rows.map((row, at) => ({ ...row, rating: rating * (1 + at) })), { rank: 8, regParam: 0, solver: 'cholesky', biases });
+        const model = await fit(
+          rows.map((row, at) => ({ ...row, rating: rating * (1 + at) })),
+          { rank: 8, regParam: 0, solver: 'cholesky', biases },
+        );
         expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThanOrEqual(0.01 * rating);
       }
     }
   });
 
-  it.each(['cholesky', 'cg'] as const)('trains ratings of any size to the same relative error with solver %s', async (solver) => {
-    for (const biases of [false, true]) {
-      const errors: number[] = [];
-      for (const scale of [1, 1e-30, 1e-6, 1e6, 1e37]) {
-        const rows = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: row.rating * scale }));
-        const model = await fit(rows, { rank: 4, biases, solver, regParam: 0.1 * scale, regOffset: 1 });
-        errors.push((model.training?.iterations.at(-1)?.trainRmse as number) / scale);
-        expect((await model.evaluate(dataset(rows))).rmse / scale).toBeCloseTo(errors.at(-1) as number, 4);
+  it.each(['cholesky', 'cg'] as const)(
+    'trains ratings of any size to the same relative error with solver %s',
+    async (solver) => {
+      for (const biases of [false, true]) {
+        const errors: number[] = [];
+        for (const scale of [1, 1e-30, 1e-6, 1e6, 1e37]) {
+          const rows = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: row.rating * scale }));
+          const model = await fit(rows, { rank: 4, biases, solver, regParam: 0.1 * scale, regOffset: 1 });
+          errors.push((model.training?.iterations.at(-1)?.trainRmse as number) / scale);
+          expect((await model.evaluate(dataset(rows))).rmse / scale).toBeCloseTo(errors.at(-1) as number, 4);
+        }
+        // λ of biases has no unit, so that the solutions differ a little.
+        for (const error of errors) expect(error / errors[0]).toBeCloseTo(1, biases ? 0 : 1);
       }
-      // λ of biases has no unit, so that the solutions differ a little.
-      for (const error of errors) expect(error / errors[0]).toBeCloseTo(1, biases ? 0 : 1);
-    }
-  });
+    },
+  );
 
   it('trains play counts, equal ratings, negative ratings, and one user, item or rating', async () => {
     const random = testRandom(8);
-    const counts = randomRatings(6, 40, 30, 500).map((row) => ({ ...row, rating: Math.ceil(Math.exp(12.7 * random() ** 3)) }));
-    const sets: readonly (readonly Triple[])[] = [counts, counts.map((row) => ({ ...row, rating: 4 })), counts.map((row) => ({ ...row, rating: -row.rating })), counts.filter(({ user }) => user === counts[0].user), counts.filter(({ item }) => item === counts[0].item), counts.slice(0, 1)];
+    const counts = randomRatings(6, 40, 30, 500).map((row) => ({
+      ...row,
+      rating: Math.ceil(Math.exp(12.7 * random() ** 3)),
+    }));
+    const sets: readonly (readonly Triple[])[] = [
+      counts,
+      counts.map((row) => ({ ...row, rating: 4 })),
+      counts.map((row) => ({ ...row, rating: -row.rating })),
+      counts.filter(({ user }) => user === counts[0].user),
+      counts.filter(({ item }) => item === counts[0].item),
+      counts.slice(0, 1),
+    ];
     for (const rows of sets) {
       const squares = rows.reduce((sum, { rating }) => sum + rating ** 2, 0) / rows.length;
       for (const solver of ['cholesky', 'cg'] as const) {

@@ -10,10 +10,18 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 
-const schema = new Schema([new Field('user', new Int32(), false), new Field('item', new Int32(), false), new Field('rating', new Float32(), false)]);
+const schema = new Schema([
+  new Field('user', new Int32(), false),
+  new Field('item', new Int32(), false),
+  new Field('rating', new Float32(), false),
+]);
 const dataset = (rows: readonly Triple[]): Dataset => session.from(ratingBatches(rows), schema);
 const grid = (users: number, items: number, rating: (user: number, item: number) => number) =>
-  Array.from({ length: users * items }, (_, i): Triple => ({ user: i % users, item: Math.floor(i / users), rating: rating(i % users, Math.floor(i / users)) }));
+  Array.from({ length: users * items }, (_, i): Triple => ({
+    user: i % users,
+    item: Math.floor(i / users),
+    rating: rating(i % users, Math.floor(i / users)),
+  }));
 
 const ordinary = grid(7, 6, (user, item) => 1 + ((user + item) % 5));
 const trainers = [
@@ -29,9 +37,13 @@ describe.each(trainers)('%s', (_, trainer) => {
     if (test.length > 0) expect(await model.evaluate(dataset(test))).toMatchObject({ pairs: test.length });
     return model.training as TrainingReport;
   };
-  const codes = ({ warnings }: TrainingReport) => warnings.map(({ code }) => code).filter((code) => code !== 'no-better-than-means');
+  const codes = ({ warnings }: TrainingReport) =>
+    warnings.map(({ code }) => code).filter((code) => code !== 'no-better-than-means');
   const finite = ({ iterations, baselines }: TrainingReport) => {
-    const numbers = [...iterations.flatMap(({ loss, trainRmse, testRmse, testMae }) => [loss, trainRmse, testRmse, testMae]), ...Object.values(baselines ?? {}).flatMap(({ rmse, mae }) => [rmse, mae])];
+    const numbers = [
+      ...iterations.flatMap(({ loss, trainRmse, testRmse, testMae }) => [loss, trainRmse, testRmse, testMae]),
+      ...Object.values(baselines ?? {}).flatMap(({ rmse, mae }) => [rmse, mae]),
+    ];
     expect(numbers.filter((value) => value !== undefined && !Number.isFinite(value))).toEqual([]);
   };
 
@@ -45,16 +57,28 @@ describe.each(trainers)('%s', (_, trainer) => {
     const training = await report(rows, rows);
     expect(codes(training)).toEqual(expected);
     expect(training).toMatchObject({ testPairs: rows.length, coldPairs: 0 });
-    if (expected[0] === 'equal-ratings' || expected[0] === 'one-rating') expect(training.baselines).toEqual({ mean: { rmse: 0, mae: 0 }, dampedMeans: { rmse: 0, mae: 0 } });
+    if (expected[0] === 'equal-ratings' || expected[0] === 'one-rating')
+      expect(training.baselines).toEqual({ mean: { rmse: 0, mae: 0 }, dampedMeans: { rmse: 0, mae: 0 } });
     finite(training);
   });
 
   it.each<readonly [string, readonly Triple[], RegExp]>([
     ['empty', [], /^the validation set has no ratings; there is no test error$/],
-    ['all cold', [{ user: 900, item: 1, rating: 3 }, { user: 1, item: 900, rating: 3 }], /^the model knows none of the validation set's 2 pairs: .*there is no test error$/],
+    [
+      'all cold',
+      [
+        { user: 900, item: 1, rating: 3 },
+        { user: 1, item: 900, rating: 3 },
+      ],
+      /^the model knows none of the validation set's 2 pairs: .*there is no test error$/,
+    ],
   ])('has no test error where the test set is %s, and says so', async (_name, test, text) => {
     const training = await report(ordinary, test);
-    expect(training).toMatchObject({ testPairs: test.length, coldPairs: test.length, warnings: [{ code: 'cold-test', text: expect.stringMatching(text) }] });
+    expect(training).toMatchObject({
+      testPairs: test.length,
+      coldPairs: test.length,
+      warnings: [{ code: 'cold-test', text: expect.stringMatching(text) }],
+    });
     expect(training.baselines).toBeUndefined();
     expect(training.iterations.map(({ testRmse }) => testRmse)).toEqual([undefined, undefined]);
     finite(training);

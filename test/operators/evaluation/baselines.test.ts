@@ -24,15 +24,29 @@ interface Means {
   readonly items: Map<number, number>;
 }
 
-function damped(rows: readonly Triple[], key: 'user' | 'item', damping: number, left: (row: Triple) => number): Map<number, number> {
-  return new Map([...Map.groupBy(rows, (row) => row[key])].map(([id, own]) => [id, own.reduce((sum, row) => sum + left(row), 0) / (own.length + damping)]));
+function damped(
+  rows: readonly Triple[],
+  key: 'user' | 'item',
+  damping: number,
+  left: (row: Triple) => number,
+): Map<number, number> {
+  return new Map(
+    [...Map.groupBy(rows, (row) => row[key])].map(([id, own]) => [
+      id,
+      own.reduce((sum, row) => sum + left(row), 0) / (own.length + damping),
+    ]),
+  );
 }
 
 /** Item means damped by 25, then user means of what is left damped by 10. */
 function slowMeans(train: readonly Triple[]): Means {
   const mean = train.reduce((sum, { rating }) => sum + rating, 0) / train.length;
   const items = damped(train, 'item', 25, ({ rating }) => rating - mean);
-  return { mean, items, users: damped(train, 'user', 10, ({ item, rating }) => rating - mean - (items.get(item) as number)) };
+  return {
+    mean,
+    items,
+    users: damped(train, 'user', 10, ({ item, rating }) => rating - mean - (items.get(item) as number)),
+  };
 }
 
 /** The errors over the pairs whose user and item are known. */
@@ -40,23 +54,41 @@ function errorsOf({ mean, users, items }: Means, test: readonly Triple[]): Basel
   const known = test.filter(({ user, item }) => users.has(user) && items.has(item));
   const errors = (predict: (row: Triple) => number) => {
     const all = known.map((row) => Math.abs(row.rating - predict(row)));
-    return { rmse: Math.sqrt(all.reduce((sum, error) => sum + error ** 2, 0) / all.length), mae: all.reduce((sum, error) => sum + error, 0) / all.length };
+    return {
+      rmse: Math.sqrt(all.reduce((sum, error) => sum + error ** 2, 0) / all.length),
+      mae: all.reduce((sum, error) => sum + error, 0) / all.length,
+    };
   };
-  return { mean: errors(() => mean), dampedMeans: errors(({ user, item }) => mean + (items.get(item) as number) + (users.get(user) as number)) };
+  return {
+    mean: errors(() => mean),
+    dampedMeans: errors(({ user, item }) => mean + (items.get(item) as number) + (users.get(user) as number)),
+  };
 }
 
 const slowBaselines = (train: readonly Triple[], test: readonly Triple[]) => errorsOf(slowMeans(train), test);
 
 function expectClose(found: Baselines | undefined, { mean, dampedMeans }: Baselines): void {
-  const close = ({ rmse, mae }: Baselines['mean']) => ({ rmse: expect.closeTo(rmse, 5) as number, mae: expect.closeTo(mae, 5) as number });
+  const close = ({ rmse, mae }: Baselines['mean']) => ({
+    rmse: expect.closeTo(rmse, 5) as number,
+    mae: expect.closeTo(mae, 5) as number,
+  });
   expect(found).toEqual({ mean: close(mean), dampedMeans: close(dampedMeans) });
 }
 
-describe.each([['more users', 90, 60], ['more items', 40, 130]])('with %s', (_, users, items) => {
+describe.each([
+  ['more users', 90, 60],
+  ['more items', 40, 130],
+])('with %s', (_, users, items) => {
   const rows = randomRatings(5, users, items, 2500);
   const repeated = rows.slice(0, 40).map((row) => ({ ...row, rating: 6 - row.rating }));
-  const strangers: Triple[] = [{ user: 12_345, item: rows[0].item, rating: 5 }, { user: rows[0].user, item: 54_321, rating: 1 }];
-  const [train, test] = [[...rows.slice(300), ...repeated], [...rows.slice(0, 300), ...strangers]];
+  const strangers: Triple[] = [
+    { user: 12_345, item: rows[0].item, rating: 5 },
+    { user: rows[0].user, item: 54_321, rating: 1 },
+  ];
+  const [train, test] = [
+    [...rows.slice(300), ...repeated],
+    [...rows.slice(0, 300), ...strangers],
+  ];
 
   it.each([
     ['ALS', () => new ALS({ rank: 3, maxIter: 2, seed: 1 })],
@@ -74,16 +106,26 @@ describe.each([['more users', 90, 60], ['more items', 40, 130]])('with %s', (_, 
   });
 
   it('are the same bits for any order of rows', async () => {
-    const baselines = async (order: readonly Triple[]) => (await new ALS({ rank: 2, maxIter: 1 }).fit(dataset(order), { validation: dataset(test) })).training?.baselines;
+    const baselines = async (order: readonly Triple[]) =>
+      (await new ALS({ rank: 2, maxIter: 1 }).fit(dataset(order), { validation: dataset(test) })).training
+        ?.baselines;
     expect(await baselines(shuffled(train, 3))).toEqual(await baselines(train));
   });
 });
 
 describe('an updated model', () => {
   const old = randomRatings(6, 50, 40, 1500);
-  const added = old.slice(0, 40).map((row, i): Triple => (i % 2 === 0 ? { ...row, user: 5000 + (i % 6) } : { ...row, item: 7000 + (i % 6) }));
+  const added = old
+    .slice(0, 40)
+    .map((row, i): Triple =>
+      i % 2 === 0 ? { ...row, user: 5000 + (i % 6) } : { ...row, item: 7000 + (i % 6) },
+    );
   const rows = [...old, ...added];
-  const [first, later, test] = [old.slice(0, 300), [...old.slice(300, 600), ...added.slice(10)], [...old.slice(600), ...added]];
+  const [first, later, test] = [
+    old.slice(0, 300),
+    [...old.slice(300, 600), ...added.slice(10)],
+    [...old.slice(600), ...added],
+  ];
 
   it('keeps the means of its users and items, and has those of new ones from their ratings', async () => {
     const model = await new ALS({ rank: 2, maxIter: 2 }).fit(dataset(first));
@@ -92,7 +134,8 @@ describe('an updated model', () => {
     const known = { users: new Set(users.keys()), items: new Set(items.keys()) };
     const left = (row: Triple) => row.rating - mean;
     for (const [id, value] of damped(later, 'item', 25, left)) if (!known.items.has(id)) items.set(id, value);
-    for (const [id, value] of damped(later, 'user', 10, (row) => left(row) - (items.get(row.item) as number))) if (!known.users.has(id)) users.set(id, value);
+    for (const [id, value] of damped(later, 'user', 10, (row) => left(row) - (items.get(row.item) as number)))
+      if (!known.users.has(id)) users.set(id, value);
     expect([users.size > known.users.size, items.size > known.items.size]).toEqual([true, true]);
     expectClose(updated.training?.baselines, errorsOf({ mean, users, items }, test));
     expectClose((await updated.evaluate(dataset(rows))).baselines, errorsOf({ mean, users, items }, rows));

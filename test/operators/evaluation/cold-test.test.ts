@@ -10,13 +10,22 @@ describe('cold pairs of a test set', () => {
     expect(coldWarnings({ pairs: 10, coldPairs: 0 })).toEqual([]);
     expect(coldWarnings({ pairs: 10, coldPairs: 3 })).toMatchObject([{ code: 'mostly-cold' }]);
     expect(coldWarnings({ pairs: 10_084, coldPairs: 8794 })).toEqual([
-      { code: 'mostly-cold', text: expect.stringMatching(/^8,794 of the test set's 10,084 pairs \(87 %\) are cold: .* of the other 1,290 pairs alone\. After a split by time .*leave-out by time/) },
+      {
+        code: 'mostly-cold',
+        text: expect.stringMatching(
+          /^8,794 of the test set's 10,084 pairs \(87 %\) are cold: .* of the other 1,290 pairs alone\. After a split by time .*leave-out by time/,
+        ),
+      },
     ]);
   });
 
   it('have a warning of their own where all are cold, and where there is no pair', () => {
-    expect(coldWarnings({ pairs: 2, coldPairs: 2 })).toMatchObject([{ code: 'cold-test', text: expect.stringMatching(/knows none of the test set's 2 pairs/) }]);
-    expect(coldWarnings({ pairs: 0, coldPairs: 0 })).toMatchObject([{ code: 'cold-test', text: expect.stringMatching(/has no ratings/) }]);
+    expect(coldWarnings({ pairs: 2, coldPairs: 2 })).toMatchObject([
+      { code: 'cold-test', text: expect.stringMatching(/knows none of the test set's 2 pairs/) },
+    ]);
+    expect(coldWarnings({ pairs: 0, coldPairs: 0 })).toMatchObject([
+      { code: 'cold-test', text: expect.stringMatching(/has no ratings/) },
+    ]);
   });
 });
 
@@ -24,20 +33,30 @@ describe('a test set that is mostly cold', () => {
   const rows = randomRatings(5, 40, 30, 600);
   const cold = rows.slice(0, 87).map(({ user, ...rest }) => ({ user: user + 1_000_000, ...rest }));
   const test = [...cold, ...rows.slice(0, 13)];
-  const expected = { code: 'mostly-cold', text: expect.stringMatching(/^87 of .* 100 pairs \(87 %\) are cold/) };
+  const expected = {
+    code: 'mostly-cold',
+    text: expect.stringMatching(/^87 of .* 100 pairs \(87 %\) are cold/),
+  };
   let session: Session;
   let model: Model;
   const dataset = (of: readonly Triple[]) => session.from(ratingBatches([...of]));
-  const coded = (events: readonly ProgressEvent[]) => events.filter((event) => event.type === 'warning' && event.code === 'mostly-cold');
+  const coded = (events: readonly ProgressEvent[]) =>
+    events.filter((event) => event.type === 'warning' && event.code === 'mostly-cold');
   beforeAll(async () => {
     session = await Session.create({ device: 'cpu', workers: 2 });
     model = await new ALS({ rank: 2, maxIter: 1 }).fit(dataset(rows));
   });
   afterAll(() => session.close());
 
-  it.each([['ALS', ALS], ['SGD', SGD]] as const)('is warned of by fit of %s, in the report and as one event', async (_, Trainer) => {
+  it.each([
+    ['ALS', ALS],
+    ['SGD', SGD],
+  ] as const)('is warned of by fit of %s, in the report and as one event', async (_, Trainer) => {
     const events: ProgressEvent[] = [];
-    const trained = await new Trainer({ rank: 2, maxIter: 1 }).fit(dataset(rows), { validation: dataset(test), onEvent: (event) => events.push(event) });
+    const trained = await new Trainer({ rank: 2, maxIter: 1 }).fit(dataset(rows), {
+      validation: dataset(test),
+      onEvent: (event) => events.push(event),
+    });
     expect(trained.training?.warnings).toContainEqual(expected);
     expect(coded(events)).toEqual([{ type: 'warning', ...expected }]);
   });
@@ -51,7 +70,9 @@ describe('a test set that is mostly cold', () => {
 
   it('is warned of by evaluateRanking, unless cold pairs count as misses', async () => {
     const events: ProgressEvent[] = [];
-    const { warnings } = await model.evaluateRanking(dataset(test), { onEvent: (event) => events.push(event) });
+    const { warnings } = await model.evaluateRanking(dataset(test), {
+      onEvent: (event) => events.push(event),
+    });
     expect(warnings).toContainEqual(expected);
     expect(coded(events)).toEqual([{ type: 'warning', ...expected }]);
     const missed = await model.evaluateRanking(dataset(test), { coldPairs: 'miss' });

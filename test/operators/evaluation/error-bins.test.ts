@@ -13,11 +13,17 @@ describe('degreeBins', () => {
   });
 
   it('counts every row with ratings once', () => {
-    fc.assert(fc.property(fc.array(fc.integer({ min: 0, max: 5000 })), (counts) => {
-      const bins = degreeBins(counts);
-      expect(bins.reduce((sum, { rows }) => sum + rows, 0)).toBe(counts.filter((count) => count > 0).length);
-      expect(bins.reduce((sum, { ratings }) => sum + ratings, 0)).toBe(counts.reduce((sum, count) => sum + count, 0));
-    }));
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 5000 })), (counts) => {
+        const bins = degreeBins(counts);
+        expect(bins.reduce((sum, { rows }) => sum + rows, 0)).toBe(
+          counts.filter((count) => count > 0).length,
+        );
+        expect(bins.reduce((sum, { ratings }) => sum + ratings, 0)).toBe(
+          counts.reduce((sum, count) => sum + count, 0),
+        );
+      }),
+    );
   });
 });
 
@@ -30,11 +36,25 @@ describe('ErrorCollector', () => {
     const found = collector.breakdown();
     expect(found?.byRating).toEqual([
       { least: 2, most: 2, pairs: 1, rmse: 1, meanError: -1, dampedMeansRmse: 0 },
-      { least: 4, most: 4, pairs: 2, rmse: Math.sqrt(0.5), meanError: 0.5, dampedMeansRmse: Math.sqrt(0.125) },
+      {
+        least: 4,
+        most: 4,
+        pairs: 2,
+        rmse: Math.sqrt(0.5),
+        meanError: 0.5,
+        dampedMeansRmse: Math.sqrt(0.125),
+      },
     ]);
-    expect(found?.byUserRatings?.map(({ least, most, pairs }) => [least, most, pairs])).toEqual([[1, 1, 1], [5, 5, 2]]);
+    expect(found?.byUserRatings?.map(({ least, most, pairs }) => [least, most, pairs])).toEqual([
+      [1, 1, 1],
+      [5, 5, 2],
+    ]);
     expect(found?.byItemRatings).toHaveLength(1);
-    expect(found?.calibration.map(({ pairs, predicted, rated }) => [pairs, predicted, rated])).toEqual([[1, 3, 4], [1, 3, 2], [1, 4, 4]]);
+    expect(found?.calibration.map(({ pairs, predicted, rated }) => [pairs, predicted, rated])).toEqual([
+      [1, 3, 4],
+      [1, 3, 2],
+      [1, 4, 4],
+    ]);
   });
 
   it('has ranges where ratings have many values, and no parts that it cannot know', () => {

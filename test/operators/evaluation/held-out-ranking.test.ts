@@ -273,6 +273,8 @@ describe('an evaluation of rankings of many users', () => {
       (await model.evaluateRanking(test, { k: 5, exclude: train, metrics: ['coverage'] })).warnings,
     ).toEqual([]);
     // All of a user's test items in front.
-    expect((await model.evaluateRanking(train, { k: 5 })).warnings).toMatchObject([{ code: 'nothing-excluded' }]);
+    expect((await model.evaluateRanking(train, { k: 5 })).warnings).toMatchObject([
+      { code: 'nothing-excluded' },
+    ]);
   });
 });

@@ -1,17 +1,38 @@
 /** Warnings of runs that end noticeably worse, on the validation set, than after their best iteration. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, Session, SGD, type SgdOptions, TrainValidationSplit, type TrainingReport } from '../../../index.ts';
+import {
+  ALS,
+  type AlsOptions,
+  type Dataset,
+  Session,
+  SGD,
+  type SgdOptions,
+  TrainValidationSplit,
+  type TrainingReport,
+} from '../../../index.ts';
 import { pastBestWarnings } from '../../../operators/evaluation/past-best.ts';
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 
-const course = (errors: readonly (number | undefined)[]): TrainingIteration[] => errors.map((testRmse, at) => ({ iteration: at + 1, seconds: 1, loss: 1, testRmse }));
-const warned = (errors: readonly (number | undefined)[], more: Partial<Parameters<typeof pastBestWarnings>[0]> = {}) =>
-  pastBestWarnings({ iterations: course(errors), bestIteration: errors.length, called: 'iteration', pairs: 1e6, ...more }).map(({ text }) => text);
+const course = (errors: readonly (number | undefined)[]): TrainingIteration[] =>
+  errors.map((testRmse, at) => ({ iteration: at + 1, seconds: 1, loss: 1, testRmse }));
+const warned = (
+  errors: readonly (number | undefined)[],
+  more: Partial<Parameters<typeof pastBestWarnings>[0]> = {},
+) =>
+  pastBestWarnings({
+    iterations: course(errors),
+    bestIteration: errors.length,
+    called: 'iteration',
+    pairs: 1e6,
+    ...more,
+  }).map(({ text }) => text);
 
 describe('a course of test errors', () => {
   it('that ends above its best is warned of, with the early stop that keeps it', () => {
-    expect(warned([1.3, 1.2, 1.21, 1.236])).toEqual(['the best test RMSE, 1.2000, was after iteration 2, and the model\'s, 1.2360, is 3.0 % above it: later iterations fit the training ratings more and others less. Use earlyStop: 2, which keeps the best']);
+    expect(warned([1.3, 1.2, 1.21, 1.236])).toEqual([
+      "the best test RMSE, 1.2000, was after iteration 2, and the model's, 1.2360, is 3.0 % above it: later iterations fit the training ratings more and others less. Use earlyStop: 2, which keeps the best",
+    ]);
     expect(warned([1.3, 1.2, 1.236], { called: 'epoch' })[0]).toContain('was after epoch 2');
   });
 
@@ -21,10 +42,13 @@ describe('a course of test errors', () => {
   });
 
   it('that ends with no finite number is warned of', () => {
-    for (const last of [Number.NaN, Number.POSITIVE_INFINITY]) expect(warned([1.2, last])[0]).toContain(`, ${last}, is no finite number beside it`);
+    for (const last of [Number.NaN, Number.POSITIVE_INFINITY])
+      expect(warned([1.2, last])[0]).toContain(`, ${last}, is no finite number beside it`);
   });
 
-  it.each<readonly [string, readonly (number | undefined)[], Partial<Parameters<typeof pastBestWarnings>[0]>]>([
+  it.each<
+    readonly [string, readonly (number | undefined)[], Partial<Parameters<typeof pastBestWarnings>[0]>]
+  >([
     ['falls', [1.3, 1.2, 1.1], {}],
     ['ends 0.4 % above its best', [1.2, 1.2048], {}],
     ['is of few pairs, by whose chance it may rise', [1.2, 1.236], { pairs: 200 }],
@@ -37,9 +61,21 @@ describe('a course of test errors', () => {
   ])('that %s is not', (_, errors, more) => expect(warned(errors, more)).toEqual([]));
 
   it('of a ranking is warned of where it falls, with its metric', () => {
-    const iterations = [0.1, 0.2, 0.15].map((value, at) => ({ iteration: at + 1, seconds: 1, loss: 1, testMetrics: { 'ndcg@10': value } }));
+    const iterations = [0.1, 0.2, 0.15].map((value, at) => ({
+      iteration: at + 1,
+      seconds: 1,
+      loss: 1,
+      testMetrics: { 'ndcg@10': value },
+    }));
     const run = { iterations, bestIteration: 3, called: 'iteration', pairs: 10_000 } as const;
-    expect(pastBestWarnings(run)).toEqual([{ code: 'past-best', text: expect.stringMatching(/best test ndcg@10, 0\.2000, was after iteration 2, .*is 25\.0 % below it.*earlyStop: 2 and earlyStopMetric: 'ndcg@10', which/) }]);
+    expect(pastBestWarnings(run)).toEqual([
+      {
+        code: 'past-best',
+        text: expect.stringMatching(
+          /best test ndcg@10, 0\.2000, was after iteration 2, .*is 25\.0 % below it.*earlyStop: 2 and earlyStopMetric: 'ndcg@10', which/,
+        ),
+      },
+    ]);
     expect(pastBestWarnings({ ...run, pairs: 100 })).toEqual([]);
     expect(pastBestWarnings({ ...run, bestIteration: 2 })).toEqual([]);
   });
@@ -50,23 +86,36 @@ describe('movietweetings-100k at rank 64', () => {
   let [train, test]: readonly Dataset[] = [];
   beforeAll(async () => {
     session = await Session.create({ workers: 2, device: 'cpu' });
-    const ratings = session.read.parquet(join(import.meta.dirname, '../../../examples/data/movietweetings-100k/ratings.parquet'));
+    const ratings = session.read.parquet(
+      join(import.meta.dirname, '../../../examples/data/movietweetings-100k/ratings.parquet'),
+    );
     [train, test] = ratings.randomSplit([0.9, 0.1], { seed: 1 });
   });
   afterAll(() => session.close());
 
-  const report = async (estimator: ALS | SGD): Promise<TrainingReport> => (await estimator.fit(train, { validation: test })).training as TrainingReport;
-  const found = ({ warnings }: TrainingReport) => warnings.filter(({ code }) => code === 'past-best').map(({ text }) => text);
+  const report = async (estimator: ALS | SGD): Promise<TrainingReport> =>
+    (await estimator.fit(train, { validation: test })).training as TrainingReport;
+  const found = ({ warnings }: TrainingReport) =>
+    warnings.filter(({ code }) => code === 'past-best').map(({ text }) => text);
 
   it.each<readonly [string, (more: AlsOptions & SgdOptions) => ALS | SGD, RegExp]>([
-    ['ALS', (more) => new ALS({ rank: 64, biases: false, ...more }), /was after iteration 1,.* is \d+\.\d % above it.* Use earlyStop: 2/],
-    ['SGD', (more) => new SGD({ rank: 64, regOffset: 0, schedule: 'wavefront', ...more }), /was after epoch \d,.* is \d\.\d % above it.* Use earlyStop: 2/],
+    [
+      'ALS',
+      (more) => new ALS({ rank: 64, biases: false, ...more }),
+      /was after iteration 1,.* is \d+\.\d % above it.* Use earlyStop: 2/,
+    ],
+    [
+      'SGD',
+      (more) => new SGD({ rank: 64, regOffset: 0, schedule: 'wavefront', ...more }),
+      /was after epoch \d,.* is \d\.\d % above it.* Use earlyStop: 2/,
+    ],
   ])('is warned of where %s fits it too closely, until early stop keeps the best', async (_, make, text) => {
     const over = await report(make({}));
     expect(found(over)).toEqual([expect.stringMatching(text)]);
     const stopped = await report(make({ earlyStop: 2 }));
     expect(found(stopped)).toEqual([]);
-    const errorOf = ({ iterations, bestIteration }: TrainingReport) => iterations.find(({ iteration }) => iteration === bestIteration)?.testRmse;
+    const errorOf = ({ iterations, bestIteration }: TrainingReport) =>
+      iterations.find(({ iteration }) => iteration === bestIteration)?.testRmse;
     expect(found(over)[0]).toContain(`RMSE, ${errorOf(stopped)?.toFixed(4)}, was after`);
   });
 
@@ -78,12 +127,30 @@ describe('movietweetings-100k at rank 64', () => {
   it('is told of by a model that was saved and by a search', async () => {
     const events: unknown[] = [];
     const make = () => new ALS({ rank: 64, biases: false, maxIter: 3 });
-    const { model } = { model: await make().fit(train, { validation: test, onEvent: (event) => void events.push(event) }) };
-    expect(events).toContainEqual({ type: 'warning', code: 'past-best', text: expect.stringContaining('after iteration 1,') });
-    expect(model.metadata.warnings).toContainEqual({ code: 'past-best', text: expect.stringContaining('after iteration 1,') });
+    const { model } = {
+      model: await make().fit(train, { validation: test, onEvent: (event) => void events.push(event) }),
+    };
+    expect(events).toContainEqual({
+      type: 'warning',
+      code: 'past-best',
+      text: expect.stringContaining('after iteration 1,'),
+    });
+    expect(model.metadata.warnings).toContainEqual({
+      code: 'past-best',
+      text: expect.stringContaining('after iteration 1,'),
+    });
     const searched: unknown[] = [];
-    const { best } = await new TrainValidationSplit({ estimator: make, grid: [{}] }).fit(train, { validation: test, onEvent: (event) => void searched.push(event) });
-    expect(best.warnings).toEqual([{ code: 'past-best', text: expect.stringContaining('after iteration 1,') }]);
-    expect(searched).toContainEqual({ type: 'warning', code: 'past-best', text: expect.stringMatching(/^the best trial, 1: the best test RMSE/) });
+    const { best } = await new TrainValidationSplit({ estimator: make, grid: [{}] }).fit(train, {
+      validation: test,
+      onEvent: (event) => void searched.push(event),
+    });
+    expect(best.warnings).toEqual([
+      { code: 'past-best', text: expect.stringContaining('after iteration 1,') },
+    ]);
+    expect(searched).toContainEqual({
+      type: 'warning',
+      code: 'past-best',
+      text: expect.stringMatching(/^the best trial, 1: the best test RMSE/),
+    });
   });
 });

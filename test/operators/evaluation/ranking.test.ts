@@ -1,6 +1,13 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Dataset, Model, type ProgressEvent, type RankingOptions, Session } from '../../../index.ts';
+import {
+  ALS,
+  type Dataset,
+  Model,
+  type ProgressEvent,
+  type RankingOptions,
+  Session,
+} from '../../../index.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatch, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 import { rankedItems, referenceMetrics, type RankingProblem } from '../../support/reference/ranking.ts';
@@ -15,13 +22,22 @@ interface Case {
 
 const RANK = 3;
 
-/** Whole numbers as factors, so that ties are common; ids are 10 u and 5 v. Test items of the last two ids are unknown to the model. */
+/**
+ * Whole numbers as factors, so that ties are common; ids are 10 u and 5 v. Test items of the last two ids are
+ * unknown to the model.
+ */
 function randomCase(seed: number, users: number, items: number, policy: 'drop' | 'miss'): Case {
   const random = testRandom(seed + 1);
   const whole = () => Math.floor(random() * 4) - 1;
-  const [userFactors, itemFactors] = [Float32Array.from({ length: users * RANK }, whole), Float32Array.from({ length: items * RANK }, whole)];
+  const [userFactors, itemFactors] = [
+    Float32Array.from({ length: users * RANK }, whole),
+    Float32Array.from({ length: items * RANK }, whole),
+  ];
   const [seen, test]: Triple[][] = [[], []];
-  const sets = { seen: Array.from({ length: users }, () => new Set<number>()), test: Array.from({ length: users }, () => new Set<number>()) };
+  const sets = {
+    seen: Array.from({ length: users }, () => new Set<number>()),
+    test: Array.from({ length: users }, () => new Set<number>()),
+  };
   for (let user = 0; user < users; user++) {
     for (let item = 0; item < items + 2; item++) {
       const draw = random();
@@ -38,9 +54,20 @@ function randomCase(seed: number, users: number, items: number, policy: 'drop' |
     }
   }
   const strangers = Math.floor(random() * 3);
-  for (let k = 0; k < strangers; k++) test.push({ user: -1 - k, item: 0, rating: 3 }, { user: -1 - k, item: 5, rating: 3 });
-  const score = (user: number, item: number) => Array.from({ length: RANK }, (_, k) => userFactors[user * RANK + k] * itemFactors[item * RANK + k]).reduce((sum, one) => sum + one, 0);
-  return { problem: { score, users, items, ...sets, strangers, policy }, seen, test, userFactors, itemFactors };
+  for (let k = 0; k < strangers; k++)
+    test.push({ user: -1 - k, item: 0, rating: 3 }, { user: -1 - k, item: 5, rating: 3 });
+  const score = (user: number, item: number) =>
+    Array.from(
+      { length: RANK },
+      (_, k) => userFactors[user * RANK + k] * itemFactors[item * RANK + k],
+    ).reduce((sum, one) => sum + one, 0);
+  return {
+    problem: { score, users, items, ...sets, strangers, policy },
+    seen,
+    test,
+    userFactors,
+    itemFactors,
+  };
 }
 
 function modelOf(session: Session, { problem: { users, items }, userFactors, itemFactors }: Case): Model {
@@ -56,10 +83,16 @@ function modelOf(session: Session, { problem: { users, items }, userFactors, ite
   });
 }
 
-const rowsOf = (session: Session, rows: readonly Triple[]): Dataset => session.from(ratingBatches([...rows], 7), ratingBatch([]).schema);
+const rowsOf = (session: Session, rows: readonly Triple[]): Dataset =>
+  session.from(ratingBatches([...rows], 7), ratingBatch([]).schema);
 
-const close = (found: Readonly<Record<string, number>>, expected: Readonly<Record<string, number>>, within: number) => {
-  for (const [name, value] of Object.entries(expected)) expect(Math.abs(found[name] - value), `${name}: ${found[name]} and ${value}`).toBeLessThanOrEqual(within);
+const close = (
+  found: Readonly<Record<string, number>>,
+  expected: Readonly<Record<string, number>>,
+  within: number,
+) => {
+  for (const [name, value] of Object.entries(expected))
+    expect(Math.abs(found[name] - value), `${name}: ${found[name]} and ${value}`).toBeLessThanOrEqual(within);
 };
 
 describe.each(['cpu', ...(noGpu ? [] : ['gpu'])] as const)('rankings on a %s', (device) => {
@@ -72,33 +105,77 @@ describe.each(['cpu', ...(noGpu ? [] : ['gpu'])] as const)('rankings on a %s', (
   it('have the metrics of an independent reference, ties included', async () => {
     const policies = fc.constantFrom('drop' as const, 'miss' as const);
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 0, max: 10_000 }), fc.integer({ min: 4, max: 12 }), fc.integer({ min: 3, max: 40 }), policies, async (seed, users, items, coldPairs) => {
-        const one = randomCase(seed, users, items, coldPairs);
-        fc.pre(one.problem.test.some((own, user) => [...own].some((item) => item < items && !one.problem.seen[user].has(item))));
-        const ks = [1, 5, 100];
-        const options: RankingOptions = { k: ks, exclude: rowsOf(session, one.seen), coldPairs, resamples: 0 };
-        const found = await modelOf(session, one).evaluateRanking(rowsOf(session, one.test), options);
-        const counts = Array.from({ length: items }, (_, item) => one.problem.seen.filter((own) => own.has(item)).length);
-        const means = itemMeans(one);
-        for (const k of ks) {
-          close(found.metrics, referenceMetrics(one.problem, k), device === 'cpu' ? 1e-9 : 1e-5);
-          close(found.baselines.popularity!, referenceMetrics({ ...one.problem, score: (_, item) => counts[item] }, k), 1e-9);
-          close(found.baselines.itemMean!, referenceMetrics({ ...one.problem, score: (_, item) => means[item] }, k), 1e-9);
-        }
-        // Those that need not all places.
-        const shallow = await modelOf(session, one).evaluateRanking(rowsOf(session, one.test), { ...options, exclude: rowsOf(session, one.seen), k: 5, metrics: ['ndcg', 'recall'] });
-        expect(Object.keys(shallow.metrics)).toEqual(['recall@5', 'ndcg@5']);
-        close(shallow.metrics, { 'ndcg@5': found.metrics['ndcg@5'], 'recall@5': found.metrics['recall@5'] }, 1e-9);
-      }),
+      fc.asyncProperty(
+        fc.integer({ min: 0, max: 10_000 }),
+        fc.integer({ min: 4, max: 12 }),
+        fc.integer({ min: 3, max: 40 }),
+        policies,
+        async (seed, users, items, coldPairs) => {
+          const one = randomCase(seed, users, items, coldPairs);
+          fc.pre(
+            one.problem.test.some((own, user) =>
+              [...own].some((item) => item < items && !one.problem.seen[user].has(item)),
+            ),
+          );
+          const ks = [1, 5, 100];
+          const options: RankingOptions = {
+            k: ks,
+            exclude: rowsOf(session, one.seen),
+            coldPairs,
+            resamples: 0,
+          };
+          const found = await modelOf(session, one).evaluateRanking(rowsOf(session, one.test), options);
+          const counts = Array.from(
+            { length: items },
+            (_, item) => one.problem.seen.filter((own) => own.has(item)).length,
+          );
+          const means = itemMeans(one);
+          for (const k of ks) {
+            close(found.metrics, referenceMetrics(one.problem, k), device === 'cpu' ? 1e-9 : 1e-5);
+            close(
+              found.baselines.popularity!,
+              referenceMetrics({ ...one.problem, score: (_, item) => counts[item] }, k),
+              1e-9,
+            );
+            close(
+              found.baselines.itemMean!,
+              referenceMetrics({ ...one.problem, score: (_, item) => means[item] }, k),
+              1e-9,
+            );
+          }
+          // Those that need not all places.
+          const shallow = await modelOf(session, one).evaluateRanking(rowsOf(session, one.test), {
+            ...options,
+            exclude: rowsOf(session, one.seen),
+            k: 5,
+            metrics: ['ndcg', 'recall'],
+          });
+          expect(Object.keys(shallow.metrics)).toEqual(['recall@5', 'ndcg@5']);
+          close(
+            shallow.metrics,
+            { 'ndcg@5': found.metrics['ndcg@5'], 'recall@5': found.metrics['recall@5'] },
+            1e-9,
+          );
+        },
+      ),
       { numRuns: device === 'cpu' ? 40 : 8, seed: 3 },
     );
   });
 
   it('put equal scores in the order of item ids', async () => {
     const one = randomCase(5, 6, 30, 'drop');
-    const equal: Case = { ...one, userFactors: new Float32Array(6 * RANK), problem: { ...one.problem, score: () => 0 } };
-    expect(rankedItems(equal.problem, 0)).toEqual([...rankedItems(equal.problem, 0)].sort((left, right) => left - right));
-    const found = await modelOf(session, equal).evaluateRanking(rowsOf(session, one.test), { k: 7, exclude: rowsOf(session, one.seen) });
+    const equal: Case = {
+      ...one,
+      userFactors: new Float32Array(6 * RANK),
+      problem: { ...one.problem, score: () => 0 },
+    };
+    expect(rankedItems(equal.problem, 0)).toEqual(
+      [...rankedItems(equal.problem, 0)].sort((left, right) => left - right),
+    );
+    const found = await modelOf(session, equal).evaluateRanking(rowsOf(session, one.test), {
+      k: 7,
+      exclude: rowsOf(session, one.seen),
+    });
     close(found.metrics, referenceMetrics(equal.problem, 7), 1e-9);
   });
 });
@@ -121,23 +198,47 @@ describe('an evaluation of rankings', () => {
 
   const evaluated = async (one: Case, options: RankingOptions = {}) => {
     const events: ProgressEvent[] = [];
-    const result = await modelOf(session, one).evaluateRanking(rowsOf(session, one.test), { k: 5, exclude: rowsOf(session, one.seen), ...options, onEvent: (event) => events.push(event) });
-    return { result, warnings: events.flatMap((event) => (event.type === 'warning' ? [event.text] : [])), notes: events.flatMap((event) => (event.type === 'note' ? [event.text] : [])) };
+    const result = await modelOf(session, one).evaluateRanking(rowsOf(session, one.test), {
+      k: 5,
+      exclude: rowsOf(session, one.seen),
+      ...options,
+      onEvent: (event) => events.push(event),
+    });
+    return {
+      result,
+      warnings: events.flatMap((event) => (event.type === 'warning' ? [event.text] : [])),
+      notes: events.flatMap((event) => (event.type === 'note' ? [event.text] : [])),
+    };
   };
 
   it('counts cold, leaked, repeated and unknown pairs', async () => {
     const one = randomCase(11, 9, 20, 'drop');
-    const leaked = one.test.filter(({ user, item }) => one.seen.some((row) => row.user === user && row.item === item)).length;
+    const leaked = one.test.filter(({ user, item }) =>
+      one.seen.some((row) => row.user === user && row.item === item),
+    ).length;
     const cold = one.test.filter(({ user, item }) => user < 0 || item >= 100).length;
-    const { result, warnings, notes } = await evaluated({ ...one, seen: [...one.seen, { user: 999, item: 0, rating: 1 }, { user: 0, item: 9999, rating: 1 }], test: [...one.test, ...one.test.filter(({ user, item }) => user === 10 && item < 100)] });
+    const { result, warnings, notes } = await evaluated({
+      ...one,
+      seen: [...one.seen, { user: 999, item: 0, rating: 1 }, { user: 0, item: 9999, rating: 1 }],
+      test: [...one.test, ...one.test.filter(({ user, item }) => user === 10 && item < 100)],
+    });
     const again = one.test.filter(({ user, item }) => user === 10 && item < 100);
-    const leakedAgain = again.filter(({ user, item }) => one.seen.some((row) => row.user === user && row.item === item)).length;
+    const leakedAgain = again.filter(({ user, item }) =>
+      one.seen.some((row) => row.user === user && row.item === item),
+    ).length;
     expect(leaked).toBeGreaterThan(0);
-    expect(result).toMatchObject({ pairs: one.test.length + again.length, coldPairs: cold, coldUsers: one.problem.strangers, unknownExcluded: 2 });
+    expect(result).toMatchObject({
+      pairs: one.test.length + again.length,
+      coldPairs: cold,
+      coldUsers: one.problem.strangers,
+      unknownExcluded: 2,
+    });
     expect(result.leakedPairs + result.repeatedPairs).toBe(leaked + again.length);
     expect(result.leakedPairs).toBeGreaterThanOrEqual(leaked);
     expect(result.leakedPairs).toBeLessThanOrEqual(leaked + leakedAgain);
-    expect(warnings.join()).toMatch(/test pairs are among the excluded ones too: test data has leaked into training/);
+    expect(warnings.join()).toMatch(
+      /test pairs are among the excluded ones too: test data has leaked into training/,
+    );
     expect(notes.join()).toMatch(/2 excluded pairs have a user or an item that the model does not know/);
   });
 
@@ -146,16 +247,34 @@ describe('an evaluation of rankings', () => {
     const { result } = await evaluated(one, { minRating: 4 });
     expect(result.irrelevantPairs).toBe(one.test.filter(({ rating }) => rating < 4).length);
     const few = one.test.filter(({ rating }) => rating >= 4);
-    const test = one.problem.test.map((own, user) => new Set([...own].filter((item) => few.some((row) => row.user === 10 * user && row.item === 5 * item))));
+    const test = one.problem.test.map(
+      (own, user) =>
+        new Set(
+          [...own].filter((item) => few.some((row) => row.user === 10 * user && row.item === 5 * item)),
+        ),
+    );
     close(result.metrics, referenceMetrics({ ...one.problem, test }, 5), 1e-9);
   });
 
   it('has intervals around the means, the same for a seed', async () => {
     const one = randomCase(13, 12, 30, 'drop');
-    const [first, again, other] = [await evaluated(one), await evaluated(one), await evaluated(one, { seed: 9 })];
+    const [first, again, other] = [
+      await evaluated(one),
+      await evaluated(one),
+      await evaluated(one, { seed: 9 }),
+    ];
     expect(again.result.intervals).toEqual(first.result.intervals);
     expect(other.result.intervals).not.toEqual(first.result.intervals);
-    expect(Object.keys(first.result.intervals)).toEqual(['precision@5', 'recall@5', 'recall-min@5', 'ndcg@5', 'map@5', 'hit-rate@5', 'mrr', 'auc']);
+    expect(Object.keys(first.result.intervals)).toEqual([
+      'precision@5',
+      'recall@5',
+      'recall-min@5',
+      'ndcg@5',
+      'map@5',
+      'hit-rate@5',
+      'mrr',
+      'auc',
+    ]);
     for (const [name, [low, high]] of Object.entries(first.result.intervals)) {
       expect(low).toBeLessThan(first.result.metrics[name]);
       expect(high).toBeGreaterThan(first.result.metrics[name]);
@@ -173,8 +292,13 @@ describe('an evaluation of rankings', () => {
     const rows = randomRatings(3, 30, 20, 300);
     const model = await new ALS({ rank: 2, maxIter: 2 }).fit(rowsOf(session, rows));
     const events: ProgressEvent[] = [];
-    await model.evaluateRanking(rowsOf(session, [{ user: rows[0].user, item: rows[0].item, rating: 1 }]), { onEvent: (event) => events.push(event) });
-    expect(events).toContainEqual({ type: 'warning', text: expect.stringMatching(/trained to predict ratings \(RMSE\), not to rank/) });
+    await model.evaluateRanking(rowsOf(session, [{ user: rows[0].user, item: rows[0].item, rating: 1 }]), {
+      onEvent: (event) => events.push(event),
+    });
+    expect(events).toContainEqual({
+      type: 'warning',
+      text: expect.stringMatching(/trained to predict ratings \(RMSE\), not to rank/),
+    });
   });
 
   it('refuses an empty test set, and has no metrics where no user is known', async () => {
@@ -183,7 +307,10 @@ describe('an evaluation of rankings', () => {
     const { result } = await evaluated({ ...one, test: [{ user: -5, item: 0, rating: 1 }] });
     expect(result).toMatchObject({ users: 0, coldUsers: 1, pairs: 1, coldPairs: 1 });
     expect(result.metrics['ndcg@5']).toBeNaN();
-    const misses = await evaluated({ ...one, test: [{ user: -5, item: 0, rating: 1 }] }, { coldPairs: 'miss' });
+    const misses = await evaluated(
+      { ...one, test: [{ user: -5, item: 0, rating: 1 }] },
+      { coldPairs: 'miss' },
+    );
     expect(misses.result).toMatchObject({ users: 1, metrics: { 'ndcg@5': 0, mrr: 0, auc: 0 } });
   });
 
@@ -197,6 +324,8 @@ describe('an evaluation of rankings', () => {
     [{ top: 3 }, /unknown option top of evaluateRanking/],
   ])('refuses the options %j', async (options, message) => {
     const one = randomCase(16, 6, 20, 'drop');
-    await expect(modelOf(session, one).evaluateRanking(rowsOf(session, one.test), options as unknown as RankingOptions)).rejects.toThrow(message);
+    await expect(
+      modelOf(session, one).evaluateRanking(rowsOf(session, one.test), options as unknown as RankingOptions),
+    ).rejects.toThrow(message);
   });
 });

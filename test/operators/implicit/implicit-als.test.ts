@@ -2,7 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Model, type ProgressEvent, Session } from '../../../index.ts';
 import { referencePredict } from '../../support/reference/als.ts';
-import { type ImplicitProblem, referenceImplicit, referenceImplicitLoss } from '../../support/reference/implicit.ts';
+import {
+  type ImplicitProblem,
+  referenceImplicit,
+  referenceImplicitLoss,
+} from '../../support/reference/implicit.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 
@@ -20,11 +24,22 @@ const forms = [
   { regParam: 0.02, alpha: 2, unobservedWeight: 0.3, regExponent: 0.5 },
 ];
 
-const fit = (ratings: readonly Triple[], options: AlsOptions, onEvent?: (event: ProgressEvent) => void, of = session): Promise<Model> =>
-  new ALS({ implicitPrefs: true, weight: 'spark', ...options }).fit(of.from(ratingBatches(ratings, 97)), { onEvent });
+const fit = (
+  ratings: readonly Triple[],
+  options: AlsOptions,
+  onEvent?: (event: ProgressEvent) => void,
+  of = session,
+): Promise<Model> =>
+  new ALS({ implicitPrefs: true, weight: 'spark', ...options }).fit(of.from(ratingBatches(ratings, 97)), {
+    onEvent,
+  });
 
 /** The reference's two iterations from the users of a first one, beside a run of three. */
-async function expectReference(ratings: readonly Triple[], form: ImplicitProblem, rank: number): Promise<Model> {
+async function expectReference(
+  ratings: readonly Triple[],
+  form: ImplicitProblem,
+  rank: number,
+): Promise<Model> {
   const options: AlsOptions = { ...form, rank, solver: 'cholesky', seed: 3 };
   const first = await fit(ratings, { ...options, maxIter: 1 });
   const model = await fit(ratings, { ...options, maxIter: 3 });
@@ -32,11 +47,19 @@ async function expectReference(ratings: readonly Triple[], form: ImplicitProblem
   return model;
 }
 
-function expectSame(model: Model, expected: ReturnType<typeof referenceImplicit>, ratings: readonly Triple[]): void {
+function expectSame(
+  model: Model,
+  expected: ReturnType<typeof referenceImplicit>,
+  ratings: readonly Triple[],
+): void {
   const got = { users: factorsById(model.userFactors), items: factorsById(model.itemFactors) };
   const users = [...new Set(ratings.map(({ user }) => user))];
   const items = [...new Set(ratings.map(({ item }) => item))];
-  for (const user of users) for (const item of items) expect(Math.abs(referencePredict(got, user, item) - referencePredict(expected, user, item))).toBeLessThanOrEqual(1e-5);
+  for (const user of users)
+    for (const item of items)
+      expect(
+        Math.abs(referencePredict(got, user, item) - referencePredict(expected, user, item)),
+      ).toBeLessThanOrEqual(1e-5);
 }
 
 describe('implicit als', () => {
@@ -46,7 +69,11 @@ describe('implicit als', () => {
 
   it.each(forms)('reports the loss of its factors over all cells, %j', async (form) => {
     const model = await fit(rows, { ...form, rank: 6, maxIter: 4 });
-    const loss = referenceImplicitLoss(rows, { users: factorsById(model.userFactors), items: factorsById(model.itemFactors) }, form);
+    const loss = referenceImplicitLoss(
+      rows,
+      { users: factorsById(model.userFactors), items: factorsById(model.itemFactors) },
+      form,
+    );
     const last = model.training!.iterations.at(-1)!;
     expect(Math.abs(last.loss - loss) / loss).toBeLessThan(1e-5);
     expect(last).not.toHaveProperty('trainRmse');
@@ -54,8 +81,12 @@ describe('implicit als', () => {
   });
 
   it('trains on pairs that are repeated, whose loss is below 0', async () => {
-    const events = rows.filter(({ user }) => user % 10 === 0).flatMap((one) => Array.from({ length: 40 }, () => ({ ...one, rating: 1 })));
-    const { iterations } = (await fit(events, { alpha: 1, regParam: 0.1, rank: 8, maxIter: 4, solver: 'cholesky' })).training!;
+    const events = rows
+      .filter(({ user }) => user % 10 === 0)
+      .flatMap((one) => Array.from({ length: 40 }, () => ({ ...one, rating: 1 })));
+    const { iterations } = (
+      await fit(events, { alpha: 1, regParam: 0.1, rank: 8, maxIter: 4, solver: 'cholesky' })
+    ).training!;
     expect(iterations).toHaveLength(4);
     expect(iterations[0].loss).toBeLessThan(0);
     iterations.slice(1).forEach(({ loss }, i) => expect(loss).toBeLessThanOrEqual(iterations[i].loss));
@@ -71,16 +102,24 @@ describe('implicit als', () => {
 
   it('keeps factors at 0 or above when asked', async () => {
     const model = await fit(rows, { rank: 6, alpha: 5, maxIter: 6, nonnegative: true });
-    for (const batch of [model.userFactors, model.itemFactors]) for (const row of factorsById(batch).values()) for (const value of row) expect(value).toBeGreaterThanOrEqual(0);
+    for (const batch of [model.userFactors, model.itemFactors])
+      for (const row of factorsById(batch).values())
+        for (const value of row) expect(value).toBeGreaterThanOrEqual(0);
     const { iterations } = model.training!;
-    iterations.slice(1).forEach(({ loss }, i) => expect(loss).toBeLessThanOrEqual(iterations[i].loss * (1 + 1e-5)));
+    iterations
+      .slice(1)
+      .forEach(({ loss }, i) => expect(loss).toBeLessThanOrEqual(iterations[i].loss * (1 + 1e-5)));
   });
 
   it('gives the same bits for any order of rows and any number of workers', async () => {
     const bits = async (ratings: readonly Triple[], workers: number, solver: 'cg' | 'cholesky') => {
       await using own = await Session.create({ workers, device: 'cpu' });
       const model = await fit(ratings, { rank: 20, alpha: 4, maxIter: 2, solver }, undefined, own);
-      return [model.userFactors, model.itemFactors].map((batch) => Buffer.from((batch.data.children[1].children[0].values as Float32Array).slice().buffer).toString('base64'));
+      return [model.userFactors, model.itemFactors].map((batch) =>
+        Buffer.from((batch.data.children[1].children[0].values as Float32Array).slice().buffer).toString(
+          'base64',
+        ),
+      );
     };
     for (const solver of ['cg', 'cholesky'] as const) {
       const expected = await bits(rows, 1, solver);
@@ -97,25 +136,50 @@ describe('ratings that are not positive', () => {
     const form = { regParam: 0.1, alpha: 2 };
     const model = await expectReference(signed, form, 5);
     await fit(signed, { ...form, rank: 5, maxIter: 1 }, (event) => events.push(event));
-    const loss = referenceImplicitLoss(signed, { users: factorsById(model.userFactors), items: factorsById(model.itemFactors) }, form);
+    const loss = referenceImplicitLoss(
+      signed,
+      { users: factorsById(model.userFactors), items: factorsById(model.itemFactors) },
+      form,
+    );
     expect(model.training!.iterations.at(-1)!.loss / loss).toBeCloseTo(1, 5);
-    expect(events).toContainEqual({ type: 'warning', code: 'not-positive', text: `implicit data: ${signed.filter(({ rating }) => rating < 0).length} ratings below 0 count as dislikes: weight α |r|, preference 0` });
+    expect(events).toContainEqual({
+      type: 'warning',
+      code: 'not-positive',
+      text: `implicit data: ${signed.filter(({ rating }) => rating < 0).length} ratings below 0 count as dislikes: weight α |r|, preference 0`,
+    });
   });
 
   it('leave a user without a positive rating at 0, with any solver, and change no other row', async () => {
-    const disliking = [...rows, { user: 1000, item: rows[0].item, rating: -2 }, { user: 1000, item: rows[1].item, rating: 0 }, { user: 1001, item: rows[2].item, rating: 0 }];
+    const disliking = [
+      ...rows,
+      { user: 1000, item: rows[0].item, rating: -2 },
+      { user: 1000, item: rows[1].item, rating: 0 },
+      { user: 1001, item: rows[2].item, rating: 0 },
+    ];
     for (const solver of ['cholesky', 'cg'] as const) {
       const events: ProgressEvent[] = [];
-      const [without, model] = [await fit(rows, { rank: 4, maxIter: 2, solver }), await fit(disliking, { rank: 4, maxIter: 2, solver }, (event) => events.push(event))];
+      const [without, model] = [
+        await fit(rows, { rank: 4, maxIter: 2, solver }),
+        await fit(disliking, { rank: 4, maxIter: 2, solver }, (event) => events.push(event)),
+      ];
       const users = factorsById(model.userFactors);
       expect([...users.get(1000)!, ...users.get(1001)!]).toEqual(Array(8).fill(0));
-      expect(events.find(({ type }) => type === 'warning')).toMatchObject({ text: 'implicit data: 1 ratings below 0 count as dislikes: weight α |r|, preference 0; 2 ratings of 0 have no weight; 2 users without a rating above 0 get factors of 0' });
-      if (solver === 'cholesky') for (const [id, row] of factorsById(without.itemFactors)) row.forEach((value, k) => expect(factorsById(model.itemFactors).get(id)![k]).toBeCloseTo(value, 1));
+      expect(events.find(({ type }) => type === 'warning')).toMatchObject({
+        text: 'implicit data: 1 ratings below 0 count as dislikes: weight α |r|, preference 0; 2 ratings of 0 have no weight; 2 users without a rating above 0 get factors of 0',
+      });
+      if (solver === 'cholesky')
+        for (const [id, row] of factorsById(without.itemFactors))
+          row.forEach((value, k) => expect(factorsById(model.itemFactors).get(id)![k]).toBeCloseTo(value, 1));
     }
   });
 
   it('are an error where there are no others', async () => {
-    await expect(fit(rows.map((row) => ({ ...row, rating: -1 })), { rank: 2 })).rejects.toThrow('no rating is above 0, so implicit data prefer nothing');
+    await expect(
+      fit(
+        rows.map((row) => ({ ...row, rating: -1 })),
+        { rank: 2 },
+      ),
+    ).rejects.toThrow('no rating is above 0, so implicit data prefer nothing');
   });
 });
 

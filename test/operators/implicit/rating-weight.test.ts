@@ -14,9 +14,16 @@ beforeAll(async () => {
 afterAll(() => session.close());
 
 /** Counts with a long tail. */
-const rows: readonly Triple[] = distinctRatings(3, 50, 30, 500).map((row, k) => ({ ...row, rating: 1 + (k % 7) ** 3 }));
-const fit = (ratings: readonly Triple[], options: AlsOptions = {}): Promise<Model> => new ALS({ implicitPrefs: true, rank: 4, maxIter: 3, solver: 'cholesky', ...options }).fit(session.from(ratingBatches(ratings)));
-const learned = async (weight: AlsOptions['weight']) => readWeight((await fit(rows, { weight, maxIter: 1 })).metadata.ratingWeight);
+const rows: readonly Triple[] = distinctRatings(3, 50, 30, 500).map((row, k) => ({
+  ...row,
+  rating: 1 + (k % 7) ** 3,
+}));
+const fit = (ratings: readonly Triple[], options: AlsOptions = {}): Promise<Model> =>
+  new ALS({ implicitPrefs: true, rank: 4, maxIter: 3, solver: 'cholesky', ...options }).fit(
+    session.from(ratingBatches(ratings)),
+  );
+const learned = async (weight: AlsOptions['weight']) =>
+  readWeight((await fit(rows, { weight, maxIter: 1 })).metadata.ratingWeight);
 const countsOf = (ratings: readonly Triple[]) => {
   const counts = new Map<number, number>();
   for (const { item } of ratings) counts.set(item as number, (counts.get(item as number) ?? 0) + 1);
@@ -24,15 +31,25 @@ const countsOf = (ratings: readonly Triple[]) => {
 };
 
 describe('the weight of a rating', () => {
-  it.each(['raw', 'binary', 'log', 'bm25'] as const)('has a mean of 1 over the training set, %s', async (form) => {
-    const [weight, counts] = [await learned(form), countsOf(rows)];
-    expect(weight.form).toBe(form);
-    const sum = rows.reduce((total, { rating, item }) => total + weightOf(weight, rating, counts.get(item as number)!), 0);
-    expect(sum / rows.length).toBeCloseTo(1, 10);
-  });
+  it.each(['raw', 'binary', 'log', 'bm25'] as const)(
+    'has a mean of 1 over the training set, %s',
+    async (form) => {
+      const [weight, counts] = [await learned(form), countsOf(rows)];
+      expect(weight.form).toBe(form);
+      const sum = rows.reduce(
+        (total, { rating, item }) => total + weightOf(weight, rating, counts.get(item as number)!),
+        0,
+      );
+      expect(sum / rows.length).toBeCloseTo(1, 10);
+    },
+  );
 
   it('is the rating itself in the form of Spark, and 1 where it is binary', async () => {
-    expect(rows.slice(0, 20).map(({ rating }) => rating)).toEqual(rows.slice(0, 20).map(({ rating }) => weightOf({ form: 'spark', unit: 9, scale: 9, meanCount: 9 }, rating, 3)));
+    expect(rows.slice(0, 20).map(({ rating }) => rating)).toEqual(
+      rows
+        .slice(0, 20)
+        .map(({ rating }) => weightOf({ form: 'spark', unit: 9, scale: 9, meanCount: 9 }, rating, 3)),
+    );
     expect(weightOf(await learned('binary'), 343, 1)).toBe(1);
   });
 
@@ -45,21 +62,37 @@ describe('the weight of a rating', () => {
     expect(weightOf(of('raw'), -6, 1)).toBe(-18);
   });
 
-  it.each(['raw', 'binary', 'log', 'bm25'] as const)('does not depend on the unit of the ratings, %s', async (weight) => {
-    const [seconds, hours] = [await fit(rows.map((row) => ({ ...row, rating: row.rating * 3600 })), { weight }), await fit(rows, { weight })];
-    for (const [id, row] of factorsById(hours.userFactors)) row.forEach((value, k) => expect(factorsById(seconds.userFactors).get(id)![k]).toBeCloseTo(value, 4));
-  });
+  it.each(['raw', 'binary', 'log', 'bm25'] as const)(
+    'does not depend on the unit of the ratings, %s',
+    async (weight) => {
+      const [seconds, hours] = [
+        await fit(
+          rows.map((row) => ({ ...row, rating: row.rating * 3600 })),
+          { weight },
+        ),
+        await fit(rows, { weight }),
+      ];
+      for (const [id, row] of factorsById(hours.userFactors))
+        row.forEach((value, k) => expect(factorsById(seconds.userFactors).get(id)![k]).toBeCloseTo(value, 4));
+    },
+  );
 
   it('is log by default, which is 1 where all ratings are equal', async () => {
     const equal = rows.map((row) => ({ ...row, rating: 5 }));
-    const bits = async (options: AlsOptions, ratings = rows) => (await fit(ratings, options)).userFactors.data.children[1].children[0].values;
+    const bits = async (options: AlsOptions, ratings = rows) =>
+      (await fit(ratings, options)).userFactors.data.children[1].children[0].values;
     expect(await bits({})).toEqual(await bits({ weight: 'log' }));
     expect(await bits({})).not.toEqual(await bits({ weight: 'binary' }));
     expect(await bits({}, equal)).toEqual(await bits({ weight: 'binary' }, equal));
   });
 
   it('refuses constants that no training writes', () => {
-    for (const stored of [{ form: 'tf', unit: 1, scale: 1, meanCount: 1 }, { form: 'log', unit: 0, scale: 1, meanCount: 1 }, { form: 'log' }, 'log']) {
+    for (const stored of [
+      { form: 'tf', unit: 1, scale: 1, meanCount: 1 },
+      { form: 'log', unit: 0, scale: 1, meanCount: 1 },
+      { form: 'log' },
+      'log',
+    ]) {
       expect(() => readWeight(stored)).toThrow("the model's weight of ratings is damaged");
     }
     expect(readWeight(undefined).form).toBe('spark');
@@ -67,7 +100,8 @@ describe('the weight of a rating', () => {
 });
 
 describe('α and λ of implicit data', () => {
-  const sized = (options: AlsOptions, ratings = 20_000) => sizedParams(checkAlsParams({ implicitPrefs: true, ...options }), { users: 1000, items: 2000, ratings });
+  const sized = (options: AlsOptions, ratings = 20_000) =>
+    sizedParams(checkAlsParams({ implicitPrefs: true, ...options }), { users: 1000, items: 2000, ratings });
 
   it('follow from the density of the ratings', () => {
     // m n / Nz = 100, and 100^0.6 = 15.85.
@@ -86,8 +120,15 @@ describe('α and λ of implicit data', () => {
 
   it('are numbers in the model and its plan', async () => {
     const model = await fit(rows);
-    const [users, items] = [new Set(rows.map(({ user }) => user)).size, new Set(rows.map(({ item }) => item)).size];
-    const { alpha, regParam } = sizedParams(checkAlsParams({ implicitPrefs: true }), { users, items, ratings: rows.length });
+    const [users, items] = [
+      new Set(rows.map(({ user }) => user)).size,
+      new Set(rows.map(({ item }) => item)).size,
+    ];
+    const { alpha, regParam } = sizedParams(checkAlsParams({ implicitPrefs: true }), {
+      users,
+      items,
+      ratings: rows.length,
+    });
     expect(model.metadata.params).toMatchObject({ alpha, regParam, weight: 'log' });
     expect(model.training!.plan.params).toMatchObject({ alpha, regParam });
   });

@@ -8,7 +8,11 @@ describe('distinct values', () => {
     const counts = new ValueCounts();
     counts.add(Float32Array.of(3, -1, 3, 0.5));
     counts.add(Float32Array.of(-1, 3));
-    expect(counts.sorted()).toEqual([[-1, 2], [0.5, 1], [3, 3]]);
+    expect(counts.sorted()).toEqual([
+      [-1, 2],
+      [0.5, 1],
+      [3, 3],
+    ]);
   });
 
   it('keep their numbers when there are no more, and others have none', () => {

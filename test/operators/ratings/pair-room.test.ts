@@ -23,8 +23,15 @@ afterAll(async () => {
 
 async function load(splitBytes: number, rowsInMemory?: number) {
   const ctx = session.context();
-  const plan = andThen(fromSource(new ParquetSource(file)), new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
-  const indexed = await readRatings(plan, { splitBytes, ...(rowsInMemory !== undefined && { rowsInMemory }) }, ctx);
+  const plan = andThen(
+    fromSource(new ParquetSource(file)),
+    new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }),
+  );
+  const indexed = await readRatings(
+    plan,
+    { splitBytes, ...(rowsInMemory !== undefined && { rowsInMemory }) },
+    ctx,
+  );
   return { indexed, blocks: await buildRatingBlocks(indexed, 'keep', ctx) };
 }
 
@@ -37,7 +44,8 @@ describe('the room of coded pairs', () => {
     expect(roomy.indexed.chunks.length).toBeGreaterThan(3);
     expect(roomy.blocks.byItem.indices.buffer).toBe(roomy.indexed.room?.columns.users.buffer);
     expect(roomy.blocks.byItem.values.buffer).toBe(roomy.indexed.room?.columns.values.buffer);
-    for (const side of ['byUser', 'byItem'] as const) expect(numbers(roomy.blocks[side])).toEqual(numbers(streamed.blocks[side]));
+    for (const side of ['byUser', 'byItem'] as const)
+      expect(numbers(roomy.blocks[side])).toEqual(numbers(streamed.blocks[side]));
   });
 
   it('is not made for more rows than memory is to hold', async () => {

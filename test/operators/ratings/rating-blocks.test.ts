@@ -24,37 +24,68 @@ async function sessionWith(workers: number): Promise<Session> {
   return session;
 }
 
-async function build(triples: readonly Triple[], options: { workers?: number; policy?: DuplicatePolicy; timestamps?: readonly number[] } = {}) {
+async function build(
+  triples: readonly Triple[],
+  options: { workers?: number; policy?: DuplicatePolicy; timestamps?: readonly number[] } = {},
+) {
   const { workers = 2, policy = 'keep', timestamps } = options;
   const session = await sessionWith(workers);
   const batches = timestamps
-    ? [batchOf({ user: { type: 'int32', values: triples.map((row) => row.user) }, item: { type: 'int32', values: triples.map((row) => row.item) }, rating: { type: 'float32', values: triples.map((row) => row.rating) }, timestamp: { type: 'float64', values: timestamps } })]
+    ? [
+        batchOf({
+          user: { type: 'int32', values: triples.map((row) => row.user) },
+          item: { type: 'int32', values: triples.map((row) => row.item) },
+          rating: { type: 'float32', values: triples.map((row) => row.rating) },
+          timestamp: { type: 'float64', values: timestamps },
+        }),
+      ]
     : ratingBatches(triples, 137);
   const ctx = session.context();
-  const columns = { user: 'user', item: 'item', rating: 'rating', ...(timestamps ? { timestamp: 'timestamp' } : {}) };
-  const indexed = await runInto(andThen(session.from(batches).plan, new SelectRatings(columns)), new IndexIds(), ctx);
+  const columns = {
+    user: 'user',
+    item: 'item',
+    rating: 'rating',
+    ...(timestamps ? { timestamp: 'timestamp' } : {}),
+  };
+  const indexed = await runInto(
+    andThen(session.from(batches).plan, new SelectRatings(columns)),
+    new IndexIds(),
+    ctx,
+  );
   return { indexed, blocks: await buildRatingBlocks(indexed, policy, ctx) };
 }
 
 /** (row, index, value) of every rating of a block, in its order. */
 function entries(block: RatingBlock): [number, number, number][] {
   const all: [number, number, number][] = [];
-  for (let row = 0; row < block.rows; row++) for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) all.push([row, block.indices[k], block.values[k]]);
+  for (let row = 0; row < block.rows; row++)
+    for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++)
+      all.push([row, block.indices[k], block.values[k]]);
   return all;
 }
 
-const triple = fc.record({ user: fc.integer({ min: -9, max: 9 }), item: fc.integer({ min: 0, max: 30 }), rating: fc.integer({ min: -4, max: 9 }).map((value) => value / 2) });
+const triple = fc.record({
+  user: fc.integer({ min: -9, max: 9 }),
+  item: fc.integer({ min: 0, max: 30 }),
+  rating: fc.integer({ min: -4, max: 9 }).map((value) => value / 2),
+});
 
 describe('rating-blocks', () => {
   it('hold every rating once by user and once by item, ids and indices ascending', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(triple, { minLength: 1, maxLength: 300 }), async (rows) => {
         const { indexed, blocks } = await build(rows);
-        const back = entries(blocks.byUser).map(([u, v, r]) => `${keyText(indexed.users, u)} ${keyText(indexed.items, v)} ${r}`);
+        const back = entries(blocks.byUser).map(
+          ([u, v, r]) => `${keyText(indexed.users, u)} ${keyText(indexed.items, v)} ${r}`,
+        );
         expect([...back].sort()).toEqual(rows.map((row) => `${row.user} ${row.item} ${row.rating}`).sort());
-        const ascending = [...entries(blocks.byUser)].sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]);
+        const ascending = [...entries(blocks.byUser)].sort(
+          (l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2],
+        );
         expect(entries(blocks.byUser)).toEqual(ascending);
-        expect(entries(blocks.byItem)).toEqual(ascending.map(([u, v, r]) => [v, u, r]).sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]));
+        expect(entries(blocks.byItem)).toEqual(
+          ascending.map(([u, v, r]) => [v, u, r]).sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]),
+        );
       }),
       { numRuns: 25 },
     );
@@ -63,7 +94,10 @@ describe('rating-blocks', () => {
   it('are the same bits for any order of rows and any number of workers', async () => {
     const rows = [...randomRatings(5, 300, 200, 5000), ...randomRatings(6, 300, 200, 500)];
     const first = (await build(rows, { workers: 1 })).blocks;
-    for (const [workers, seed] of [[2, 11], [5, 12]]) {
+    for (const [workers, seed] of [
+      [2, 11],
+      [5, 12],
+    ]) {
       const again = (await build(shuffled(rows, seed), { workers })).blocks;
       for (const side of ['byUser', 'byItem'] as const) {
         expect(again[side].offsets).toEqual(first[side].offsets);
@@ -79,19 +113,59 @@ describe('rating-blocks', () => {
     const random = new CounterRandom(3);
     const session = await sessionWith(2);
     const ctx = session.context();
-    const rows = Array.from({ length: count }, (_, k) => [Math.floor(random.uniform(3 * k) * users), Math.floor(random.uniform(3 * k + 1) * items), 1 + Math.floor(random.uniform(3 * k + 2) * 5)] as const);
-    const counts = (side: 0 | 1, of: number) => rows.reduce((all, row) => (all[row[side]]++, all), new Int32Array(of));
-    const ids = (of: number) => ({ type: 'int32', values: Int32Array.from({ length: of }, (_, i) => i) }) as const;
-    const [codes, values] = ['codes', 'values'].map((part): PartitionRef => ({ name: `wide/${part}`, partition: 0, version: 0 }));
+    const rows = Array.from(
+      { length: count },
+      (_, k) =>
+        [
+          Math.floor(random.uniform(3 * k) * users),
+          Math.floor(random.uniform(3 * k + 1) * items),
+          1 + Math.floor(random.uniform(3 * k + 2) * 5),
+        ] as const,
+    );
+    const counts = (side: 0 | 1, of: number) =>
+      rows.reduce((all, row) => (all[row[side]]++, all), new Int32Array(of));
+    const ids = (of: number) =>
+      ({ type: 'int32', values: Int32Array.from({ length: of }, (_, i) => i) }) as const;
+    const [codes, values] = ['codes', 'values'].map((part): PartitionRef => ({
+      name: `wide/${part}`,
+      partition: 0,
+      version: 0,
+    }));
     await giveTo(ctx, 'cpu', [
-      [codes, { layout: 'coded-pairs', rows: count, columns: { users: Uint32Array.from(rows, ([user]) => user), items: Uint32Array.from(rows, ([, item]) => item) } }],
-      [values, { layout: 'values', rows: count, columns: { values: Float32Array.from(rows, ([, , rating]) => rating) } }],
+      [
+        codes,
+        {
+          layout: 'coded-pairs',
+          rows: count,
+          columns: {
+            users: Uint32Array.from(rows, ([user]) => user),
+            items: Uint32Array.from(rows, ([, item]) => item),
+          },
+        },
+      ],
+      [
+        values,
+        {
+          layout: 'values',
+          rows: count,
+          columns: { values: Float32Array.from(rows, ([, , rating]) => rating) },
+        },
+      ],
     ]);
-    const indexed = { users: ids(users), items: ids(items), rows: count, userCounts: counts(0, users), itemCounts: counts(1, items), chunks: [{ rows: count, codes, values }] };
+    const indexed = {
+      users: ids(users),
+      items: ids(items),
+      rows: count,
+      userCounts: counts(0, users),
+      itemCounts: counts(1, items),
+      chunks: [{ rows: count, codes, values }],
+    };
     const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
     const ascending = [...rows].sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]);
     expect(entries(byUser)).toEqual(ascending);
-    expect(entries(byItem)).toEqual(ascending.map(([u, v, r]) => [v, u, r]).sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]));
+    expect(entries(byItem)).toEqual(
+      ascending.map(([u, v, r]) => [v, u, r]).sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]),
+    );
   });
 
   describe('with repeated pairs', () => {
@@ -103,9 +177,32 @@ describe('rating-blocks', () => {
       { user: 1, item: 5, rating: 3 },
     ];
     it.each([
-      ['keep', [[0, 0, 2], [0, 0, 3], [0, 0, 4], [0, 1, 3], [1, 0, 1]]],
-      ['mean', [[0, 0, 3], [0, 1, 3], [1, 0, 1]]],
-      ['sum', [[0, 0, 9], [0, 1, 3], [1, 0, 1]]],
+      [
+        'keep',
+        [
+          [0, 0, 2],
+          [0, 0, 3],
+          [0, 0, 4],
+          [0, 1, 3],
+          [1, 0, 1],
+        ],
+      ],
+      [
+        'mean',
+        [
+          [0, 0, 3],
+          [0, 1, 3],
+          [1, 0, 1],
+        ],
+      ],
+      [
+        'sum',
+        [
+          [0, 0, 9],
+          [0, 1, 3],
+          [1, 0, 1],
+        ],
+      ],
     ] as const)('%s gives', async (policy, expected) => {
       const { blocks } = await build(rows, { policy });
       expect(entries(blocks.byUser)).toEqual(expected);
@@ -115,23 +212,40 @@ describe('rating-blocks', () => {
 
     it('last takes the latest, ties by the larger rating', async () => {
       const { blocks } = await build(rows, { policy: 'last', timestamps: [9, 1, 9, 1, 8] });
-      expect(entries(blocks.byUser)).toEqual([[0, 0, 4], [0, 1, 3], [1, 0, 1]]);
+      expect(entries(blocks.byUser)).toEqual([
+        [0, 0, 4],
+        [0, 1, 3],
+        [1, 0, 1],
+      ]);
     });
 
     it('last without any repetition keeps all', async () => {
       const { blocks } = await build(rows.slice(1, 4), { policy: 'last', timestamps: [1, 2, 3] });
-      expect(entries(blocks.byUser)).toEqual([[0, 0, 2], [0, 1, 3], [1, 0, 1]]);
+      expect(entries(blocks.byUser)).toEqual([
+        [0, 0, 2],
+        [0, 1, 3],
+        [1, 0, 1],
+      ]);
     });
 
     it('error counts them and names the first pair', async () => {
-      await expect(build(rows, { policy: 'error' })).rejects.toThrow('2 ratings repeat an earlier (user, item) pair; the first pair: user 1, item 5');
+      await expect(build(rows, { policy: 'error' })).rejects.toThrow(
+        '2 ratings repeat an earlier (user, item) pair; the first pair: user 1, item 5',
+      );
     });
   });
 
   it('are an Arrow list of structs over the same memory', async () => {
-    const { blocks } = await build([{ user: 1, item: 9, rating: 3.5 }, { user: 1, item: 10, rating: 1 }, { user: 4, item: 9, rating: 5 }]);
+    const { blocks } = await build([
+      { user: 1, item: 9, rating: 3.5 },
+      { user: 1, item: 10, rating: 1 },
+      { user: 4, item: 9, rating: 5 },
+    ]);
     const batch = blockToArrow(blocks.byUser);
-    expect(batch.toArray().map((row) => JSON.stringify(row))).toEqual(['{"ratings":[{"item":0,"rating":3.5},{"item":1,"rating":1}]}', '{"ratings":[{"item":0,"rating":5}]}']);
+    expect(batch.toArray().map((row) => JSON.stringify(row))).toEqual([
+      '{"ratings":[{"item":0,"rating":3.5},{"item":1,"rating":1}]}',
+      '{"ratings":[{"item":0,"rating":5}]}',
+    ]);
     expect(batch.data.children[0].valueOffsets.buffer).toBe(blocks.byUser.offsets.buffer);
   });
 });

@@ -7,7 +7,12 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
 import { type IndexedRatings, IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
 import { labelsOf, relabel } from '../../../operators/ratings/ids/relabel.ts';
-import { buildRatingBlocks, buildRatingParts, buildUserBlock, spillRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
+import {
+  buildRatingBlocks,
+  buildRatingParts,
+  buildUserBlock,
+  spillRatingBlocks,
+} from '../../../operators/ratings/rating-blocks.ts';
 import { RatingParts } from '../../../operators/ratings/sorting/rating-parts.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
@@ -26,37 +31,56 @@ const batch = batchOf({
 const columns = { user: 'user', item: 'item', rating: 'rating', timestamp: 'timestamp' };
 
 const index = (session: Session, ctx: ExecutionContext, rowsInMemory?: number) =>
-  runInto(andThen(session.from([batch.slice(0, 2000), batch.slice(2000, 4500), batch.slice(4500)]).plan, new SelectRatings(columns)), new IndexIds({ rowsInMemory }), ctx);
+  runInto(
+    andThen(
+      session.from([batch.slice(0, 2000), batch.slice(2000, 4500), batch.slice(4500)]).plan,
+      new SelectRatings(columns),
+    ),
+    new IndexIds({ rowsInMemory }),
+    ctx,
+  );
 
 const spillFolders = () => readdirSync(folder).filter((name) => name.startsWith('factorflow-spill-'));
 
 describe('rating parts', () => {
-  it.each(['keep', 'mean', 'sum', 'last'] as const)('have the bits of the whole blocks, for %s', async (policy: DuplicatePolicy) => {
-    await using session = await Session.create({ workers: 2, spillDir: folder });
-    const ctx = session.context();
-    const whole = await buildRatingBlocks(await index(session, ctx), policy, ctx);
-    for (const spills of [true, false]) {
-      const parts = new RatingParts(await index(session, ctx, spills ? 0 : undefined), policy, { partRatings: 700, spills, bothSides: true }, ctx);
-      for (const [side, given] of [['byUser', parts.byUser()], ['byItem', parts.byItem()]] as const) {
-        const block = whole[side];
-        let [next, count] = [0, 0];
-        for await (const { from, block: part } of given) {
-          expect(from).toBe(next);
-          // A part ends with a slice, which is balanced by rows and ratings.
-          expect(part.ratings).toBeLessThanOrEqual(1000);
-          const first = block.offsets[from];
-          for (let row = 0; row <= part.rows; row++) expect(part.offsets[row]).toBe(block.offsets[from + row] - first);
-          expect(part.indices).toEqual(block.indices.slice(first, first + part.ratings));
-          expect(part.values).toEqual(block.values.slice(first, first + part.ratings));
-          next += part.rows;
-          count++;
+  it.each(['keep', 'mean', 'sum', 'last'] as const)(
+    'have the bits of the whole blocks, for %s',
+    async (policy: DuplicatePolicy) => {
+      await using session = await Session.create({ workers: 2, spillDir: folder });
+      const ctx = session.context();
+      const whole = await buildRatingBlocks(await index(session, ctx), policy, ctx);
+      for (const spills of [true, false]) {
+        const parts = new RatingParts(
+          await index(session, ctx, spills ? 0 : undefined),
+          policy,
+          { partRatings: 700, spills, bothSides: true },
+          ctx,
+        );
+        for (const [side, given] of [
+          ['byUser', parts.byUser()],
+          ['byItem', parts.byItem()],
+        ] as const) {
+          const block = whole[side];
+          let [next, count] = [0, 0];
+          for await (const { from, block: part } of given) {
+            expect(from).toBe(next);
+            // A part ends with a slice, which is balanced by rows and ratings.
+            expect(part.ratings).toBeLessThanOrEqual(1000);
+            const first = block.offsets[from];
+            for (let row = 0; row <= part.rows; row++)
+              expect(part.offsets[row]).toBe(block.offsets[from + row] - first);
+            expect(part.indices).toEqual(block.indices.slice(first, first + part.ratings));
+            expect(part.values).toEqual(block.values.slice(first, first + part.ratings));
+            next += part.rows;
+            count++;
+          }
+          expect(next).toBe(block.rows);
+          expect(count).toBeGreaterThan(5);
         }
-        expect(next).toBe(block.rows);
-        expect(count).toBeGreaterThan(5);
+        expect(parts.duplicates).toBe(whole.duplicates);
       }
-      expect(parts.duplicates).toBe(whole.duplicates);
-    }
-  });
+    },
+  );
 
   it('are joined to the same blocks where chunks were spilled, and leave nothing behind', async () => {
     const session = await Session.create({ workers: 2, spillDir: folder });
@@ -67,7 +91,9 @@ describe('rating parts', () => {
     const [own] = spillFolders();
     expect(readdirSync(join(folder, own)).length).toBeGreaterThan(0);
     const joined = await buildRatingBlocks(indexed, 'mean', ctx);
-    for (const side of ['byUser', 'byItem'] as const) for (const name of ['offsets', 'indices', 'values'] as const) expect(joined[side][name]).toEqual(whole[side][name]);
+    for (const side of ['byUser', 'byItem'] as const)
+      for (const name of ['offsets', 'indices', 'values'] as const)
+        expect(joined[side][name]).toEqual(whole[side][name]);
     expect(joined.duplicates).toBe(whole.duplicates);
     await session.close();
     expect(existsSync(join(folder, own))).toBe(false);
@@ -79,11 +105,18 @@ describe('rating parts', () => {
     const blocks = [];
     for (const inMemory of [undefined, 0]) {
       const indexed = await index(session, ctx, inMemory);
-      const swapped = await relabel(indexed, labelsOf(indexed.users, 1, 0), labelsOf(indexed.items, 1, 1), true, ctx);
+      const swapped = await relabel(
+        indexed,
+        labelsOf(indexed.users, 1, 0),
+        labelsOf(indexed.items, 1, 1),
+        true,
+        ctx,
+      );
       blocks.push((await buildUserBlock(swapped, 'sum', ctx)).byUser);
     }
     expect(blocks[0].rows).toBe(200);
-    for (const name of ['offsets', 'indices', 'values'] as const) expect(blocks[1][name]).toEqual(blocks[0][name]);
+    for (const name of ['offsets', 'indices', 'values'] as const)
+      expect(blocks[1][name]).toEqual(blocks[0][name]);
   });
 
   it('name the first repeated pair by its ids', async () => {
@@ -91,13 +124,31 @@ describe('rating parts', () => {
     const ctx = session.context();
     const message = async (inMemory?: number) => {
       const indexed = await index(session, ctx, inMemory);
-      return buildRatingBlocks(indexed, 'error', ctx).then(() => '', (error: Error) => error.message);
+      return buildRatingBlocks(indexed, 'error', ctx).then(
+        () => '',
+        (error: Error) => error.message,
+      );
     };
-    expect(await message()).toMatch(/^read: [\d,]+ ratings repeat an earlier \(user, item\) pair; the first pair: user -?\d+, item -?\d+/);
+    expect(await message()).toMatch(
+      /^read: [\d,]+ ratings repeat an earlier \(user, item\) pair; the first pair: user -?\d+, item -?\d+/,
+    );
     expect(await message(0)).toBe(await message());
     // All parts are counted, those behind the first with such a pair too.
-    const inParts = async (inMemory: number | undefined, build: (indexed: IndexedRatings) => Promise<unknown>) => build(await index(session, ctx, inMemory)).then(() => '', (error: Error) => error.message);
-    expect(await inParts(undefined, (indexed) => buildRatingParts(indexed, 'error', { users: 5, items: 3, inBlocks: false }, ctx))).toBe(await message());
-    expect(await inParts(0, (indexed) => spillRatingBlocks(indexed, 'error', 200, ctx))).toBe(await message());
+    const inParts = async (
+      inMemory: number | undefined,
+      build: (indexed: IndexedRatings) => Promise<unknown>,
+    ) =>
+      build(await index(session, ctx, inMemory)).then(
+        () => '',
+        (error: Error) => error.message,
+      );
+    expect(
+      await inParts(undefined, (indexed) =>
+        buildRatingParts(indexed, 'error', { users: 5, items: 3, inBlocks: false }, ctx),
+      ),
+    ).toBe(await message());
+    expect(await inParts(0, (indexed) => spillRatingBlocks(indexed, 'error', 200, ctx))).toBe(
+      await message(),
+    );
   });
 });

@@ -11,9 +11,17 @@ import { batchOf, ratingBatch } from '../../support/ratings.ts';
 
 async function select(batches: RecordBatch[], columns: RatingColumns, policy: 'error' | 'skip' = 'error') {
   const events: ProgressEvent[] = [];
-  const ctx = { signal: new AbortController().signal, executor: new LocalExecutor([]), events: (e: ProgressEvent) => void events.push(e), metrics: new RunMetrics() };
+  const ctx = {
+    signal: new AbortController().signal,
+    executor: new LocalExecutor([]),
+    events: (e: ProgressEvent) => void events.push(e),
+    metrics: new RunMetrics(),
+  };
   const rows: unknown[] = [];
-  for await (const batch of await executePlan(andThen(fromSource(iterableSource(batches)), new SelectRatings(columns, policy)), ctx)) {
+  for await (const batch of await executePlan(
+    andThen(fromSource(iterableSource(batches)), new SelectRatings(columns, policy)),
+    ctx,
+  )) {
     for (const row of batch.toArray()) rows.push(Object.values(row.toJSON()));
   }
   return { rows, events };
@@ -37,15 +45,38 @@ describe('select-ratings', () => {
 
   it('passes clean float32 ratings without a copy', async () => {
     const batch = ratingBatch([{ user: 1, item: 2, rating: 3 }]);
-    const ctx = { signal: new AbortController().signal, executor: new LocalExecutor([]), events: () => {}, metrics: new RunMetrics() };
-    const stream = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }).execute({ schema: batch.schema, async *[Symbol.asyncIterator]() { yield batch; } }, ctx);
-    for await (const out of stream) expect(out.data.children[2].values.buffer).toBe(batch.data.children[2].values.buffer);
+    const ctx = {
+      signal: new AbortController().signal,
+      executor: new LocalExecutor([]),
+      events: () => {},
+      metrics: new RunMetrics(),
+    };
+    const stream = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }).execute(
+      {
+        schema: batch.schema,
+        async *[Symbol.asyncIterator]() {
+          yield batch;
+        },
+      },
+      ctx,
+    );
+    for await (const out of stream)
+      expect(out.data.children[2].values.buffer).toBe(batch.data.children[2].values.buffer);
   });
 
   it('counts bad rows and names the first with its file, row group, row and value', async () => {
     const good = ratingBatch([{ user: 1, item: 2, rating: 3 }]);
-    const bad = setOrigin(ratingBatch([{ user: 1, item: 2, rating: 3 }, { user: 1, item: 3, rating: Number.NaN }, { user: 2, item: 3, rating: Number.POSITIVE_INFINITY }]), { file: 'a.parquet', rowGroup: 4, firstRow: 100 });
-    await expect(select([good, bad], { user: 'user', item: 'item', rating: 'rating' })).rejects.toThrow(/2 bad rows, the first in a\.parquet, row group 4, row 102: rating is NaN.*onBadRows: 'skip'/);
+    const bad = setOrigin(
+      ratingBatch([
+        { user: 1, item: 2, rating: 3 },
+        { user: 1, item: 3, rating: Number.NaN },
+        { user: 2, item: 3, rating: Number.POSITIVE_INFINITY },
+      ]),
+      { file: 'a.parquet', rowGroup: 4, firstRow: 100 },
+    );
+    await expect(select([good, bad], { user: 'user', item: 'item', rating: 'rating' })).rejects.toThrow(
+      /2 bad rows, the first in a\.parquet, row group 4, row 102: rating is NaN.*onBadRows: 'skip'/,
+    );
   });
 
   it.each([
@@ -54,8 +85,14 @@ describe('select-ratings', () => {
     ['a null item', { i: [null, 7] }, 'i is null'],
   ])('refuses %s', async (_, change, message) => {
     const values = { u: [1, 2], i: [1, 2], r: [1, 2], ...change };
-    const batch = batchOf({ u: { type: 'int32', values: values.u }, i: { type: 'int32', values: values.i }, r: { type: 'float32', values: values.r } });
-    await expect(select([batch], columns)).rejects.toThrow(`1 bad row, the first in the stream, row 1: ${message}`);
+    const batch = batchOf({
+      u: { type: 'int32', values: values.u },
+      i: { type: 'int32', values: values.i },
+      r: { type: 'float32', values: values.r },
+    });
+    await expect(select([batch], columns)).rejects.toThrow(
+      `1 bad row, the first in the stream, row 1: ${message}`,
+    );
   });
 
   it('leaves bad rows out when asked, and reports their number', async () => {
@@ -69,28 +106,62 @@ describe('select-ratings', () => {
       ['a', 1, 1],
       ['d', 4, 4],
     ]);
-    expect(events).toEqual([{ type: 'warning', text: 'left out 2 bad rows, the first in the stream, row 2: r is NaN' }]);
+    expect(events).toEqual([
+      { type: 'warning', text: 'left out 2 bad rows, the first in the stream, row 2: r is NaN' },
+    ]);
   });
 
   it('counts a rating that float32 cannot hold as bad', async () => {
-    const batch = batchOf({ u: { type: 'int32', values: [1] }, i: { type: 'int32', values: [1] }, r: { type: 'float64', values: [1e300] } });
+    const batch = batchOf({
+      u: { type: 'int32', values: [1] },
+      i: { type: 'int32', values: [1] },
+      r: { type: 'float64', values: [1e300] },
+    });
     await expect(select([batch], columns)).rejects.toThrow('r is 1e+300, beyond float32');
   });
 
   it('takes no times for ratings', async () => {
-    const times = new Table({ u: vectorFromArray([1], new Int32()), i: vectorFromArray([1], new Int32()), r: vectorFromArray([new Date(0)]) }).batches[0];
-    await expect(select([times], columns)).rejects.toThrow(/the column must hold numbers, but its type is (Timestamp|Date)/);
-    const stamps = new Table({ u: vectorFromArray([1], new Int32()), i: vectorFromArray([1], new Int32()), r: vectorFromArray([0], new TimestampMicrosecond()) }).batches[0];
-    await expect(select([stamps], columns)).rejects.toThrow('the column must hold numbers, but its type is Timestamp<MICROSECOND>');
+    const times = new Table({
+      u: vectorFromArray([1], new Int32()),
+      i: vectorFromArray([1], new Int32()),
+      r: vectorFromArray([new Date(0)]),
+    }).batches[0];
+    await expect(select([times], columns)).rejects.toThrow(
+      /the column must hold numbers, but its type is (Timestamp|Date)/,
+    );
+    const stamps = new Table({
+      u: vectorFromArray([1], new Int32()),
+      i: vectorFromArray([1], new Int32()),
+      r: vectorFromArray([0], new TimestampMicrosecond()),
+    }).batches[0];
+    await expect(select([stamps], columns)).rejects.toThrow(
+      'the column must hold numbers, but its type is Timestamp<MICROSECOND>',
+    );
   });
 
   it('names the existing columns when one is missing, and the type of an unusable one', async () => {
-    const batch = batchOf({ u: { type: 'int32', values: [1] }, i: { type: 'float64', values: [1.5] }, r: { type: 'utf8', values: ['x'] } });
-    await expect(select([batch], { ...columns, user: 'missing' })).rejects.toThrow('there is no column "missing"; there are: u (Int32), i (Float64), r (Utf8)');
-    const dates = new Table({ u: vectorFromArray([new Date(0)]), i: vectorFromArray([1], new Int32()), r: vectorFromArray([1], new Int32()) }).batches[0];
-    await expect(select([dates], columns)).rejects.toThrow(/ids must be whole numbers, text or UUIDs, but the type is \w*Timestamp.* \(column "u"\)|but the type is Date/);
+    const batch = batchOf({
+      u: { type: 'int32', values: [1] },
+      i: { type: 'float64', values: [1.5] },
+      r: { type: 'utf8', values: ['x'] },
+    });
+    await expect(select([batch], { ...columns, user: 'missing' })).rejects.toThrow(
+      'there is no column "missing"; there are: u (Int32), i (Float64), r (Utf8)',
+    );
+    const dates = new Table({
+      u: vectorFromArray([new Date(0)]),
+      i: vectorFromArray([1], new Int32()),
+      r: vectorFromArray([1], new Int32()),
+    }).batches[0];
+    await expect(select([dates], columns)).rejects.toThrow(
+      /ids must be whole numbers, text or UUIDs, but the type is \w*Timestamp.* \(column "u"\)|but the type is Date/,
+    );
     await expect(select([batch], { user: 'u', item: 'u', rating: 'r' })).rejects.toThrow('must differ');
-    const text = batchOf({ u: { type: 'int32', values: [1] }, i: { type: 'int32', values: [1] }, r: { type: 'utf8', values: ['x'] } });
+    const text = batchOf({
+      u: { type: 'int32', values: [1] },
+      i: { type: 'int32', values: [1] },
+      r: { type: 'utf8', values: ['x'] },
+    });
     await expect(select([text], columns)).rejects.toThrow('r "x" is not a number');
   });
 });

@@ -1,73 +1,189 @@
-import { Bool, type DataType, Decimal, Dictionary, Field, FixedSizeBinary, FixedSizeList, Float64, Int32, Int64, LargeUtf8, List, makeData, Null, RecordBatch, Schema, Struct, Table, TimestampNanosecond, Utf8, Vector, vectorFromArray } from 'apache-arrow';
+import {
+  Bool,
+  type DataType,
+  Decimal,
+  Dictionary,
+  Field,
+  FixedSizeBinary,
+  FixedSizeList,
+  Float64,
+  Int32,
+  Int64,
+  LargeUtf8,
+  List,
+  makeData,
+  Null,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+  TimestampNanosecond,
+  Utf8,
+  Vector,
+  vectorFromArray,
+} from 'apache-arrow';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { takeRows } from '../../../operators/ratings/rows/take-rows.ts';
-import { collect, context, duckRows, streamOf, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import {
+  collect,
+  context,
+  duckRows,
+  streamOf,
+  temporaryFolder,
+} from '../../connectors/parquet/parquet-testing.ts';
 import { writeParquet } from '../../cli/run-cli.ts';
 import { testRandom } from '../../support/ratings.ts';
 
 const rows = 100;
 const folder = temporaryFolder();
 
-const some = <T>(make: (row: number) => T) => Array.from({ length: rows }, (_, row) => (row % 3 === 0 ? null : make(row)));
+const some = <T>(make: (row: number) => T) =>
+  Array.from({ length: rows }, (_, row) => (row % 3 === 0 ? null : make(row)));
 const list = (type: DataType) => new List(new Field('item', type, true));
 const struct = new Struct([new Field('a', new Int32(), true), new Field('b', list(new Utf8()), true)]);
 const words = new Uint32Array(4 * rows).map((_, i) => i * 40503);
 
 const columns: Readonly<Record<string, Vector>> = {
-  int32: vectorFromArray(some((row) => row), new Int32()),
-  int64: vectorFromArray(some((row) => 2n ** 60n + BigInt(row)), new Int64()),
-  float64: vectorFromArray(some((row) => row / 7), new Float64()),
-  bool: vectorFromArray(some((row) => row % 5 < 2), new Bool()),
-  utf8: vectorFromArray(some((row) => '\u{1F600}'.repeat(row % 4)), new Utf8()),
-  'large utf8': vectorFromArray(some((row) => `x${row}`), new LargeUtf8()),
-  dictionary: vectorFromArray(some((row) => `x${row % 7}`), new Dictionary(new Utf8(), new Int32())),
-  'fixed binary': vectorFromArray(some((row) => Uint8Array.of(row, 1, 2)), new FixedSizeBinary(3)),
+  int32: vectorFromArray(
+    some((row) => row),
+    new Int32(),
+  ),
+  int64: vectorFromArray(
+    some((row) => 2n ** 60n + BigInt(row)),
+    new Int64(),
+  ),
+  float64: vectorFromArray(
+    some((row) => row / 7),
+    new Float64(),
+  ),
+  bool: vectorFromArray(
+    some((row) => row % 5 < 2),
+    new Bool(),
+  ),
+  utf8: vectorFromArray(
+    some((row) => '\u{1F600}'.repeat(row % 4)),
+    new Utf8(),
+  ),
+  'large utf8': vectorFromArray(
+    some((row) => `x${row}`),
+    new LargeUtf8(),
+  ),
+  dictionary: vectorFromArray(
+    some((row) => `x${row % 7}`),
+    new Dictionary(new Utf8(), new Int32()),
+  ),
+  'fixed binary': vectorFromArray(
+    some((row) => Uint8Array.of(row, 1, 2)),
+    new FixedSizeBinary(3),
+  ),
   decimal: new Vector([makeData({ type: new Decimal(4, 38, 128), length: rows, nullCount: 0, data: words })]),
-  list: vectorFromArray(some((row) => Array.from({ length: row % 4 }, (_, i) => (i === 1 ? null : row + i))), list(new Int32())),
-  'list of lists': vectorFromArray(some((row) => [[`${row}`], [], [`a${row}`, 'b']]), list(list(new Utf8()))),
-  'fixed list': vectorFromArray(some((row) => [row, row + 0.5]), new FixedSizeList(2, new Field('item', new Float64(), true))),
-  struct: vectorFromArray(some((row) => ({ a: row % 2 ? row : null, b: [`${row}`] })), struct),
-  null: vectorFromArray(some(() => null), new Null()),
+  list: vectorFromArray(
+    some((row) => Array.from({ length: row % 4 }, (_, i) => (i === 1 ? null : row + i))),
+    list(new Int32()),
+  ),
+  'list of lists': vectorFromArray(
+    some((row) => [[`${row}`], [], [`a${row}`, 'b']]),
+    list(list(new Utf8())),
+  ),
+  'fixed list': vectorFromArray(
+    some((row) => [row, row + 0.5]),
+    new FixedSizeList(2, new Field('item', new Float64(), true)),
+  ),
+  struct: vectorFromArray(
+    some((row) => ({ a: row % 2 ? row : null, b: [`${row}`] })),
+    struct,
+  ),
+  null: vectorFromArray(
+    some(() => null),
+    new Null(),
+  ),
 };
 
-const text = (value: unknown) => JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
+const text = (value: unknown) =>
+  JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
 
 describe('rows are taken with all their values', () => {
   it.each(Object.keys(columns))('%s', (name) => {
     const whole = new Table({ column: columns[name] }).batches[0];
-    for (const [from, to] of [[0, rows], [1, 2], [13, 90]]) {
+    for (const [from, to] of [
+      [0, rows],
+      [1, 2],
+      [13, 90],
+    ]) {
       const batch = whole.slice(from, to);
       const random = testRandom(from + 1);
-      const positions = Uint32Array.from({ length: 3 * (to - from) }, () => Math.floor(random() * (to - from)));
+      const positions = Uint32Array.from({ length: 3 * (to - from) }, () =>
+        Math.floor(random() * (to - from)),
+      );
       const taken = takeRows(batch, positions);
       expect(taken.numRows).toBe(positions.length);
       const [before, after] = [columns[name], taken.getChildAt(0) as Vector];
       expect(String(after.type)).toBe(String(before.type));
-      for (const [i, position] of positions.entries()) expect(text(after.get(i))).toBe(text(before.get(from + position)));
+      for (const [i, position] of positions.entries())
+        expect(text(after.get(i))).toBe(text(before.get(from + position)));
     }
   });
 
   it('to the nanosecond', () => {
     const times = BigInt64Array.of(1_600_000_000_123_456_789n, -1n, 7n);
-    const data = makeData({ type: new TimestampNanosecond(), length: 3, nullCount: 1, nullBitmap: Uint8Array.of(0b101), data: times });
+    const data = makeData({
+      type: new TimestampNanosecond(),
+      length: 3,
+      nullCount: 1,
+      nullBitmap: Uint8Array.of(0b101),
+      data: times,
+    });
     const schema = new Schema([new Field('t', data.type, true)]);
-    const taken = takeRows(new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 3, nullCount: 0, children: [data] })), Uint32Array.of(2, 0, 1));
-    expect([...taken.data.children[0].values as BigInt64Array].slice(0, 2)).toEqual([7n, times[0]]);
+    const taken = takeRows(
+      new RecordBatch(
+        schema,
+        makeData({ type: new Struct(schema.fields), length: 3, nullCount: 0, children: [data] }),
+      ),
+      Uint32Array.of(2, 0, 1),
+    );
+    expect([...(taken.data.children[0].values as BigInt64Array)].slice(0, 2)).toEqual([7n, times[0]]);
     expect(taken.data.children[0].nullCount).toBe(1);
   });
 
   it('and through Parquet, as DuckDB sees them', async () => {
-    const nullable = (sql: string, name: string) => `CASE WHEN i % 3 = 0 THEN NULL ELSE ${sql} END AS ${name}`;
-    const types = ["TIMESTAMP '2020-01-01 00:00:00.123456' + to_microseconds(i)", 'make_timestamp_ns(1600000000123456789 + i)', "DATE '2020-01-01' + i::INT", "TIME '12:34:56.789012'", '(i * 1.37)::DECIMAL(18, 4)', '(i * 1.37)::DECIMAL(38, 10)', '[i, i + 1, NULL]', "{'a': i, 'b': 'q' || i}", "('x' || i)::BLOB", 'i % 2 = 1'];
-    const given = await writeParquet(join(folder, 'given.parquet'), `SELECT i::INT AS id, ${types.map((sql, n) => nullable(sql, `c${n}`)).join(', ')} FROM range(${rows}) t(i)`);
+    const nullable = (sql: string, name: string) =>
+      `CASE WHEN i % 3 = 0 THEN NULL ELSE ${sql} END AS ${name}`;
+    const types = [
+      "TIMESTAMP '2020-01-01 00:00:00.123456' + to_microseconds(i)",
+      'make_timestamp_ns(1600000000123456789 + i)',
+      "DATE '2020-01-01' + i::INT",
+      "TIME '12:34:56.789012'",
+      '(i * 1.37)::DECIMAL(18, 4)',
+      '(i * 1.37)::DECIMAL(38, 10)',
+      '[i, i + 1, NULL]',
+      "{'a': i, 'b': 'q' || i}",
+      "('x' || i)::BLOB",
+      'i % 2 = 1',
+    ];
+    const given = await writeParquet(
+      join(folder, 'given.parquet'),
+      `SELECT i::INT AS id, ${types.map((sql, n) => nullable(sql, `c${n}`)).join(', ')} FROM range(${rows}) t(i)`,
+    );
     const stream = await new ParquetSource(given).execute(context());
-    const taken = (await collect(stream)).map((batch) => takeRows(batch, Uint32Array.from({ length: batch.numRows / 2 }, (_, i) => 2 * i + 1)));
+    const taken = (await collect(stream)).map((batch) =>
+      takeRows(
+        batch,
+        Uint32Array.from({ length: batch.numRows / 2 }, (_, i) => 2 * i + 1),
+      ),
+    );
     const written = join(folder, 'taken.parquet');
-    await new ParquetSink(written).consume(streamOf(stream.schema, taken), { ...context(), events: () => {} });
-    const differing = types.map((_, n) => `(count(*) FILTER (a.c${n} IS DISTINCT FROM b.c${n}))::INT`).join(', ');
-    expect(await duckRows(`SELECT count(*)::INT, ${differing} FROM '${given}' a JOIN '${written}' b USING (id)`)).toEqual([[rows / 2, ...types.map(() => 0)]]);
+    await new ParquetSink(written).consume(streamOf(stream.schema, taken), {
+      ...context(),
+      events: () => {},
+    });
+    const differing = types
+      .map((_, n) => `(count(*) FILTER (a.c${n} IS DISTINCT FROM b.c${n}))::INT`)
+      .join(', ');
+    expect(
+      await duckRows(`SELECT count(*)::INT, ${differing} FROM '${given}' a JOIN '${written}' b USING (id)`),
+    ).toEqual([[rows / 2, ...types.map(() => 0)]]);
   });
 });

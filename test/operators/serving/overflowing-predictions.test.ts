@@ -21,14 +21,33 @@ const model = () =>
     session,
   });
 
-const pairs = () => session.from([batchOf({ user: { type: 'int32', values: [9, 1, 2, 1] }, item: { type: 'int32', values: [1, 1, 2, 7] }, rating: { type: 'float32', values: [3, 3, 3, 3] } })]);
+const pairs = () =>
+  session.from([
+    batchOf({
+      user: { type: 'int32', values: [9, 1, 2, 1] },
+      item: { type: 'int32', values: [1, 1, 2, 7] },
+      rating: { type: 'float32', values: [3, 3, 3, 3] },
+    }),
+  ]);
 
 it('a known pair whose prediction is no number is not taken for a cold one', async () => {
   const rows: unknown[] = [];
-  for await (const batch of model().predict(pairs())) for (let i = 0; i < batch.numRows; i++) rows.push([0, 1, 3].map((column) => batch.getChildAt(column)?.get(i)));
-  expect(rows).toEqual([[1, 1, 1], [2, 2, Number.NaN]]);
+  for await (const batch of model().predict(pairs()))
+    for (let i = 0; i < batch.numRows; i++)
+      rows.push([0, 1, 3].map((column) => batch.getChildAt(column)?.get(i)));
+  expect(rows).toEqual([
+    [1, 1, 1],
+    [2, 2, Number.NaN],
+  ]);
 });
 
 it('an error that is no number makes the RMSE none, and is not averaged in as 0', async () => {
-  expect(await model().evaluate(pairs())).toEqual({ rmse: Number.NaN, mae: Number.NaN, pairs: 4, coldPairs: 2, badRows: 0, warnings: [expect.objectContaining({ code: 'mostly-cold' })] });
+  expect(await model().evaluate(pairs())).toEqual({
+    rmse: Number.NaN,
+    mae: Number.NaN,
+    pairs: 4,
+    coldPairs: 2,
+    badRows: 0,
+    warnings: [expect.objectContaining({ code: 'mostly-cold' })],
+  });
 });

@@ -15,7 +15,11 @@ function plantedPlane(seed: number, rows: number, features: number, noise: numbe
   const second = unit(raw.map((value, k) => value - along * first[k]));
   const centre = vector();
   const coordinates = Array.from({ length: rows }, () => [5 * normal(), 2 * normal()] as const);
-  const values = Float32Array.from(coordinates.flatMap(([x, y]) => centre.map((c, k) => c + x * first[k] + y * second[k] + noise * normal())));
+  const values = Float32Array.from(
+    coordinates.flatMap(([x, y]) =>
+      centre.map((c, k) => c + x * first[k] + y * second[k] + noise * normal()),
+    ),
+  );
   return { values, coordinates };
 }
 
@@ -26,16 +30,30 @@ function correlation(a: readonly number[], b: readonly number[]): number {
   const mean = (list: readonly number[]) => list.reduce((sum, value) => sum + value, 0) / list.length;
   const [ma, mb] = [mean(a), mean(b)];
   const sum = (of: (k: number) => number) => a.reduce((total, _, k) => total + of(k), 0);
-  return sum((k) => (a[k] - ma) * (b[k] - mb)) / Math.sqrt(sum((k) => (a[k] - ma) ** 2) * sum((k) => (b[k] - mb) ** 2));
+  return (
+    sum((k) => (a[k] - ma) * (b[k] - mb)) /
+    Math.sqrt(sum((k) => (a[k] - ma) ** 2) * sum((k) => (b[k] - mb) ** 2))
+  );
 }
 
 describe('the principal plane', () => {
-  it.each([[1, 200, 2], [2, 400, 8], [3, 300, 64]])('recovers a planted plane (seed %d, %d rows, %d features)', (seed, rows, features) => {
+  it.each([
+    [1, 200, 2],
+    [2, 400, 8],
+    [3, 300, 64],
+  ])('recovers a planted plane (seed %d, %d rows, %d features)', (seed, rows, features) => {
     const { values, coordinates } = plantedPlane(seed, rows, features, 0.01);
     const { points, shares } = principalPlane({ values, stride: features, features, rows: all(rows) });
     for (const axis of [0, 1]) {
       const found = all(rows).map((row) => points[2 * row + axis]);
-      expect(Math.abs(correlation(found, coordinates.map((point) => point[axis])))).toBeGreaterThan(0.98);
+      expect(
+        Math.abs(
+          correlation(
+            found,
+            coordinates.map((point) => point[axis]),
+          ),
+        ),
+      ).toBeGreaterThan(0.98);
     }
     expect(shares[0] + shares[1]).toBeGreaterThan(0.99);
     expect(shares[0]).toBeGreaterThan(shares[1]);
@@ -44,8 +62,17 @@ describe('the principal plane', () => {
   it('keeps distances of rows in a plane', () => {
     const { values } = plantedPlane(4, 50, 10, 0);
     const { points } = principalPlane({ values, stride: 10, features: 10, rows: all(50) });
-    const apart = (a: number, b: number) => Math.hypot(...all(10).map((k) => values[10 * a + k] - values[10 * b + k]));
-    for (const [a, b] of [[0, 1], [7, 30], [12, 49]]) expect(Math.hypot(points[2 * a] - points[2 * b], points[2 * a + 1] - points[2 * b + 1])).toBeCloseTo(apart(a, b), 4);
+    const apart = (a: number, b: number) =>
+      Math.hypot(...all(10).map((k) => values[10 * a + k] - values[10 * b + k]));
+    for (const [a, b] of [
+      [0, 1],
+      [7, 30],
+      [12, 49],
+    ])
+      expect(Math.hypot(points[2 * a] - points[2 * b], points[2 * a + 1] - points[2 * b + 1])).toBeCloseTo(
+        apart(a, b),
+        4,
+      );
   });
 
   it('takes the rows and features that are named, and gives the same each time', () => {
@@ -58,9 +85,19 @@ describe('the principal plane', () => {
   });
 
   it('has zeros where there is no variance', () => {
-    expect(principalPlane({ values: new Float32Array([2, 2, 2]), stride: 1, features: 1, rows: [0, 1, 2] })).toEqual({ points: new Float64Array(6), shares: [0, 0] });
-    expect(principalPlane({ values: new Float32Array(), stride: 3, features: 3, rows: [] })).toEqual({ points: new Float64Array(), shares: [0, 0] });
-    const { points, shares } = principalPlane({ values: new Float32Array([1, 2, 6]), stride: 1, features: 1, rows: [0, 1, 2] });
+    expect(
+      principalPlane({ values: new Float32Array([2, 2, 2]), stride: 1, features: 1, rows: [0, 1, 2] }),
+    ).toEqual({ points: new Float64Array(6), shares: [0, 0] });
+    expect(principalPlane({ values: new Float32Array(), stride: 3, features: 3, rows: [] })).toEqual({
+      points: new Float64Array(),
+      shares: [0, 0],
+    });
+    const { points, shares } = principalPlane({
+      values: new Float32Array([1, 2, 6]),
+      stride: 1,
+      features: 1,
+      rows: [0, 1, 2],
+    });
     expect([...points]).toEqual([-2, 0, -1, 0, 3, 0]);
     expect(shares).toEqual([1, 0]);
   });

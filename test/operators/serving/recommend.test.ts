@@ -1,4 +1,6 @@
-/** The search for the best items leaves most of them out by their norms: it must find what brute force finds. */
+/**
+ * The search for the best items leaves most of them out by their norms: it must find what brute force finds.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keysOfIds } from '../../../engine/keys/keys-of-ids.ts';
 import { Session } from '../../../index.ts';
@@ -21,8 +23,18 @@ function randomModel(seed: number, users: number, items: number, rank: number, s
     }
     return all;
   };
-  const ids = (count: number) => keysOfIds(Array.from({ length: count }, (_, i) => 3 * i + 1), 'int32');
-  return { rank, users: ids(users), items: ids(items), userFactors: vectors(users), itemFactors: vectors(items) };
+  const ids = (count: number) =>
+    keysOfIds(
+      Array.from({ length: count }, (_, i) => 3 * i + 1),
+      'int32',
+    );
+  return {
+    rank,
+    users: ids(users),
+    items: ids(items),
+    userFactors: vectors(users),
+    itemFactors: vectors(items),
+  };
 }
 
 describe('recommend', () => {
@@ -35,27 +47,40 @@ describe('recommend', () => {
     const model = randomModel(seed, users, items, rank, spread);
     const n = 7;
     const found = new Map<number, number[]>();
-    for await (const batch of session.source(new Recommend(model, { n, columns: { user: 'user', item: 'item', prediction: 'score' } }))) {
+    for await (const batch of session.source(
+      new Recommend(model, { n, columns: { user: 'user', item: 'item', prediction: 'score' } }),
+    )) {
       for (const row of batch.toArray()) found.set(row.user, [...(found.get(row.user) ?? []), row.score]);
     }
     expect(found.size).toBe(users);
     for (let u = 0; u < users; u++) {
       const scores = Array.from({ length: items }, (_, v) => {
         let dot = 0;
-        for (let k = 0; k < rank; k++) dot += model.userFactors[u * rank + k] * model.itemFactors[v * rank + k];
+        for (let k = 0; k < rank; k++)
+          dot += model.userFactors[u * rank + k] * model.itemFactors[v * rank + k];
         return dot;
       }).sort((left, right) => right - left);
       const given = found.get(3 * u + 1) as number[];
       expect(given.length).toBe(Math.min(n, items));
-      given.forEach((score, i) => expect(Math.abs(score - scores[i])).toBeLessThanOrEqual(1e-5 * (1 + Math.abs(scores[0]))));
+      given.forEach((score, i) =>
+        expect(Math.abs(score - scores[i])).toBeLessThanOrEqual(1e-5 * (1 + Math.abs(scores[0]))),
+      );
     }
   });
 
   it.each([0, 1])('orders equal scores by item id, for any norms (users all %i)', async (value) => {
     const { items, ...model } = randomModel(6, 3, 3000, 2, 4);
-    const itemFactors = Float32Array.from({ length: 6000 }, (_, k) => (k % 2 === 0 ? 1 : -1) * (1 + (k >> 1) % 17));
+    const itemFactors = Float32Array.from(
+      { length: 6000 },
+      (_, k) => (k % 2 === 0 ? 1 : -1) * (1 + ((k >> 1) % 17)),
+    );
     const ids: number[] = [];
-    for await (const batch of session.source(new Recommend({ ...model, items, itemFactors, userFactors: new Float32Array(6).fill(value) }, { n: 5, columns: { user: 'user', item: 'item', prediction: 'score' } }))) {
+    for await (const batch of session.source(
+      new Recommend(
+        { ...model, items, itemFactors, userFactors: new Float32Array(6).fill(value) },
+        { n: 5, columns: { user: 'user', item: 'item', prediction: 'score' } },
+      ),
+    )) {
       for (const row of batch.toArray()) ids.push(row.item);
     }
     expect(ids).toEqual([1, 4, 7, 10, 13, 1, 4, 7, 10, 13, 1, 4, 7, 10, 13]);

@@ -14,22 +14,39 @@ import { cpuInfo, h200Info as h200 } from '../../support/devices/device-info.ts'
 import { undamped } from '../../support/settings.ts';
 
 /** Plans without what biases add, unless a case asks for them. */
-const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) => checkSgdParams({ biases: false, ...params });
-
+const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) =>
+  checkSgdParams({ biases: false, ...params });
 
 const second = { ...h200, place: 'gpu:1' };
 const netflix = { users: 480_189, items: 17_770, ratings: 99_072_112 };
-const scheduleFor = (problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]) => schedulesFor(problem, params, devices).next().value as SgdSchedule;
+const scheduleFor = (problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]) =>
+  schedulesFor(problem, params, devices).next().value as SgdSchedule;
 const golden = (name: string) => join(import.meta.dirname, '../../golden/plans', `${name}.txt`);
 
 describe('the schedule of sgd on a GPU', () => {
-  const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => scheduleFor({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), [device]);
+  const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) =>
+    scheduleFor({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), [device]);
 
   it('is tiles where the columns fit them: one a multiprocessor, in whole waves', () => {
-    expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 192, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 4, threads: 768, precision: 'f16', arithmetic: 'f16' } });
-    expect(schedule({ precision: 'f32' }).tile).toMatchObject({ tiles: 264, places: 68, precision: 'f32', arithmetic: 'f32' });
+    expect(schedule({})).toMatchObject({
+      kind: 'tile',
+      rows: 'users',
+      workers: 132 * 192,
+      precision: 'f16',
+      tile: { tiles: 132, places: 135, lanes: 4, threads: 768, precision: 'f16', arithmetic: 'f16' },
+    });
+    expect(schedule({ precision: 'f32' }).tile).toMatchObject({
+      tiles: 264,
+      places: 68,
+      precision: 'f32',
+      arithmetic: 'f32',
+    });
     expect(schedule({ rank: 512 }).tile).toMatchObject({ tiles: 396, places: 45, lanes: 16 });
-    expect(schedule({ rank: 126, ...undamped, rate: 'adagrad' }).tile).toMatchObject({ tiles: 132, places: 135, lanes: 4 });
+    expect(schedule({ rank: 126, ...undamped, rate: 'adagrad' }).tile).toMatchObject({
+      tiles: 132,
+      places: 135,
+      lanes: 4,
+    });
   });
 
   it('has teams for the arithmetic of the GPU, whose threads have whole pieces of a row where that is faster', () => {
@@ -37,33 +54,89 @@ describe('the schedule of sgd on a GPU', () => {
       const { lanes, threads, arithmetic } = schedule({ rank }, {}, device).tile ?? {};
       return [lanes, threads, arithmetic];
     };
-    expect([16, 32, 64, 80, 96, 128, 144, 256].map((rank) => teams(rank))).toEqual([[1, 512], [2, 512], [4, 1024], [2, 512], [4, 768], [4, 768], [4, 512], [8, 768]].map((one) => [...one, 'f16']));
+    expect([16, 32, 64, 80, 96, 128, 144, 256].map((rank) => teams(rank))).toEqual(
+      [
+        [1, 512],
+        [2, 512],
+        [4, 1024],
+        [2, 512],
+        [4, 768],
+        [4, 768],
+        [4, 512],
+        [8, 768],
+      ].map((one) => [...one, 'f16']),
+    );
     const { limits } = h200;
     if (limits === undefined) throw new Error('a GPU has limits');
     expect(teams(128, { ...h200, limits: { ...limits, float16: false } })).toEqual([8, 1024, 'f32']);
     expect(teams(64, { ...h200, limits: { ...limits, teamLanes: 1 } })).toEqual([1, 512, 'f16']);
   });
 
-  it('has no more teams than a tile\'s columns and ratings keep busy', () => {
-    expect(schedule({ rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }).tile).toEqual({ tiles: 132, places: 5, lanes: 1, threads: 3, precision: 'f16', arithmetic: 'f16' });
-    expect(schedule({}, { users: 480_189, items: 100 }).tile).toMatchObject({ tiles: 100, places: 1, lanes: 4, threads: 16 });
-    expect(schedule({}, { users: 5, items: 3, ratings: 9 }).tile).toMatchObject({ tiles: 3, places: 1, threads: 4 });
+  it("has no more teams than a tile's columns and ratings keep busy", () => {
+    expect(schedule({ rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }).tile).toEqual({
+      tiles: 132,
+      places: 5,
+      lanes: 1,
+      threads: 3,
+      precision: 'f16',
+      arithmetic: 'f16',
+    });
+    expect(schedule({}, { users: 480_189, items: 100 }).tile).toMatchObject({
+      tiles: 100,
+      places: 1,
+      lanes: 4,
+      threads: 16,
+    });
+    expect(schedule({}, { users: 5, items: 3, ratings: 9 }).tile).toMatchObject({
+      tiles: 3,
+      places: 1,
+      threads: 4,
+    });
   });
 
   it('is Hogwild! where they do not, and as asked', () => {
     const many = { users: 3_000_000, items: 2_000_000 };
-    expect(schedule({}, many)).toMatchObject({ kind: 'hogwild', workers: 8448, lanes: 8, precision: 'f16', reasons: [expect.stringMatching(/^schedule auto: hogwild, since the factors of the columns do not fit/), expect.any(String)] });
+    expect(schedule({}, many)).toMatchObject({
+      kind: 'hogwild',
+      workers: 8448,
+      lanes: 8,
+      precision: 'f16',
+      reasons: [
+        expect.stringMatching(/^schedule auto: hogwild, since the factors of the columns do not fit/),
+        expect.any(String),
+      ],
+    });
     expect(schedule({}, {}, { ...h200, limits: undefined }).kind).toBe('hogwild');
-    expect(schedule({ schedule: 'hogwild' }, { users: 9724, items: 610, ratings: 90_000 })).toMatchObject({ kind: 'hogwild', workers: 305 });
+    expect(schedule({ schedule: 'hogwild' }, { users: 9724, items: 610, ratings: 90_000 })).toMatchObject({
+      kind: 'hogwild',
+      workers: 305,
+    });
     expect(schedule({ schedule: 'hogwild' }, { users: 2, items: 1, ratings: 2 }).workers).toBe(1);
-    expect(() => schedule({ schedule: 'tile' }, many)).toThrow(/schedule tile cannot act: 2,000,000 columns of 128 features do not fit the workgroups of this GPU/);
+    expect(() => schedule({ schedule: 'tile' }, many)).toThrow(
+      /schedule tile cannot act: 2,000,000 columns of 128 features do not fit the workgroups of this GPU/,
+    );
   });
 
   it('is waves as asked: twice as many bands of columns as workers, and blocks of some ratings', () => {
-    expect(schedule({ schedule: 'wavefront' })).toMatchObject({ kind: 'wavefront', workers: 256, rowBands: 256, columnBands: 512, lanes: 16 });
-    expect(schedule({ schedule: 'wavefront', rank: 8 }, { users: 9724, items: 610, ratings: 90_000 })).toMatchObject({ workers: 53, columnBands: 106, lanes: 1 });
-    expect(schedule({ schedule: 'wavefront' }, { users: 40, items: 1, ratings: 40 })).toMatchObject({ workers: 1, columnBands: 1 });
-    expect(schedule({ schedule: 'wavefront' }, { users: 3, items: 90, ratings: 1 })).toMatchObject({ rows: 'items', workers: 1, columnBands: 2 });
+    expect(schedule({ schedule: 'wavefront' })).toMatchObject({
+      kind: 'wavefront',
+      workers: 256,
+      rowBands: 256,
+      columnBands: 512,
+      lanes: 16,
+    });
+    expect(
+      schedule({ schedule: 'wavefront', rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }),
+    ).toMatchObject({ workers: 53, columnBands: 106, lanes: 1 });
+    expect(schedule({ schedule: 'wavefront' }, { users: 40, items: 1, ratings: 40 })).toMatchObject({
+      workers: 1,
+      columnBands: 1,
+    });
+    expect(schedule({ schedule: 'wavefront' }, { users: 3, items: 90, ratings: 1 })).toMatchObject({
+      rows: 'items',
+      workers: 1,
+      columnBands: 2,
+    });
   });
 
   it('is not tiles on a CPU', () => {
@@ -72,11 +145,15 @@ describe('the schedule of sgd on a GPU', () => {
 });
 
 describe('the plan of sgd on a GPU', () => {
-  const plan = (params: Partial<SgdParams>, on = h200, problem = netflix) => planSgd(problem, sgdParams({ rank: 128, ...params }), { compute: [on], host: cpuInfo });
+  const plan = (params: Partial<SgdParams>, on = h200, problem = netflix) =>
+    planSgd(problem, sgdParams({ rank: 128, ...params }), { compute: [on], host: cpuInfo });
 
   it.each([
     ['netflix-sgd-tile-gpu', { regParam: 0.05 }],
-    ['netflix-sgd-hogwild-gpu', { schedule: 'hogwild' as const, precision: 'f32' as const, rate: 'adagrad' as const }],
+    [
+      'netflix-sgd-hogwild-gpu',
+      { schedule: 'hogwild' as const, precision: 'f32' as const, rate: 'adagrad' as const },
+    ],
     ['netflix-sgd-wavefront-gpu', { schedule: 'wavefront' as const, ...undamped }],
   ])('prints as %s.txt', async (name, params) => {
     await expect(`${explain(plan(params))}\n`).toMatchFileSnapshot(golden(name));
@@ -87,26 +164,53 @@ describe('the plan of sgd on a GPU', () => {
     const ratings = 4 * (480_189 + 1) + 8 * netflix.ratings;
     const counts = 4 * (17_770 + 1);
     expect(plan({}).memory['gpu:0']).toBe(1.5 * 3 * version + ratings + counts + 8 * netflix.ratings);
-    expect(plan({ earlyStop: 1 }).memory['gpu:0']).toBe(1.5 * 3 * version + ratings + counts + 8 * netflix.ratings);
-    expect(plan({ maxIter: 1 }).memory['gpu:0']).toBe(1.5 * 2 * version + ratings + counts + 8 * netflix.ratings);
-    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory['gpu:0']).toBe(2 * version + ratings + counts + 12 * netflix.ratings + 4 * 256 * 512);
+    expect(plan({ earlyStop: 1 }).memory['gpu:0']).toBe(
+      1.5 * 3 * version + ratings + counts + 8 * netflix.ratings,
+    );
+    expect(plan({ maxIter: 1 }).memory['gpu:0']).toBe(
+      1.5 * 2 * version + ratings + counts + 8 * netflix.ratings,
+    );
+    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory['gpu:0']).toBe(
+      2 * version + ratings + counts + 12 * netflix.ratings + 4 * 256 * 512,
+    );
     // A sum of AdaGrad is a row of a matrix.
-    expect(plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory['gpu:0']).toBe(3 * (version + 64 * (480_189 + 17_770)) + ratings + counts + 12 * netflix.ratings + 4 * Math.ceil(netflix.ratings / 256));
+    expect(
+      plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory['gpu:0'],
+    ).toBe(
+      3 * (version + 64 * (480_189 + 17_770)) +
+        ratings +
+        counts +
+        12 * netflix.ratings +
+        4 * Math.ceil(netflix.ratings / 256),
+    );
   });
 
   it('refuses what does not fit the device, or one of its buffers', () => {
-    expect(() => plan({ schedule: 'tile' }, { ...h200, capacityBytes: 2 ** 30 })).toThrow(/the factors and ratings need .* but device gpu:0 has 1\.0 GiB/);
-    expect(() => plan({ schedule: 'tile' }, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu:0 binds at most 256\.0 MiB/);
+    expect(() => plan({ schedule: 'tile' }, { ...h200, capacityBytes: 2 ** 30 })).toThrow(
+      /the factors and ratings need .* but device gpu:0 has 1\.0 GiB/,
+    );
+    expect(() => plan({ schedule: 'tile' }, { ...h200, bindingBytes: 2 ** 28 })).toThrow(
+      /99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu:0 binds at most 256\.0 MiB/,
+    );
     const few = { ...netflix, items: 300 };
-    expect(() => plan({ rank: 512, schedule: 'tile' }, { ...h200, bindingBytes: 900 * 2 ** 20 }, few)).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
+    expect(() =>
+      plan({ rank: 512, schedule: 'tile' }, { ...h200, bindingBytes: 900 * 2 ** 20 }, few),
+    ).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
     // Rows stay on their device in any schedule.
-    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 }, few)).toThrow(/the factors and ratings need 7\d\d\.\d MiB .* but device gpu:0 has 512\.0 MiB/);
+    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 }, few)).toThrow(
+      /the factors and ratings need 7\d\d\.\d MiB .* but device gpu:0 has 512\.0 MiB/,
+    );
   });
 });
 
 describe('the schedule blocks on GPUs', () => {
   const schedule = (params: Partial<SgdParams>, devices = [h200], problem: object = netflix) => {
-    return scheduleOf(planSgd({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), { compute: devices, host: cpuInfo }));
+    return scheduleOf(
+      planSgd({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), {
+        compute: devices,
+        host: cpuInfo,
+      }),
+    );
   };
   const small = (bytes: number): DeviceInfo => ({ ...h200, capacityBytes: bytes });
 
@@ -116,19 +220,44 @@ describe('the schedule blocks on GPUs', () => {
     const one = planSgd(netflix, sgdParams({ rank: 128 }), { compute: [h200, second], host: cpuInfo });
     expect(one.devices.map(({ place }) => place)).toEqual(['gpu:0', 'cpu']);
     expect(scheduleOf(one)).toMatchObject({ kind: 'tile' });
-    expect(scheduleOf(one).reasons.at(-1)).toMatch(/^one of 2 devices: an epoch takes about \d\.\d ms there, and \d+(\.\d)? ms on all of them, which pass 6\.5 MiB of columns on$/);
+    expect(scheduleOf(one).reasons.at(-1)).toMatch(
+      /^one of 2 devices: an epoch takes about \d\.\d ms there, and \d+(\.\d)? ms on all of them, which pass 6\.5 MiB of columns on$/,
+    );
     // So many columns that a row comes to as many tiles as it has ratings: YahooMusic's shape.
     const shape = { users: 1_000_990, items: 624_961, ratings: 252_800_275 };
-    expect(schedule({}, [h200, second], shape)).toMatchObject({ kind: 'blocks', rowBands: 2, columnBands: 4, deviceBlocks: { resident: true, stays: true, movedBytes: 2 * 128 * 624_961 } });
-    const seconds = (biases: boolean) => sharedSeconds(shape, sgdParams({ rank: 128, biases }), h200, schedule({ biases }, [h200, second], shape));
+    expect(schedule({}, [h200, second], shape)).toMatchObject({
+      kind: 'blocks',
+      rowBands: 2,
+      columnBands: 4,
+      deviceBlocks: { resident: true, stays: true, movedBytes: 2 * 128 * 624_961 },
+    });
+    const seconds = (biases: boolean) =>
+      sharedSeconds(
+        shape,
+        sgdParams({ rank: 128, biases }),
+        h200,
+        schedule({ biases }, [h200, second], shape),
+      );
     // Measured: 24.2 ms with biases, where one takes 35.0.
     expect(seconds(true) / 0.0242).toBeCloseTo(1, 1);
-    expect(schedule({ biases: true }, [h200], shape)).toMatchObject({ kind: 'tile', tile: { tiles: 3564, places: 176, lanes: 4, threads: 512 } });
+    expect(schedule({ biases: true }, [h200], shape)).toMatchObject({
+      kind: 'tile',
+      tile: { tiles: 3564, places: 176, lanes: 4, threads: 512 },
+    });
   });
 
   it('is what several share as asked', () => {
-    expect(schedule(asked, [h200, second])).toMatchObject({ kind: 'blocks', rowBands: 2, columnBands: 4, precision: 'f16', deviceBlocks: { steps: 'tile', resident: true, movedBytes: 3 * 128 * 17_770 } });
-    expect(schedule(asked, [h200, second, { ...h200, place: 'gpu:2' }])).toMatchObject({ rowBands: 3, columnBands: 6 });
+    expect(schedule(asked, [h200, second])).toMatchObject({
+      kind: 'blocks',
+      rowBands: 2,
+      columnBands: 4,
+      precision: 'f16',
+      deviceBlocks: { steps: 'tile', resident: true, movedBytes: 3 * 128 * 17_770 },
+    });
+    expect(schedule(asked, [h200, second, { ...h200, place: 'gpu:2' }])).toMatchObject({
+      rowBands: 3,
+      columnBands: 6,
+    });
     expect(schedule({ schedule: 'tile' }, [h200, second]).kind).toBe('tile');
     expect(schedule({}, [cpuInfo]).deviceBlocks).toBeUndefined();
   });
@@ -139,41 +268,73 @@ describe('the schedule blocks on GPUs', () => {
     expect(staged).toMatchObject({ kind: 'blocks', rowBands: 1, deviceBlocks: { resident: false } });
     expect(staged.columnBands).toBeGreaterThan(4);
     expect(staged.reasons[0]).toBe('schedule auto: blocks, since schedule tile does not fit the GPU');
-    expect(staged.reasons[2]).toBe('blocks of ratings are staged, two at a time: one is stepped while the next one comes');
+    expect(staged.reasons[2]).toBe(
+      'blocks of ratings are staged, two at a time: one is stepped while the next one comes',
+    );
     // Two of them hold all.
-    expect(schedule({}, [small(1.5 * 2 ** 30), { ...small(1.5 * 2 ** 30), place: 'gpu:1' }])).toMatchObject({ columnBands: 4, deviceBlocks: { resident: true } });
+    expect(schedule({}, [small(1.5 * 2 ** 30), { ...small(1.5 * 2 ** 30), place: 'gpu:1' }])).toMatchObject({
+      columnBands: 4,
+      deviceBlocks: { resident: true },
+    });
   });
 
   it('tells what was rejected, with the bytes needed and had of the device or of one of its buffers', () => {
-    const rejected = (device: DeviceInfo) => planSgd(netflix, sgdParams({ rank: 128 }), { compute: [device], host: cpuInfo });
+    const rejected = (device: DeviceInfo) =>
+      planSgd(netflix, sgdParams({ rank: 128 }), { compute: [device], host: cpuInfo });
     const staged = rejected(small(2 ** 30));
     expect(staged.memory['gpu:0']).toBeLessThanOrEqual(2 ** 30);
-    expect(staged.reasons).toContainEqual(expect.stringMatching(/^rejected: schedule tile needs 2\.2 GiB \(\d+ bytes\), and gpu:0 has 1\.0 GiB \(1073741824 bytes\)$/));
-    expect(staged.reasons).toContainEqual(expect.stringMatching(/^rejected: 4 segments of columns with two blocks of ratings on the device needs 1\.\d GiB/));
+    expect(staged.reasons).toContainEqual(
+      expect.stringMatching(
+        /^rejected: schedule tile needs 2\.2 GiB \(\d+ bytes\), and gpu:0 has 1\.0 GiB \(1073741824 bytes\)$/,
+      ),
+    );
+    expect(staged.reasons).toContainEqual(
+      expect.stringMatching(
+        /^rejected: 4 segments of columns with two blocks of ratings on the device needs 1\.\d GiB/,
+      ),
+    );
     const narrow = rejected({ ...h200, bindingBytes: 2 ** 28 });
     expect(narrow.choices.schedule).toMatchObject({ kind: 'blocks' });
-    expect(narrow.reasons).toContainEqual('rejected: schedule tile needs 755.9 MiB in one buffer for 99,072,112 ratings, and gpu:0 binds 256.0 MiB');
+    expect(narrow.reasons).toContainEqual(
+      'rejected: schedule tile needs 755.9 MiB in one buffer for 99,072,112 ratings, and gpu:0 binds 256.0 MiB',
+    );
   });
 
   it('has no more bands than rows or columns, and steps by Hogwild! what fits no tiles', () => {
-    expect(schedule(asked, [h200, second, { ...h200, place: 'gpu:2' }], { users: 2, items: 1, ratings: 2 })).toMatchObject({ rowBands: 2, columnBands: 1 });
-    expect(schedule({ schedule: 'blocks' }, [{ ...h200, limits: undefined }])).toMatchObject({ kind: 'blocks', workers: 17_770 / 8 - 0.25, deviceBlocks: { steps: 'hogwild' } });
+    expect(
+      schedule(asked, [h200, second, { ...h200, place: 'gpu:2' }], { users: 2, items: 1, ratings: 2 }),
+    ).toMatchObject({ rowBands: 2, columnBands: 1 });
+    expect(schedule({ schedule: 'blocks' }, [{ ...h200, limits: undefined }])).toMatchObject({
+      kind: 'blocks',
+      workers: 17_770 / 8 - 0.25,
+      deviceBlocks: { steps: 'hogwild' },
+    });
   });
 
   it('tells how far teams of a block may disturb each other, and warns of few segments', () => {
     const two = schedule(asked, [h200, second]);
     const report = convergenceReport(netflix, two);
-    expect(report).toMatchObject({ leastSide: Math.floor(17_770 / 4), workers: two.workers, text: expect.stringMatching(/^no two GPUs share a row or a column, and in a block s = \d+ workers.*; expected collisions 4 s /) });
+    expect(report).toMatchObject({
+      leastSide: Math.floor(17_770 / 4),
+      workers: two.workers,
+      text: expect.stringMatching(
+        /^no two GPUs share a row or a column, and in a block s = \d+ workers.*; expected collisions 4 s /,
+      ),
+    });
     expect(report.warning).toBeUndefined();
     const few = { users: 50, items: 3, ratings: 90 };
-    expect(convergenceReport(few, schedule({ rank: 8, ...asked }, [h200, second], few)).warning).toMatch(/^the grid of 2 x 3 blocks has fewer than 2 segments for each of 2 GPUs/);
+    expect(convergenceReport(few, schedule({ rank: 8, ...asked }, [h200, second], few)).warning).toMatch(
+      /^the grid of 2 x 3 blocks has fewer than 2 segments for each of 2 GPUs/,
+    );
   });
 
   it.each([
     ['netflix-sgd-blocks-two-gpus', asked, [h200, second]],
     ['netflix-sgd-blocks-staged', {}, [small(2 ** 30)]],
   ])('prints as %s.txt', async (name, params: Partial<SgdParams>, compute) => {
-    await expect(`${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, sgdParams({ rank: 128, ...params }), { compute, host: cpuInfo }))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(
+      `${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, sgdParams({ rank: 128, ...params }), { compute, host: cpuInfo }))}\n`,
+    ).toMatchFileSnapshot(golden(name));
   });
 });
 
@@ -182,7 +343,9 @@ describe('the convergence of sgd on a GPU', () => {
     const schedule = scheduleFor(netflix, sgdParams({ rank: 8 }), [h200]);
     expect(convergenceReport(netflix, schedule)).toMatchObject({ leastSide: 17_770, bound: 4 * 17_770 });
     expect(convergenceReport(netflix, schedule).warning).toBeUndefined();
-    expect(convergenceReport(netflix, { ...schedule, workers: 80_000 }).warning).toMatch(/^s = 80000 workers are more than four times min.*use the schedule wavefront$/);
+    expect(convergenceReport(netflix, { ...schedule, workers: 80_000 }).warning).toMatch(
+      /^s = 80000 workers are more than four times min.*use the schedule wavefront$/,
+    );
     const waves = scheduleFor(netflix, sgdParams({ rank: 8, schedule: 'wavefront' }), [h200]);
     expect(convergenceReport(netflix, waves)).toMatchObject({ collisionRate: 0, workers: 1 });
     expect(convergenceReport(netflix, waves).warning).toBeUndefined();
@@ -191,14 +354,24 @@ describe('the convergence of sgd on a GPU', () => {
 
 describe('algorithm auto on a GPU', () => {
   it('takes SGD for a target, and without one where it saves a second', () => {
-    const onGpu = (rank: number, more = {}) => chooseAlgorithm({ ...netflix, rank, cgSteps: 6, ...more }, h200);
-    expect([onGpu(100).algorithm, onGpu(100, { targetRmse: 0.82 }).algorithm, onGpu(400).algorithm]).toEqual(['als', 'sgd', 'sgd']);
-    expect(onGpu(100).reason).toMatch(/an iteration of ALS takes about 31\.3 ms, 1\.5 epochs of SGD, which do as much, 10\.8 ms; sgd must save 1 s in ten iterations, since ALS/);
+    const onGpu = (rank: number, more = {}) =>
+      chooseAlgorithm({ ...netflix, rank, cgSteps: 6, ...more }, h200);
+    expect([onGpu(100).algorithm, onGpu(100, { targetRmse: 0.82 }).algorithm, onGpu(400).algorithm]).toEqual([
+      'als',
+      'sgd',
+      'sgd',
+    ]);
+    expect(onGpu(100).reason).toMatch(
+      /an iteration of ALS takes about 31\.3 ms, 1\.5 epochs of SGD, which do as much, 10\.8 ms; sgd must save 1 s in ten iterations, since ALS/,
+    );
     // Columns that fit no tiles are stepped by Hogwild!, which is slower.
     expect(onGpu(100, { users: 3_000_000, items: 2_000_000, targetRmse: 0.82 }).algorithm).toBe('als');
   });
 
   it('takes ALS where rows are short', () => {
-    expect(chooseAlgorithm({ ...netflix, ratings: 1_000_000, rank: 64, cgSteps: 6, targetRmse: 0.8 }, h200).algorithm).toBe('als');
+    expect(
+      chooseAlgorithm({ ...netflix, ratings: 1_000_000, rank: 64, cgSteps: 6, targetRmse: 0.8 }, h200)
+        .algorithm,
+    ).toBe('als');
   });
 });

@@ -41,12 +41,23 @@ class NumberDevice implements Device {
 
   async run({ kernel, inputs, outputs, params }: Task): Promise<TaskResult> {
     const metrics = { rows: 1, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
-    if (kernel === 'copy-rows') this.lying.set(partitionKey(outputs.target), this.rates.push(params.rate as number));
-    return { metrics, values: kernel === 'copy-rows' ? {} : { squared: this.#losses[(this.lying.get(partitionKey(inputs.rowFactors)) ?? 0) - 1] } };
+    if (kernel === 'copy-rows')
+      this.lying.set(partitionKey(outputs.target), this.rates.push(params.rate as number));
+    return {
+      metrics,
+      values:
+        kernel === 'copy-rows'
+          ? {}
+          : { squared: this.#losses[(this.lying.get(partitionKey(inputs.rowFactors)) ?? 0) - 1] },
+    };
   }
 
   async fetch(ref: PartitionRef) {
-    return { layout: 'factors', rows: 1, columns: { values: Float32Array.of(this.lying.get(partitionKey(ref)) ?? Number.NaN) } };
+    return {
+      layout: 'factors',
+      rows: 1,
+      columns: { values: Float32Array.of(this.lying.get(partitionKey(ref)) ?? Number.NaN) },
+    };
   }
 
   release(ref: PartitionRef): void {
@@ -58,16 +69,32 @@ class NumberDevice implements Device {
   async close(): Promise<void> {}
 }
 
-const tasks = (name: string, task: TaskPlan): Stage => ({ name, at: ['cpu'], work: { kind: 'tasks', tasks: [task] } });
+const tasks = (name: string, task: TaskPlan): Stage => ({
+  name,
+  at: ['cpu'],
+  work: { kind: 'tasks', tasks: [task] },
+});
 const bound: BoundPlan = {
   name: 'numbers',
   devices: [cpuInfo],
   datasets: [{ name: 'factors', layout: 'factors', columns: 1, parts: [{ rows: 1, at: ['cpu'] }] }],
   phases: {
     start: [{ name: 'allocate', at: ['cpu'], work: { kind: 'allocate', data: ['factors'] } }],
-    round: [tasks('epoch', { kernel: 'copy-rows', uses: { source: 'factors@old', target: 'factors' }, takes: { rate: 'rate' } })],
+    round: [
+      tasks('epoch', {
+        kernel: 'copy-rows',
+        uses: { source: 'factors@old', target: 'factors' },
+        takes: { rate: 'rate' },
+      }),
+    ],
     measure: [tasks('train-error', { kernel: 'squared-error', uses: { rowFactors: 'factors' } })],
-    end: [{ name: 'fetch-factors', at: ['cpu'], work: { kind: 'exchange', how: 'move', data: ['factors'], to: 'host' } }],
+    end: [
+      {
+        name: 'fetch-factors',
+        at: ['cpu'],
+        work: { kind: 'exchange', how: 'move', data: ['factors'], to: 'host' },
+      },
+    ],
   },
   given: {},
   slices: {},
@@ -102,7 +129,10 @@ async function train(losses: readonly number[], maxIter: number, earlyStop?: num
           return { loss, trainRmse: loss, testRmse: loss };
         },
         diverged: (loss, before) => !(loss <= 1.1 * before),
-        divergence: (epoch, loss, before) => new DivergedError(`epoch ${epoch}: ${loss} after ${before}, at last with the rate ${rate.of(epoch)}`),
+        divergence: (epoch, loss, before) =>
+          new DivergedError(
+            `epoch ${epoch}: ${loss} after ${before}, at last with the rate ${rate.of(epoch)}`,
+          ),
         slower: (epoch) => {
           rate.halve();
           return rate.of(epoch);
@@ -110,7 +140,12 @@ async function train(losses: readonly number[], maxIter: number, earlyStop?: num
         factors: (results) => (results.handed[0].columns.values as Float32Array)[0],
       }),
     },
-    { signal: new AbortController().signal, executor: new LocalExecutor([device]), events: (event) => void (event.type === 'warning' && warnings.push(event.text)), metrics: new RunMetrics() },
+    {
+      signal: new AbortController().signal,
+      executor: new LocalExecutor([device]),
+      events: (event) => void (event.type === 'warning' && warnings.push(event.text)),
+      metrics: new RunMetrics(),
+    },
   );
   return { result, device, warnings };
 }
@@ -118,21 +153,42 @@ async function train(losses: readonly number[], maxIter: number, earlyStop?: num
 describe('restarts of SGD', () => {
   it('are announced by the plan where one item has a large part of the ratings', async () => {
     const warnings = (itemCounts: readonly number[]) => {
-      const plan = planSgd({ users: 50, items: 3, ratings: 100 }, checkSgdParams({}), { compute: [cpuInfo], host: cpuInfo }, { itemCounts });
-      return stagesOf(plan).flatMap(({ stage: { reasons = [] } }) => reasons).filter((reason) => reason.startsWith('WARNING: one item'));
+      const plan = planSgd(
+        { users: 50, items: 3, ratings: 100 },
+        checkSgdParams({}),
+        { compute: [cpuInfo], host: cpuInfo },
+        { itemCounts },
+      );
+      return stagesOf(plan)
+        .flatMap(({ stage: { reasons = [] } }) => reasons)
+        .filter((reason) => reason.startsWith('WARNING: one item'));
     };
-    expect(warnings([50, 25, 25])).toEqual([expect.stringMatching(/^WARNING: one item has 50 % of the ratings: .*smaller learningRate, or ALS$/)]);
+    expect(warnings([50, 25, 25])).toEqual([
+      expect.stringMatching(/^WARNING: one item has 50 % of the ratings: .*smaller learningRate, or ALS$/),
+    ]);
     expect(dominantItem({ ratings: 100, itemCounts: [20, 20, 20, 20, 20] })).toBeUndefined();
     expect(dominantItem({ ratings: 100 })).toBeUndefined();
   });
 
   it('are three at most for each epoch, not for the run, and go on from the epoch before', async () => {
-    const { result, device, warnings } = await train([100, 200, 90, 200, 80, 200, 70, 200, 60, Number.NaN, 50], 6);
-    expect(result.iterations.map(({ loss, rate }) => [loss, rate])).toEqual([[100, 1], [90, 0.5], [80, 0.25], [70, 0.125], [60, 0.0625], [50, 0.03125]]);
+    const { result, device, warnings } = await train(
+      [100, 200, 90, 200, 80, 200, 70, 200, 60, Number.NaN, 50],
+      6,
+    );
+    expect(result.iterations.map(({ loss, rate }) => [loss, rate])).toEqual([
+      [100, 1],
+      [90, 0.5],
+      [80, 0.25],
+      [70, 0.125],
+      [60, 0.0625],
+      [50, 0.03125],
+    ]);
     expect(device.rates).toEqual([1, 1, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625, 0.03125]);
     expect([result.factors, result.bestIteration]).toEqual([11, 6]);
     expect(warnings).toHaveLength(5);
-    expect(warnings[0]).toBe('epoch 2 diverged: the loss is 200, after 100; it is run again from the epoch before with half the learning rate, 0.5');
+    expect(warnings[0]).toBe(
+      'epoch 2 diverged: the loss is 200, after 100; it is run again from the epoch before with half the learning rate, 0.5',
+    );
     // The version that a round begins from and the one that it writes, and nothing older.
     expect([device.most, device.lying.size]).toEqual([2, 0]);
   });

@@ -1,6 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
-import { type Dataset, DivergedError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../../index.ts';
+import {
+  type Dataset,
+  DivergedError,
+  type Model,
+  type ProgressEvent,
+  Session,
+  SGD,
+  type SgdOptions,
+  UsageError,
+} from '../../../index.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 import { undamped } from '../../support/settings.ts';
@@ -12,7 +21,8 @@ beforeAll(async () => {
 afterAll(() => session.close());
 
 const dataset = (rows: readonly Triple[], of = session): Dataset => of.from(ratingBatches(rows, 997));
-const fit = (rows: readonly Triple[], options: SgdOptions, of = session): Promise<Model> => new SGD(options).fit(dataset(rows, of));
+const fit = (rows: readonly Triple[], options: SgdOptions, of = session): Promise<Model> =>
+  new SGD(options).fit(dataset(rows, of));
 const factors = (batch: Model['userFactors']) => batch.data.children[1].children[0].values as Float32Array;
 const rmse = async (model: Model, rows: readonly Triple[]) => (await model.evaluate(dataset(rows))).rmse;
 
@@ -24,17 +34,39 @@ describe.each(schedules)('sgd by %s', (schedule) => {
     const rows = plantedRatings(3, 300, 200, 20_000);
     const [train, test] = [rows.slice(1500), rows.slice(0, 1500)];
     for (const biases of [true, false]) {
-      const model = await fit(train, { ...(biases ? undamped : { biases }), rank: biases ? 4 : 6, schedule, rate, regParam: 0.02, learningRate: { paper: 0.15, adagrad: 0.2, constant: 0.03, bold: 0.03 }[rate], maxIter: 40 });
+      const model = await fit(train, {
+        ...(biases ? undamped : { biases }),
+        rank: biases ? 4 : 6,
+        schedule,
+        rate,
+        regParam: 0.02,
+        learningRate: { paper: 0.15, adagrad: 0.2, constant: 0.03, bold: 0.03 }[rate],
+        maxIter: 40,
+      });
       // The noise is 0.3, the ratings' deviation about 0.9.
       expect(await rmse(model, test)).toBeLessThan(biases ? 0.4 : 0.45);
     }
   });
 
   it('steps every rating exactly once an epoch', async () => {
-    // With one item each, a user's bias after one epoch at a rate of 1 / 2 shows how often its rating was stepped, in any order.
-    const rows = Array.from({ length: 3000 }, (_, i): Triple => ({ user: i, item: i, rating: i % 2 === 0 ? 2 : 4 }));
-    const model = await fit(rows, { ...undamped, rank: 1, schedule, rate: 'constant', learningRate: 0.25, regParam: 0, maxIter: 1 });
-    // On the scale of the deviation, 1: e is 1 up to the small product of the start; one step adds 1 / 4 to β and γ.
+    // With one item each, a user's bias after one epoch at a rate of 1 / 2 shows how often its rating was
+    // stepped, in any order.
+    const rows = Array.from({ length: 3000 }, (_, i): Triple => ({
+      user: i,
+      item: i,
+      rating: i % 2 === 0 ? 2 : 4,
+    }));
+    const model = await fit(rows, {
+      ...undamped,
+      rank: 1,
+      schedule,
+      rate: 'constant',
+      learningRate: 0.25,
+      regParam: 0,
+      maxIter: 1,
+    });
+    // On the scale of the deviation, 1: e is 1 up to the small product of the start; one step adds 1 / 4 to β
+    // and γ.
     const beta = Array.from({ length: 3000 }, (_, u) => Math.abs(factors(model.userFactors)[3 * u + 1] - 3));
     for (const value of beta) expect(value).toBeCloseTo(0.25, 1);
   });
@@ -52,18 +84,21 @@ describe.each(schedules)('sgd by %s', (schedule) => {
 });
 
 describe('sgd', () => {
-  it.each(['wavefront', 'blocks'] as const)('by %s gives the same bits for permuted rows, a seed and a number of workers', async (schedule) => {
-    for (const options of [{ biases: true }, { biases: false, rate: 'adagrad' }] as const) {
-      const rows = randomRatings(23, 300, 150, 9000);
-      const all = { rank: 7, maxIter: 3, seed: 4, schedule, ...options };
-      const first = await fit(rows, all);
-      const second = await fit(shuffled(rows, 9), all);
-      expect(factors(second.userFactors)).toEqual(factors(first.userFactors));
-      expect(factors(second.itemFactors)).toEqual(factors(first.itemFactors));
-      const other = await fit(rows, { ...all, seed: 5 });
-      expect(factors(other.itemFactors)).not.toEqual(factors(first.itemFactors));
-    }
-  });
+  it.each(['wavefront', 'blocks'] as const)(
+    'by %s gives the same bits for permuted rows, a seed and a number of workers',
+    async (schedule) => {
+      for (const options of [{ biases: true }, { biases: false, rate: 'adagrad' }] as const) {
+        const rows = randomRatings(23, 300, 150, 9000);
+        const all = { rank: 7, maxIter: 3, seed: 4, schedule, ...options };
+        const first = await fit(rows, all);
+        const second = await fit(shuffled(rows, 9), all);
+        expect(factors(second.userFactors)).toEqual(factors(first.userFactors));
+        expect(factors(second.itemFactors)).toEqual(factors(first.itemFactors));
+        const other = await fit(rows, { ...all, seed: 5 });
+        expect(factors(other.itemFactors)).not.toEqual(factors(first.itemFactors));
+      }
+    },
+  );
 
   it('by blocks gives the same bits for 1, 2 and 4 workers, which share a grid', async () => {
     const rows = randomRatings(29, 250, 400, 9000);
@@ -78,7 +113,14 @@ describe('sgd', () => {
   it('by hogwild with many workers is within 0.002 of sequential SGD in float64', async () => {
     const rows = plantedRatings(31, 800, 600, 40_000);
     const [train, test] = [rows.slice(3000), rows.slice(0, 3000)];
-    const options = { ...undamped, rank: 4, regParam: 0.05, learningRate: 0.03, maxIter: 30, schedule: 'hogwild' } as const;
+    const options = {
+      ...undamped,
+      rank: 4,
+      regParam: 0.05,
+      learningRate: 0.03,
+      maxIter: 30,
+      schedule: 'hogwild',
+    } as const;
     const sequential = sequentialRmse(train, test, 4, 0.05, 0.03, 30);
     await using many = await Session.create({ workers: 4, device: 'cpu' });
     const model = await fit(train, options, many);
@@ -88,7 +130,11 @@ describe('sgd', () => {
   it('takes the λ of each side for its own rows', async () => {
     const rows = plantedRatings(7, 120, 90, 4000);
     const norm = (values: Float32Array) => Math.hypot(...values);
-    const [small, users, items] = await Promise.all([{ regParam: 0.01 }, { regParam: 0.01, regParamUsers: 1 }, { regParam: 0.01, regParamItems: 1 }].map((lambda) => fit(rows, { rank: 3, ...lambda })));
+    const [small, users, items] = await Promise.all(
+      [{ regParam: 0.01 }, { regParam: 0.01, regParamUsers: 1 }, { regParam: 0.01, regParamItems: 1 }].map(
+        (lambda) => fit(rows, { rank: 3, ...lambda }),
+      ),
+    );
     // Products must stay near the ratings, so what one side loses the other gains.
     expect(norm(factors(users.userFactors))).toBeLessThan(norm(factors(small.userFactors)));
     expect(norm(factors(items.itemFactors))).toBeLessThan(norm(factors(small.itemFactors)));
@@ -98,7 +144,10 @@ describe('sgd', () => {
     const rows = plantedRatings(11, 150, 100, 5000);
     const options = { rank: 4, biases: true, maxIter: 5 };
     const one = await fit(rows, { ...options, regParam: 0.05 });
-    const hundred = await fit(rows.map((row) => ({ ...row, rating: 64 * row.rating })), { ...options, regParam: 64 * 0.05 });
+    const hundred = await fit(
+      rows.map((row) => ({ ...row, rating: 64 * row.rating })),
+      { ...options, regParam: 64 * 0.05 },
+    );
     const [a, b] = [one, hundred].map((model) => model.training?.iterations.at(-1)?.trainRmse as number);
     expect(b / 64).toBeCloseTo(a, 4);
   });
@@ -123,23 +172,42 @@ describe('sgd', () => {
   });
 
   it('names the pair of a repeated rating by its external ids, whichever side is the rows', async () => {
-    for (const [users, items] of [[5, 90], [90, 5]]) {
+    for (const [users, items] of [
+      [5, 90],
+      [90, 5],
+    ]) {
       const rows = randomRatings(3, users, items, 60);
       const { user, item } = rows[7];
-      await expect(new SGD({ onDuplicates: 'error' }).fit(dataset([...rows, rows[7]]))).rejects.toThrow(`the first pair: user ${user}, item ${item}`);
+      await expect(new SGD({ onDuplicates: 'error' }).fit(dataset([...rows, rows[7]]))).rejects.toThrow(
+        `the first pair: user ${user}, item ${item}`,
+      );
     }
   });
 
   it('stops early, keeps the best epoch, and reaches a target', async () => {
     const rows = plantedRatings(17, 120, 100, 3000, { noise: 0.8 });
     const [train, validation] = [rows.slice(600), rows.slice(0, 600)];
-    const overfit = { ...undamped, rank: 16, regParam: 0.001, rate: 'constant', learningRate: 0.05, maxIter: 200 } as const;
-    const model = await new SGD({ ...overfit, earlyStop: 3 }).fit(dataset(train), { validation: dataset(validation) });
+    const overfit = {
+      ...undamped,
+      rank: 16,
+      regParam: 0.001,
+      rate: 'constant',
+      learningRate: 0.05,
+      maxIter: 200,
+    } as const;
+    const model = await new SGD({ ...overfit, earlyStop: 3 }).fit(dataset(train), {
+      validation: dataset(validation),
+    });
     const { iterations = [], bestIteration = 0 } = model.training ?? {};
     expect(bestIteration).toBe(iterations.length - 3);
-    expect(await rmse(model, validation)).toBeCloseTo(Math.min(...iterations.map(({ testRmse }) => testRmse as number)), 5);
+    expect(await rmse(model, validation)).toBeCloseTo(
+      Math.min(...iterations.map(({ testRmse }) => testRmse as number)),
+      5,
+    );
     const target = iterations[1].testRmse as number;
-    const short = await new SGD({ ...overfit, targetRmse: target }).fit(dataset(train), { validation: dataset(validation) });
+    const short = await new SGD({ ...overfit, targetRmse: target }).fit(dataset(train), {
+      validation: dataset(validation),
+    });
     expect(short.training?.iterations).toHaveLength(2);
   });
 });
@@ -150,7 +218,10 @@ describe('divergence', () => {
   async function events(options: SgdOptions): Promise<{ model: Model; warnings: string[] }> {
     const warnings: string[] = [];
     const onEvent = (event: ProgressEvent) => event.type === 'warning' && warnings.push(event.text);
-    return { model: await new SGD(options).fit(dataset(rows), { onEvent: (event) => void onEvent(event) }), warnings };
+    return {
+      model: await new SGD(options).fit(dataset(rows), { onEvent: (event) => void onEvent(event) }),
+      warnings,
+    };
   }
 
   it('halves the rate and runs the epoch again from the last good one', async () => {
@@ -166,7 +237,9 @@ describe('divergence', () => {
   it('ends with DivergedError after three restarts', async () => {
     const run = events({ rank: 8, learningRate: 1e5, maxIter: 5 });
     await expect(run).rejects.toThrow(DivergedError);
-    await expect(run).rejects.toThrow(/epoch 1: the loss is .* 3 runs at halved learning rates.*Lower learningRate \(α\), which is 100000/);
+    await expect(run).rejects.toThrow(
+      /epoch 1: the loss is .* 3 runs at halved learning rates.*Lower learningRate \(α\), which is 100000/,
+    );
   });
 });
 
@@ -188,19 +261,44 @@ describe('parameters', () => {
   });
 });
 
-/** Test RMSE of SGD with biases one rating after the other in float64, in an order shuffled anew in each epoch. */
-function sequentialRmse(train: readonly Triple[], test: readonly Triple[], rank: number, regParam: number, alpha: number, epochs: number): number {
+/**
+ * Test RMSE of SGD with biases one rating after the other in float64, in an order shuffled anew in each
+ * epoch.
+ */
+function sequentialRmse(
+  train: readonly Triple[],
+  test: readonly Triple[],
+  rank: number,
+  regParam: number,
+  alpha: number,
+  epochs: number,
+): number {
   const mean = train.reduce((sum, { rating }) => sum + rating, 0) / train.length;
-  const deviation = Math.sqrt(train.reduce((sum, { rating }) => sum + (rating - mean) ** 2, 0) / train.length);
+  const deviation = Math.sqrt(
+    train.reduce((sum, { rating }) => sum + (rating - mean) ** 2, 0) / train.length,
+  );
   const count = (side: 'user' | 'item') => Math.max(...train.map((row) => row[side])) + 1;
   const stride = rank + 2;
-  const start = (rows: number, one: number, seed: number) => Float64Array.from({ length: rows * stride }, (_, k) => (k % stride < 2 ? Number(k % stride === one) : 0.03 * Math.sin(seed + 12.9898 * k * (k % 97))));
+  const start = (rows: number, one: number, seed: number) =>
+    Float64Array.from({ length: rows * stride }, (_, k) =>
+      k % stride < 2 ? Number(k % stride === one) : 0.03 * Math.sin(seed + 12.9898 * k * (k % 97)),
+    );
   const [p, q] = [start(count('user'), 1, 1), start(count('item'), 0, 2)];
   for (let epoch = 0; epoch < epochs; epoch++) {
     const order = shuffled(train, epoch + 1);
-    const ratings = { rows: order.map(({ user }) => user), columns: order.map(({ item }) => item), values: order.map(({ rating }) => (rating - mean) / deviation) };
+    const ratings = {
+      rows: order.map(({ user }) => user),
+      columns: order.map(({ item }) => item),
+      values: order.map(({ rating }) => (rating - mean) / deviation),
+    };
     const lambda = regParam / deviation;
-    stepInOrder(p, q, stride, ratings, { rank, biases: true, rate: alpha / (1 + 0.3 * epoch ** 1.5), rowLambda: lambda, columnLambda: lambda });
+    stepInOrder(p, q, stride, ratings, {
+      rank,
+      biases: true,
+      rate: alpha / (1 + 0.3 * epoch ** 1.5),
+      rowLambda: lambda,
+      columnLambda: lambda,
+    });
   }
   const squares = test.reduce((sum, { user, item, rating }) => {
     let product = 0;

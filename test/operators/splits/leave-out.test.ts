@@ -11,15 +11,27 @@ interface Timed {
 
 function batchesOf(rows: readonly Timed[], size = 61): RecordBatch[] {
   const batches: RecordBatch[] = [];
-  const column = (part: readonly Timed[], name: keyof Timed, type: 'utf8' | 'int32' | 'float64') => ({ type, values: part.map((row) => row[name]) });
+  const column = (part: readonly Timed[], name: keyof Timed, type: 'utf8' | 'int32' | 'float64') => ({
+    type,
+    values: part.map((row) => row[name]),
+  });
   for (let from = 0; from < rows.length; from += size) {
     const part = rows.slice(from, from + size);
-    batches.push(batchOf({ user: column(part, 'user', typeof part[0].user === 'string' ? 'utf8' : 'int32'), item: column(part, 'item', 'int32'), timestamp: column(part, 'timestamp', 'float64') }));
+    batches.push(
+      batchOf({
+        user: column(part, 'user', typeof part[0].user === 'string' ? 'utf8' : 'int32'),
+        item: column(part, 'item', 'int32'),
+        timestamp: column(part, 'timestamp', 'float64'),
+      }),
+    );
   }
   return batches;
 }
 
-async function split(rows: readonly Timed[], leave = (all: Dataset) => all.leaveLastOut()): Promise<{ train: string[]; test: string[] }> {
+async function split(
+  rows: readonly Timed[],
+  leave = (all: Dataset) => all.leaveLastOut(),
+): Promise<{ train: string[]; test: string[] }> {
   await using session = await Session.create({ workers: 1 });
   const { train, test } = await leave(session.from(batchesOf(rows)));
   const rowsOf = async (part: AsyncIterable<RecordBatch>) => {
@@ -32,7 +44,11 @@ async function split(rows: readonly Timed[], leave = (all: Dataset) => all.leave
 
 const random = testRandom(4);
 /** Some users have a single rating, and times repeat. */
-const rows: Timed[] = Array.from({ length: 2000 }, (_, item) => ({ user: Math.floor(random() ** 2 * 400), item, timestamp: Math.floor(random() * 300) - 100 }));
+const rows: Timed[] = Array.from({ length: 2000 }, (_, item) => ({
+  user: Math.floor(random() ** 2 * 400),
+  item,
+  timestamp: Math.floor(random() * 300) - 100,
+}));
 
 describe('leave-last-out', () => {
   it('tests on one rating of every user with two or more, none of them older than those trained on', async () => {
@@ -40,8 +56,14 @@ describe('leave-last-out', () => {
     expect([...train, ...test].sort()).toEqual(rows.map((row) => JSON.stringify(row)).sort());
     const byUser = Map.groupBy(rows, (row) => row.user);
     const tested = test.map((row) => JSON.parse(row) as Timed);
-    expect(tested.map((row) => row.user).sort()).toEqual([...byUser].filter(([, own]) => own.length > 1).map(([user]) => user).sort());
-    for (const { user, timestamp } of tested) expect(timestamp).toBe(Math.max(...(byUser.get(user) ?? []).map((row) => row.timestamp)));
+    expect(tested.map((row) => row.user).sort()).toEqual(
+      [...byUser]
+        .filter(([, own]) => own.length > 1)
+        .map(([user]) => user)
+        .sort(),
+    );
+    for (const { user, timestamp } of tested)
+      expect(timestamp).toBe(Math.max(...(byUser.get(user) ?? []).map((row) => row.timestamp)));
   });
 
   it("doesn't depend on the order of rows, and takes any ids", async () => {
@@ -54,38 +76,71 @@ describe('leave-last-out', () => {
   it('names what it lacks', async () => {
     await using session = await Session.create({ workers: 1 });
     const batches = batchesOf(rows);
-    await expect(session.from(batches).leaveLastOut({ timestampCol: 'when' })).rejects.toThrow('there is no column "when"');
-    await expect(session.from(batches).leaveLastOut({ userCol: 'who', itemCol: 'item' })).rejects.toThrow('there is no column "who"');
-    await expect(session.from(batches[Symbol.iterator]()).leaveLastOut()).rejects.toThrow('leaving ratings out reads the rows more than once');
-    const untimed = batchOf({ timestamp: { type: 'float64', values: [1] }, user: { type: 'int32', values: [1] } });
-    await expect(session.from([untimed]).leaveLastOut()).rejects.toThrow('a split needs two id columns; there are: timestamp (Float64), user (Int32)');
+    await expect(session.from(batches).leaveLastOut({ timestampCol: 'when' })).rejects.toThrow(
+      'there is no column "when"',
+    );
+    await expect(session.from(batches).leaveLastOut({ userCol: 'who', itemCol: 'item' })).rejects.toThrow(
+      'there is no column "who"',
+    );
+    await expect(session.from(batches[Symbol.iterator]()).leaveLastOut()).rejects.toThrow(
+      'leaving ratings out reads the rows more than once',
+    );
+    const untimed = batchOf({
+      timestamp: { type: 'float64', values: [1] },
+      user: { type: 'int32', values: [1] },
+    });
+    await expect(session.from([untimed]).leaveLastOut()).rejects.toThrow(
+      'a split needs two id columns; there are: timestamp (Float64), user (Int32)',
+    );
   });
 });
 
 describe('leave-out', () => {
   const byUser = Map.groupBy(rows, (row) => row.user);
 
-  it.each(['random', 'time'] as const)('tests on k ratings of every user with more than k, by %s, in any order of rows', async (by) => {
-    const leave = (all: Dataset) => all.leaveOut(3, { by });
-    const { train, test } = await split(rows, leave);
-    expect([...train, ...test].sort()).toEqual(rows.map((row) => JSON.stringify(row)).sort());
-    expect(await split(shuffled(rows, 8), leave)).toEqual({ train, test });
-    const tested = Map.groupBy(test.map((row) => JSON.parse(row) as Timed), (row) => row.user);
-    for (const [user, own] of byUser) expect(tested.get(user)?.length ?? 0).toBe(own.length > 3 ? 3 : 0);
-    if (by === 'random') return;
-    for (const [user, own] of tested) expect(own.map(({ timestamp }) => timestamp).sort((left, right) => left - right)).toEqual((byUser.get(user) ?? []).map(({ timestamp }) => timestamp).sort((left, right) => left - right).slice(-3));
-  });
+  it.each(['random', 'time'] as const)(
+    'tests on k ratings of every user with more than k, by %s, in any order of rows',
+    async (by) => {
+      const leave = (all: Dataset) => all.leaveOut(3, { by });
+      const { train, test } = await split(rows, leave);
+      expect([...train, ...test].sort()).toEqual(rows.map((row) => JSON.stringify(row)).sort());
+      expect(await split(shuffled(rows, 8), leave)).toEqual({ train, test });
+      const tested = Map.groupBy(
+        test.map((row) => JSON.parse(row) as Timed),
+        (row) => row.user,
+      );
+      for (const [user, own] of byUser) expect(tested.get(user)?.length ?? 0).toBe(own.length > 3 ? 3 : 0);
+      if (by === 'random') return;
+      for (const [user, own] of tested)
+        expect(own.map(({ timestamp }) => timestamp).sort((left, right) => left - right)).toEqual(
+          (byUser.get(user) ?? [])
+            .map(({ timestamp }) => timestamp)
+            .sort((left, right) => left - right)
+            .slice(-3),
+        );
+    },
+  );
 
   it('draws other ratings with another seed', async () => {
-    const [first, again, other] = await Promise.all([1, 1, 2].map((seed) => split(rows, (all) => all.leaveOut(1, { seed }))));
+    const [first, again, other] = await Promise.all(
+      [1, 1, 2].map((seed) => split(rows, (all) => all.leaveOut(1, { seed }))),
+    );
     expect(again).toEqual(first);
     expect(other.test.length).toBe(first.test.length);
     expect(other.test).not.toEqual(first.test);
   });
 
   it('keeps repetitions of a pair together, and trains on a user who has no other', async () => {
-    const twice = [...rows, ...rows, { user: 900, item: 1, timestamp: 0 }, { user: 900, item: 1, timestamp: 0 }];
-    const [once, both] = [await split(rows, (all) => all.leaveOut(2)), await split(twice, (all) => all.leaveOut(2))];
+    const twice = [
+      ...rows,
+      ...rows,
+      { user: 900, item: 1, timestamp: 0 },
+      { user: 900, item: 1, timestamp: 0 },
+    ];
+    const [once, both] = [
+      await split(rows, (all) => all.leaveOut(2)),
+      await split(twice, (all) => all.leaveOut(2)),
+    ];
     expect(both.test).toEqual(once.test.flatMap((row) => [row, row]).sort());
     expect(both.train.filter((row) => row.includes('"user":900'))).toHaveLength(2);
   });
@@ -95,7 +150,11 @@ describe('leave-out', () => {
     const all = session.from(batchesOf(rows));
     await expect(all.leaveOut(0)).rejects.toThrow('must be a whole number from 1 to 1,000, got 0');
     await expect(all.leaveOut(1, { by: 'time', seed: 3 })).rejects.toThrow("seed cannot act with by: 'time'");
-    await expect(all.leaveOut(1, { timestampCol: 'timestamp' })).rejects.toThrow("timestampCol cannot act with by: 'random'");
-    await expect(all.leaveOut(1, { by: 'user' as 'time' })).rejects.toThrow('by must be random or time, got "user"');
+    await expect(all.leaveOut(1, { timestampCol: 'timestamp' })).rejects.toThrow(
+      "timestampCol cannot act with by: 'random'",
+    );
+    await expect(all.leaveOut(1, { by: 'user' as 'time' })).rejects.toThrow(
+      'by must be random or time, got "user"',
+    );
   });
 });

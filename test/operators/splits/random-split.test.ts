@@ -14,7 +14,13 @@ async function split(triples: readonly Triple[], seed: number): Promise<string[]
 
 async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<string[]> {
   const all: string[] = [];
-  for await (const batch of batches) for (const row of batch.toArray()) all.push(JSON.stringify(row.toJSON(), (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)));
+  for await (const batch of batches)
+    for (const row of batch.toArray())
+      all.push(
+        JSON.stringify(row.toJSON(), (_, value: unknown) =>
+          typeof value === 'bigint' ? String(value) : value,
+        ),
+      );
   return all;
 }
 
@@ -41,7 +47,9 @@ describe('random-split', () => {
       score: { type: 'float64', values },
       item: { type: 'int64', values: values.map(BigInt) },
     });
-    const [left, right] = await Promise.all(session.from([batch]).randomSplit([1, 1], { seed: 5 }).map(rowsOf));
+    const [left, right] = await Promise.all(
+      session.from([batch]).randomSplit([1, 1], { seed: 5 }).map(rowsOf),
+    );
     const names = (part: string[]) => new Set(part.map((row) => JSON.parse(row).name as string));
     expect(left.length + right.length).toBe(400);
     expect([...names(left)].some((name) => names(right).has(name))).toBe(false);
@@ -50,7 +58,9 @@ describe('random-split', () => {
 
   it('refuses weights that are not positive', async () => {
     await using session = await Session.create({ workers: 1 });
-    expect(() => session.from(ratingBatches(rows)).randomSplit([1, 0])).toThrow('split weights must be positive');
+    expect(() => session.from(ratingBatches(rows)).randomSplit([1, 0])).toThrow(
+      'split weights must be positive',
+    );
   });
 
   it('folds into k disjoint test sets that cover everything, each beside its complement', async () => {
@@ -59,14 +69,17 @@ describe('random-split', () => {
     const all = (await rowsOfAll()).sort();
     const tests = await Promise.all(folds.map(async ({ test }) => rowsOf(test)));
     expect(tests.flat().sort()).toEqual(all);
-    for (const [i, { train }] of folds.entries()) expect([...(await rowsOf(train)), ...tests[i]].sort()).toEqual(all);
+    for (const [i, { train }] of folds.entries())
+      expect([...(await rowsOf(train)), ...tests[i]].sort()).toEqual(all);
     const parts = session.from(ratingBatches(rows)).randomSplit([1, 1, 1, 1, 1], { seed: 3 });
     expect((await rowsOf(parts[2])).sort()).toEqual(tests[2].sort());
   });
 
   it.each([1, 2.5, 1001, Number.NaN])('refuses %s folds', async (k) => {
     await using session = await Session.create({ workers: 1 });
-    expect(() => session.from(ratingBatches(rows)).kFold(k)).toThrow(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
+    expect(() => session.from(ratingBatches(rows)).kFold(k)).toThrow(
+      `the number of folds must be a whole number from 2 to 1,000, got ${k}`,
+    );
   });
 
   async function rowsOfAll(): Promise<string[]> {
@@ -76,7 +89,12 @@ describe('random-split', () => {
 });
 
 describe('the columns of a pair', () => {
-  const schemaOf = (...names: string[]) => batchOf(Object.fromEntries(names.map((name) => [name, { type: name === 'rating' ? 'float32' : 'int32', values: [1] }]))).schema;
+  const schemaOf = (...names: string[]) =>
+    batchOf(
+      Object.fromEntries(
+        names.map((name) => [name, { type: name === 'rating' ? 'float32' : 'int32', values: [1] }]),
+      ),
+    ).schema;
 
   it.each([
     [['timestamp', 'user', 'item', 'rating'], {}, ['user', 'item']],
@@ -93,16 +111,21 @@ describe('the columns of a pair', () => {
   });
 
   it('are asked for where they cannot be told', () => {
-    const question = 'which columns are user and item? There are: timestamp (Int32), who (Int32), what (Int32), rating (Float32); name them: randomSplit(weights, { userCol, itemCol })';
+    const question =
+      'which columns are user and item? There are: timestamp (Int32), who (Int32), what (Int32), rating (Float32); name them: randomSplit(weights, { userCol, itemCol })';
     const schema = schemaOf('timestamp', 'who', 'what', 'rating');
     expect(() => pairColumns(schema, {})).toThrow(question);
     expect(() => pairColumns(schema, { userCol: 'who' })).toThrow(question);
-    expect(() => pairColumns(schema, { userCol: 'nope' })).toThrow('there is no column "nope"; there are: timestamp (Int32), who (Int32), what (Int32), rating (Float32)');
+    expect(() => pairColumns(schema, { userCol: 'nope' })).toThrow(
+      'there is no column "nope"; there are: timestamp (Int32), who (Int32), what (Int32), rating (Float32)',
+    );
     expect(() => pairColumns(schema, { itemCol: 'nope' })).toThrow(DataError);
     expect(() => pairColumns(schema, { userCol: 'who', itemCol: 'who' })).toThrow(UsageError);
     // A float may be an id, but only where it is named.
     expect(pairColumns(schema, { userCol: 'who', itemCol: 'rating' })).toEqual(['who', 'rating']);
     const flags = new Schema([new Field('who', new Int32()), new Field('flag', new Bool())]);
-    expect(() => pairColumns(flags, { userCol: 'who', itemCol: 'flag' })).toThrow('ids must be whole numbers, text or UUIDs, but the type is Bool');
+    expect(() => pairColumns(flags, { userCol: 'who', itemCol: 'flag' })).toThrow(
+      'ids must be whole numbers, text or UUIDs, but the type is Bool',
+    );
   });
 });

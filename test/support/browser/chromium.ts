@@ -1,7 +1,8 @@
 /**
- * The headless Chromium of the package @sparticuz/chromium, unpacked to build/chromium with the libraries and the font of the package.
- * Of the system it needs glibc and libgcc alone, and no root, display or GPU. It takes no page on its command line, only the
- * DevTools protocol.
+ * The headless Chromium of the package @sparticuz/chromium, unpacked to build/chromium with the libraries and
+ * the font of the package. Of the system it needs glibc and libgcc alone, and no root, display or GPU. It
+ * takes no page on its command line, only the DevTools protocol.
+ *
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,8 +15,14 @@ const folder = resolve(import.meta.dirname, '../../../build/chromium');
 const program = join(folder, 'chromium');
 
 const flags = [
-  '--no-sandbox', '--single-process', '--no-zygote', '--disable-gpu', '--disable-software-rasterizer',
-  '--disable-dev-shm-usage', '--hide-scrollbars', '--remote-debugging-pipe',
+  '--no-sandbox',
+  '--single-process',
+  '--no-zygote',
+  '--disable-gpu',
+  '--disable-software-rasterizer',
+  '--disable-dev-shm-usage',
+  '--hide-scrollbars',
+  '--remote-debugging-pipe',
 ];
 
 export interface View {
@@ -35,7 +42,10 @@ export function prepareChromium(): string | undefined {
   } catch (error) {
     return `Chromium could not be unpacked: ${error instanceof Error ? error.message : String(error)}`;
   }
-  const { status, stdout, stderr, error } = spawnSync('ldd', [program], { env: environment(), encoding: 'utf8' });
+  const { status, stdout, stderr, error } = spawnSync('ldd', [program], {
+    env: environment(),
+    encoding: 'utf8',
+  });
   if (error !== undefined || status !== 0) return `Chromium cannot be linked: ${error?.message ?? stderr}`;
   const missing = stdout.split('\n').filter((line) => line.includes('not found'));
   return missing.length === 0 ? undefined : `Chromium lacks libraries of the system: ${missing.join(', ')}`;
@@ -48,11 +58,19 @@ function unpack(fresh: string): void {
   unpackTar('fonts.tar.br', fresh);
   // Fonts of the system are left out: pages look the same on any machine.
   const [fonts, cache] = [join(folder, 'fonts'), join(folder, 'fonts-cache')];
-  writeFileSync(join(fresh, 'fonts.conf'), `<fontconfig><dir>${fonts}</dir><cachedir>${cache}</cachedir></fontconfig>\n`);
+  writeFileSync(
+    join(fresh, 'fonts.conf'),
+    `<fontconfig><dir>${fonts}</dir><cachedir>${cache}</cachedir></fontconfig>\n`,
+  );
 }
 
 function environment(): Record<string, string> {
-  return { HOME: folder, PATH: process.env.PATH ?? '/usr/bin:/bin', LD_LIBRARY_PATH: join(folder, 'lib'), FONTCONFIG_PATH: folder };
+  return {
+    HOME: folder,
+    PATH: process.env.PATH ?? '/usr/bin:/bin',
+    LD_LIBRARY_PATH: join(folder, 'lib'),
+    FONTCONFIG_PATH: folder,
+  };
 }
 
 /** A browser with one page. */
@@ -78,8 +96,13 @@ export class Chromium {
       stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
     });
     const tools = new DevTools(child);
-    const { targetId } = await tools.send<{ targetId: string }>('Target.createTarget', { url: 'about:blank' });
-    const { sessionId } = await tools.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true });
+    const { targetId } = await tools.send<{ targetId: string }>('Target.createTarget', {
+      url: 'about:blank',
+    });
+    const { sessionId } = await tools.send<{ sessionId: string }>('Target.attachToTarget', {
+      targetId,
+      flatten: true,
+    });
     for (const domain of ['Page', 'Log', 'Runtime']) await tools.send(`${domain}.enable`, {}, sessionId);
     return new Chromium(child, tools, sessionId, profile);
   }
@@ -87,7 +110,12 @@ export class Chromium {
   /** Loads an address; resolves after its load event. */
   async show(url: string, { width, height, dark = false }: View): Promise<void> {
     const features = [{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }];
-    await this.#send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
+    await this.#send('Emulation.setDeviceMetricsOverride', {
+      width,
+      height,
+      deviceScaleFactor: 1,
+      mobile: false,
+    });
     await this.#send('Emulation.setEmulatedMedia', { features });
     const loaded = this.#tools.once('Page.loadEventFired');
     const { errorText } = await this.#send<{ errorText?: string }>('Page.navigate', { url });

@@ -1,4 +1,7 @@
-/** Messages of the DevTools protocol through the pipes 3 and 4 of a browser: JSON texts that end in a zero byte. */
+/**
+ * Messages of the DevTools protocol through the pipes 3 and 4 of a browser: JSON texts that end in a zero
+ * byte.
+ */
 import type { ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 

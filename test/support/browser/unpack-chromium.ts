@@ -1,4 +1,6 @@
-/** Parts of the package @sparticuz/chromium, which the project brings for its tests, unpacked below build/. */
+/**
+ * Parts of the package @sparticuz/chromium, which the project brings for its tests, unpacked below build/.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';

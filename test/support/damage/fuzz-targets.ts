@@ -1,4 +1,20 @@
-import { DataType, Dictionary, Field, Float32, Int32, Int64, List, makeData, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter, Schema, Struct, Utf8, vectorFromArray } from 'apache-arrow';
+import {
+  DataType,
+  Dictionary,
+  Field,
+  Float32,
+  Int32,
+  Int64,
+  List,
+  makeData,
+  RecordBatch,
+  RecordBatchFileWriter,
+  RecordBatchStreamWriter,
+  Schema,
+  Struct,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
 import type { Vector } from 'apache-arrow';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +43,11 @@ export const fuzzKinds = ['parquet', 'csv', 'ndjson', 'arrow', 'model'] as const
 export type FuzzKind = (typeof fuzzKinds)[number];
 
 /** The problem, or undefined when the file was read or refused with an error of this library. */
-export async function fuzzCase(target: FuzzTarget, folder: string, number: number): Promise<{ result: 'read' | 'refused' } | { found: string }> {
+export async function fuzzCase(
+  target: FuzzTarget,
+  folder: string,
+  number: number,
+): Promise<{ result: 'read' | 'refused' } | { found: string }> {
   const random = randomOf(number);
   const [name, bytes] = target.seeds[random(target.seeds.length)];
   const [, other] = target.seeds[random(target.seeds.length)];
@@ -35,17 +55,26 @@ export async function fuzzCase(target: FuzzTarget, folder: string, number: numbe
     await target.read(folder, name, mutate(bytes, other, number, target.isText));
     return { result: 'read' };
   } catch (error) {
-    if (error instanceof FactorFlowError && [3, 4].includes(error.exitCode) && error.message.includes(folder)) return { result: 'refused' };
+    if (error instanceof FactorFlowError && [3, 4].includes(error.exitCode) && error.message.includes(folder))
+      return { result: 'refused' };
     return { found: `${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}` };
   }
 }
 
 export async function fuzzTarget(kind: FuzzKind, folder: string): Promise<FuzzTarget> {
   mkdirSync(folder, { recursive: true });
-  if (kind === 'parquet') return { seeds: parquetSeeds(), isText: false, read: readFile((file) => new ParquetSource(file)) };
-  if (kind === 'csv') return { seeds: textSeeds(), isText: true, read: readFile((file) => new TextSource(file)) };
-  if (kind === 'ndjson') return { seeds: ndjsonSeeds(), isText: true, read: readFile((file) => new NdjsonSource(file)) };
-  if (kind === 'arrow') return { seeds: [...arrowSeeds(), ...foreignSeeds()], isText: false, read: readFile((file) => new ArrowSource(file)) };
+  if (kind === 'parquet')
+    return { seeds: parquetSeeds(), isText: false, read: readFile((file) => new ParquetSource(file)) };
+  if (kind === 'csv')
+    return { seeds: textSeeds(), isText: true, read: readFile((file) => new TextSource(file)) };
+  if (kind === 'ndjson')
+    return { seeds: ndjsonSeeds(), isText: true, read: readFile((file) => new NdjsonSource(file)) };
+  if (kind === 'arrow')
+    return {
+      seeds: [...arrowSeeds(), ...foreignSeeds()],
+      isText: false,
+      read: readFile((file) => new ArrowSource(file)),
+    };
   return modelTarget(folder);
 }
 
@@ -65,12 +94,16 @@ function touch(vector: Vector | null, rows: number): void {
   if (vector?.length !== rows) throw new Error(`a column of ${vector?.length} values in a batch of ${rows}`);
   // Counts of microseconds may exceed the numbers that Arrow's vectors give.
   if (DataType.isTimestamp(vector.type)) return;
-  for (let row = 0; row < rows; row++) if (vector.get(row) === undefined) throw new Error(`value ${row} of ${rows} is undefined`);
+  for (let row = 0; row < rows; row++)
+    if (vector.get(row) === undefined) throw new Error(`value ${row} of ${rows} is undefined`);
 }
 
 function parquetSeeds(): [string, Uint8Array][] {
   const golden = join(import.meta.dirname, '../../golden/parquet');
-  return readdirSync(golden).filter((name) => name.endsWith('.parquet')).sort().map((name) => [name, readFileSync(join(golden, name))]);
+  return readdirSync(golden)
+    .filter((name) => name.endsWith('.parquet'))
+    .sort()
+    .map((name) => [name, readFileSync(join(golden, name))]);
 }
 
 function textSeeds(): [string, Uint8Array][] {
@@ -78,7 +111,10 @@ function textSeeds(): [string, Uint8Array][] {
   const ratings = `userId,movieId,rating,timestamp\n${lines((i) => `${i},${i * 7},${i / 2},${1112486027 + i}\n`)}`;
   return [
     ['ratings.csv', Buffer.from(ratings)],
-    ['quoted.csv', Buffer.from(`id,name,note\r\n${lines((i) => `${i},"name ""${i}"", é","line\n${i}"\r\n`)}`)],
+    [
+      'quoted.csv',
+      Buffer.from(`id,name,note\r\n${lines((i) => `${i},"name ""${i}"", é","line\n${i}"\r\n`)}`),
+    ],
     ['ratings.dat', Buffer.from(lines((i) => `${i}::${i * 3}::${i % 5}::${978300760 + i}\n`))],
     ['tabs.tsv', Buffer.from(`user\titem\n${lines((i) => `${i * 10_000_000_000}\tb${i}\n`)}`)],
     ['ratings.csv.gz', gzipSync(ratings)],
@@ -88,11 +124,17 @@ function textSeeds(): [string, Uint8Array][] {
 }
 
 function ndjsonSeeds(): [string, Uint8Array][] {
-  const lines = (row: (i: number) => unknown) => Array.from({ length: 60 }, (_, i) => `${JSON.stringify(row(i))}\n`).join('');
+  const lines = (row: (i: number) => unknown) =>
+    Array.from({ length: 60 }, (_, i) => `${JSON.stringify(row(i))}\n`).join('');
   const ratings = lines((i) => ({ user: i, item: `item ${i % 7}`, rating: i / 2 }));
   return [
     ['ratings.ndjson', Buffer.from(ratings)],
-    ['rich.ndjson', Buffer.from(lines((i) => ({ user: i * 10_000_000_000, flag: i % 2 === 0, text: `"é"\n${i}`, none: null })))],
+    [
+      'rich.ndjson',
+      Buffer.from(
+        lines((i) => ({ user: i * 10_000_000_000, flag: i % 2 === 0, text: `"é"\n${i}`, none: null })),
+      ),
+    ],
     ['ratings.jsonl.lz4', packLz4Bytes(Buffer.from(ratings))],
   ];
 }
@@ -100,7 +142,10 @@ function ndjsonSeeds(): [string, Uint8Array][] {
 /** Files of Polars and pyarrow. */
 function foreignSeeds(): [string, Uint8Array][] {
   const golden = join(import.meta.dirname, '../../golden/arrow');
-  return readdirSync(golden).filter((name) => /\.(arrow|arrows|feather)$/.test(name) && (hasZstd() || !name.includes('zstd'))).sort().map((name) => [name, readFileSync(join(golden, name))]);
+  return readdirSync(golden)
+    .filter((name) => /\.(arrow|arrows|feather)$/.test(name) && (hasZstd() || !name.includes('zstd')))
+    .sort()
+    .map((name) => [name, readFileSync(join(golden, name))]);
 }
 
 function arrowSeeds(): [string, Uint8Array][] {
@@ -109,7 +154,10 @@ function arrowSeeds(): [string, Uint8Array][] {
   const batch = (columns: readonly (readonly [string, DataType, readonly unknown[]])[]) => {
     const children = columns.map(([, type, values]) => vectorFromArray(values, type).data[0]);
     const schema = new Schema(columns.map(([name], index) => new Field(name, children[index].type, true)));
-    return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }));
+    return new RecordBatch(
+      schema,
+      makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }),
+    );
   };
   const plain = batch([
     ['user', new Int32(), of((i) => i)],
@@ -119,7 +167,11 @@ function arrowSeeds(): [string, Uint8Array][] {
   ]);
   const rich = batch([
     ['tag', new Dictionary(new Utf8(), new Int32()), of((i) => `tag ${i % 5}`)],
-    ['list', new List(new Field('element', new Float32(), true)), of((i) => Array.from({ length: i % 4 }, () => i))],
+    [
+      'list',
+      new List(new Field('element', new Float32(), true)),
+      of((i) => Array.from({ length: i % 4 }, () => i)),
+    ],
   ]);
   const encode = (each: RecordBatch, writer: RecordBatchStreamWriter | RecordBatchFileWriter) => {
     for (let i = 0; i < 3; i++) writer.write(each);
@@ -137,11 +189,28 @@ function arrowSeeds(): [string, Uint8Array][] {
 async function modelTarget(folder: string): Promise<FuzzTarget> {
   const whole = join(folder, 'whole');
   rmSync(whole, { recursive: true, force: true });
-  const side = (rows: number) => ({ ids: vectorFromArray(Array.from({ length: rows }, (_, i) => i * 3), new Int32()), factors: Float32Array.from({ length: rows * 4 }, (_, i) => i / 7) });
+  const side = (rows: number) => ({
+    ids: vectorFromArray(
+      Array.from({ length: rows }, (_, i) => i * 3),
+      new Int32(),
+    ),
+    factors: Float32Array.from({ length: rows * 4 }, (_, i) => i / 7),
+  });
   const [users, items] = [side(50), side(20)];
   const columns = { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' };
-  await saveModel(whole, { rank: 4, columns, coldStartStrategy: 'nan', factorflow: {}, userIds: users.ids, userFactors: users.factors, itemIds: items.ids, itemFactors: items.factors });
-  const files = readdirSync(whole, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  await saveModel(whole, {
+    rank: 4,
+    columns,
+    coldStartStrategy: 'nan',
+    factorflow: {},
+    userIds: users.ids,
+    userFactors: users.factors,
+    itemIds: items.ids,
+    itemFactors: items.factors,
+  });
+  const files = readdirSync(whole, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
   return {
     seeds: files.map((file) => [file.slice(whole.length + 1), readFileSync(file)]),
     isText: false,
@@ -151,7 +220,8 @@ async function modelTarget(folder: string): Promise<FuzzTarget> {
       cpSync(whole, model, { recursive: true });
       writeFileSync(join(model, name), bytes);
       const { rank, userFactors, itemFactors } = await loadModel(model);
-      if (userFactors.length % rank !== 0 || itemFactors.length % rank !== 0) throw new Error(`${userFactors.length} and ${itemFactors.length} factors of rank ${rank}`);
+      if (userFactors.length % rank !== 0 || itemFactors.length % rank !== 0)
+        throw new Error(`${userFactors.length} and ${itemFactors.length} factors of rank ${rank}`);
     },
   };
 }

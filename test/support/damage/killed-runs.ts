@@ -1,4 +1,6 @@
-/** Runs of `train` with checkpoints that are killed at a random moment behind the first of them, and resumed. */
+/**
+ * Runs of `train` with checkpoints that are killed at a random moment behind the first of them, and resumed.
+ */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -35,13 +37,32 @@ export interface Kill {
   readonly left: readonly string[];
 }
 
-/** A command line whose ratings lie in spill files while it trains: the budget has no room for their blocks beside the process. */
+/**
+ * A command line whose ratings lie in spill files while it trains: the budget has no room for their blocks
+ * beside the process.
+ */
 export function spillingRun(folder: string): string[] {
   const count = 400_000;
-  const lines = Array.from({ length: count }, (_, k) => `${(k * 7919) % 700},${Math.floor(k / 700)},${(k % 5) + 1}`);
+  const lines = Array.from(
+    { length: count },
+    (_, k) => `${(k * 7919) % 700},${Math.floor(k / 700)},${(k % 5) + 1}`,
+  );
   const file = join(folder, 'ratings.csv');
   writeFileSync(file, `user,item,rating\n${lines.join('\n')}\n`);
-  return ['train', file, '--device', 'cpu', '--workers', '1', '--memory-budget', '216MB', '--rank', '4', '--max-iter', '30'];
+  return [
+    'train',
+    file,
+    '--device',
+    'cpu',
+    '--workers',
+    '1',
+    '--memory-budget',
+    '216MB',
+    '--rank',
+    '4',
+    '--max-iter',
+    '30',
+  ];
 }
 
 interface Ended {
@@ -50,12 +71,28 @@ interface Ended {
   readonly stderr: string;
 }
 
-export async function killedRuns({ train, interval, kills, seed, folder, onKill = () => {} }: KilledRuns): Promise<Kill[]> {
+export async function killedRuns({
+  train,
+  interval,
+  kills,
+  seed,
+  folder,
+  onKill = () => {},
+}: KilledRuns): Promise<Kill[]> {
   const random = new CounterRandom(seed);
-  const [plain, model, checkpoints, temporary] = ['plain', 'model', 'checkpoints', 'temporary'].map((name) => join(folder, name));
+  const [plain, model, checkpoints, temporary] = ['plain', 'model', 'checkpoints', 'temporary'].map((name) =>
+    join(folder, name),
+  );
   mkdirSync(temporary);
   const line = (directory: string) => [...train, '--model-dir', directory, '--force', '--json'];
-  const checkpointed = [...line(model), '--checkpoint-dir', checkpoints, '--checkpoint-interval', String(interval), '--resume'];
+  const checkpointed = [
+    ...line(model),
+    '--checkpoint-dir',
+    checkpoints,
+    '--checkpoint-interval',
+    String(interval),
+    '--resume',
+  ];
   const run = (args: readonly string[]) => running(args, temporary);
   requireDone(await run(line(plain)).ended);
   const clear = () => [model, checkpoints].forEach((path) => rmSync(path, { recursive: true, force: true }));
@@ -74,12 +111,30 @@ export async function killedRuns({ train, interval, kills, seed, folder, onKill 
     const { code, stderr } = await killed.ended;
     // It had ended by then.
     if (code !== null) continue;
-    const writing = [folder, checkpoints].flatMap((path) => readdirSync(path)).some((name) => name.startsWith('.'));
-    const told = Math.max(0, ...[...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number)));
+    const writing = [folder, checkpoints]
+      .flatMap((path) => readdirSync(path))
+      .some((name) => name.startsWith('.'));
+    const told = Math.max(
+      0,
+      ...[...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number)),
+    );
     const { stdout } = requireDone(await run(checkpointed).ended);
     const { resumedFrom } = JSON.parse(stdout) as { resumedFrom: { iteration: number } | null };
-    const left = [...readdirSync(temporary), ...readdirSync(folder).filter((name) => !['plain', 'model', 'checkpoints', 'temporary', 'ratings.csv'].includes(name)), ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)), ...readdirSync(checkpoints).sort().slice(0, -2)];
-    const kill = { told, resumedFrom: resumedFrom?.iteration ?? 0, writing, differing: differences(plain, model), left };
+    const left = [
+      ...readdirSync(temporary),
+      ...readdirSync(folder).filter(
+        (name) => !['plain', 'model', 'checkpoints', 'temporary', 'ratings.csv'].includes(name),
+      ),
+      ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)),
+      ...readdirSync(checkpoints).sort().slice(0, -2),
+    ];
+    const kill = {
+      told,
+      resumedFrom: resumedFrom?.iteration ?? 0,
+      writing,
+      differing: differences(plain, model),
+      left,
+    };
     made.push(kill);
     onKill(kill);
   }
@@ -87,8 +142,15 @@ export async function killedRuns({ train, interval, kills, seed, folder, onKill 
   return made;
 }
 
-function running(args: readonly string[], temporary: string): { readonly ended: Promise<Ended>; kill(): void } {
-  const child = spawn(process.execPath, [program, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NO_COLOR: '1', TMPDIR: temporary } });
+function running(
+  args: readonly string[],
+  temporary: string,
+): { readonly ended: Promise<Ended>; kill(): void } {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, NO_COLOR: '1', TMPDIR: temporary },
+  });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
@@ -107,7 +169,11 @@ function requireDone(ended: Ended): Ended {
 async function firstCheckpoint(folder: string, ended: Promise<Ended>): Promise<void> {
   const state = { over: false };
   void ended.then(() => (state.over = true));
-  while (!state.over && !(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('checkpoint-')))) await wait(LOOK);
+  while (
+    !state.over &&
+    !(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('checkpoint-')))
+  )
+    await wait(LOOK);
 }
 
 function wait(milliseconds: number): Promise<void> {
@@ -116,7 +182,10 @@ function wait(milliseconds: number): Promise<void> {
 
 /** The files of two folders that are not the same bytes. */
 function differences(left: string, right: string): string[] {
-  const filesOf = (folder: string) => readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name).slice(folder.length));
+  const filesOf = (folder: string) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length));
   const names = new Set([...filesOf(left), ...filesOf(right)]);
   return [...names].filter((name) => {
     const [one, other] = [left, right].map((folder) => join(folder, name));

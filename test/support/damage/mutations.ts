@@ -10,23 +10,55 @@ export function randomOf(seed: number): (below: number) => number {
 }
 
 const numbers = [0, 1, -1, 0x7fffffff, -0x80000000, 0xffff, 1 << 20, 1 << 30];
-const tokens = ['"', '""', ',', '\n', '\r\n', '\0', '::', '\t', '\xff', '\xe2\x82', '9'.repeat(30), '-', '.', 'e', '1e999', 'nan', '\ufeff', ' ', 'x'.repeat(5000), '"'.repeat(99)];
+const tokens = [
+  '"',
+  '""',
+  ',',
+  '\n',
+  '\r\n',
+  '\0',
+  '::',
+  '\t',
+  '\xff',
+  '\xe2\x82',
+  '9'.repeat(30),
+  '-',
+  '.',
+  'e',
+  '1e999',
+  'nan',
+  '\ufeff',
+  ' ',
+  'x'.repeat(5000),
+  '"'.repeat(99),
+];
 
 /** One to four damages. `other` is a file of the same kind, of which parts are taken. */
 export function mutate(bytes: Uint8Array, other: Uint8Array, seed: number, isText: boolean): Uint8Array {
   const random = randomOf(seed);
   let result = Buffer.from(bytes);
-  for (let left = 1 + random(4); left > 0; left--) result = damage(result, Buffer.from(other), random, isText);
+  for (let left = 1 + random(4); left > 0; left--)
+    result = damage(result, Buffer.from(other), random, isText);
   return new Uint8Array(result);
 }
 
-function damage(bytes: Buffer<ArrayBuffer>, other: Buffer, random: (below: number) => number, isText: boolean): Buffer<ArrayBuffer> {
+function damage(
+  bytes: Buffer<ArrayBuffer>,
+  other: Buffer,
+  random: (below: number) => number,
+  isText: boolean,
+): Buffer<ArrayBuffer> {
   // The ends of files hold their footers, the beginnings their schemas: half of the damage goes there.
-  const near = (length: number) => [random(length), Math.max(0, length - 1 - random(Math.min(length, 600))), random(Math.min(length, 600))][random(3)];
+  const near = (length: number) =>
+    [random(length), Math.max(0, length - 1 - random(Math.min(length, 600))), random(Math.min(length, 600))][
+      random(3)
+    ];
   if (bytes.length < 8) return Buffer.concat([bytes, other.subarray(0, random(50))]);
   const at = near(bytes.length);
-  const splice = (remove: number, insert: Buffer) => Buffer.concat([bytes.subarray(0, at), insert, bytes.subarray(at + remove)]);
-  if (isText && random(2) === 0) return splice(random(3), Buffer.from(tokens[random(tokens.length)], random(2) === 0 ? 'latin1' : 'utf8'));
+  const splice = (remove: number, insert: Buffer) =>
+    Buffer.concat([bytes.subarray(0, at), insert, bytes.subarray(at + remove)]);
+  if (isText && random(2) === 0)
+    return splice(random(3), Buffer.from(tokens[random(tokens.length)], random(2) === 0 ? 'latin1' : 'utf8'));
   switch (random(8)) {
     case 0:
       bytes[at] ^= 1 << random(8);

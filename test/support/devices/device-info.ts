@@ -1,7 +1,17 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 
 /** A CPU as plans see it, of two threads. */
-export const cpuInfo: DeviceInfo = { place: 'cpu', kind: 'cpu', parallelism: 2, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: 4 * 2 ** 30, strideStep: 8, description: '2 threads, WebAssembly relaxed-simd' };
+export const cpuInfo: DeviceInfo = {
+  place: 'cpu',
+  kind: 'cpu',
+  parallelism: 2,
+  inOrder: false,
+  wholePasses: false,
+  ownMemory: false,
+  capacityBytes: 4 * 2 ** 30,
+  strideStep: 8,
+  description: '2 threads, WebAssembly relaxed-simd',
+};
 
 /** A GPU as plans see it, whose memory is not known. */
 export const h200Info: DeviceInfo = {

@@ -1,6 +1,11 @@
 /** Partitions of tests on a device: made, named, and released together. */
 import type { JsonObject } from '../../../engine/json.ts';
-import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  type MatrixShape,
+  type Partition,
+  type PartitionRef,
+  sharedArray,
+} from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import type { KernelName, UpdateProblem } from '../../../operators/tasks/tasks.ts';
@@ -17,7 +22,11 @@ export function numbers(layout: string, rows: number, columns: number, seed: num
 }
 
 /** The rows [first, last) of a matrix, or of a vector. */
-export function slice({ layout, rows, columns: { values } }: Partition, first: number, last: number): Partition {
+export function slice(
+  { layout, rows, columns: { values } }: Partition,
+  first: number,
+  last: number,
+): Partition {
   const width = values.length / rows;
   const own = sharedArray(Float32Array, (last - first) * width);
   own.set((values as Float32Array).subarray(first * width, last * width));
@@ -39,14 +48,30 @@ export class DeviceParts {
     return ref(name, part);
   }
 
-  allocate(name: string, rows: number, columns: number, more: Partial<MatrixShape> = {}, part = 0): PartitionRef {
+  allocate(
+    name: string,
+    rows: number,
+    columns: number,
+    more: Partial<MatrixShape> = {},
+    part = 0,
+  ): PartitionRef {
     const { strideStep } = this.#device.info;
-    this.#device.allocate(ref(name, part), { rows, columns, stride: Math.ceil(columns / strideStep) * strideStep, ...more });
+    this.#device.allocate(ref(name, part), {
+      rows,
+      columns,
+      stride: Math.ceil(columns / strideStep) * strideStep,
+      ...more,
+    });
     this.#held.push(ref(name, part));
     return ref(name, part);
   }
 
-  run(kernel: KernelName, params: JsonObject, inputs: Readonly<Record<string, PartitionRef>>, outputs: Readonly<Record<string, PartitionRef>>): ReturnType<Device['run']> {
+  run(
+    kernel: KernelName,
+    params: JsonObject,
+    inputs: Readonly<Record<string, PartitionRef>>,
+    outputs: Readonly<Record<string, PartitionRef>>,
+  ): ReturnType<Device['run']> {
     return this.#device.run({ kernel, params, inputs, outputs });
   }
 
@@ -57,12 +82,19 @@ export class DeviceParts {
   /** The device's choice among its kernels for a problem; none on a device with one kernel. */
   async chosen(params: UpdateProblem): Promise<JsonObject> {
     if (!this.#device.info.choosesKernels) return {};
-    const { variant, precision, ratingScale } = await valuesOfTask(this.#device, { kernel: 'choose-update', inputs: {}, outputs: {}, params });
+    const { variant, precision, ratingScale } = await valuesOfTask(this.#device, {
+      kernel: 'choose-update',
+      inputs: {},
+      outputs: {},
+      params,
+    });
     return { variant, precision, ratingScale };
   }
 
   release(refs: readonly PartitionRef[] = this.#held): void {
     for (const one of refs) this.#device.release(one);
-    this.#held = this.#held.filter(({ name, partition }) => !refs.some((one) => one.name === name && one.partition === partition));
+    this.#held = this.#held.filter(
+      ({ name, partition }) => !refs.some((one) => one.name === name && one.partition === partition),
+    );
   }
 }

@@ -7,7 +7,10 @@ export const handlers: GivenHandlers = {
   sum: async ({ params, partition }) => {
     await pause(1);
     const values = partition('numbers').columns.values as Float64Array;
-    return { rows: values.length, values: { sum: values.reduce((sum, value) => sum + value, Number(params.start)) } };
+    return {
+      rows: values.length,
+      values: { sum: values.reduce((sum, value) => sum + value, Number(params.start)) },
+    };
   },
   /** Ends its thread by itself, as often as `params.times` says. */
   end: async ({ params, partition }) => {

@@ -4,12 +4,29 @@ import type { Device } from '../../../engine/run/device.ts';
 import type { KernelChoice, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import type { Task } from '../../../engine/task.ts';
 
-/** A device that looks like a GPU to the operators, but computes on CPU threads of its own and so gives the CPU's results. */
-export function secondDevice({ before, place = 'gpu:0' }: { /** Called before every task; may throw. */ readonly before?: (task: Task) => void; readonly place?: string } = {}): Device & { readonly ran: readonly Task[] } {
+/**
+ * A device that looks like a GPU to the operators, but computes on CPU threads of its own and so gives the
+ * CPU's results.
+ */
+export function secondDevice({
+  before,
+  place = 'gpu:0',
+}: {
+  /** Called before every task; may throw. */ readonly before?: (task: Task) => void;
+  readonly place?: string;
+} = {}): Device & { readonly ran: readonly Task[] } {
   const inner = new CpuDevice({ threads: 1 });
   const ran: Task[] = [];
   return {
-    info: { ...inner.info, place, kind: 'gpu', wholePasses: true, ownMemory: true, choosesKernels: true, description: `a second CPU; ${SOFTWARE_MARK}` },
+    info: {
+      ...inner.info,
+      place,
+      kind: 'gpu',
+      wholePasses: true,
+      ownMemory: true,
+      choosesKernels: true,
+      description: `a second CPU; ${SOFTWARE_MARK}`,
+    },
     ran,
     put: (ref, partition) => inner.put(ref, partition),
     allocate: (ref, shape) => inner.allocate(ref, shape),
@@ -30,5 +47,11 @@ export function secondDevice({ before, place = 'gpu:0' }: { /** Called before ev
 }
 
 function choice({ rows, longest }: UpdateProblem): KernelChoice {
-  return { variant: `for-${rows}-rows`, precision: 'f32', ratingScale: 1, reason: `of ${longest} ratings at most a row`, deviceBytes: 1000 };
+  return {
+    variant: `for-${rows}-rows`,
+    precision: 'f32',
+    ratingScale: 1,
+    reason: `of ${longest} ratings at most a row`,
+    deviceBytes: 1000,
+  };
 }

@@ -1,5 +1,11 @@
 /** The facts of a block in float64 in its order: the twin of the facts that tasks find. */
-import { type BlockMeans, DAMPING, type RatingFacts, type RatingShape, type SideFacts } from '../../../operators/evaluation/rating-facts.ts';
+import {
+  type BlockMeans,
+  DAMPING,
+  type RatingFacts,
+  type RatingShape,
+  type SideFacts,
+} from '../../../operators/evaluation/rating-facts.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 
 /**
@@ -7,9 +13,16 @@ import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
  *
  *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
  *
- * `rowsAre` says which side the rows are. `given`: μ and means of earlier ratings, NaN for rows and columns that are new; those stay as they are.
+ * `rowsAre` says which side the rows are. `given`: μ and means of earlier ratings, NaN for rows and columns
+ * that are new; those stay as they are.
+ *
  */
-export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users' | 'items', given?: BlockMeans): RatingFacts {
+export function ratingFacts(
+  block: RatingBlock,
+  columns: number,
+  rowsAre: 'users' | 'items',
+  given?: BlockMeans,
+): RatingFacts {
   const { values, offsets, indices } = block;
   const sums = new RatingSums(columns);
   sums.add(block);
@@ -19,7 +32,11 @@ export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users
     keep(given?.rows, means.rows);
     return { ...sums.shape('users'), means, columnCounts: sums.counts };
   }
-  const means = { mean: given?.mean ?? sums.mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
+  const means = {
+    mean: given?.mean ?? sums.mean,
+    rows: new Float32Array(block.rows),
+    columns: new Float32Array(columns),
+  };
   fillRows(block, means, DAMPING.items);
   keep(given?.rows, means.rows);
   const left = new Float64Array(columns);
@@ -27,7 +44,8 @@ export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users
     const expected = means.mean + means.rows[row];
     for (let k = offsets[row]; k < offsets[row + 1]; k++) left[indices[k]] += values[k] - expected;
   }
-  for (let column = 0; column < columns; column++) means.columns[column] = left[column] / (sums.counts[column] + DAMPING.users);
+  for (let column = 0; column < columns; column++)
+    means.columns[column] = left[column] / (sums.counts[column] + DAMPING.users);
   keep(given?.columns, means.columns);
   return { ...sums.shape('items'), means, columnCounts: sums.counts };
 }
@@ -75,17 +93,27 @@ class RatingSums {
 
   /** The means of columns that are items, with zeros for `rows` rows. */
   columnMeans(rows: number, given: BlockMeans | undefined): BlockMeans {
-    const means = { mean: given?.mean ?? this.mean, rows: new Float32Array(rows), columns: new Float32Array(this.counts.length) };
-    for (let column = 0; column < this.counts.length; column++) means.columns[column] = (this.#sums[column] - this.counts[column] * means.mean) / (this.counts[column] + DAMPING.items);
+    const means = {
+      mean: given?.mean ?? this.mean,
+      rows: new Float32Array(rows),
+      columns: new Float32Array(this.counts.length),
+    };
+    for (let column = 0; column < this.counts.length; column++)
+      means.columns[column] =
+        (this.#sums[column] - this.counts[column] * means.mean) / (this.counts[column] + DAMPING.items);
     keep(given?.columns, means.columns);
     return means;
   }
 
   shape(rowsAre: 'users' | 'items'): RatingShape {
     const [least, most, mean] = [this.#least, this.#most, this.mean];
-    const [ofRows, ofColumns] = [{ ...this.#rows }, sideFacts(this.counts.length, (column) => this.counts[column])];
+    const [ofRows, ofColumns] = [
+      { ...this.#rows },
+      sideFacts(this.counts.length, (column) => this.counts[column]),
+    ];
     const [users, items] = rowsAre === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
-    const deviation = least === most ? 0 : Math.sqrt(Math.max(0, this.#squares / this.#ratings - mean * mean));
+    const deviation =
+      least === most ? 0 : Math.sqrt(Math.max(0, this.#squares / this.#ratings - mean * mean));
     return { ratings: this.#ratings, mean, deviation, least, most, whole: this.#whole, users, items };
   }
 }
@@ -103,7 +131,11 @@ function areWhole(values: Float32Array): boolean {
   return k === values.length;
 }
 
-function fillRows({ values, offsets, indices }: RatingBlock, { mean, rows, columns }: BlockMeans, damping: number): void {
+function fillRows(
+  { values, offsets, indices }: RatingBlock,
+  { mean, rows, columns }: BlockMeans,
+  damping: number,
+): void {
   for (let row = 0; row < rows.length; row++) {
     let sum = 0;
     for (let k = offsets[row]; k < offsets[row + 1]; k++) sum += values[k] - mean - columns[indices[k]];

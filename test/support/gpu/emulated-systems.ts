@@ -1,4 +1,7 @@
-/** The system of one row and its solvers, in float32 where the kernels have it: for the GPU in JavaScript (emulated-gpu.ts). */
+/**
+ * The system of one row and its solvers, in float32 where the kernels have it: for the GPU in JavaScript
+ * (emulated-gpu.ts).
+ */
 import { RESIDUAL_TOLERANCE } from '../../../gpu/kernels/solve/solve-cg.ts';
 import { roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
 
@@ -20,8 +23,19 @@ export interface Shifts {
   readonly ownShift?: number;
 }
 
-/** The computation of gpu/kernels/parts/register-cg.wgsl: x, and the bias behind it. `once`: A in float16 is rounded when all is in it, as in gpu/kernels/parts/tensor/tensor-halves.wgsl. */
-export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, start: Float32Array, steps: number, shifts: Shifts, ratings: number, halfA: boolean, once = false): Float32Array {
+/**
+ * The computation of gpu/kernels/parts/register-cg.wgsl: x, and the bias behind it. `once`: A in float16 is
+ * rounded when all is in it, as in gpu/kernels/parts/tensor/tensor-halves.wgsl.
+ */
+export function gradients(
+  { a, b: givenB, s: givenS, t: givenT }: Equations,
+  start: Float32Array,
+  steps: number,
+  shifts: Shifts,
+  ratings: number,
+  halfA: boolean,
+  once = false,
+): Float32Array {
   const rank = givenB.length;
   const inverse = halfA ? fround(1 / ratings) : 1;
   const stored = (values: Float32Array) => (halfA ? values.map(roundToHalf) : values);
@@ -30,13 +44,19 @@ export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, sta
   let matrix = once && biases ? scaled : stored(scaled);
   const shift = fround(shifts.shift * inverse);
   const weight = fround((ratings + (shifts.ownShift ?? 0)) * inverse);
-  const [b, s] = [givenB.map((value) => value * inverse), givenS.map((value) => (biases ? value * inverse : 0))];
+  const [b, s] = [
+    givenB.map((value) => value * inverse),
+    givenS.map((value) => (biases ? value * inverse : 0)),
+  ];
   const t = biases ? fround(givenT * inverse) : 0;
   if (biases) {
-    matrix = stored(matrix.map((value, at) => value - fround(fround(s[Math.floor(at / rank)] / weight) * s[at % rank])));
+    matrix = stored(
+      matrix.map((value, at) => value - fround(fround(s[Math.floor(at / rank)] / weight) * s[at % rank])),
+    );
     b.forEach((value, i) => (b[i] = value - fround(t / weight) * s[i]));
   }
-  const times = (p: Float32Array) => p.map((value, i) => fround(shift * value + dot(matrix.subarray(i * rank, (i + 1) * rank), p)));
+  const times = (p: Float32Array) =>
+    p.map((value, i) => fround(shift * value + dot(matrix.subarray(i * rank, (i + 1) * rank), p)));
   const x = Float32Array.from(start);
   const first = times(x);
   const r = b.map((value, i) => value - first[i]);
@@ -57,11 +77,17 @@ export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, sta
 }
 
 /** xᵀA x - 2 bᵀx of a row, its bias behind x. */
-export function objectiveOf({ a, b, s, t }: Equations, x: Float32Array, { shift, ownShift }: Shifts, ratings: number): number {
+export function objectiveOf(
+  { a, b, s, t }: Equations,
+  x: Float32Array,
+  { shift, ownShift }: Shifts,
+  ratings: number,
+): number {
   const rank = b.length;
   const [factors, bias] = [x.subarray(0, rank), ownShift === undefined ? 0 : x[rank]];
   let sum = (ratings + (ownShift ?? 0)) * bias * bias + 2 * bias * (dot(s, factors) - t);
-  for (let i = 0; i < rank; i++) sum += x[i] * (dot(a.subarray(i * rank, (i + 1) * rank), factors) + shift * x[i] - 2 * b[i]);
+  for (let i = 0; i < rank; i++)
+    sum += x[i] * (dot(a.subarray(i * rank, (i + 1) * rank), factors) + shift * x[i] - 2 * b[i]);
   return sum;
 }
 

@@ -5,7 +5,16 @@ import type { ProbeOutcome } from '../../../gpu/probe/probe-webgpu.ts';
 export const card = { name: 'a card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
 
 /** A machine with that outcome of the probe. */
-export function machineWith(outcome: ProbeOutcome, open: Machine['open'] = () => Promise.reject(new Error('the machine must not be opened'))): Machine {
+export function machineWith(
+  outcome: ProbeOutcome,
+  open: Machine['open'] = () => Promise.reject(new Error('the machine must not be opened')),
+): Machine {
   const unasked = () => Promise.reject(new Error('no memory is asked for'));
-  return { hasGraphicsDevice: () => true, probe: async () => outcome, open, findCards: () => [], memoryUsed: unasked };
+  return {
+    hasGraphicsDevice: () => true,
+    probe: async () => outcome,
+    open,
+    findCards: () => [],
+    memoryUsed: unasked,
+  };
 }

@@ -3,7 +3,10 @@ import { create, globals } from 'webgpu';
 /** A device that computes nothing and checks everything: it has every feature, and needs no driver. */
 export interface NullGpu {
   readonly features: ReadonlySet<string>;
-  /** Errors of a shader's text. It cannot make pipelines, since its subgroups differ in size from the kernels'. */
+  /**
+   * Errors of a shader's text. It cannot make pipelines, since its subgroups differ in size from the
+   * kernels'.
+   */
   errorsOf(label: string, code: string): Promise<string[]>;
   close(): void;
 }
@@ -15,7 +18,10 @@ const alive: unknown[] = [];
 
 export async function openNullGpu(): Promise<NullGpu> {
   Object.assign(globalThis, globals);
-  const instance = create(['backend=null', 'enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia']);
+  const instance = create([
+    'backend=null',
+    'enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia',
+  ]);
   const adapter = await instance.requestAdapter();
   if (adapter === null) throw new Error('there is no null adapter');
   const found = features.filter((feature) => adapter.features.has(feature));
@@ -28,7 +34,9 @@ export async function openNullGpu(): Promise<NullGpu> {
       const module = device.createShaderModule({ label, code });
       const { messages } = await module.getCompilationInfo();
       await device.popErrorScope();
-      return messages.filter(({ type }) => type === 'error').map(({ lineNum, message }) => `line ${lineNum}: ${message}: ${code.split('\n')[lineNum - 1]}`);
+      return messages
+        .filter(({ type }) => type === 'error')
+        .map(({ lineNum, message }) => `line ${lineNum}: ${message}: ${code.split('\n')[lineNum - 1]}`);
     },
     close: () => device.destroy(),
   };

@@ -6,7 +6,10 @@ export const noGpu: string | undefined = process.env.FACTORFLOW_TEST_NO_GPU || u
 
 if (noGpu !== undefined) console.warn(`GPU TESTS ARE SKIPPED: ${noGpu}`);
 
-/** The software adapter of the tests, as in use: accesses are not guarded, which compiles several times faster, and workgroup memory is undefined at first. */
+/**
+ * The software adapter of the tests, as in use: accesses are not guarded, which compiles several times
+ * faster, and workgroup memory is undefined at first.
+ */
 export function openTestGpu(options: AcquireOptions = {}): Promise<Gpu> {
   return Gpu.open(options);
 }

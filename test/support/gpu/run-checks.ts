@@ -15,7 +15,9 @@ export function describeChecks(title: string, checks: readonly KernelCheck[]): v
     for (const check of checks) {
       it(`${check.name} agrees with its twin: ${check.variant}`, async (context) => {
         if (check.admitted?.(gpu) === false) {
-          console.warn(`SKIPPED: ${check.name}, ${check.variant}: ${gpu.info.name} lacks what the variant needs`);
+          console.warn(
+            `SKIPPED: ${check.name}, ${check.variant}: ${gpu.info.name} lacks what the variant needs`,
+          );
           context.skip();
         }
         const { error, limit } = await check.run(gpu);

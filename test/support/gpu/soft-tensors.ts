@@ -1,6 +1,8 @@
 /**
- * Texts of kernels for tensor cores and subgroups of 32 threads, changed so that every adapter runs them: a thread holds a row, or half a row, of each matrix, and what
- * subgroups exchange passes through workgroup memory. Float16 numbers are float32 ones that were rounded to it.
+ * Texts of kernels for tensor cores and subgroups of 32 threads, changed so that every adapter runs them: a
+ * thread holds a row, or half a row, of each matrix, and what subgroups exchange passes through workgroup
+ * memory. Float16 numbers are float32 ones that were rounded to it.
+ *
  */
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { CompiledKernel } from '../../../gpu/webgpu/pass.ts';
@@ -12,14 +14,28 @@ export function withSoftTensors(gpu: Gpu): Gpu {
   const { device } = gpu;
   const compile = async (kernel: KernelDescriptor, params: KernelParams): Promise<CompiledKernel> => {
     const label = `${kernel.name} ${JSON.stringify(params)}`;
-    const storage = kernel.bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({ binding: at + 1, visibility: GPUShaderStage.COMPUTE, buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' } }));
-    const layout = device.createBindGroupLayout({ label, entries: [{ binding: 0, visibility: GPUShaderStage.COMPUTE, buffer: { type: 'uniform' } }, ...storage] });
+    const storage = kernel.bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({
+      binding: at + 1,
+      visibility: GPUShaderStage.COMPUTE,
+      buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' },
+    }));
+    const layout = device.createBindGroupLayout({
+      label,
+      entries: [{ binding: 0, visibility: GPUShaderStage.COMPUTE, buffer: { type: 'uniform' } }, ...storage],
+    });
     const code = softTensors(renderKernel(kernel, params));
     const module = device.createShaderModule({ label, code });
     const { messages } = await module.getCompilationInfo();
     const wrong = messages.find(({ type }) => type === 'error');
-    if (wrong !== undefined) throw new Error(`${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1]}`);
-    const pipeline = await device.createComputePipelineAsync({ label, layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }), compute: { module, entryPoint: 'main' } });
+    if (wrong !== undefined)
+      throw new Error(
+        `${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1]}`,
+      );
+    const pipeline = await device.createComputePipelineAsync({
+      label,
+      layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
+      compute: { module, entryPoint: 'main' },
+    });
     return { kernel, params, label, pipeline, layout };
   };
   return Object.assign(gpu, { compile });
@@ -32,30 +48,65 @@ export function softTensors(text: string): string {
   const changed = calls(
     text
       .replace(/^(enable (f16|subgroups|chromium\w*)|diagnostic\(off, (chromium\.)?subgroup\w*\));$/gm, '')
-      .replace(/, @builtin\(subgroup_id\) subgroup: u32\) \{/, ') {\n  let subgroup = thread / 32u;\n  let soft_lane = thread & 31u;')
+      .replace(
+        /, @builtin\(subgroup_id\) subgroup: u32\) \{/,
+        ') {\n  let subgroup = thread / 32u;\n  let soft_lane = thread & 31u;',
+      )
       .replace('half: array<f16>', 'half: array<atomic<u32>>')
       .replace(/half\[(.*)\] = f16\((\w+)\);/g, 'soft_put_half($1, $2);')
       .replace(/array<f16, /g, 'array<f32, ')
       .replace(/\bf16\(/g, 'soft_rounded(')
-      .replace(/subgroup_matrix_result<(f32|i32), (8|16), 16>\([0.]+\)/g, (_, type: string, columns: string) => `array<${type}, ${Number(columns) / 2}>()`)
+      .replace(
+        /subgroup_matrix_result<(f32|i32), (8|16), 16>\([0.]+\)/g,
+        (_, type: string, columns: string) => `array<${type}, ${Number(columns) / 2}>()`,
+      )
       .replace(/subgroup_matrix_left<f16, 16, 16>\(\)/g, 'array<f32, 16>()')
-      .replace(/subgroupMatrixLoad<subgroup_matrix_(left|right)<(f16|i8), (\d+), (\d+)>, (row|col)_major>\(&(\w+), /g, (_, side: string, type: string, columns: string, rows: string, layout: string, from: string) => {
-        const name = `soft_${side}_${type}_${columns}_${layout}_${from}`;
-        functions.set(name, load(name, { side, type, columns: Number(columns), rows: Number(rows), layout, from, words: !text.includes(`${from}: array<f16`) }));
-        return `${name}(soft_lane, `;
-      })
-      .replace(/subgroupMatrixStore<(row|col)_major>\(&(\w+), (.*), (\w+), (\w+)\);/g, (_, layout: string, to: string, offset: string, matrix: string, stride: string) => {
-        const columns = matrix.startsWith('y_') ? 8 : 16;
-        const name = `soft_store_${columns}_${layout}_${to}`;
-        functions.set(name, store(name, { columns, type: whole && columns === 16 ? 'i32' : 'f32', layout, to, words: text.includes(`${to}: array<vec4<u32>`) }));
-        return `${name}(soft_lane, ${offset}, ${matrix}, ${stride});`;
-      })
-      .replace(/subgroupMatrixMultiplyAccumulate\((\w+), (\w+), (\w+)\)/g, (_, left: string, right: string, sum: string) => {
-        const columns = sum.startsWith('y_') ? 8 : 16;
-        const name = `soft_multiply_${columns}`;
-        functions.set(name, multiply(name, columns, whole && columns === 16));
-        return `${name}(${left}, ${right}, ${sum})`;
-      }),
+      .replace(
+        /subgroupMatrixLoad<subgroup_matrix_(left|right)<(f16|i8), (\d+), (\d+)>, (row|col)_major>\(&(\w+), /g,
+        (_, side: string, type: string, columns: string, rows: string, layout: string, from: string) => {
+          const name = `soft_${side}_${type}_${columns}_${layout}_${from}`;
+          functions.set(
+            name,
+            load(name, {
+              side,
+              type,
+              columns: Number(columns),
+              rows: Number(rows),
+              layout,
+              from,
+              words: !text.includes(`${from}: array<f16`),
+            }),
+          );
+          return `${name}(soft_lane, `;
+        },
+      )
+      .replace(
+        /subgroupMatrixStore<(row|col)_major>\(&(\w+), (.*), (\w+), (\w+)\);/g,
+        (_, layout: string, to: string, offset: string, matrix: string, stride: string) => {
+          const columns = matrix.startsWith('y_') ? 8 : 16;
+          const name = `soft_store_${columns}_${layout}_${to}`;
+          functions.set(
+            name,
+            store(name, {
+              columns,
+              type: whole && columns === 16 ? 'i32' : 'f32',
+              layout,
+              to,
+              words: text.includes(`${to}: array<vec4<u32>`),
+            }),
+          );
+          return `${name}(soft_lane, ${offset}, ${matrix}, ${stride});`;
+        },
+      )
+      .replace(
+        /subgroupMatrixMultiplyAccumulate\((\w+), (\w+), (\w+)\)/g,
+        (_, left: string, right: string, sum: string) => {
+          const columns = sum.startsWith('y_') ? 8 : 16;
+          const name = `soft_multiply_${columns}`;
+          functions.set(name, multiply(name, columns, whole && columns === 16));
+          return `${name}(${left}, ${right}, ${sum})`;
+        },
+      ),
   );
   return [changed, ...functions.values(), common(text)].join('\n');
 }
@@ -63,14 +114,19 @@ export function softTensors(text: string): string {
 /** Sums and exchanges of subgroups by functions with the thread's number behind the value. */
 function calls(text: string): string {
   let changed = '';
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const found = /subgroup(Add|ShuffleXor|Shuffle)\(/.exec(text.slice(at));
     if (found === null) return changed + text.slice(at);
     const begin = at + found.index + found[0].length;
     let end = begin;
     for (let depth = 1; depth > 0; end++) depth += text[end] === '(' ? 1 : text[end] === ')' ? -1 : 0;
     const inside = calls(text.slice(begin, end - 1));
-    const name = found[1] === 'Add' ? `soft_add${/^(vec3f|mine$)/.test(inside) ? '3' : ''}` : found[1] === 'Shuffle' ? 'soft_from' : 'soft_exchange';
+    const name =
+      found[1] === 'Add'
+        ? `soft_add${/^(vec3f|mine$)/.test(inside) ? '3' : ''}`
+        : found[1] === 'Shuffle'
+          ? 'soft_from'
+          : 'soft_exchange';
     changed += `${text.slice(at, at + found.index)}${name}(thread, ${inside})`;
     at = end;
   }
@@ -83,14 +139,43 @@ interface Matrix {
   readonly layout: string;
 }
 
-/** Rows of a left operand lie in two threads each, whole; of a right operand every thread has half the columns. */
-function load(name: string, { side, type, columns, rows, layout, from, words }: Matrix & { readonly side: string; readonly rows: number; readonly from: string; readonly words: boolean }): string {
+/**
+ * Rows of a left operand lie in two threads each, whole; of a right operand every thread has half the
+ * columns.
+ */
+function load(
+  name: string,
+  {
+    side,
+    type,
+    columns,
+    rows,
+    layout,
+    from,
+    words,
+  }: Matrix & {
+    readonly side: string;
+    readonly rows: number;
+    readonly from: string;
+    readonly words: boolean;
+  },
+): string {
   const held = side === 'left' ? columns : (columns / 2) * rows;
   const element = type === 'i8' ? 'i32' : 'f32';
   const scale = !words ? 1 : type === 'i8' ? 16 : 8;
-  const number = !words ? `${from}[at]` : type === 'i8' ? `extractBits(bitcast<i32>(${from}[at / 16u][(at / 4u) & 3u]), 8u * (at & 3u), 8u)` : `unpack2x16float(${from}[at / 8u][(at / 2u) & 3u])[at & 1u]`;
-  const place = side === 'left' ? 'let row = lane / 2u; let column = i;' : `let row = i / ${columns / 2}u; let column = (lane & 1u) * ${columns / 2}u + i % ${columns / 2}u;`;
-  const at = layout === 'row' ? `(offset + row * stride) * ${scale}u + column` : `(offset + column * stride) * ${scale}u + row`;
+  const number = !words
+    ? `${from}[at]`
+    : type === 'i8'
+      ? `extractBits(bitcast<i32>(${from}[at / 16u][(at / 4u) & 3u]), 8u * (at & 3u), 8u)`
+      : `unpack2x16float(${from}[at / 8u][(at / 2u) & 3u])[at & 1u]`;
+  const place =
+    side === 'left'
+      ? 'let row = lane / 2u; let column = i;'
+      : `let row = i / ${columns / 2}u; let column = (lane & 1u) * ${columns / 2}u + i % ${columns / 2}u;`;
+  const at =
+    layout === 'row'
+      ? `(offset + row * stride) * ${scale}u + column`
+      : `(offset + column * stride) * ${scale}u + row`;
   return `fn ${name}(lane: u32, offset: u32, stride: u32) -> array<${element}, ${held}> {
   var matrix = array<${element}, ${held}>();
   for (var i = 0u; i < ${held}u; i++) { ${place} let at = ${at}; matrix[i] = ${number}; }
@@ -98,10 +183,16 @@ function load(name: string, { side, type, columns, rows, layout, from, words }: 
 }`;
 }
 
-function store(name: string, { columns, type, layout, to, words }: Matrix & { readonly to: string; readonly words: boolean }): string {
+function store(
+  name: string,
+  { columns, type, layout, to, words }: Matrix & { readonly to: string; readonly words: boolean },
+): string {
   const half = columns / 2;
   const scale = words ? 4 : 1;
-  const at = layout === 'row' ? `(offset + row * stride) * ${scale}u + column` : `(offset + column * stride) * ${scale}u + row`;
+  const at =
+    layout === 'row'
+      ? `(offset + row * stride) * ${scale}u + column`
+      : `(offset + column * stride) * ${scale}u + row`;
   return `fn ${name}(lane: u32, offset: u32, matrix_in: array<${type}, ${half}>, stride: u32) {
   var matrix = matrix_in;
   for (var i = 0u; i < ${half}u; i++) { let row = lane / 2u; let column = (lane & 1u) * ${half}u + i; let at = ${at}; ${words ? `${to}[at / 4u][at & 3u] = bitcast<u32>(matrix[i]);` : `${to}[at] = matrix[i];`} }
@@ -143,9 +234,13 @@ fn soft_from(thread: u32, value: f32, lane: u32) -> f32 {
 fn soft_rounded(value: f32) -> f32 {
   return unpack2x16float(pack2x16float(vec2f(value, 0.0))).x;
 }
-${text.includes('half: array<f16>') ? `fn soft_put_half(at: u32, value: f32) {
+${
+  text.includes('half: array<f16>')
+    ? `fn soft_put_half(at: u32, value: f32) {
   let shift = 16u * (at & 1u);
   atomicAnd(&half[at / 2u], ~(0xffffu << shift));
   atomicOr(&half[at / 2u], (pack2x16float(vec2f(value, 0.0)) & 0xffffu) << shift);
-}` : ''}`;
+}`
+    : ''
+}`;
 }

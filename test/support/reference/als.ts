@@ -1,6 +1,9 @@
 import type { Triple } from '../ratings.ts';
 
-/** Plain ALS in float64, written independently of the engine: dense normal equations, Gaussian elimination, no tricks. */
+/**
+ * Plain ALS in float64, written independently of the engine: dense normal equations, Gaussian elimination, no
+ * tricks.
+ */
 export interface ReferenceModel {
   readonly users: ReadonlyMap<number, Float64Array>;
   readonly items: ReadonlyMap<number, Float64Array>;
@@ -8,7 +11,12 @@ export interface ReferenceModel {
 
 type Rows = Map<number, { other: number; rating: number }[]>;
 
-export function referenceAls(ratings: readonly Triple[], start: ReadonlyMap<number, Float64Array>, lambda: number, iterations: number): ReferenceModel {
+export function referenceAls(
+  ratings: readonly Triple[],
+  start: ReadonlyMap<number, Float64Array>,
+  lambda: number,
+  iterations: number,
+): ReferenceModel {
   const rank = start.values().next().value?.length ?? 0;
   const byUser = group(ratings, (row) => [row.user, row.item]);
   const byItem = group(ratings, (row) => [row.item, row.user]);
@@ -40,7 +48,12 @@ function group(ratings: readonly Triple[], key: (row: Triple) => [number, number
   return rows;
 }
 
-function solveSide(rows: Rows, fixed: ReadonlyMap<number, Float64Array>, rank: number, lambda: number): Map<number, Float64Array> {
+function solveSide(
+  rows: Rows,
+  fixed: ReadonlyMap<number, Float64Array>,
+  rank: number,
+  lambda: number,
+): Map<number, Float64Array> {
   const solved = new Map<number, Float64Array>();
   for (const [id, list] of rows) {
     const a = Array.from({ length: rank }, () => new Float64Array(rank + 1));

@@ -19,8 +19,14 @@ interface Dense {
   readonly items: number[];
 }
 
-function densify(ratings: readonly Triple[], { regParam, alpha, unobservedWeight, regExponent = 1 }: ImplicitProblem): Dense {
-  const [users, items] = [[...new Set(ratings.map(({ user }) => user))].sort((a, b) => a - b), [...new Set(ratings.map(({ item }) => item))].sort((a, b) => a - b)];
+function densify(
+  ratings: readonly Triple[],
+  { regParam, alpha, unobservedWeight, regExponent = 1 }: ImplicitProblem,
+): Dense {
+  const [users, items] = [
+    [...new Set(ratings.map(({ user }) => user))].sort((a, b) => a - b),
+    [...new Set(ratings.map(({ item }) => item))].sort((a, b) => a - b),
+  ];
   const least = unobservedWeight ?? 1;
   const weight = users.map(() => items.map(() => least));
   const target = users.map(() => items.map(() => 0));
@@ -33,24 +39,57 @@ function densify(ratings: readonly Triple[], { regParam, alpha, unobservedWeight
     positive.users[u]++;
     positive.items[v]++;
   }
-  const shift = (counts: number[], columns: number) => counts.map((count) => regParam * (count + (unobservedWeight ?? 0) * columns) ** regExponent);
-  return { weight, target, users, items, shifts: { users: shift(positive.users, items.length), items: shift(positive.items, users.length) } };
+  const shift = (counts: number[], columns: number) =>
+    counts.map((count) => regParam * (count + (unobservedWeight ?? 0) * columns) ** regExponent);
+  return {
+    weight,
+    target,
+    users,
+    items,
+    shifts: { users: shift(positive.users, items.length), items: shift(positive.items, users.length) },
+  };
 }
 
 /** Implicit ALS in float64 over every cell of the dense m x n matrix, written independently of the engine. */
-export function referenceImplicit(ratings: readonly Triple[], start: ReadonlyMap<number, Float64Array>, problem: ImplicitProblem, iterations: number): ReferenceModel {
+export function referenceImplicit(
+  ratings: readonly Triple[],
+  start: ReadonlyMap<number, Float64Array>,
+  problem: ImplicitProblem,
+  iterations: number,
+): ReferenceModel {
   const { weight, target, shifts, users, items } = densify(ratings, problem);
   let x = users.map((id) => start.get(id) as Float64Array);
   let theta: Float64Array[] = [];
   for (let i = 0; i < iterations; i++) {
-    theta = items.map((_, v) => solve(x, (u) => weight[u][v], (u) => target[u][v], shifts.items[v]));
-    x = users.map((_, u) => solve(theta, (v) => weight[u][v], (v) => target[u][v], shifts.users[u]));
+    theta = items.map((_, v) =>
+      solve(
+        x,
+        (u) => weight[u][v],
+        (u) => target[u][v],
+        shifts.items[v],
+      ),
+    );
+    x = users.map((_, u) =>
+      solve(
+        theta,
+        (v) => weight[u][v],
+        (v) => target[u][v],
+        shifts.users[u],
+      ),
+    );
   }
-  return { users: new Map(users.map((id, u) => [id, x[u]])), items: new Map(items.map((id, v) => [id, theta[v]])) };
+  return {
+    users: new Map(users.map((id, u) => [id, x[u]])),
+    items: new Map(items.map((id, v) => [id, theta[v]])),
+  };
 }
 
 /** Σ c (p - s)² over all cells + Σ shift ‖row‖², by the definition; repeated pairs are not allowed. */
-export function referenceImplicitLoss(ratings: readonly Triple[], model: ReferenceModel, problem: ImplicitProblem): number {
+export function referenceImplicitLoss(
+  ratings: readonly Triple[],
+  model: ReferenceModel,
+  problem: ImplicitProblem,
+): number {
   const { shifts, users, items } = densify(ratings, problem);
   const { alpha, unobservedWeight } = problem;
   const rated = new Map(ratings.map(({ user, item, rating }) => [`${user} ${item}`, rating]));
@@ -71,7 +110,12 @@ export function referenceImplicitLoss(ratings: readonly Triple[], model: Referen
   return loss;
 }
 
-function solve(fixed: readonly Float64Array[], weight: (at: number) => number, target: (at: number) => number, shift: number): Float64Array {
+function solve(
+  fixed: readonly Float64Array[],
+  weight: (at: number) => number,
+  target: (at: number) => number,
+  shift: number,
+): Float64Array {
   const rank = fixed[0].length;
   const a = Array.from({ length: rank }, () => new Float64Array(rank + 1));
   fixed.forEach((theta, at) => {

@@ -19,12 +19,19 @@ export interface ReferenceRule {
 }
 
 /** The start of an update in float64, rating by rating: see solveNewRows. */
-export function referenceStart(model: FactorsById, ratings: readonly Triple[], { biases, lambda, prior, offset = 0, damping = { users: 0, items: 0 } }: ReferenceRule): FactorsById {
+export function referenceStart(
+  model: FactorsById,
+  ratings: readonly Triple[],
+  { biases, lambda, prior, offset = 0, damping = { users: 0, items: 0 } }: ReferenceRule,
+): FactorsById {
   const known = { users: new Map(model.users), items: new Map(model.items) };
   const meanRows = { users: meanOf(model.users), items: meanOf(model.items) };
   const rank = meanRows.users.length - (biases ? 2 : 0);
   // The columns that are solved: the factors and the side's own bias.
-  const free = (side: Side) => [...Array(rank).keys(), ...(biases ? [side === 'users' ? rank : rank + 1] : [])];
+  const free = (side: Side) => [
+    ...Array(rank).keys(),
+    ...(biases ? [side === 'users' ? rank : rank + 1] : []),
+  ];
   const start = {
     users: new Map([...ratings.map(({ user }) => [user, meanRows.users] as const), ...model.users]),
     items: new Map([...ratings.map(({ item }) => [item, meanRows.items] as const), ...model.items]),
@@ -36,8 +43,28 @@ export function referenceStart(model: FactorsById, ratings: readonly Triple[], {
       const solved = new Map<number, readonly number[]>();
       for (const id of start[side].keys()) {
         if (model[side].has(id)) continue;
-        const own = ratings.map((row) => (side === 'users' ? { id: row.user, other: row.item, rating: row.rating } : { id: row.item, other: row.user, rating: row.rating })).filter((row) => row.id === id && known[other].has(row.other));
-        if (own.length > 0) solved.set(id, solveRow(meanRows[side], columns, own.map((row) => ({ fixed: known[other].get(row.other) as readonly number[], rating: row.rating })), columns.map((column) => lambda * (own.length + prior) + (column < rank ? offset : damping[side]))));
+        const own = ratings
+          .map((row) =>
+            side === 'users'
+              ? { id: row.user, other: row.item, rating: row.rating }
+              : { id: row.item, other: row.user, rating: row.rating },
+          )
+          .filter((row) => row.id === id && known[other].has(row.other));
+        if (own.length > 0)
+          solved.set(
+            id,
+            solveRow(
+              meanRows[side],
+              columns,
+              own.map((row) => ({
+                fixed: known[other].get(row.other) as readonly number[],
+                rating: row.rating,
+              })),
+              columns.map(
+                (column) => lambda * (own.length + prior) + (column < rank ? offset : damping[side]),
+              ),
+            ),
+          );
       }
       for (const [id, row] of solved) {
         known[side].set(id, row);
@@ -48,9 +75,16 @@ export function referenceStart(model: FactorsById, ratings: readonly Triple[], {
   return start;
 }
 
-function solveRow(mean: readonly number[], columns: readonly number[], ratings: readonly { readonly fixed: readonly number[]; readonly rating: number }[], shifts: readonly number[]): number[] {
+function solveRow(
+  mean: readonly number[],
+  columns: readonly number[],
+  ratings: readonly { readonly fixed: readonly number[]; readonly rating: number }[],
+  shifts: readonly number[],
+): number[] {
   const n = columns.length;
-  const a = columns.map((_, i) => Float64Array.from({ length: n + 1 }, (_value, j) => (i === j ? shifts[i] : 0)));
+  const a = columns.map((_, i) =>
+    Float64Array.from({ length: n + 1 }, (_value, j) => (i === j ? shifts[i] : 0)),
+  );
   for (const { fixed, rating } of ratings) {
     const error = rating - mean.reduce((sum, value, k) => sum + value * fixed[k], 0);
     columns.forEach((column, i) => {

@@ -26,13 +26,25 @@ export function predecessors(steps: readonly Step[]): bigint[] {
 
 /** The partitions that a step reads and writes, derived from the step alone. */
 export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Access[] {
-  const access = (place: string, ref: PartitionRef, writes: boolean, band?: number): Access => ({ step: id, place, ref, writes, ...(band === undefined ? {} : { band }) });
+  const access = (place: string, ref: PartitionRef, writes: boolean, band?: number): Access => ({
+    step: id,
+    place,
+    ref,
+    writes,
+    ...(band === undefined ? {} : { band }),
+  });
   switch (action.kind) {
     case 'task': {
       const { inputs, outputs } = action.task;
       // Rows are placed side by side.
-      const bands = action.task.kernel === 'place-rows' ? () => Number(action.task.params.rowFrom) : bandsOf(inputs.block, outputs, bound);
-      return [...Object.values(inputs).map((ref) => access(at, ref, false)), ...Object.values(outputs).map((ref) => access(at, ref, true, bands(ref)))];
+      const bands =
+        action.task.kernel === 'place-rows'
+          ? () => Number(action.task.params.rowFrom)
+          : bandsOf(inputs.block, outputs, bound);
+      return [
+        ...Object.values(inputs).map((ref) => access(at, ref, false)),
+        ...Object.values(outputs).map((ref) => access(at, ref, true, bands(ref))),
+      ];
     }
     case 'allocate':
       return [access(at, action.ref, true)];
@@ -46,15 +58,26 @@ export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Acce
   }
 }
 
-/** A task that steps block (i, j) of a grid touches band i of the rows and band j of the columns, where those are one part. */
-function bandsOf(block: PartitionRef | undefined, outputs: Readonly<Record<string, PartitionRef>>, bound: BoundPlan): (ref: PartitionRef) => number | undefined {
+/**
+ * A task that steps block (i, j) of a grid touches band i of the rows and band j of the columns, where those
+ * are one part.
+ */
+function bandsOf(
+  block: PartitionRef | undefined,
+  outputs: Readonly<Record<string, PartitionRef>>,
+  bound: BoundPlan,
+): (ref: PartitionRef) => number | undefined {
   const columns = bound.bands?.columns.length ?? 1;
   const blocks = block && bound.given.blocks?.findIndex((ref) => partitionKey(ref) === partitionKey(block));
   if (blocks === undefined || blocks < 0 || outputs.rows === undefined) return () => undefined;
   return (ref) => {
     const set = setOf(ref, bound);
     if (set === undefined || set.parts.length > 1) return undefined;
-    return set.by === 'row' ? Math.floor(blocks / columns) : set.by === 'column' ? blocks % columns : undefined;
+    return set.by === 'row'
+      ? Math.floor(blocks / columns)
+      : set.by === 'column'
+        ? blocks % columns
+        : undefined;
   };
 }
 
@@ -65,17 +88,25 @@ function homeOf(ref: PartitionRef, bound: BoundPlan): string {
 }
 
 export function setOf(ref: PartitionRef, bound: BoundPlan): DataSet | undefined {
-  return bound.datasets.find((set) => (set.given ? bound.given[set.name]?.some((one) => partitionKey(one) === partitionKey(ref)) : `${bound.name}/${set.name}` === ref.name));
+  return bound.datasets.find((set) =>
+    set.given
+      ? bound.given[set.name]?.some((one) => partitionKey(one) === partitionKey(ref))
+      : `${bound.name}/${set.name}` === ref.name,
+  );
 }
 
-/** Errors in the edges of a list: readers must come behind writers, and writers behind readers and writers. */
+/**
+ * Errors in the edges of a list: readers must come behind writers, and writers behind readers and writers.
+ */
 export function checkEdges(steps: readonly Step[], bound: BoundPlan): string[] {
   const problems: string[] = [];
   let edges = 0;
   for (const { id, after, ended } of steps) {
     edges += after.length + ended.length;
-    for (const before of [...after, ...ended]) if (before >= id) problems.push(`step ${id} waits for step ${before}`);
-    if (new Set([...after, ...ended]).size < after.length + ended.length) problems.push(`step ${id} waits twice for a step`);
+    for (const before of [...after, ...ended])
+      if (before >= id) problems.push(`step ${id} waits for step ${before}`);
+    if (new Set([...after, ...ended]).size < after.length + ended.length)
+      problems.push(`step ${id} waits twice for a step`);
   }
   const bands = (bound.bands?.rows.length ?? 1) + (bound.bands?.columns.length ?? 1);
   if (edges > 8 * steps.length + 4 * bands) problems.push(`${edges} edges for ${steps.length} steps`);
@@ -87,7 +118,10 @@ export function checkEdges(steps: readonly Step[], bound: BoundPlan): string[] {
       for (const other of byKey.get(key) ?? []) {
         if (other.step === access.step || (!other.writes && !access.writes)) continue;
         if (other.band !== undefined && access.band !== undefined && other.band !== access.band) continue;
-        if ((behind[access.step] & (1n << BigInt(other.step))) === 0n) problems.push(`${describe(steps[access.step])} does not come behind ${describe(steps[other.step])}, for ${key}`);
+        if ((behind[access.step] & (1n << BigInt(other.step))) === 0n)
+          problems.push(
+            `${describe(steps[access.step])} does not come behind ${describe(steps[other.step])}, for ${key}`,
+          );
       }
       byKey.set(key, [...(byKey.get(key) ?? []), access]);
     }
@@ -99,7 +133,10 @@ export function describe({ id, stage, at, do: action }: Step): string {
   return `step ${id} (${stage}, ${action.kind === 'task' ? action.task.kernel : action.kind}, ${at})`;
 }
 
-/** Slices of each task over rows cover these rows once, and a stage visits each block that has ratings once with each kernel. */
+/**
+ * Slices of each task over rows cover these rows once, and a stage visits each block that has ratings once
+ * with each kernel.
+ */
 export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[] {
   const problems: string[] = [];
   const visited = new Map<string, number>();
@@ -114,30 +151,58 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
         if (from !== next) problems.push(`${describe(step)}: a slice begins at ${from}, not at ${next}`);
         next = Number(to);
       }
-      const over = task.inputs.block ?? task.inputs.listed ?? task.inputs.source ?? task.inputs.keys ?? task.inputs.shifts ?? task.outputs.factors ?? task.outputs.gram;
+      const over =
+        task.inputs.block ??
+        task.inputs.listed ??
+        task.inputs.source ??
+        task.inputs.keys ??
+        task.inputs.shifts ??
+        task.outputs.factors ??
+        task.outputs.gram;
       // G has a row for each feature.
-      const rows = task.kernel === 'sgd-block' ? next : task.kernel === 'gram' ? Number(task.params.rank) : setOf(over, bound)?.parts[partOf(over, bound)].rows;
+      const rows =
+        task.kernel === 'sgd-block'
+          ? next
+          : task.kernel === 'gram'
+            ? Number(task.params.rank)
+            : setOf(over, bound)?.parts[partOf(over, bound)].rows;
       if (next !== rows) problems.push(`${describe(step)}: slices end at ${next} of ${rows} rows`);
     }
     const { block } = task.inputs;
-    const places = block === undefined ? [] : (setOf(block, bound)?.parts[partOf(block, bound)].at ?? []).filter((place) => place !== HOST);
+    const places =
+      block === undefined
+        ? []
+        : (setOf(block, bound)?.parts[partOf(block, bound)].at ?? []).filter((place) => place !== HOST);
     if (block !== undefined && places.length > 1 && task.outputs.factors !== undefined) {
       const key = `${step.stage} ${task.kernel} ${partitionKey(block)} on ${places.join(', ')}`;
       common.set(key, [...(common.get(key) ?? []), step.at]);
-    } else if (block !== undefined) visited.set(`${step.stage} ${task.kernel} ${partitionKey(block)}`, (visited.get(`${step.stage} ${task.kernel} ${partitionKey(block)}`) ?? 0) + 1);
+    } else if (block !== undefined)
+      visited.set(
+        `${step.stage} ${task.kernel} ${partitionKey(block)}`,
+        (visited.get(`${step.stage} ${task.kernel} ${partitionKey(block)}`) ?? 0) + 1,
+      );
   }
-  for (const [key, places] of common) if (!key.endsWith(` on ${places.join(', ')}`)) problems.push(`${key}: solved on ${places.join(', ')}`);
-  const repeats = new Map(Object.values(bound.phases).flat().map(({ name, repeats: own }) => [name, own?.times ?? 1]));
-  for (const [key, times] of visited) if (times !== (repeats.get(key.split(' ')[0]) ?? 1)) problems.push(`${key}: visited ${times} times`);
+  for (const [key, places] of common)
+    if (!key.endsWith(` on ${places.join(', ')}`)) problems.push(`${key}: solved on ${places.join(', ')}`);
+  const repeats = new Map(
+    Object.values(bound.phases)
+      .flat()
+      .map(({ name, repeats: own }) => [name, own?.times ?? 1]),
+  );
+  for (const [key, times] of visited)
+    if (times !== (repeats.get(key.split(' ')[0]) ?? 1)) problems.push(`${key}: visited ${times} times`);
   for (const [phase, stages] of Object.entries(bound.phases)) {
     for (const { name, work } of stages) {
       if (work.kind !== 'blocks' || !steps.some(({ stage }) => stage === name)) continue;
       const sizes = bound.blockSizes?.[work.grid.of].flat() ?? [];
-      const kernel = work.tasks.find(({ uses }) => uses.block === work.grid.of || uses.block === 'lists')?.kernel;
+      const kernel = work.tasks.find(
+        ({ uses }) => uses.block === work.grid.of || uses.block === 'lists',
+      )?.kernel;
       const refs = bound.given[work.tasks.find((one) => one.kernel === kernel)?.uses.block ?? ''] ?? [];
       sizes.forEach((size, at) => {
         const times = visited.get(`${name} ${kernel} ${partitionKey(refs[at])}`) ?? 0;
-        if (times !== (size > 0 ? 1 : 0)) problems.push(`${phase} ${name}: block ${at} of ${size} ratings is visited ${times} times`);
+        if (times !== (size > 0 ? 1 : 0))
+          problems.push(`${phase} ${name}: block ${at} of ${size} ratings is visited ${times} times`);
       });
     }
   }
@@ -146,7 +211,9 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
 
 function partOf(ref: PartitionRef, bound: BoundPlan): number {
   const set = setOf(ref, bound);
-  return set?.given ? (bound.given[set.name].findIndex((one) => partitionKey(one) === partitionKey(ref)) ?? 0) : ref.partition;
+  return set?.given
+    ? (bound.given[set.name].findIndex((one) => partitionKey(one) === partitionKey(ref)) ?? 0)
+    : ref.partition;
 }
 
 /** The partitions that are alive while lists are added one behind the other, and the errors found in them. */
@@ -166,12 +233,19 @@ export class LiveSet {
         const key = `${place} ${partitionKey(ref)}`;
         if (step.do.kind === 'free') {
           // Derived data sets have their newest version only, and no orders of blocks without ratings.
-          if (!this.alive.delete(key) && !setOf(ref, this.#bound)?.derived) this.problems.push(`${describe(step)} frees ${key}, which is not there`);
+          if (!this.alive.delete(key) && !setOf(ref, this.#bound)?.derived)
+            this.problems.push(`${describe(step)} frees ${key}, which is not there`);
         } else if (!writes) {
           if (!this.alive.has(key)) this.problems.push(`${describe(step)} reads ${key}, which is not there`);
         } else {
-          if (step.do.kind === 'allocate' && this.alive.has(key)) this.problems.push(`${describe(step)} allocates ${key} again`);
-          if (step.do.kind === 'task' && setOf(ref, this.#bound)?.columns !== undefined && !this.alive.has(key)) this.problems.push(`${describe(step)} writes ${key}, which is not there`);
+          if (step.do.kind === 'allocate' && this.alive.has(key))
+            this.problems.push(`${describe(step)} allocates ${key} again`);
+          if (
+            step.do.kind === 'task' &&
+            setOf(ref, this.#bound)?.columns !== undefined &&
+            !this.alive.has(key)
+          )
+            this.problems.push(`${describe(step)} writes ${key}, which is not there`);
           this.alive.add(key);
         }
       }

@@ -8,7 +8,9 @@ export function orderOf(steps: readonly Step[], choose: (ready: readonly Step[])
   const left = new Set(steps);
   const order: Step[] = [];
   while (left.size > 0) {
-    const ready = [...left].filter(({ after, ended }) => [...after, ...ended].every((before) => done.has(before)));
+    const ready = [...left].filter(({ after, ended }) =>
+      [...after, ...ended].every((before) => done.has(before)),
+    );
     const next = choose(ready);
     order.push(next);
     done.add(next.id);
@@ -23,8 +25,9 @@ export function lateFrees(ready: readonly Step[]): Step {
 }
 
 /**
- * The order in which runSteps begins steps where tasks, fetches and moves take as long as drawn: each begins as soon as its edges
- * allow, the first of the list first.
+ * The order in which runSteps begins steps where tasks, fetches and moves take as long as drawn: each begins
+ * as soon as its edges allow, the first of the list first.
+ *
  */
 export function eagerOrder(steps: readonly Step[], bound: BoundPlan, random: () => number): Step[] {
   const inOrder = new Set(bound.devices.flatMap(({ place, inOrder: yes }) => (yes ? [place] : [])));
@@ -32,7 +35,12 @@ export function eagerOrder(steps: readonly Step[], bound: BoundPlan, random: () 
   const running: { readonly id: number; readonly at: string }[] = [];
   const order: Step[] = [];
   for (;;) {
-    const next = steps.find(({ id, at, after, ended: before }) => !sent.has(id) && after.every((one) => (inOrder.has(at) ? sent : ended).has(one)) && before.every((one) => ended.has(one)));
+    const next = steps.find(
+      ({ id, at, after, ended: before }) =>
+        !sent.has(id) &&
+        after.every((one) => (inOrder.has(at) ? sent : ended).has(one)) &&
+        before.every((one) => ended.has(one)),
+    );
     if (next !== undefined) {
       sent.add(next.id);
       order.push(next);
@@ -41,7 +49,9 @@ export function eagerOrder(steps: readonly Step[], bound: BoundPlan, random: () 
       continue;
     }
     if (running.length === 0) return order;
-    const able = running.filter(({ at }, i) => !inOrder.has(at) || running.findIndex((one) => one.at === at) === i);
+    const able = running.filter(
+      ({ at }, i) => !inOrder.has(at) || running.findIndex((one) => one.at === at) === i,
+    );
     const finished = able[Math.floor(random() * able.length)];
     running.splice(running.indexOf(finished), 1);
     ended.add(finished.id);
@@ -49,7 +59,11 @@ export function eagerOrder(steps: readonly Step[], bound: BoundPlan, random: () 
 }
 
 /** Peaks of lists that are carried out in other orders than their own. */
-export function peakIn(bound: BoundPlan, lists: readonly (readonly Step[])[], order: (steps: readonly Step[]) => readonly Step[]): Readonly<Record<string, number>> {
+export function peakIn(
+  bound: BoundPlan,
+  lists: readonly (readonly Step[])[],
+  order: (steps: readonly Step[]) => readonly Step[],
+): Readonly<Record<string, number>> {
   const walk = new MemoryWalk(bound, { pools: false });
   for (const steps of lists) walk.add(order(steps));
   return walk.peak;

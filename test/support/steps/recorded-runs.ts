@@ -16,7 +16,12 @@ import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts
 import { planSgd } from '../../../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
 import { trainSgd } from '../../../operators/sgd/train.ts';
-import { type Recorded, RecordingDevice, recordHostMemory, type RecordingOptions } from './recording-device.ts';
+import {
+  type Recorded,
+  RecordingDevice,
+  recordHostMemory,
+  type RecordingOptions,
+} from './recording-device.ts';
 import { alsProblem, blockOfRows, contextOf, cpuInfo, sgdProblem } from './small-problems.ts';
 
 export interface RunProblem {
@@ -44,9 +49,14 @@ export class Recording {
     const values = ({ kernel }: Task): JsonObject => (kernel === 'weighted-norm' ? { sum } : {});
     this.host = compute.find(({ place }) => place === 'cpu') ?? cpuInfo;
     const infos = compute.includes(this.host) ? compute : [...compute, this.host];
-    this.devices = infos.map((info) => new RecordingDevice(info, this.log, { values, ...options(info.place) }));
+    this.devices = infos.map(
+      (info) => new RecordingDevice(info, this.log, { values, ...options(info.place) }),
+    );
     this.executor = { devices: this.devices, memory: new HostMemory(), close: async () => {} };
-    this.ctx = contextOf(this.executor, { events: (event) => void this.events.push(event), ...(signal ? { signal } : {}) });
+    this.ctx = contextOf(this.executor, {
+      events: (event) => void this.events.push(event),
+      ...(signal ? { signal } : {}),
+    });
   }
 
   get running(): number {
@@ -59,27 +69,74 @@ export class Recording {
   }
 }
 
-/** Training by ALS on recording devices; `held`: within holdings, as the api does; `copySeconds`: with 0 the factors are copied to the host behind each round, which then ends before the next is sent. */
-export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, { held = false, copySeconds = 0 } = {}) {
+/**
+ * Training by ALS on recording devices; `held`: within holdings, as the api does; `copySeconds`: with 0 the
+ * factors are copied to the host behind each round, which then ends before the next is sent.
+ */
+export async function recordAls(
+  problem: RunProblem,
+  given: Partial<AlsParams>,
+  { held = false, copySeconds = 0 } = {},
+) {
   const recording = new Recording(problem);
   const data = alsProblem(problem.rows, problem.columns, problem.test ? problem.rows : undefined);
-  const params = sizedParams(checkAlsParams({ biases: false, ...given }), { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings });
-  const profile = { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings, ...(data.test ? { testRatings: data.test.ratings } : {}) };
-  const plan = (compute: readonly DeviceInfo[]) => planAls(profile, params, { compute, host: recording.host });
-  const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds, level: { mean: 3, deviation: 1, columns: new Float32Array(problem.columns) } }, ctx);
-  return { recording, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
+  const params = sizedParams(checkAlsParams({ biases: false, ...given }), {
+    users: problem.rows.length,
+    items: problem.columns,
+    ratings: data.byUser.ratings,
+  });
+  const profile = {
+    users: problem.rows.length,
+    items: problem.columns,
+    ratings: data.byUser.ratings,
+    ...(data.test ? { testRatings: data.test.ratings } : {}),
+  };
+  const plan = (compute: readonly DeviceInfo[]) =>
+    planAls(profile, params, { compute, host: recording.host });
+  const train = (ctx: ExecutionContext) =>
+    trainAls(
+      data,
+      params,
+      {
+        devices: problem.compute,
+        plan,
+        copySeconds,
+        level: { mean: 3, deviation: 1, columns: new Float32Array(problem.columns) },
+      },
+      ctx,
+    );
+  return {
+    recording,
+    plan: plan(problem.compute),
+    train: () =>
+      atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))),
+  };
 }
 
 /** The same by SGD. */
-export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, { held = false, copySeconds = 0, schedule = (one: SgdSchedule) => one } = {}) {
+export async function recordSgd(
+  problem: RunProblem,
+  given: Partial<SgdParams>,
+  { held = false, copySeconds = 0, schedule = (one: SgdSchedule) => one } = {},
+) {
   const recording = new Recording(problem);
   const params = checkSgdParams({ biases: false, ...given });
   const data = sgdProblem(problem.rows, problem.columns);
   const test = problem.test ? blockOfRows(problem.rows, 'tests') : undefined;
-  const profile = { users: problem.rows.length, items: problem.columns, ratings: data.ratings.ratings, ...(test ? { testRatings: test.ratings } : {}) };
+  const profile = {
+    users: problem.rows.length,
+    items: problem.columns,
+    ratings: data.ratings.ratings,
+    ...(test ? { testRatings: test.ratings } : {}),
+  };
   const plan = (compute: readonly DeviceInfo[]) => {
     const first = planSgd(profile, params, { compute, host: recording.host });
-    return planSgd(profile, params, { compute, host: recording.host }, { schedule: schedule(first.choices.schedule as unknown as SgdSchedule) });
+    return planSgd(
+      profile,
+      params,
+      { compute, host: recording.host },
+      { schedule: schedule(first.choices.schedule as unknown as SgdSchedule) },
+    );
   };
   const train = (ctx: ExecutionContext) => {
     // As loading leaves them: at the CPU.
@@ -87,7 +144,13 @@ export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, 
     for (const block of [data.ratings, ...(test ? [test] : [])]) cpu?.put(block.ref, hostForm(block));
     return trainSgd({ data, test }, params, { devices: problem.compute, plan, copySeconds }, ctx);
   };
-  return { recording, data, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
+  return {
+    recording,
+    data,
+    plan: plan(problem.compute),
+    train: () =>
+      atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))),
+  };
 }
 
 /** Stops the clock, so that no decision depends on time. */

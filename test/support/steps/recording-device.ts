@@ -3,7 +3,13 @@ import { CancelledError, DeviceLostError } from '../../../engine/errors.ts';
 import type { Device, WireRequest } from '../../../engine/run/device.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../../engine/json.ts';
-import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  type MatrixShape,
+  type Partition,
+  partitionKey,
+  type PartitionRef,
+  sharedArray,
+} from '../../../engine/partition.ts';
 import { HostMemory } from '../../../engine/run/host-memory.ts';
 import { HOST } from '../../../engine/plan/place.ts';
 import type { Task, TaskResult } from '../../../engine/task.ts';
@@ -29,7 +35,10 @@ export function shortName({ name, partition, version }: PartitionRef): string {
 export interface RecordingOptions {
   /** Ends `run` and `fetch` in an order of its own; default: at once. */
   readonly turns?: RandomTurns;
-  /** Called before each verb is carried out, with its number on this device, from 0; may throw. A promise is waited for (`run`, `fetch`). */
+  /**
+   * Called before each verb is carried out, with its number on this device, from 0; may throw. A promise is
+   * waited for (`run`, `fetch`).
+   */
   readonly before?: (n: number, verb: Verb, task?: Task) => void | Promise<void>;
   readonly values?: (task: Task) => JsonObject;
   /** Set once the device is lost: every verb that can fail then fails. */
@@ -43,8 +52,9 @@ interface Held {
 }
 
 /**
- * A device that computes nothing: it notes its calls and the partitions that it would hold. A task without one of its inputs fails,
- * as on any device.
+ * A device that computes nothing: it notes its calls and the partitions that it would hold. A task without
+ * one of its inputs fails, as on any device.
+ *
  */
 export class RecordingDevice implements Device {
   readonly info: DeviceInfo;
@@ -90,22 +100,32 @@ export class RecordingDevice implements Device {
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     const name = (refs: Task['inputs']) => Object.values(refs).map(shortName).join(' ');
     const { from, to } = task.params;
-    this.#note('run', `${task.kernel}${typeof from === 'number' && typeof to === 'number' ? ` [${from}, ${to})` : ''} ${name(task.inputs)} > ${name(task.outputs)}`.trimEnd());
+    this.#note(
+      'run',
+      `${task.kernel}${typeof from === 'number' && typeof to === 'number' ? ` [${from}, ${to})` : ''} ${name(task.inputs)} > ${name(task.outputs)}`.trimEnd(),
+    );
     const waits = this.#verb('run', true, task);
-    for (const ref of Object.values(task.inputs)) if (!this.#held.has(partitionKey(ref))) throw new Error(`${task.kernel} at ${this.info.place}: ${partitionKey(ref)} is not there`);
+    for (const ref of Object.values(task.inputs))
+      if (!this.#held.has(partitionKey(ref)))
+        throw new Error(`${task.kernel} at ${this.info.place}: ${partitionKey(ref)} is not there`);
     const refs = [...Object.values(task.inputs), ...Object.values(task.outputs)];
     const made = madeBy(task, (input) => this.#held.get(partitionKey(task.inputs[input]))?.partition);
     this.running++;
-    if (!this.info.inOrder) for (const ref of refs) this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) + 1);
+    if (!this.info.inOrder)
+      for (const ref of refs) this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) + 1);
     try {
       await waits;
       await this.#turn();
       if (signal?.aborted) throw new CancelledError();
     } finally {
       this.running--;
-      if (!this.info.inOrder) for (const ref of refs) this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) - 1);
+      if (!this.info.inOrder)
+        for (const ref of refs)
+          this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) - 1);
     }
-    for (const [output, ref] of Object.entries(task.outputs)) if (!this.#held.has(partitionKey(ref)) && made[output]) this.#hold(ref, { partition: made[output], bytes: 0 });
+    for (const [output, ref] of Object.entries(task.outputs))
+      if (!this.#held.has(partitionKey(ref)) && made[output])
+        this.#hold(ref, { partition: made[output], bytes: 0 });
     const values = { ...valuesOf(task), ...this.#options.values?.(task) };
     return { metrics: { rows: 1, bytesUp: 0, bytesDown: 0, milliseconds: 0 }, values };
   }
@@ -114,20 +134,33 @@ export class RecordingDevice implements Device {
     this.#note('fetch', shortName(ref));
     const waits = this.#verb('fetch', true);
     const found = this.#held.get(partitionKey(ref));
-    if (found === undefined) throw new Error(`fetch at ${this.info.place}: ${partitionKey(ref)} is not there`);
+    if (found === undefined)
+      throw new Error(`fetch at ${this.info.place}: ${partitionKey(ref)} is not there`);
     await waits;
     await this.#turn();
     const { shape, partition } = found;
     // As a GPU gives rows for another.
-    if (wire && this.info.ownMemory && (shape?.layout ?? partition?.layout ?? 'factors') === 'factors') return { layout: 'wire-rows', rows: shape?.rows ?? partition?.rows ?? 0, columns: { values: new Float32Array(wire.take(found.bytes) as SharedArrayBuffer) } };
-    return partition ?? { layout: shape?.layout ?? 'factors', rows: shape?.rows ?? 0, columns: { values: sharedArray(Float32Array, (shape?.rows ?? 0) * (shape?.columns ?? 0)) } };
+    if (wire && this.info.ownMemory && (shape?.layout ?? partition?.layout ?? 'factors') === 'factors')
+      return {
+        layout: 'wire-rows',
+        rows: shape?.rows ?? partition?.rows ?? 0,
+        columns: { values: new Float32Array(wire.take(found.bytes) as SharedArrayBuffer) },
+      };
+    return (
+      partition ?? {
+        layout: shape?.layout ?? 'factors',
+        rows: shape?.rows ?? 0,
+        columns: { values: sharedArray(Float32Array, (shape?.rows ?? 0) * (shape?.columns ?? 0)) },
+      }
+    );
   }
 
   release(ref: PartitionRef): void {
     this.verbs++;
     const key = partitionKey(ref);
     this.#note('release', shortName(ref));
-    if ((this.#used.get(key) ?? 0) > 0) throw new Error(`${key} was released at ${this.info.place} while a task used it`);
+    if ((this.#used.get(key) ?? 0) > 0)
+      throw new Error(`${key} was released at ${this.info.place} while a task used it`);
     this.bytes -= this.#held.get(key)?.bytes ?? 0;
     this.#held.delete(key);
   }
@@ -137,7 +170,8 @@ export class RecordingDevice implements Device {
 
   #verb(verb: Verb, fails: boolean, task?: Task): void | Promise<void> {
     const n = this.verbs++;
-    if (fails && this.#options.lostAt !== undefined && n >= this.#options.lostAt) throw new DeviceLostError(`the device ${this.info.place} was lost`);
+    if (fails && this.#options.lostAt !== undefined && n >= this.#options.lostAt)
+      throw new DeviceLostError(`the device ${this.info.place} was lost`);
     return this.#options.before?.(n, verb, task);
   }
 
@@ -163,11 +197,18 @@ export class RecordingDevice implements Device {
 /** Notes the calls of any host memory. Gives the function that ends this. */
 export function recordHostMemory(log: Recorded[]): () => void {
   const { put, release } = HostMemory.prototype;
-  const puts = vi.spyOn(HostMemory.prototype, 'put').mockImplementation(function (this: HostMemory, ref, partition) {
+  const puts = vi.spyOn(HostMemory.prototype, 'put').mockImplementation(function (
+    this: HostMemory,
+    ref,
+    partition,
+  ) {
     log.push({ at: HOST, verb: 'put', text: shortName(ref) });
     put.call(this, ref, partition);
   });
-  const releases = vi.spyOn(HostMemory.prototype, 'release').mockImplementation(function (this: HostMemory, ref) {
+  const releases = vi.spyOn(HostMemory.prototype, 'release').mockImplementation(function (
+    this: HostMemory,
+    ref,
+  ) {
     log.push({ at: HOST, verb: 'release', text: shortName(ref) });
     release.call(this, ref);
   });

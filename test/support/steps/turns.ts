@@ -6,7 +6,10 @@ interface Waiting {
   go(): void;
 }
 
-/** Resumes waiting work in an order drawn from a seed; of a queue that is in order always the first. Nothing depends on time. */
+/**
+ * Resumes waiting work in an order drawn from a seed; of a queue that is in order always the first. Nothing
+ * depends on time.
+ */
 export class RandomTurns {
   readonly #random: () => number;
   readonly #waiting: Waiting[] = [];
@@ -28,7 +31,9 @@ export class RandomTurns {
     this.#pumping = true;
     setImmediate(() => {
       this.#pumping = false;
-      const able = this.#waiting.filter((one, at) => !one.inOrder || this.#waiting.findIndex(({ queue }) => queue === one.queue) === at);
+      const able = this.#waiting.filter(
+        (one, at) => !one.inOrder || this.#waiting.findIndex(({ queue }) => queue === one.queue) === at,
+      );
       const chosen = able[Math.floor(this.#random() * able.length)];
       this.#waiting.splice(this.#waiting.indexOf(chosen), 1);
       chosen.go();

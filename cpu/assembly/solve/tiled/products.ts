@@ -1,7 +1,10 @@
 /**
- * Products of some ratings of a row with the rows of a tile of Θ, from where they lie. Of LISTED ratings at a time, whose rows stay in the first-level cache, the products are
- * formed four at a time, and then added column by column: the sums stay in registers, and nothing is stored between the ratings. A list's sums begin at 0 and are then added to
- * those of the row, so that a row of a million ratings has no chain of a million roundings.
+ * Products of some ratings of a row with the rows of a tile of Θ, from where they lie. Of LISTED ratings at a
+ * time, whose rows stay in the first-level cache, the products are formed four at a time, and then added
+ * column by column: the sums stay in registers, and nothing is stored between the ratings. A list's sums
+ * begin at 0 and are then added to those of the row, so that a row of a million ratings has no chain of a
+ * million roundings.
+ *
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../../simd';
 
@@ -45,7 +48,12 @@ function productsOfFour(row0: usize, row1: usize, row2: usize, row3: usize, p: u
     row2 += 2 * VECTOR;
     row3 += 2 * VECTOR;
   }
-  return sumLanesOfFour(f32x4.add(even0, odd0), f32x4.add(even1, odd1), f32x4.add(even2, odd2), f32x4.add(even3, odd3));
+  return sumLanesOfFour(
+    f32x4.add(even0, odd0),
+    f32x4.add(even1, odd1),
+    f32x4.add(even2, odd2),
+    f32x4.add(even3, odd3),
+  );
 }
 
 /** Adds four sums to those at `y` + `offset`. */
@@ -55,11 +63,21 @@ function addTo(y: usize, sum: v128, offset: usize = 0): void {
 }
 
 /**
- * y += Σ factors[k] θ_k over the rows listed up to `end`, for 2, 4 or 8 vectors of columns, whose sums have room in registers, and if `summed`, of at most 4 vectors, sums += Σ θ_k.
- * `vectors` and `summed` are constants.
+ * y += Σ factors[k] θ_k over the rows listed up to `end`, for 2, 4 or 8 vectors of columns, whose sums have
+ * room in registers, and if `summed`, of at most 4 vectors, sums += Σ θ_k. `vectors` and `summed` are
+ * constants.
+ *
  */
 @inline
-function addColumns(listed: usize, end: usize, column: usize, y: usize, sums: usize, vectors: i32, summed: bool): void {
+function addColumns(
+  listed: usize,
+  end: usize,
+  column: usize,
+  y: usize,
+  sums: usize,
+  vectors: i32,
+  summed: bool,
+): void {
   let sum0 = f32x4.splat(0);
   let sum1 = sum0;
   let sum2 = sum0;
@@ -119,14 +137,16 @@ function addColumns(listed: usize, end: usize, column: usize, y: usize, sums: us
 
 /** y += Σ factors[k] θ_k over the first `count` listed rows, and with `sums` sums += Σ θ_k. */
 function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize): void {
-  const end = list + (<usize>count << 2);
+  const end = list + ((<usize>count) << 2);
   let column: usize = 0;
   if (sums) {
-    for (; column + 4 * VECTOR <= size; column += 4 * VECTOR) addColumns(list, end, column, y + column, sums + column, 4, true);
+    for (; column + 4 * VECTOR <= size; column += 4 * VECTOR)
+      addColumns(list, end, column, y + column, sums + column, 4, true);
     if (column < size) addColumns(list, end, column, y + column, sums + column, 2, true);
     return;
   }
-  for (; column + 8 * VECTOR <= size; column += 8 * VECTOR) addColumns(list, end, column, y + column, 0, 8, false);
+  for (; column + 8 * VECTOR <= size; column += 8 * VECTOR)
+    addColumns(list, end, column, y + column, 0, 8, false);
   if (column + 4 * VECTOR <= size) {
     addColumns(list, end, column, y + column, 0, 4, false);
     column += 4 * VECTOR;
@@ -135,11 +155,25 @@ function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize):
 }
 
 /**
- * The work of the functions below, in which `residual` and `added` are constants. Gives four lanes whose sum is Σ r t of residuals, or Σ t² where nothing is added, beside that
- * of `along`.
+ * The work of the functions below, in which `residual` and `added` are constants. Gives four lanes whose sum
+ * is Σ r t of residuals, or Σ t² where nothing is added, beside that of `along`.
+ *
  */
 @inline
-function pass(tile: usize, size: usize, locals: usize, values: usize, count: i32, p: usize, y: usize, sums: usize, work: usize, residual: bool, added: bool, along: v128): v128 {
+function pass(
+  tile: usize,
+  size: usize,
+  locals: usize,
+  values: usize,
+  count: i32,
+  p: usize,
+  y: usize,
+  sums: usize,
+  work: usize,
+  residual: bool,
+  added: bool,
+  along: v128,
+): v128 {
   const zeros = work + LIST;
   while (count > 0) {
     const listed = min(count, LISTED);
@@ -196,19 +230,48 @@ function pass(tile: usize, size: usize, locals: usize, values: usize, count: i32
 }
 
 /**
- * y += Σ (r - θᵀp) θ over `count` > 0 ratings, whose θ are rows `locals` of the tile, and where `sums` is not 0 sums += Σ θ; gives `along` and Σ r θᵀp, in four lanes. `values`
- * may be read up to 12 bytes beyond the last. work: 256 bytes, and a row of zeros behind them.
+ * y += Σ (r - θᵀp) θ over `count` > 0 ratings, whose θ are rows `locals` of the tile, and where `sums` is not
+ * 0 sums += Σ θ; gives `along` and Σ r θᵀp, in four lanes. `values` may be read up to 12 bytes beyond the
+ * last. work: 256 bytes, and a row of zeros behind them.
+ *
  */
-export function addResiduals(tile: usize, size: usize, locals: usize, values: usize, count: i32, p: usize, y: usize, sums: usize, work: usize, along: v128): v128 {
+export function addResiduals(
+  tile: usize,
+  size: usize,
+  locals: usize,
+  values: usize,
+  count: i32,
+  p: usize,
+  y: usize,
+  sums: usize,
+  work: usize,
+  along: v128,
+): v128 {
   return pass(tile, size, locals, values, count, p, y, sums, work, true, true, along);
 }
 
 /** y += Σ (θᵀp) θ */
-export function addProducts(tile: usize, size: usize, locals: usize, count: i32, p: usize, y: usize, work: usize): void {
+export function addProducts(
+  tile: usize,
+  size: usize,
+  locals: usize,
+  count: i32,
+  p: usize,
+  y: usize,
+  work: usize,
+): void {
   pass(tile, size, locals, 0, count, p, y, 0, work, false, true, f32x4.splat(0));
 }
 
 /** `sum` and Σ (θᵀp)², in four lanes. */
-export function addSquares(tile: usize, size: usize, locals: usize, count: i32, p: usize, work: usize, sum: v128): v128 {
+export function addSquares(
+  tile: usize,
+  size: usize,
+  locals: usize,
+  count: i32,
+  p: usize,
+  work: usize,
+  sum: v128,
+): v128 {
   return pass(tile, size, locals, 0, count, p, 0, 0, work, false, false, sum);
 }

@@ -1,14 +1,18 @@
 /**
- * Conjugate gradients of many long rows at once, tile by tile: Θ is cut into tiles that stay in a core's second-level cache, and each pass takes the ratings of all rows of a
- * group in one tile before it goes on to the next. A row of Θ so comes from memory once for all rows of the group, in the order of addresses, where row by row it comes
- * once for each rating. The ratings are gathered in every pass, from the cache, and no panels are kept.
+ * Conjugate gradients of many long rows at once, tile by tile: Θ is cut into tiles that stay in a core's
+ * second-level cache, and each pass takes the ratings of all rows of a group in one tile before it goes on to
+ * the next. A row of Θ so comes from memory once for all rows of the group, in the order of addresses, where
+ * row by row it comes once for each rating. The ratings are gathered in every pass, from the cache, and no
+ * panels are kept.
  *
  *     pass 0        r = Σ (r_uv - θ_vᵀx) θ_v - shift I x       endResidual
  *     passes 1 ..   q = Σ (θ_vᵀp) θ_v + shift I p              takeStep
  *     the last      pᵀA p                                      takeLastStep
  *
- * A group's ratings lie row behind row: the 16-bit number of θ_v in its tile, and r_uv. `starts`: Int32[tiles + 1][rows], the first rating of each row in each tile. x, r, p, q
- * and s of the rows: one behind the other, `size` bytes each. `states`: 48 bytes for each row.
+ * A group's ratings lie row behind row: the 16-bit number of θ_v in its tile, and r_uv. `starts`: Int32[tiles
+ * + 1][rows], the first rating of each row in each tile. x, r, p, q and s of the rows: one behind the other,
+ * `size` bytes each. `states`: 48 bytes for each row.
+ *
  */
 import { indexAt, sumLanes } from '../../simd';
 import { allFinite, clear, dot, scale } from '../../vectors';
@@ -21,31 +25,47 @@ const NUMBERS: usize = 8;
 const LANES: usize = 32;
 
 /**
- * Appends `count` ratings of a row to a group, from the rating `at` on. `tile`: that of the rating before them, -1 for the first. `starts`: those of the row, `step` bytes
- * from tile to tile. Gives the tile of the last one.
+ * Appends `count` ratings of a row to a group, from the rating `at` on. `tile`: that of the rating before
+ * them, -1 for the first. `starts`: those of the row, `step` bytes from tile to tile. Gives the tile of the
+ * last one.
+ *
  */
-export function placeRatings(indices: usize, values: usize, count: i32, tileRows: i32, tile: i32, starts: usize, step: usize, at: i32, locals: usize, ratings: usize): i32 {
+export function placeRatings(
+  indices: usize,
+  values: usize,
+  count: i32,
+  tileRows: i32,
+  tile: i32,
+  starts: usize,
+  step: usize,
+  at: i32,
+  locals: usize,
+  ratings: usize,
+): i32 {
   let first = tile * tileRows;
-  for (let k = 0; k < count; ) {
+  for (let k = 0; k < count;) {
     const index = <i32>indexAt(indices, k);
     while (index >= first + tileRows) {
       first += tileRows;
       tile++;
       store<i32>(starts + <usize>tile * step, at + k);
     }
-    const local = locals + (<usize>(at + k) << 1);
+    const local = locals + ((<usize>(at + k)) << 1);
     // Indices ascend, so eight lie in the tile where the last of them does.
     if (tile >= 0 && k + 8 <= count && <i32>indexAt(indices, k + 7) < first + tileRows) {
-      const four = indices + (<usize>k << 2);
+      const four = indices + ((<usize>k) << 2);
       const base = i32x4.splat(first);
-      v128.store(local, i16x8.narrow_i32x4_u(i32x4.sub(v128.load(four), base), i32x4.sub(v128.load(four, 16), base)));
+      v128.store(
+        local,
+        i16x8.narrow_i32x4_u(i32x4.sub(v128.load(four), base), i32x4.sub(v128.load(four, 16), base)),
+      );
       k += 8;
     } else {
       store<u16>(local, <u16>(index - first));
       k++;
     }
   }
-  memory.copy(ratings + (<usize>at << 2), values, <usize>count << 2);
+  memory.copy(ratings + ((<usize>at) << 2), values, (<usize>count) << 2);
   return tile;
 }
 
@@ -64,8 +84,10 @@ function bringTile(tile: usize, bytes: usize): u32 {
 }
 
 /**
- * A pass over the tiles [from, to): 0, 1 or 2 for residuals, products and curvatures. `p`: the rows' x or p, `y`: their r or q. `brings`: whether most rows of a tile are
- * read. work: 256 bytes, and a row of zeros behind them.
+ * A pass over the tiles [from, to): 0, 1 or 2 for residuals, products and curvatures. `p`: the rows' x or p,
+ * `y`: their r or q. `brings`: whether most rows of a tile are read. work: 256 bytes, and a row of zeros
+ * behind them.
+ *
  */
 export function passTiles(
   theta: usize,
@@ -86,7 +108,7 @@ export function passTiles(
   states: usize,
   work: usize,
 ): void {
-  const step = <usize>rows << 2;
+  const step = (<usize>rows) << 2;
   const endOfRows = p + <usize>rows * size;
   let touched: u32 = 0;
   for (let t = from; t < to; t++) {
@@ -101,11 +123,27 @@ export function passTiles(
       const first = load<i32>(start);
       const count = load<i32>(start + step) - first;
       if (count > 0) {
-        const local = locals + (<usize>first << 1);
-        const rating = ratings + (<usize>first << 2);
+        const local = locals + ((<usize>first) << 1);
+        const rating = ratings + ((<usize>first) << 2);
         if (pass == 1) addProducts(tile, size, local, count, direction, target, work);
-        else if (pass == 2) v128.store(lanes, addSquares(tile, size, local, count, direction, work, v128.load(lanes)));
-        else v128.store(lanes, addResiduals(tile, size, local, rating, count, direction, target, sums ? sum : 0, work, v128.load(lanes)));
+        else if (pass == 2)
+          v128.store(lanes, addSquares(tile, size, local, count, direction, work, v128.load(lanes)));
+        else
+          v128.store(
+            lanes,
+            addResiduals(
+              tile,
+              size,
+              local,
+              rating,
+              count,
+              direction,
+              target,
+              sums ? sum : 0,
+              work,
+              v128.load(lanes),
+            ),
+          );
       }
       start += 4;
       target += size;
@@ -116,7 +154,9 @@ export function passTiles(
   store<u32>(work, touched);
 }
 
-/** Before a pass that is not the first: q = shift p. Without a further step p becomes 0, which adds nothing. */
+/**
+ * Before a pass that is not the first: q = shift p. Without a further step p becomes 0, which adds nothing.
+ */
 @inline
 function prepare(goesOn: bool, size: usize, shift: f32, p: usize, q: usize, state: usize): void {
   if (!goesOn) clear(p, size);
@@ -125,7 +165,18 @@ function prepare(goesOn: bool, size: usize, shift: f32, p: usize, q: usize, stat
 }
 
 /** Behind pass 0. */
-export function beginTiledRow(size: usize, shift: f32, sums: usize, weight: f32, total: f32, x: usize, r: usize, p: usize, q: usize, state: usize): void {
+export function beginTiledRow(
+  size: usize,
+  shift: f32,
+  sums: usize,
+  weight: f32,
+  total: f32,
+  x: usize,
+  r: usize,
+  p: usize,
+  q: usize,
+  state: usize,
+): void {
   const numbers = state + NUMBERS;
   const biasSquares = endResidual(size, sums, weight, total, sumLanes(v128.load(state + LANES)), x, r, state);
   const rho = beginSteps(size, sums, biasSquares, r, p, numbers);
@@ -133,14 +184,37 @@ export function beginTiledRow(size: usize, shift: f32, sums: usize, weight: f32,
 }
 
 /** Behind a pass for products. */
-export function stepTiledRow(size: usize, shift: f32, sums: usize, weight: f32, x: usize, r: usize, p: usize, q: usize, state: usize): void {
+export function stepTiledRow(
+  size: usize,
+  shift: f32,
+  sums: usize,
+  weight: f32,
+  x: usize,
+  r: usize,
+  p: usize,
+  q: usize,
+  state: usize,
+): void {
   const numbers = state + NUMBERS;
   const rho = takeStep(size, sums, weight, x, r, p, q, numbers, state);
   prepare(!(rho < 0 || isEnough(rho, numbers)), size, shift, p, q, state);
 }
 
-/** Behind the pass for curvatures. Writes the row's bias, where `bias` is not 0; true where x is finite. The objective is the first number of the state. */
-export function endTiledRow(size: usize, shift: f32, sums: usize, weight: f32, total: f32, bias: usize, x: usize, p: usize, state: usize): bool {
+/**
+ * Behind the pass for curvatures. Writes the row's bias, where `bias` is not 0; true where x is finite. The
+ * objective is the first number of the state.
+ */
+export function endTiledRow(
+  size: usize,
+  shift: f32,
+  sums: usize,
+  weight: f32,
+  total: f32,
+  bias: usize,
+  x: usize,
+  p: usize,
+  state: usize,
+): bool {
   const curvature = sumLanes(v128.load(state + LANES)) + shift * dot(p, p, size);
   takeLastStep(size, sums, weight, curvature, x, p, state + NUMBERS, state);
   if (bias) {
