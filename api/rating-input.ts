@@ -277,7 +277,7 @@ export class RatingInput {
     users: KeyColumn,
     items: KeyColumn,
     ctx: ExecutionContext,
-    ahead?: Promise<ReadPairs | undefined>,
+    ahead?: Promise<ReadPairs>,
   ): Promise<KnownPairs> {
     return readKnownPairs(
       this.#selectedPairs(dataset),
@@ -289,7 +289,7 @@ export class RatingInput {
   }
 
   /** Reads the pairs of a validation set, for knownPairs, before the known ids are there. */
-  async readPairs(dataset: Dataset, ctx: ExecutionContext): Promise<ReadPairs | undefined> {
+  async readPairs(dataset: Dataset, ctx: ExecutionContext): Promise<ReadPairs> {
     return readPairs(this.#selectedPairs(dataset), dataset.session.splitBytes, ctx);
   }
 

@@ -1,7 +1,7 @@
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
 import { readSplit } from '../connectors/read-split.ts';
 import { runInto } from '../engine/stream/logical-plan.ts';
-import { readInThreads } from '../operators/split-source.ts';
+import { readInThreads } from '../operators/pipeline/rows-of-splits.ts';
 import type { Dataset } from './dataset.ts';
 import type { RunOptions } from './session.ts';
 

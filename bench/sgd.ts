@@ -23,10 +23,10 @@ import { compileKernels } from '../cpu/compile-kernels.ts';
 import { loadKernels } from '../cpu/kernels.ts';
 import { planDevices } from '../engine/run/devices.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
-import { andThen, executePlan, runInto } from '../engine/stream/logical-plan.ts';
+import { andThen, executePlan } from '../engine/stream/logical-plan.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { type Dataset, Session } from '../index.ts';
-import { IndexIds } from '../operators/ratings/ids/index-ids.ts';
+import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
 import { collectKnownPairs } from '../operators/ratings/ids/known-pairs.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { loadSgdData, loadSgdTest } from '../operators/sgd/data/data.ts';
@@ -143,7 +143,7 @@ async function run(
   const selected = ({ plan }: Dataset) =>
     andThen(plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
   return await Holdings.within(session.context(), async (ctx) => {
-    const indexed = await runInto(selected(train), new IndexIds(), ctx);
+    const indexed = await readRatings(selected(train), {}, ctx);
     const { users, items, rows } = indexed;
     const data = await loadSgdData(
       indexed,

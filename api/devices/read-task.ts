@@ -14,7 +14,7 @@ import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
 import type { SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, originOf } from '../../engine/stream/stream.ts';
-import { operatorFrom } from '../../operators/portable.ts';
+import { operatorFrom } from '../../operators/pipeline/portable.ts';
 import { BadRowCounter } from '../../operators/ratings/rows/bad-rows.ts';
 import {
   type ChunkLimits,

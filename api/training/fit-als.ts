@@ -561,7 +561,7 @@ async function testPairs(
   input: RatingInput,
   { users, items }: Pick<IndexedRatings, 'users' | 'items'>,
   ctx: ExecutionContext,
-  ahead: Promise<ReadPairs | undefined> | undefined,
+  ahead: Promise<ReadPairs> | undefined,
 ): Promise<ValidationPairs> {
   using _ = ctx.metrics.begin('test set');
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx, ahead);

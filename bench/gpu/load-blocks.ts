@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path';
 import { Session } from '../../api/session.ts';
-import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
-import { IndexIds } from '../../operators/ratings/ids/index-ids.ts';
+import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
+import { readRatings } from '../../operators/ratings/reading/read-ratings.ts';
 import { collectKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
@@ -23,9 +23,9 @@ export async function loadBlocks(folder: string): Promise<LoadedBlocks> {
   await using session = await Session.create({ device: 'cpu' });
   const ctx = session.context();
   const select = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' });
-  const indexed = await runInto(
+  const indexed = await readRatings(
     andThen(session.read.parquet(join(folder, 'train')).plan, select),
-    new IndexIds(),
+    {},
     ctx,
   );
   const { users, items } = indexed;

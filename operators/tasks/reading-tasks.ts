@@ -3,7 +3,7 @@ import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import type { BadRows } from '../ratings/rows/bad-rows.ts';
-import type { PortableOperator } from '../portable.ts';
+import type { PortableOperator } from '../pipeline/portable.ts';
 import type { None, Numbered, Rows } from './tasks.ts';
 
 /** The ids of a chunk of rows. */

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
-import { andThen, executePlan, runInto } from '../../../engine/stream/logical-plan.ts';
+import { andThen, executePlan } from '../../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { BoundPlan, Versions } from '../../../engine/plan/bound-plan.ts';
 import type { PhaseName } from '../../../engine/plan/stages.ts';
@@ -13,7 +13,7 @@ import { expand, expandFree, type Round } from '../../../engine/run/expand.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { type RunStepsOptions, runSteps } from '../../../engine/run/run-steps.ts';
 import { type Dataset, Session } from '../../../index.ts';
-import { IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { collectKnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
@@ -83,7 +83,7 @@ export class SgdTraining {
     const { ctx } = new Holdings(session.context());
     const selected = ({ plan }: Dataset) =>
       andThen(plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
-    const indexed = await runInto(selected(session.read.parquet(join(folder, 'train'))), new IndexIds(), ctx);
+    const indexed = await readRatings(selected(session.read.parquet(join(folder, 'train'))), {}, ctx);
     const { users, items } = indexed;
     const data = await loadSgdData(indexed, { duplicates: 'keep', seed: 1, biases: false }, ctx);
     const known = await collectKnownPairs(

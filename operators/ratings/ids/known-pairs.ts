@@ -7,13 +7,14 @@ import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { executePlan, type LogicalPlan } from '../../../engine/stream/logical-plan.ts';
+import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { lookupOf } from '../../serving/factor-model.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
-import { type CodedChunk, indexChunks, type IndexedRatings, mostRows } from './index-ids.ts';
+import { blockLimit } from '../../planner/sizes.ts';
+import { type CodedChunk, indexChunks, type IndexedRatings } from './index-ids.ts';
 import { bothSides, countPositions } from './number-ids.ts';
-import { readSplits } from '../reading/read-splits.ts';
+import { readChunks } from '../reading/read-chunks.ts';
 import type { RatingTypes } from '../reading/rating-chunk.ts';
 import { renumberChunks } from './relabel.ts';
 
@@ -41,24 +42,21 @@ export interface ReadPairs {
   readonly own?: IndexedRatings;
 }
 
-/**
- * The part of readKnownPairs that needs no known ids; undefined, with nothing read, where the source has no
- * splits.
- */
+/** The part of readKnownPairs that needs no known ids. */
 export async function readPairs(
   plan: LogicalPlan,
   splitBytes: number | undefined,
   ctx: ExecutionContext,
-): Promise<ReadPairs | undefined> {
-  const found = await readSplits(plan, { splitBytes, maximumRows: mostRows({}) }, ctx);
-  if (found === undefined || found.chunks.length === 0) return found && { types: found.types };
+): Promise<ReadPairs> {
+  const { numbered, types } = await readChunks(plan, { splitBytes, maximumRows: blockLimit.ratings }, ctx);
+  if (numbered.length === 0) return { types };
   using _ = ctx.metrics.begin('number');
-  return { types: found.types, own: await indexChunks(found.chunks, found.types, false, ctx) };
+  return { types, own: await indexChunks(numbered, types, false, ctx) };
 }
 
 /**
- * Reads the pairs of a plan that ends in SelectRatings, as collectKnownPairs does, from splits of the source
- * where it has some. `ahead`: the outcome of `readPairs`, where it was called before.
+ * Reads the pairs of a plan that ends in SelectRatings, coded by the positions of known ids; cold pairs are
+ * counted and left out. `ahead`: the outcome of `readPairs`, where it was called before.
  */
 export async function readKnownPairs(
   plan: LogicalPlan,
@@ -68,7 +66,6 @@ export async function readKnownPairs(
   ahead = readPairs(plan, splitBytes, ctx),
 ): Promise<KnownPairs> {
   const found = await ahead;
-  if (found === undefined) return collectKnownPairs(await executePlan(plan, ctx), users, items, ctx);
   lookupOf(users).requireComparable(found.types.users, 'user');
   lookupOf(items).requireComparable(found.types.items, 'item');
   const { own } = found;

@@ -1,45 +1,49 @@
 import { startPhase } from '../../../engine/phase.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { type LogicalPlan, runInto } from '../../../engine/stream/logical-plan.ts';
-import { indexChunks, type IndexedRatings, IndexIds, type IndexOptions, mostRows } from '../ids/index-ids.ts';
-import { type OnChunks, readSplits, type SplitOptions } from './read-splits.ts';
+import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
 import { blockLimit } from '../../planner/sizes.ts';
+import { indexChunks, type IndexedRatings } from '../ids/index-ids.ts';
 import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
+import { readChunks } from './read-chunks.ts';
 
-export type ReadOptions = IndexOptions & Pick<SplitOptions, 'splitBytes'>;
+export interface ReadOptions {
+  /** More ratings are a CapacityError; default: those of one block. */
+  readonly maximumRows?: number;
+  /** Chunks of more ratings than these go to files; default: none. */
+  readonly rowsInMemory?: number;
+  /** The expected number of ratings, for progress. */
+  readonly totalRows?: number;
+  /** See ChunkOptions. */
+  readonly splitBytes?: number;
+}
 
 /**
- * Reads the ratings of a plan that ends in SelectRatings and numbers their users and items, from splits of
- * the source where it has some, else as IndexIds does.
+ * Reads the ratings of a plan that ends in SelectRatings, and numbers their users and items. Throws DataError
+ * where there are none.
  */
 export async function readRatings(
   plan: LogicalPlan,
-  options: ReadOptions,
+  { maximumRows = blockLimit.ratings, rowsInMemory, totalRows, splitBytes }: ReadOptions,
   ctx: ExecutionContext,
 ): Promise<IndexedRatings> {
   const started = performance.now();
-  const keeper = new ChunkKeeper(options, ctx);
-  let [phase, rows] = [undefined as ReturnType<typeof startPhase> | undefined, 0];
-  const onChunks: OnChunks = async (chunks, read) => {
+  const keeper = new ChunkKeeper({ rowsInMemory }, ctx);
+  const phase = startPhase(ctx.events, 'read', 'ratings', totalRows);
+  let rows = 0;
+  const onRows = (read: number) => {
+    if (read > rows) phase.progress(read);
     rows = read;
-    phase ??= startPhase(ctx.events, 'read', 'ratings', options.totalRows);
-    if (rows > 0) phase.progress(rows);
-    for (const chunk of chunks) await keeper.keep(chunk);
   };
-  const found = await readSplits(
+  const roomRows = Math.min(blockLimit.ratings, rowsInMemory ?? Number.POSITIVE_INFINITY);
+  const { numbered, types, room } = await readChunks(
     plan,
-    {
-      ...options,
-      maximumRows: mostRows(options),
-      roomRows: Math.min(blockLimit.ratings, options.rowsInMemory ?? Number.POSITIVE_INFINITY),
-    },
+    { maximumRows, roomRows, splitBytes, onRows },
     ctx,
-    onChunks,
+    (chunk) => keeper.keep(chunk),
   );
-  if (found === undefined) return runInto(plan, new IndexIds(options), ctx);
   ctx.metrics.addStage('read', started, rows);
   using _ = ctx.metrics.begin('number');
-  const indexed = await indexChunks(found.chunks, found.types, keeper.spilled, ctx, found.room);
-  phase?.end(rows);
+  const indexed = await indexChunks(numbered, types, keeper.spilled, ctx, room);
+  phase.end(rows);
   return indexed;
 }

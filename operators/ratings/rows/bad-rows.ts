@@ -66,6 +66,18 @@ export class BadRowTotal {
   }
 }
 
+/** The same bad rows where so many rows and lines of the file come before the stretch. */
+export function movedBy(
+  { count, first }: BadRows,
+  before: { readonly rows: number; readonly lines: number },
+): BadRows {
+  if (first?.place === undefined) return { count, first };
+  const { place } = first;
+  const row = place.row === undefined ? {} : { row: place.row + before.rows };
+  const line = place.line === undefined ? {} : { line: place.line + before.lines };
+  return { count, first: { ...first, place: { ...place, ...row, ...line } } };
+}
+
 /** Counts bad rows in the run's measures, and warns of them or throws DataError, by the policy. */
 export function reportBadRows({ count, first }: BadRows, policy: BadRowPolicy, ctx: ExecutionContext): void {
   if (first === null) return;

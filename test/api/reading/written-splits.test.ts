@@ -8,7 +8,7 @@ import { openSink } from '../../../connectors/open-sink.ts';
 import { readSplit } from '../../../connectors/read-split.ts';
 import { runInto } from '../../../engine/stream/logical-plan.ts';
 import { Session } from '../../../index.ts';
-import { readInThreads } from '../../../operators/split-source.ts';
+import { readInThreads } from '../../../operators/pipeline/rows-of-splits.ts';
 import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();

@@ -12,10 +12,10 @@ import { sliceKeys } from '../../../engine/keys/key-column.ts';
 import { dataSetName } from '../../../engine/partition.ts';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
-import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
+import { andThen } from '../../../engine/stream/logical-plan.ts';
 import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
 import { RowSolver } from '../../../operators/als/rows/row-solver.ts';
-import { IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
 import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
@@ -191,12 +191,12 @@ describe('blocks of rows', () => {
     const model = await ALS.spark(options).fit(session.from(ratings));
     expect(tilingIn(model, 'items')).toEqual(tiling);
     const ctx = session.context();
-    const indexed = await runInto(
+    const indexed = await readRatings(
       andThen(
         session.from(ratings).plan,
         new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }),
       ),
-      new IndexIds({}),
+      {},
       ctx,
     );
     const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);

@@ -5,8 +5,8 @@ import { keyText } from '../../../engine/keys/key-column.ts';
 import type { PartitionRef } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
-import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
-import { IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
+import { andThen } from '../../../engine/stream/logical-plan.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { blockToArrow, type RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
@@ -47,11 +47,7 @@ async function build(
     rating: 'rating',
     ...(timestamps ? { timestamp: 'timestamp' } : {}),
   };
-  const indexed = await runInto(
-    andThen(session.from(batches).plan, new SelectRatings(columns)),
-    new IndexIds(),
-    ctx,
-  );
+  const indexed = await readRatings(andThen(session.from(batches).plan, new SelectRatings(columns)), {}, ctx);
   return { indexed, blocks: await buildRatingBlocks(indexed, policy, ctx) };
 }
 

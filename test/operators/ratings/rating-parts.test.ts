@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
-import { type IndexedRatings, IndexIds } from '../../../operators/ratings/ids/index-ids.ts';
+import { andThen } from '../../../engine/stream/logical-plan.ts';
+import type { IndexedRatings } from '../../../operators/ratings/ids/index-ids.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { labelsOf, relabel } from '../../../operators/ratings/ids/relabel.ts';
 import {
   buildRatingBlocks,
@@ -31,12 +32,12 @@ const batch = batchOf({
 const columns = { user: 'user', item: 'item', rating: 'rating', timestamp: 'timestamp' };
 
 const index = (session: Session, ctx: ExecutionContext, rowsInMemory?: number) =>
-  runInto(
+  readRatings(
     andThen(
       session.from([batch.slice(0, 2000), batch.slice(2000, 4500), batch.slice(4500)]).plan,
       new SelectRatings(columns),
     ),
-    new IndexIds({ rowsInMemory }),
+    { rowsInMemory },
     ctx,
   );
 

@@ -1,8 +1,8 @@
-import type { Operator } from '../engine/stream/operator.ts';
-import { Ones } from './ratings/rows/ones.ts';
-import { SelectRatings } from './ratings/rows/select-ratings.ts';
-import { RandomSplit } from './splits/random-split.ts';
-import { TimeSplit } from './splits/time-split.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { Ones } from '../ratings/rows/ones.ts';
+import { SelectRatings } from '../ratings/rows/select-ratings.ts';
+import { RandomSplit } from '../splits/random-split.ts';
+import { TimeSplit } from '../splits/time-split.ts';
 
 /** An operator as plain JSON that another thread can read. */
 export type PortableOperator = ReturnType<(Ones | RandomSplit | SelectRatings | TimeSplit)['portable']>;

@@ -1,22 +1,20 @@
 import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
-import { throwIfAborted } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
-import { dataSetName, type PartitionRef } from '../engine/partition.ts';
-import type { ExecutionContext } from '../engine/run/context.ts';
-import { giveTo } from '../engine/run/hand-over.ts';
-import { Holdings } from '../engine/run/holdings.ts';
-import { runSteps } from '../engine/run/run-steps.ts';
-import { StepList } from '../engine/run/step-list.ts';
-import { type LogicalPlan, operatorsOf } from '../engine/stream/logical-plan.ts';
-import { mapOrdered } from '../engine/stream/map-ordered.ts';
-import type { Source, ValueNeeds } from '../engine/stream/operator.ts';
-import type { ReadSplit, SourceSplit } from '../engine/stream/split.ts';
-import { type BatchStream, batchStream, setOrigin } from '../engine/stream/stream.ts';
-import type { BadRows } from './ratings/rows/bad-rows.ts';
-import { eachOf, schemaPartition } from './ratings/reading/read-splits.ts';
-import { groupSplits, RangeOrder } from './ratings/reading/split-order.ts';
-import type { ReadRowsValues } from './tasks/reading-tasks.ts';
-import { contracts, type TaskOf } from './tasks/tasks.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { type LogicalPlan, operatorsOf } from '../../engine/stream/logical-plan.ts';
+import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
+import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
+import { type BatchStream, batchStream, setOrigin } from '../../engine/stream/stream.ts';
+import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { type GroupEnd, groupSplits, type SplitGroup } from './split-order.ts';
+import { readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
 
@@ -104,25 +102,20 @@ class SplitSource implements Source {
   }
 }
 
-const noBadRows: BadRows = { count: 0, first: null };
-
-type SplitGroup = readonly SourceSplit[];
-
-/** The outcome of a group: its rows, nothing where it has too many of them, or the error. */
-interface Attempt {
-  readonly group: SplitGroup;
-  readonly read?: ReadRowsValues & { readonly bytes: Uint8Array };
-  readonly error?: unknown;
+/** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
+interface ReadRows extends GroupEnd {
+  rows: number;
+  end: SplitEnd | null;
+  /** The batches as an Arrow stream. */
+  readonly held?: { readonly bytes: Uint8Array; readonly origins: ReadRowsValues['origins'] };
 }
 
 class SplitStream {
   readonly #schema: Schema;
   readonly #groups: readonly SplitGroup[];
   readonly #readHere: ReadSplit;
-  readonly #place: string;
-  readonly #parallelism: number;
+  readonly #device: Pick<DeviceInfo, 'place' | 'parallelism'>;
   readonly #holdings: Holdings;
-  readonly #order = new RangeOrder();
   readonly #name = dataSetName('rows');
   #started = 0;
 
@@ -130,54 +123,41 @@ class SplitStream {
     schema: Schema,
     groups: readonly SplitGroup[],
     readHere: ReadSplit,
-    { place, parallelism }: { readonly place: string; readonly parallelism: number },
+    device: Pick<DeviceInfo, 'place' | 'parallelism'>,
     ctx: ExecutionContext,
   ) {
-    [this.#schema, this.#groups, this.#readHere, this.#place, this.#parallelism] = [
-      schema,
-      groups,
-      readHere,
-      place,
-      parallelism,
-    ];
+    [this.#schema, this.#groups, this.#readHere, this.#device] = [schema, groups, readHere, device];
     this.#holdings = new Holdings(ctx);
   }
 
   async *batches(): AsyncGenerator<RecordBatch> {
     const { ctx } = this.#holdings;
     try {
-      await giveTo(ctx, this.#place, [[this.#schemaRef, schemaPartition(this.#schema)]]);
-      for await (const attempt of mapOrdered(eachOf(this.#groups), this.#parallelism + 2, (group) =>
-        this.#attempt(group),
-      )) {
-        throwIfAborted(ctx.signal, 'read');
-        yield* this.#take(attempt);
-      }
+      await giveTo(ctx, this.#device.place, [[this.#schemaRef, schemaPartition(this.#schema)]]);
+      const groups = readSplits(
+        {
+          groups: this.#groups,
+          atOnce: this.#device.parallelism + 2,
+          read: (group, tasks) => this.#read(group, tasks),
+        },
+        ctx,
+      );
+      for await (const { splits, read } of groups)
+        yield* read.held ? this.#batchesOf(read.held) : this.#readInstead(splits, read);
     } finally {
       await this.#holdings.close();
     }
   }
 
-  async #attempt(group: SplitGroup): Promise<Attempt> {
-    if (group.some(({ bytes }) => bytes > MOST_STORED)) return { group };
-    try {
-      return { group, read: await this.#read(group) };
-    } catch (error) {
-      return { group, error };
-    }
+  *#batchesOf({ bytes, origins }: NonNullable<ReadRows['held']>): Generator<RecordBatch> {
+    let at = 0;
+    for (const { data } of RecordBatchReader.from(bytes))
+      yield setOrigin(new RecordBatch(this.#schema, data), origins[at++]);
   }
 
-  /** A range that began at a wrong place is read again, and so are rows that a task cannot hold. */
-  async *#take({ group, read, error }: Attempt): AsyncGenerator<RecordBatch> {
-    const guess = group[0].range?.known === false;
-    if (error !== undefined && !guess) throw error;
-    if (read?.complete && (!guess || this.#order.follows({ ...read, bad: noBadRows })))
-      return yield* this.#give(group, read);
-    const range = guess ? this.#order.truth(group) : undefined;
-    if (guess && range === undefined) return;
-    const again = range === undefined ? group : [{ ...group[0], range }];
-    let rows = 0;
-    for (const split of again) {
+  /** The rows of splits, batch by batch; their number and end are known once all of them were pulled. */
+  async *#readInstead(splits: SplitGroup, read: ReadRows): AsyncGenerator<RecordBatch> {
+    for (const split of splits) {
       const batches = this.#readHere(split, this.#schema, {
         signal: this.#holdings.ctx.signal,
         takesFaults: false,
@@ -185,25 +165,19 @@ class SplitStream {
       try {
         let next = await batches.next();
         for (; !next.done; next = await batches.next()) {
-          rows += next.value.numRows;
+          read.rows += next.value.numRows;
           yield next.value;
         }
-        this.#order.pass([split], { rows, end: next.value ?? null, bad: noBadRows });
+        read.end = next.value ?? null;
       } finally {
         await batches.return(undefined);
       }
     }
   }
 
-  *#give(group: SplitGroup, read: NonNullable<Attempt['read']>): Generator<RecordBatch> {
-    this.#order.pass(group, { ...read, bad: noBadRows });
-    let at = 0;
-    for (const { data } of RecordBatchReader.from(read.bytes))
-      yield setOrigin(new RecordBatch(this.#schema, data), read.origins[at++]);
-  }
-
-  async #read(splits: SplitGroup): Promise<NonNullable<Attempt['read']>> {
-    const place = this.#place;
+  async #read(splits: SplitGroup, ctx: ExecutionContext): Promise<ReadRows> {
+    if (splits.some(({ bytes }) => bytes > MOST_STORED)) return { rows: 0, end: null };
+    const { place } = this.#device;
     const rows: PartitionRef = { name: `${this.#name}/rows`, partition: this.#started++, version: 0 };
     const task: TaskOf<'read-rows'> = {
       kernel: 'read-rows',
@@ -214,9 +188,11 @@ class SplitStream {
     const steps = new StepList(contracts);
     steps.handOut(STAGE, rows, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, [rows]);
-    const results = await runSteps(steps.steps, this.#holdings.ctx);
+    const results = await runSteps(steps.steps, ctx);
     const [values] = results.of(STAGE) as ReadRowsValues[];
-    return { ...values, bytes: results.handed[0].columns.bytes as Uint8Array };
+    if (!values.complete) return { rows: 0, end: null };
+    const held = { bytes: results.handed[0].columns.bytes as Uint8Array, origins: values.origins };
+    return { rows: values.rows, end: values.end, held };
   }
 
   get #schemaRef(): PartitionRef {

@@ -1,0 +1,114 @@
+import { type Schema, Table, tableToIPC } from 'apache-arrow';
+import { CapacityError, DeviceLostError, FactorFlowError, throwIfAborted } from '../../engine/errors.ts';
+import { type Partition, sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import { type GroupEnd, isGuess, RangeOrder, type RowsBefore, type SplitGroup } from './split-order.ts';
+
+/** The work of a pipeline over the splits of a source. */
+export interface SplitWork<Read extends GroupEnd> {
+  readonly groups: readonly SplitGroup[];
+  /** Most groups that are read, or were read and not taken yet. */
+  readonly atOnce: number;
+  /** Reads a group by a task of `ctx`, which may be run again on the group's true range. */
+  read(group: SplitGroup, ctx: ExecutionContext): Promise<Read>;
+  /** Frees what was read from a wrong guess. */
+  drop?(read: Read): Promise<void>;
+}
+
+/** A group as it was read in the end. */
+export interface ReadGroup<Read> {
+  readonly splits: SplitGroup;
+  readonly read: Read;
+  /** Of the first split's file, to be added to the rows and lines that the group counted. */
+  readonly before: RowsBefore;
+}
+
+/**
+ * Reads groups of splits by tasks, a bounded number at once, and yields them in the order of rows. A range
+ * that began at a wrong place is read again. `rows` and `end` of what was read are looked at when the next
+ * group is pulled. The first failure, and leaving the loop early, cancel the tasks under way.
+ */
+export async function* readSplits<Read extends GroupEnd>(
+  work: SplitWork<Read>,
+  ctx: ExecutionContext,
+): AsyncGenerator<ReadGroup<Read>, void> {
+  const stop = new AbortController();
+  const tasks: ExecutionContext = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) };
+  const order = new RangeOrder();
+  let failed = false;
+  const readGroup = (group: SplitGroup): Promise<Read> =>
+    work.read(group, tasks).catch((error: unknown) => {
+      throw threadProblem(error, group[0].file);
+    });
+  const attempt = async (group: SplitGroup): Promise<Attempt<Read>> => {
+    if (failed) return { group };
+    try {
+      return { group, read: await readGroup(group) };
+    } catch (error) {
+      if (!isGuess(group)) failed = true;
+      return { group, error };
+    }
+  };
+  const settled = async ({ group, read, error }: Attempt<Read>): Promise<Settled<Read> | undefined> => {
+    if (read !== undefined && (!isGuess(group) || order.follows(read))) return { splits: group, read };
+    if (!isGuess(group)) throw error;
+    if (read !== undefined) await work.drop?.(read);
+    const range = order.truth(group);
+    if (range === undefined) return undefined;
+    const splits = [{ ...group[0], range }];
+    return { splits, read: await readGroup(splits) };
+  };
+  for await (const outcome of mapOrdered(eachOf(work.groups), work.atOnce, attempt)) {
+    let isTaken = false;
+    try {
+      throwIfAborted(ctx.signal, 'read');
+      const group = await settled(outcome);
+      if (group !== undefined) {
+        yield { ...group, before: order.before(group.splits) };
+        order.pass(group.splits, group.read);
+      }
+      isTaken = true;
+    } finally {
+      // The tasks under way end before the loop does.
+      if (!isTaken) stop.abort();
+    }
+  }
+}
+
+/** What was read, or the error, or neither where a group before it has failed. */
+interface Attempt<Read> {
+  readonly group: SplitGroup;
+  readonly read?: Read;
+  readonly error?: unknown;
+}
+
+type Settled<Read> = Omit<ReadGroup<Read>, 'before'>;
+
+/** The error of a thread that failed in the middle of its work, with the file. */
+function threadProblem(error: unknown, file: string): unknown {
+  if (error instanceof DeviceLostError)
+    return new DeviceLostError(error.summary, { ...error.details, phase: 'read', file });
+  if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
+  if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    return new CapacityError('a thread ran out of memory', {
+      phase: 'read',
+      file,
+      advice: 'Use fewer workers, or smaller row groups and files',
+      cause: error,
+    });
+  }
+  return new Error(`read: a thread failed: ${error.message} (${file})`, { cause: error });
+}
+
+/** The columns alone, as an Arrow stream. */
+export function schemaPartition(schema: Schema): Partition {
+  const written = tableToIPC(new Table(schema));
+  const bytes = sharedArray(Uint8Array, written.length);
+  bytes.set(written);
+  return { layout: 'schema', rows: schema.fields.length, columns: { bytes } };
+}
+
+async function* eachOf<T>(elements: readonly T[]): AsyncGenerator<T> {
+  yield* elements;
+}

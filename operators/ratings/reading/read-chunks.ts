@@ -1,0 +1,67 @@
+import { throwIfAborted } from '../../../engine/errors.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
+import type { NumberedChunk } from '../ids/number-ids.ts';
+import type { PairRoom } from '../sorting/pair-room.ts';
+import { type RatingTypes, requireFewer } from './rating-chunk.ts';
+import { splitChunks } from './split-chunks.ts';
+import { streamChunks } from './stream-chunks.ts';
+
+export interface ChunkOptions {
+  /** Stored bytes of a split; default: SPLIT_BYTES of split-chunks.ts. */
+  readonly splitBytes?: number;
+  /** More ratings are a CapacityError. */
+  readonly maximumRows: number;
+  /** Most rows that get one room (see PairRoom), where their number is known; default 0. */
+  readonly roomRows?: number;
+  /** Gets the number of rows so far, batch by batch where they come in one stream. */
+  readonly onRows?: (rows: number) => void;
+}
+
+/** Chunks of ratings under way, in the order of rows. */
+export interface ChunkReading {
+  readonly types: RatingTypes;
+  readonly room?: PairRoom;
+  readonly chunks: AsyncIterable<readonly NumberedChunk[]>;
+}
+
+/** All ratings, in the order of rows. */
+export interface ReadChunks {
+  readonly numbered: readonly NumberedChunk[];
+  readonly types: RatingTypes;
+  /** The memory of the chunks, where they have one. */
+  readonly room?: PairRoom;
+}
+
+/**
+ * Reads the ratings of a plan that ends in SelectRatings to chunks whose ids are numbered, each by itself: by
+ * tasks from splits of the source where it has some, else in the calling thread. `keep` gets each chunk as it
+ * comes, which it may move elsewhere.
+ */
+export async function readChunks(
+  plan: LogicalPlan,
+  options: ChunkOptions,
+  ctx: ExecutionContext,
+  keep: (chunk: NumberedChunk) => Promise<void> = async () => {},
+): Promise<ReadChunks> {
+  using _ = ctx.metrics.begin('read');
+  const onRows = (rows: number) => {
+    requireFewer(rows, options.maximumRows);
+    options.onRows?.(rows);
+  };
+  const asked = { ...options, onRows };
+  const { chunks, types, room } =
+    (await splitChunks(plan, asked, ctx)) ?? (await streamChunks(plan, asked, ctx));
+  const numbered: NumberedChunk[] = [];
+  let rows = 0;
+  for await (const some of chunks) {
+    for (const chunk of some) {
+      numbered.push(chunk);
+      rows += chunk.rows;
+      await keep(chunk);
+    }
+    onRows(rows);
+  }
+  throwIfAborted(ctx.signal, 'read');
+  return { numbered, types, room };
+}

@@ -1,0 +1,196 @@
+import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { giveTo } from '../../../engine/run/hand-over.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import {
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  sourceRequest,
+} from '../../../engine/stream/logical-plan.ts';
+import { type PortableOperator, portableOf } from '../../pipeline/portable.ts';
+import { groupSplits, type SplitGroup } from '../../pipeline/split-order.ts';
+import { readSplits, schemaPartition } from '../../pipeline/split-tasks.ts';
+import type { ReadValues } from '../../tasks/reading-tasks.ts';
+import { contracts, type TaskOf } from '../../tasks/tasks.ts';
+import type { NumberedChunk } from '../ids/number-ids.ts';
+import { BadRowTotal, movedBy, reportBadRows } from '../rows/bad-rows.ts';
+import type { SelectRatings } from '../rows/select-ratings.ts';
+import { type PairRoom, roomForPairs } from '../sorting/pair-room.ts';
+import type { ChunkOptions, ChunkReading } from './read-chunks.ts';
+import { chunksOf, type RatingTypes, typesOf } from './rating-chunk.ts';
+
+const STAGE = 'read-ratings';
+
+/**
+ * Stored bytes of a split. Sources that have no more come in one stream: starting to read in other threads
+ * takes longer than reading them.
+ */
+const SPLIT_BYTES = 4 << 20;
+
+/**
+ * The ratings of a plan that ends in SelectRatings, read by tasks for the splits of its source; undefined,
+ * with nothing read, where the rows come in one stream: the source has no splits or hardly one, or an
+ * operator cannot go to another thread.
+ */
+export async function splitChunks(
+  plan: LogicalPlan,
+  options: ChunkOptions,
+  ctx: ExecutionContext,
+): Promise<ChunkReading | undefined> {
+  const { splitBytes = SPLIT_BYTES } = options;
+  const [source, all] = [rootSource(plan), operatorsOf(plan)];
+  const operators = portableOf(all);
+  if (operators === undefined || source.splits === undefined) return undefined;
+  const { columns, needs } = sourceRequest(plan);
+  const found = await source.splits(ctx, columns, needs, splitBytes);
+  if (found === undefined || found.splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
+    return undefined;
+  const { schema } = found;
+  const types = typesOf(all.reduce((own, operator) => operator.outputSchema(own), schema));
+  const groups = groupSplits(found.splits, splitBytes);
+  const name = dataSetName('ratings');
+  const columnsRef: PartitionRef = { name: `${name}/schema`, partition: 0, version: 0 };
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[columnsRef, schemaPartition(schema)]]);
+  const room = await makeRoom({ groups, operators, types, name }, options, ctx);
+  const work: SplitWork = {
+    name,
+    schema: columnsRef,
+    groups,
+    operators,
+    selection: all.at(-1) as SelectRatings,
+    takesFaults: needs?.takesFaults ?? false,
+    maximumRows: options.maximumRows,
+    room,
+  };
+  return { types, room: room?.memory, chunks: chunksOfSplits(work, options, ctx) };
+}
+
+interface SplitWork {
+  readonly name: string;
+  /** The columns of the splits. */
+  readonly schema: PartitionRef;
+  readonly groups: readonly SplitGroup[];
+  readonly operators: readonly PortableOperator[];
+  readonly selection: SelectRatings;
+  readonly takesFaults: boolean;
+  readonly maximumRows: number;
+  readonly room: Room | undefined;
+}
+
+/** One memory for all rows, and the part of each group. */
+interface Room {
+  readonly memory: PairRoom;
+  readonly places: ReadonlyMap<SplitGroup, { readonly from: number; readonly to: number }>;
+}
+
+/** One room for all rows, where all of them are ratings whose number is known. */
+async function makeRoom(
+  {
+    groups,
+    operators,
+    types,
+    name,
+  }: Pick<SplitWork, 'groups' | 'operators' | 'name'> & { types: RatingTypes },
+  { roomRows = 0, maximumRows }: ChunkOptions,
+  ctx: ExecutionContext,
+): Promise<Room | undefined> {
+  let rows = 0;
+  const places = new Map<SplitGroup, { readonly from: number; readonly to: number }>();
+  for (const group of groups) {
+    const own = group.reduce((sum, split) => sum + (split.rows ?? Number.NaN), 0);
+    places.set(group, { from: rows, to: rows + own });
+    rows += own;
+  }
+  // Another operator may leave rows out, so that the room would be too large. A comparison with NaN is false.
+  if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows)))
+    return undefined;
+  const ref: PartitionRef = { name: `${name}/room`, partition: 0, version: 0 };
+  return { memory: await roomForPairs(rows, ref, ctx), places };
+}
+
+/**
+ * Groups under way, twice the threads at most: the chunks of a group are there until all of it is read. Fewer
+ * where memory is to hold fewer rows.
+ */
+function groupsAtOnce(groups: readonly SplitGroup[], roomRows: number, ctx: ExecutionContext): number {
+  const { parallelism } = hostDevice(ctx.executor).info;
+  const rowsOf = (group: SplitGroup) => group.reduce((sum, { rows = 0 }) => sum + rows, 0);
+  const largest = groups.reduce((rows, group) => Math.max(rows, rowsOf(group)), 1);
+  return Math.max(1, Math.min(2 * parallelism, Math.floor(roomRows / largest)));
+}
+
+async function* chunksOfSplits(
+  work: SplitWork,
+  { roomRows = Number.POSITIVE_INFINITY }: ChunkOptions,
+  ctx: ExecutionContext,
+): AsyncGenerator<readonly NumberedChunk[]> {
+  const bad = new BadRowTotal();
+  let started = 0;
+  const groups = readSplits(
+    {
+      groups: work.groups,
+      atOnce: groupsAtOnce(work.groups, roomRows, ctx),
+      read: (group, tasks) => readGroup(work, group, started++, tasks),
+      drop: ({ numbered }) => drop(numbered, ctx),
+    },
+    ctx,
+  );
+  for await (const { read, before } of groups) {
+    bad.add(movedBy(read.bad, before));
+    yield read.numbered;
+  }
+  reportBadRows(bad.found, work.selection.badRows, ctx);
+}
+
+type ReadChunks = ReadValues & { readonly numbered: readonly NumberedChunk[] };
+
+const PARTS = ['codes', 'values', 'users', 'items'] as const;
+
+async function readGroup(
+  { name, schema, operators, takesFaults, maximumRows, room }: SplitWork,
+  splits: SplitGroup,
+  number: number,
+  ctx: ExecutionContext,
+): Promise<ReadChunks> {
+  const ref = (part: string, partition: number): PartitionRef => ({
+    name: `${name}/${number}/${part}`,
+    partition,
+    version: 0,
+  });
+  const outputs = Object.fromEntries(
+    Array.from({ length: chunksOf(splits) }, (_, chunk) =>
+      PARTS.map((part) => [`${part}.${chunk}`, ref(part, chunk)]),
+    ).flat(),
+  );
+  const place = room?.places.get(splits);
+  const task: TaskOf<'read-ratings'> = {
+    kernel: 'read-ratings',
+    inputs: { schema },
+    outputs: { ...outputs, ...(room && { room: room.memory.ref }) },
+    params: { splits, operators, takesFaults, maximumRows, ...(place && { room: place }) },
+  };
+  const steps = new StepList(contracts);
+  steps.task(STAGE, hostDevice(ctx.executor).info.place, task);
+  const [values] = (await runSteps(steps.steps, ctx)).of(STAGE) as ReadValues[];
+  const numbered = values.chunks.map(({ rows, users, items }, chunk): NumberedChunk => {
+    const [codes, ratings, userKeys, itemKeys] = PARTS.map((part) => ref(part, chunk));
+    return {
+      rows,
+      codes,
+      values: ratings,
+      users: { keys: userKeys, summary: users },
+      items: { keys: itemKeys, summary: items },
+    };
+  });
+  return { ...values, numbered };
+}
+
+async function drop(numbered: readonly NumberedChunk[], ctx: ExecutionContext): Promise<void> {
+  const steps = new StepList(contracts);
+  const refs = numbered.flatMap(({ codes, values, users, items }) => [codes, values, users.keys, items.keys]);
+  steps.free(STAGE, hostDevice(ctx.executor).info.place, refs);
+  await runSteps(steps.steps, ctx);
+}
