@@ -1,7 +1,7 @@
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
 import { readSplit } from '../connectors/read-split.ts';
 import { runInto } from '../engine/stream/logical-plan.ts';
-import { readInThreads } from '../operators/pipeline/rows-of-splits.ts';
+import { inThreads } from '../operators/pipeline/rows-of-splits.ts';
 import type { Dataset } from './dataset.ts';
 import type { RunOptions } from './session.ts';
 
@@ -11,5 +11,5 @@ export function writeInto(
   sink: CheckedSink,
   options: RunOptions,
 ): Promise<WriteSummary> {
-  return runInto(readInThreads(plan, readSplit, session.splitBytes), sink, session.context(options));
+  return runInto(inThreads(plan, readSplit, session.splitBytes), sink, session.context(options));
 }

@@ -75,14 +75,23 @@ async function collect(
   source: SplitRows,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
   const kept = new KeptBytes();
-  const writer = new RecordBatchStreamWriter().reset(kept, source.schema);
+  const stream = params.operators
+    .map(operatorFrom)
+    .reduce(
+      (input, operator) => operator.execute(input, source.context),
+      batchStream(source.schema, source.read(params, false)),
+    );
+  const { schema } = stream;
+  const writer = new RecordBatchStreamWriter().reset(kept, schema);
   const origins: ReadRowsValues['origins'][number][] = [];
+  const left: ArrayLike<number>[] = [];
   let complete = true;
-  for await (const batch of source.read(params, false)) {
-    const { file, rowGroup, firstRow = 0 } = originOf(batch) ?? {};
-    origins.push({ file, rowGroup, firstRow });
+  for await (const batch of stream) {
+    const { file, rowGroup, firstRow = 0, kept: taken } = originOf(batch) ?? {};
+    origins.push({ file, rowGroup, firstRow, ...(taken && { kept: taken.length }) });
+    if (taken) left.push(taken);
     // The batches get one schema object: another one would make the writer begin again.
-    writer.write(new RecordBatch(source.schema, batch.data));
+    writer.write(new RecordBatch(schema, batch.data));
     complete = kept.length <= params.maximumBytes;
     if (!complete) break;
   }
@@ -94,8 +103,21 @@ async function collect(
     spans,
     bytesDown: bytes.length,
     values: { rows, end, complete, origins },
-    partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes } } },
+    partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes, kept: joined(left) } } },
   };
+}
+
+function joined(parts: readonly ArrayLike<number>[]): Uint32Array {
+  const all = sharedArray(
+    Uint32Array,
+    parts.reduce((sum, { length }) => sum + length, 0),
+  );
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
 }
 
 /** The rows of splits, one after the other. */

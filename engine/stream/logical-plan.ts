@@ -66,18 +66,15 @@ function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNee
   return operator.needs ?? (operator.passesNeeds ? needs : undefined);
 }
 
-/** The plan's needs of its source, where the consumer needs all columns of the result. */
-export function sourceRequest(plan: LogicalPlan): {
-  readonly columns: readonly string[] | undefined;
-  readonly needs: ValueNeeds | undefined;
-} {
-  return operatorsOf(plan).reduceRight(
-    ({ columns, needs }: ReturnType<typeof sourceRequest>, operator) => ({
-      columns: operator.requiredColumns(columns),
-      needs: needsBelow(operator, needs),
-    }),
-    { columns: undefined, needs: undefined },
-  );
+/** The plan's needs of its source, for a consumer of `columns` of the result; default: all of them. */
+export function sourceRequest(
+  plan: LogicalPlan,
+  columns?: readonly string[],
+  needs?: ValueNeeds,
+): { readonly columns: readonly string[] | undefined; readonly needs: ValueNeeds | undefined } {
+  if (plan.kind === 'source') return { columns, needs };
+  const { operator, input } = plan;
+  return sourceRequest(input, operator.requiredColumns(columns), needsBelow(operator, needs));
 }
 
 /**

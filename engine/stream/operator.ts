@@ -78,6 +78,9 @@ export interface SourceStatistics {
   readonly files: number;
 }
 
+/** An operator of the library as plain JSON; `operator` is its name. */
+export type PortableOperator = JsonObject & { readonly operator: string };
+
 /** One stream in, one stream out, batch by batch and in order. */
 export interface Operator extends Description {
   /**
@@ -87,6 +90,11 @@ export interface Operator extends Description {
   outputSchema(input: Schema): Schema;
   /** Needs of the operator about its input's values. */
   readonly needs?: ValueNeeds;
+  /**
+   * The operator as plain JSON, for a thread that makes it anew from that. Absent where it works in the calling
+   * thread alone: it is the caller's own, or a row's fate depends on the rows before it.
+   */
+  portable?(): PortableOperator;
   /**
    * True for an operator that leaves rows out or adds columns, and keeps values and the rows' origins: what
    * its consumer needs reaches the source.

@@ -1,38 +1,29 @@
-import type { Operator } from '../../engine/stream/operator.ts';
+import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import { Ones } from '../ratings/rows/ones.ts';
 import { SelectRatings } from '../ratings/rows/select-ratings.ts';
 import { RandomSplit } from '../splits/random-split.ts';
 import { TimeSplit } from '../splits/time-split.ts';
 
-/** An operator as plain JSON that another thread can read. */
-export type PortableOperator = ReturnType<(Ones | RandomSplit | SelectRatings | TimeSplit)['portable']>;
+/** The operators of the library that can go to another thread, by name: each is made from its JSON. */
+const makers: Readonly<Record<string, (portable: never) => Operator>> = {
+  ones: Ones.from,
+  'random-split': RandomSplit.from,
+  'select-ratings': SelectRatings.from,
+  'time-split': TimeSplit.from,
+};
 
-/**
- * The operators as JSON; undefined when one of them, such as an operator of the caller's, cannot go to
- * another thread.
- */
-export function portableOf(operators: readonly Operator[]): readonly PortableOperator[] | undefined {
-  const found = operators.map((operator) =>
-    operator instanceof Ones ||
-    operator instanceof RandomSplit ||
-    operator instanceof SelectRatings ||
-    operator instanceof TimeSplit
-      ? operator.portable()
-      : undefined,
-  );
-  return found.includes(undefined) ? undefined : (found as PortableOperator[]);
+/** The operators as JSON. Throws where one cannot go to another thread. */
+export function portableOf(operators: readonly Operator[]): PortableOperator[] {
+  return operators.map((operator) => {
+    const portable = operator.portable?.();
+    if (portable === undefined) throw new Error(`the operator ${operator.name} has no portable form`);
+    return portable;
+  });
 }
 
 /** Makes an operator from its JSON. */
 export function operatorFrom(portable: PortableOperator): Operator {
-  switch (portable.operator) {
-    case 'ones':
-      return new Ones(portable.column);
-    case 'random-split':
-      return new RandomSplit(portable.from, portable.to, portable.options, portable.keep);
-    case 'select-ratings':
-      return new SelectRatings(portable.columns, portable.policy);
-    case 'time-split':
-      return new TimeSplit(portable.column, portable.range);
-  }
+  const make = makers[portable.operator];
+  if (make === undefined) throw new Error(`no operator has the name ${portable.operator}`);
+  return make(portable as never);
 }

@@ -7,13 +7,23 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { type LogicalPlan, operatorsOf } from '../../engine/stream/logical-plan.ts';
-import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
+import {
+  andThen,
+  executePlan,
+  fromSource,
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  schemaOf,
+  sourceRequest,
+} from '../../engine/stream/logical-plan.ts';
+import type { Operator, Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { type BatchStream, batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
-import { type GroupEnd, groupSplits, type SplitGroup } from './split-order.ts';
+import { portableOf } from './portable.ts';
+import { type GroupEnd, groupSplits, type RowsBefore, type SplitGroup } from './split-order.ts';
 import { readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
@@ -35,17 +45,18 @@ const MOST_STORED = 32 << 20;
 const MOST_ROW_BYTES = 64 << 20;
 
 /**
- * The same plan with the rows of its source read by the threads of the device, where it has splits.
- * `readHere` reads a split in the calling thread.
+ * The same plan with its source, and the operators on it that can go to another thread, run by the threads of
+ * the device, where the source has splits. `readHere` reads a split in the calling thread.
  */
-export function readInThreads(plan: LogicalPlan, readHere: ReadSplit, splitBytes = SPLIT_BYTES): LogicalPlan {
-  // Errors of operators name lines of a file, which ranges of it do not know.
-  const wholeFiles = operatorsOf(plan).length > 0;
-  const replaced = (part: LogicalPlan): LogicalPlan =>
-    part.kind === 'source'
-      ? { ...part, source: new SplitSource(part.source, { readHere, wholeFiles, splitBytes }) }
-      : { ...part, input: replaced(part.input) };
-  return replaced(plan);
+export function inThreads(plan: LogicalPlan, readHere: ReadSplit, splitBytes = SPLIT_BYTES): LogicalPlan {
+  const operators = operatorsOf(plan);
+  const portable = operators.findIndex((operator) => operator.portable === undefined);
+  const own = portable < 0 ? operators : operators.slice(0, portable);
+  const others = operators.slice(own.length);
+  // Errors of operators name lines of a file, which ranges of it do not know in the calling thread.
+  const wholeFiles = others.length > 0;
+  const source = new SplitSource(rootSource(plan), own, { readHere, wholeFiles, splitBytes });
+  return others.reduce(andThen, fromSource(source));
 }
 
 interface SplitReading {
@@ -61,10 +72,11 @@ class SplitSource implements Source {
   readonly phase: string | undefined;
   readonly replayable: boolean;
   readonly #source: Source;
+  readonly #operators: readonly Operator[];
   readonly #reading: SplitReading;
 
-  constructor(source: Source, reading: SplitReading) {
-    [this.#source, this.#reading] = [source, reading];
+  constructor(source: Source, operators: readonly Operator[], reading: SplitReading) {
+    [this.#source, this.#operators, this.#reading] = [source, operators, reading];
     [this.name, this.phase, this.replayable] = [source.name, source.phase, source.replayable];
   }
 
@@ -73,7 +85,11 @@ class SplitSource implements Source {
   }
 
   schema(needs?: ValueNeeds): Promise<Schema> {
-    return this.#source.schema(needs);
+    return schemaOf(this.#plan, needs);
+  }
+
+  get #plan(): LogicalPlan {
+    return this.#operators.reduce(andThen, fromSource(this.#source));
   }
 
   async execute(
@@ -81,84 +97,115 @@ class SplitSource implements Source {
     columns?: readonly string[],
     needs?: ValueNeeds,
   ): Promise<BatchStream> {
+    const stream = await this.#inTasks(ctx, columns, needs);
+    return stream ?? executePlan(this.#plan, ctx, columns, needs);
+  }
+
+  /** The stream by tasks; undefined, with nothing read, where the calling thread reads as fast. */
+  async #inTasks(
+    ctx: ExecutionContext,
+    columns: readonly string[] | undefined,
+    needs: ValueNeeds | undefined,
+  ): Promise<BatchStream | undefined> {
     const { readHere, wholeFiles, splitBytes } = this.#reading;
     const device = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
-    const found =
-      device && !needs?.takesFaults
-        ? await this.#source.splits?.(ctx, columns, needs, splitBytes)
-        : undefined;
-    const splits = found?.splits ?? [];
+    const request = sourceRequest(this.#plan, columns, needs);
+    if (device === undefined || request.needs?.takesFaults) return undefined;
+    const found = await this.#source.splits?.(ctx, request.columns, request.needs, splitBytes);
+    if (found === undefined) return undefined;
+    const { splits } = found;
     const ranges = splits.some(({ range }) => range !== undefined);
     const few = splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes;
-    if (
-      device === undefined ||
-      found === undefined ||
-      few ||
-      (ranges ? wholeFiles : device.parallelism < FEWEST_THREADS)
-    )
-      return this.#source.execute(ctx, columns, needs);
-    const stream = new SplitStream(found.schema, groupSplits(splits, splitBytes), readHere, device, ctx);
-    return batchStream(found.schema, stream.batches());
+    const keepsUp = this.#operators.length === 0 && device.parallelism < FEWEST_THREADS;
+    if (few || (ranges ? wholeFiles : keepsUp)) return undefined;
+    const work: RowsWork = {
+      source: found.schema,
+      schema: this.#operators.reduce((schema, operator) => operator.outputSchema(schema), found.schema),
+      groups: groupSplits(splits, splitBytes),
+      operators: this.#operators,
+      readHere,
+    };
+    return batchStream(work.schema, new SplitStream(work, device, ctx).batches());
   }
+}
+
+interface RowsWork {
+  /** The columns of the splits. */
+  readonly source: Schema;
+  /** The columns after the operators. */
+  readonly schema: Schema;
+  readonly groups: readonly SplitGroup[];
+  readonly operators: readonly Operator[];
+  readonly readHere: ReadSplit;
 }
 
 /** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
 interface ReadRows extends GroupEnd {
   rows: number;
   end: SplitEnd | null;
-  /** The batches as an Arrow stream. */
-  readonly held?: { readonly bytes: Uint8Array; readonly origins: ReadRowsValues['origins'] };
+  readonly held?: HeldRows;
+}
+
+/** Batches as an Arrow stream. */
+interface HeldRows {
+  readonly bytes: Uint8Array;
+  readonly kept: Uint32Array;
+  readonly origins: ReadRowsValues['origins'];
 }
 
 class SplitStream {
-  readonly #schema: Schema;
-  readonly #groups: readonly SplitGroup[];
-  readonly #readHere: ReadSplit;
+  readonly #work: RowsWork;
   readonly #device: Pick<DeviceInfo, 'place' | 'parallelism'>;
   readonly #holdings: Holdings;
   readonly #name = dataSetName('rows');
   #started = 0;
 
-  constructor(
-    schema: Schema,
-    groups: readonly SplitGroup[],
-    readHere: ReadSplit,
-    device: Pick<DeviceInfo, 'place' | 'parallelism'>,
-    ctx: ExecutionContext,
-  ) {
-    [this.#schema, this.#groups, this.#readHere, this.#device] = [schema, groups, readHere, device];
+  constructor(work: RowsWork, device: Pick<DeviceInfo, 'place' | 'parallelism'>, ctx: ExecutionContext) {
+    [this.#work, this.#device] = [work, device];
     this.#holdings = new Holdings(ctx);
   }
 
   async *batches(): AsyncGenerator<RecordBatch> {
     const { ctx } = this.#holdings;
     try {
-      await giveTo(ctx, this.#device.place, [[this.#schemaRef, schemaPartition(this.#schema)]]);
+      await giveTo(ctx, this.#device.place, [[this.#schemaRef, schemaPartition(this.#work.source)]]);
       const groups = readSplits(
         {
-          groups: this.#groups,
+          groups: this.#work.groups,
           atOnce: this.#device.parallelism + 2,
           read: (group, tasks) => this.#read(group, tasks),
         },
         ctx,
       );
-      for await (const { splits, read } of groups)
-        yield* read.held ? this.#batchesOf(read.held) : this.#readInstead(splits, read);
+      for await (const { splits, read, before } of groups)
+        yield* read.held ? this.#batchesOf(read.held, before) : this.#readInstead(splits, read);
     } finally {
       await this.#holdings.close();
     }
   }
 
-  *#batchesOf({ bytes, origins }: NonNullable<ReadRows['held']>): Generator<RecordBatch> {
-    let at = 0;
-    for (const { data } of RecordBatchReader.from(bytes))
-      yield setOrigin(new RecordBatch(this.#schema, data), origins[at++]);
+  *#batchesOf({ bytes, kept, origins }: HeldRows, before: RowsBefore): Generator<RecordBatch> {
+    let [at, taken] = [0, 0];
+    for (const { data } of RecordBatchReader.from(bytes)) {
+      // A stream without batches gives one without rows.
+      if (at === origins.length) return;
+      const { kept: rows, ...origin } = origins[at++];
+      const own = rows === undefined ? {} : { kept: kept.subarray(taken, (taken += rows)) };
+      const batch = new RecordBatch(this.#work.schema, data);
+      yield setOrigin(batch, { ...origin, ...own, firstRow: origin.firstRow + before.rows });
+    }
   }
 
   /** The rows of splits, batch by batch; their number and end are known once all of them were pulled. */
   async *#readInstead(splits: SplitGroup, read: ReadRows): AsyncGenerator<RecordBatch> {
+    const { source, operators } = this.#work;
+    const input = batchStream(source, this.#readHere(splits, read));
+    yield* operators.reduce((stream, operator) => operator.execute(stream, this.#holdings.ctx), input);
+  }
+
+  async *#readHere(splits: SplitGroup, read: ReadRows): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
-      const batches = this.#readHere(split, this.#schema, {
+      const batches = this.#work.readHere(split, this.#work.source, {
         signal: this.#holdings.ctx.signal,
         takesFaults: false,
       });
@@ -183,7 +230,12 @@ class SplitStream {
       kernel: 'read-rows',
       inputs: { schema: this.#schemaRef },
       outputs: { rows },
-      params: { splits, takesFaults: false, maximumBytes: MOST_ROW_BYTES },
+      params: {
+        splits,
+        operators: portableOf(this.#work.operators),
+        takesFaults: false,
+        maximumBytes: MOST_ROW_BYTES,
+      },
     };
     const steps = new StepList(contracts);
     steps.handOut(STAGE, rows, place, steps.task(STAGE, place, task));
@@ -191,7 +243,8 @@ class SplitStream {
     const results = await runSteps(steps.steps, ctx);
     const [values] = results.of(STAGE) as ReadRowsValues[];
     if (!values.complete) return { rows: 0, end: null };
-    const held = { bytes: results.handed[0].columns.bytes as Uint8Array, origins: values.origins };
+    const { bytes, kept } = results.handed[0].columns as { bytes: Uint8Array; kept: Uint32Array };
+    const held = { bytes, kept, origins: values.origins };
     return { rows: values.rows, end: values.end, held };
   }
 

@@ -51,6 +51,10 @@ export class RandomSplit implements Operator {
     } as const;
   }
 
+  static from({ from, to, options, keep }: ReturnType<RandomSplit['portable']>): RandomSplit {
+    return new RandomSplit(from, to, options, keep);
+  }
+
   outputSchema(input: Schema): Schema {
     pairColumns(input, this.#options);
     return input;

@@ -39,6 +39,10 @@ export class TimeSplit implements Operator {
     return { operator: 'time-split', column: this.#column, range: { ...this.#range } } as const;
   }
 
+  static from({ column, range }: ReturnType<TimeSplit['portable']>): TimeSplit {
+    return new TimeSplit(column, range);
+  }
+
   outputSchema(input: Schema): Schema {
     requireTimes(input, this.#column);
     return input;

@@ -3,7 +3,7 @@ import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import type { BadRows } from '../ratings/rows/bad-rows.ts';
-import type { PortableOperator } from '../pipeline/portable.ts';
+import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { None, Numbered, Rows } from './tasks.ts';
 
 /** The ids of a chunk of rows. */
@@ -37,12 +37,15 @@ export type ReadValues = {
 export type ReadRowsParams = {
   /** Read one after the other. */
   readonly splits: readonly SourceSplit[];
+  /** From the source's side to the last. */
+  readonly operators: readonly PortableOperator[];
   readonly takesFaults: boolean;
   /** Most bytes of the rows in memory. */
   readonly maximumBytes: number;
 };
 
 export type ReadRowsValues = {
+  /** Rows of the splits, before operators left some out. */
   readonly rows: number;
   /** As of read-ratings. */
   readonly end: SplitEnd | null;
@@ -53,6 +56,8 @@ export type ReadRowsValues = {
     readonly file?: string;
     readonly rowGroup?: number;
     readonly firstRow: number;
+    /** Where rows of the origin were left out: those of the batch, in order, are the next so many of `kept`. */
+    readonly kept?: number;
   }[];
 };
 
@@ -83,8 +88,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Reads splits of a source as they are. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the
-   * batches as an Arrow stream).
+   * Reads splits of a source, and runs operators over them. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the
+   * batches as an Arrow stream; `kept` Uint32: see the origins).
    */
   'read-rows': {
     inputs: { schema: PartitionRef };

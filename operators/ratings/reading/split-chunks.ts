@@ -10,7 +10,8 @@ import {
   rootSource,
   sourceRequest,
 } from '../../../engine/stream/logical-plan.ts';
-import { type PortableOperator, portableOf } from '../../pipeline/portable.ts';
+import type { PortableOperator } from '../../../engine/stream/operator.ts';
+import { portableOf } from '../../pipeline/portable.ts';
 import { groupSplits, type SplitGroup } from '../../pipeline/split-order.ts';
 import { readSplits, schemaPartition } from '../../pipeline/split-tasks.ts';
 import type { ReadValues } from '../../tasks/reading-tasks.ts';
@@ -42,13 +43,13 @@ export async function splitChunks(
 ): Promise<ChunkReading | undefined> {
   const { splitBytes = SPLIT_BYTES } = options;
   const [source, all] = [rootSource(plan), operatorsOf(plan)];
-  const operators = portableOf(all);
-  if (operators === undefined || source.splits === undefined) return undefined;
+  if (source.splits === undefined || all.some(({ portable }) => portable === undefined)) return undefined;
   const { columns, needs } = sourceRequest(plan);
   const found = await source.splits(ctx, columns, needs, splitBytes);
   if (found === undefined || found.splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
     return undefined;
   const { schema } = found;
+  const operators = portableOf(all);
   const types = typesOf(all.reduce((own, operator) => operator.outputSchema(own), schema));
   const groups = groupSplits(found.splits, splitBytes);
   const name = dataSetName('ratings');

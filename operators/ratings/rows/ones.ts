@@ -21,6 +21,10 @@ export class Ones implements Operator {
     return { operator: 'ones', column: this.#column } as const;
   }
 
+  static from({ column }: ReturnType<Ones['portable']>): Ones {
+    return new Ones(column);
+  }
+
   outputSchema(input: Schema): Schema {
     return new Schema([...input.fields, new Field(this.#column, new Float32(), false)]);
   }

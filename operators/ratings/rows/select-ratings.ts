@@ -81,6 +81,10 @@ export class SelectRatings implements Operator {
     return { operator: 'select-ratings', columns: this.columns, policy: this.badRows } as const;
   }
 
+  static from({ columns, policy }: ReturnType<SelectRatings['portable']>): SelectRatings {
+    return new SelectRatings(columns, policy);
+  }
+
   outputSchema(input: Schema): Schema {
     const { user, item, rating, timestamp } = this.columns;
     const fields: Field[] = [

@@ -8,7 +8,7 @@ import { openSink } from '../../../connectors/open-sink.ts';
 import { readSplit } from '../../../connectors/read-split.ts';
 import { runInto } from '../../../engine/stream/logical-plan.ts';
 import { Session } from '../../../index.ts';
-import { readInThreads } from '../../../operators/pipeline/rows-of-splits.ts';
+import { inThreads } from '../../../operators/pipeline/rows-of-splits.ts';
 import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -48,17 +48,17 @@ describe('rows that threads read', () => {
         const ctx = session.context();
         const { plan } = await session.read.any(path(name));
         const { rows } = await runInto(
-          readInThreads(plan, readSplit, splitBytes),
+          inThreads(plan, readSplit, splitBytes),
           openSink(path('copy.csv'), { overwrite: true }),
           ctx,
         );
         expect(rows).toBe(ROWS);
         // One packed file and one batch of Arrow are one split; a thread alone reads in ranges only.
-        const inThreads =
+        const byTasks =
           splitBytes < 1e9 &&
           !['rows.csv.gz', 'rows.arrow'].includes(name) &&
           (workers > 1 || ['rows.csv', 'rows.ndjson'].includes(name));
-        expect((ctx.metrics.get('read-rows')?.runs ?? 0) > 1).toBe(inThreads);
+        expect((ctx.metrics.get('read-rows')?.runs ?? 0) > 1).toBe(byTasks);
         const text = readFileSync(path('copy.csv'), 'utf8');
         expect(text.replaceAll(/\.0\b/g, '') === expected.replaceAll(/\.0\b/g, '')).toBe(true);
       }
