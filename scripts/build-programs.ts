@@ -71,7 +71,8 @@ const bundles: readonly Bundle[] = [
     files: {
       tasks: await importsOf('cpu/worker'),
       ratings: [
-        'api/devices/read-task',
+        'api/devices/read-ratings-task',
+        'api/devices/read-rows-task',
         'connectors/parquet/parquet-splits',
         'connectors/parquet/parquet-wasm/parquet-wasm-backend',
         'connectors/model/write-factors',

@@ -4,13 +4,13 @@
  */
 import type { GivenHandlers } from '../../cpu/handler.ts';
 
-const reading = () => import('./read-task.ts');
+const reading = () => import('./read-ratings-task.ts');
 
 export const handlers: GivenHandlers = {
   'encode-rows': async (scope) =>
     (await import('../../connectors/output/encode-rows.ts')).encodeRowsTask(scope),
   'read-ratings': async (scope) => (await reading()).readRatingsTask(scope),
-  'read-rows': async (scope) => (await reading()).readRowsTask(scope),
+  'read-rows': async (scope) => (await import('./read-rows-task.ts')).readRowsTask(scope),
   'write-factors': async (scope) =>
     (await import('../../connectors/model/write-factors.ts')).writeFactorsTask(scope),
 };

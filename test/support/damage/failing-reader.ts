@@ -1,5 +1,5 @@
 /** The task of reading, whose thread throws, or ends, at a file of that name. */
-import { readRatingsTask } from '../../../api/devices/read-task.ts';
+import { readRatingsTask } from '../../../api/devices/read-ratings-task.ts';
 import type { GivenHandlers } from '../../../cpu/handler.ts';
 import type { ReadParams } from '../../../operators/tasks/reading-tasks.ts';
 

@@ -1,21 +1,9 @@
-import { RecordBatch, RecordBatchReader, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
-import { KeptBytes } from '../../connectors/arrow/ipc-bytes.ts';
-import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
 import { numberColumn } from '../../cpu/tasks/numbering/near-keys.ts';
-import { throwIfAborted } from '../../engine/errors.ts';
-import { noEvents } from '../../engine/events.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
-import { pagedArray, type Partition, sharedArray } from '../../engine/partition.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { LocalExecutor } from '../../engine/run/local-executor.ts';
-import { sharedClock } from '../../engine/threads/shared-clock.ts';
-import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
-import type { SplitEnd } from '../../engine/stream/split.ts';
-import { batchStream, originOf } from '../../engine/stream/stream.ts';
+import { pagedArray, type Partition } from '../../engine/partition.ts';
+import { batchStream } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/pipeline/portable.ts';
-import { BadRowCounter } from '../../operators/ratings/rows/bad-rows.ts';
 import {
   type ChunkLimits,
   chunkLimits,
@@ -26,17 +14,11 @@ import {
   requireFewer,
   typesOf,
 } from '../../operators/ratings/reading/rating-chunk.ts';
-import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import type {
-  ChunkSummary,
-  ReadParams,
-  ReadRowsParams,
-  ReadRowsValues,
-} from '../../operators/tasks/reading-tasks.ts';
-import type { OutcomeOf, KernelTasks } from '../../operators/tasks/tasks.ts';
-
-/** A thread looks so often, in milliseconds, whether its task is cancelled. */
-const LOOK_EVERY = 20;
+import { BadRowCounter } from '../../operators/ratings/rows/bad-rows.ts';
+import type { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
+import type { ChunkSummary, ReadParams } from '../../operators/tasks/reading-tasks.ts';
+import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
+import { type SplitRows, whileWanted } from './split-rows.ts';
 
 /** The chunk that the task before has filled and copied. */
 let lastChunk: WeakRef<RatingChunk> | undefined;
@@ -44,137 +26,6 @@ let lastChunk: WeakRef<RatingChunk> | undefined;
 /** See `read-ratings` of ReadingTasks. */
 export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
   return whileWanted(scope, (rows) => gather(scope, rows));
-}
-
-/** See `read-rows` of ReadingTasks. */
-export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  return whileWanted(scope, (rows) => collect(scope.params as ReadRowsParams, rows));
-}
-
-async function whileWanted<Result>(
-  scope: TaskScope,
-  read: (rows: SplitRows) => Promise<Result>,
-): Promise<Result> {
-  const cancelling = new AbortController();
-  const timer = setInterval(() => scope.cancelled() && cancelling.abort(), LOOK_EVERY);
-  try {
-    return await read(
-      new SplitRows(
-        RecordBatchReader.from(scope.partition('schema').columns.bytes as Uint8Array).open().schema,
-        cancelling.signal,
-        () => scope.cancelled(),
-      ),
-    );
-  } finally {
-    clearInterval(timer);
-  }
-}
-
-async function collect(
-  params: ReadRowsParams,
-  source: SplitRows,
-): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  const kept = new KeptBytes();
-  const stream = params.operators
-    .map(operatorFrom)
-    .reduce(
-      (input, operator) => operator.execute(input, source.context),
-      batchStream(source.schema, source.read(params, false)),
-    );
-  const { schema } = stream;
-  const writer = new RecordBatchStreamWriter().reset(kept, schema);
-  const origins: ReadRowsValues['origins'][number][] = [];
-  const left: ArrayLike<number>[] = [];
-  let complete = true;
-  for await (const batch of stream) {
-    const { file, rowGroup, firstRow = 0, kept: taken } = originOf(batch) ?? {};
-    origins.push({ file, rowGroup, firstRow, ...(taken && { kept: taken.length }) });
-    if (taken) left.push(taken);
-    // The batches get one schema object: another one would make the writer begin again.
-    writer.write(new RecordBatch(schema, batch.data));
-    complete = kept.length <= params.maximumBytes;
-    if (!complete) break;
-  }
-  writer.finish();
-  const bytes = complete ? kept.takeShared() : sharedArray(Uint8Array, 0);
-  const { rows, end, spans } = source;
-  return {
-    rows,
-    spans,
-    bytesDown: bytes.length,
-    values: { rows, end, complete, origins },
-    partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes, kept: joined(left) } } },
-  };
-}
-
-function joined(parts: readonly ArrayLike<number>[]): Uint32Array {
-  const all = sharedArray(
-    Uint32Array,
-    parts.reduce((sum, { length }) => sum + length, 0),
-  );
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
-}
-
-/** The rows of splits, one after the other. */
-class SplitRows {
-  readonly schema: Schema;
-  readonly #signal: AbortSignal;
-  readonly #cancelled: () => boolean;
-  rows = 0;
-  readonly spans: DeviceSpan[] = [];
-  /** Of the last split. */
-  end: SplitEnd | null = null;
-
-  constructor(schema: Schema, signal: AbortSignal, cancelled: () => boolean) {
-    [this.schema, this.#signal, this.#cancelled] = [schema, signal, cancelled];
-  }
-
-  get context(): ExecutionContext {
-    return {
-      signal: this.#signal,
-      executor: new LocalExecutor([]),
-      events: noEvents,
-      metrics: new RunMetrics(),
-    };
-  }
-
-  /** `borrowed`: see ReadSplitOptions. */
-  async *read(
-    { splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>,
-    borrowed: boolean,
-  ): AsyncGenerator<RecordBatch> {
-    for (const split of splits) {
-      const [start, before] = [sharedClock(), this.rows];
-      const batches = readSplit(split, this.schema, {
-        signal: this.#signal,
-        takesFaults,
-        borrowed,
-        waits: true,
-      });
-      try {
-        for (;;) {
-          const next = await batches.next();
-          if (next.done) {
-            this.end = next.value ?? null;
-            break;
-          }
-          if (this.#cancelled()) throwIfAborted(AbortSignal.abort(), 'read');
-          this.rows += next.value.numRows;
-          yield next.value;
-        }
-      } finally {
-        await batches.return(undefined);
-        this.spans.push(
-          fileSpan('reads', split.file, start, { rows: this.rows - before, bytes: split.bytes }),
-        );
-      }
-    }
-  }
 }
 
 async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {

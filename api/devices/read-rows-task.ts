@@ -1,0 +1,64 @@
+import { RecordBatch, RecordBatchStreamWriter } from 'apache-arrow';
+import { KeptBytes } from '../../connectors/arrow/ipc-bytes.ts';
+import type { TaskScope } from '../../cpu/handler.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import { batchStream, originOf } from '../../engine/stream/stream.ts';
+import { operatorFrom } from '../../operators/pipeline/portable.ts';
+import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
+import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
+import { type SplitRows, whileWanted } from './split-rows.ts';
+
+/** See `read-rows` of ReadingTasks. */
+export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-rows']>> {
+  return whileWanted(scope, (rows) => collect(scope.params as ReadRowsParams, rows));
+}
+
+async function collect(
+  params: ReadRowsParams,
+  source: SplitRows,
+): Promise<OutcomeOf<KernelTasks['read-rows']>> {
+  const kept = new KeptBytes();
+  const stream = params.operators
+    .map(operatorFrom)
+    .reduce(
+      (input, operator) => operator.execute(input, source.context),
+      batchStream(source.schema, source.read(params, false)),
+    );
+  const { schema } = stream;
+  const writer = new RecordBatchStreamWriter().reset(kept, schema);
+  const origins: ReadRowsValues['origins'][number][] = [];
+  const left: ArrayLike<number>[] = [];
+  let complete = true;
+  for await (const batch of stream) {
+    const { file, rowGroup, firstRow = 0, kept: taken } = originOf(batch) ?? {};
+    origins.push({ file, rowGroup, firstRow, ...(taken && { kept: taken.length }) });
+    if (taken) left.push(taken);
+    // The batches get one schema object: another one would make the writer begin again.
+    writer.write(new RecordBatch(schema, batch.data));
+    complete = kept.length <= params.maximumBytes;
+    if (!complete) break;
+  }
+  writer.finish();
+  const bytes = complete ? kept.takeShared() : sharedArray(Uint8Array, 0);
+  const { rows, end, spans } = source;
+  return {
+    rows,
+    spans,
+    bytesDown: bytes.length,
+    values: { rows, end, complete, origins },
+    partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes, kept: joined(left) } } },
+  };
+}
+
+function joined(parts: readonly ArrayLike<number>[]): Uint32Array {
+  const all = sharedArray(
+    Uint32Array,
+    parts.reduce((sum, { length }) => sum + length, 0),
+  );
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}

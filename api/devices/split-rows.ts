@@ -1,0 +1,92 @@
+import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { readSplit } from '../../connectors/read-split.ts';
+import type { TaskScope } from '../../cpu/handler.ts';
+import { throwIfAborted } from '../../engine/errors.ts';
+import { noEvents } from '../../engine/events.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import type { SplitEnd } from '../../engine/stream/split.ts';
+import { sharedClock } from '../../engine/threads/shared-clock.ts';
+import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
+import type { ReadParams } from '../../operators/tasks/reading-tasks.ts';
+
+/** A thread looks so often, in milliseconds, whether its task is cancelled. */
+const LOOK_EVERY = 20;
+
+/** Runs `read` over the rows of a task's splits, until the task is cancelled. */
+export async function whileWanted<Result>(
+  scope: TaskScope,
+  read: (rows: SplitRows) => Promise<Result>,
+): Promise<Result> {
+  const cancelling = new AbortController();
+  const timer = setInterval(() => scope.cancelled() && cancelling.abort(), LOOK_EVERY);
+  try {
+    return await read(
+      new SplitRows(
+        RecordBatchReader.from(scope.partition('schema').columns.bytes as Uint8Array).open().schema,
+        cancelling.signal,
+        () => scope.cancelled(),
+      ),
+    );
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** The rows of splits, one after the other. */
+export class SplitRows {
+  readonly schema: Schema;
+  readonly #signal: AbortSignal;
+  readonly #cancelled: () => boolean;
+  rows = 0;
+  readonly spans: DeviceSpan[] = [];
+  /** Of the last split. */
+  end: SplitEnd | null = null;
+
+  constructor(schema: Schema, signal: AbortSignal, cancelled: () => boolean) {
+    [this.schema, this.#signal, this.#cancelled] = [schema, signal, cancelled];
+  }
+
+  get context(): ExecutionContext {
+    return {
+      signal: this.#signal,
+      executor: new LocalExecutor([]),
+      events: noEvents,
+      metrics: new RunMetrics(),
+    };
+  }
+
+  /** `borrowed`: see ReadSplitOptions. */
+  async *read(
+    { splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>,
+    borrowed: boolean,
+  ): AsyncGenerator<RecordBatch> {
+    for (const split of splits) {
+      const [start, before] = [sharedClock(), this.rows];
+      const batches = readSplit(split, this.schema, {
+        signal: this.#signal,
+        takesFaults,
+        borrowed,
+        waits: true,
+      });
+      try {
+        for (;;) {
+          const next = await batches.next();
+          if (next.done) {
+            this.end = next.value ?? null;
+            break;
+          }
+          if (this.#cancelled()) throwIfAborted(AbortSignal.abort(), 'read');
+          this.rows += next.value.numRows;
+          yield next.value;
+        }
+      } finally {
+        await batches.return(undefined);
+        this.spans.push(
+          fileSpan('reads', split.file, start, { rows: this.rows - before, bytes: split.bytes }),
+        );
+      }
+    }
+  }
+}
