@@ -26,7 +26,6 @@ import { dampedMeans, standardize, sumColumns, sumRatings, sumValues } from './t
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { prepareSearch } from './tasks/search/prepare-search.ts';
 import { search } from './tasks/search/search.ts';
-import { solveRow } from './tasks/search/solve-row.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
@@ -64,7 +63,6 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'top-n': topN,
   'prepare-search': prepareSearch,
   search,
-  'solve-row': solveRow,
   'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,

@@ -1,7 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
-import { type RatedItem, solveUser } from './fold-in-request.ts';
+import { sharesOf } from '../../operators/serving/fold-in/solve-users.ts';
+import { givenRow, type RatedItem, requestRatings } from './fold-in-request.ts';
 import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, ruleOf, type ServedModel } from './served-model.ts';
 import type { RunOptions } from '../session.ts';
@@ -60,24 +61,26 @@ export async function explainItem(
       { advice: 'Train a model without nonnegative' },
     );
   const ofUser = 'user' in rated;
-  const ratings = ofUser ? await ratingsOfUser(served, rated, run) : rated;
+  const rating = requestRatings(served, rule, ofUser ? await ratingsOfUser(served, rated, run) : rated);
+  const { unknownItems } = rating;
   const position = findId(items, item);
-  const solved = await solveUser(served, rule, ratings, {
-    ...run,
-    ...(position < 0 ? {} : { explained: position }),
-  });
-  const { unknownItems } = solved;
   const own = position < 0 ? ids.given(item) : ids.at(position);
   const asked = { item: own, ...nameOf(names, position < 0 ? own : ids.key(position)) };
-  if (position < 0 || solved.parts.length === 0)
+  const [row, fixed] = givenRow(served, rule, rating);
+  const shares =
+    position < 0 || rating.items.length === 0
+      ? undefined
+      : await served.searches.solve((ctx) => sharesOf(row, position, fixed, ctx), run);
+  if (shares === undefined)
     return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
-  const base = rule.mean + solved.itemBias;
-  const contributions = solved.items
-    .map((rated, k) => ({
-      item: ids.at(rated),
-      ...nameOf(names, ids.key(rated)),
-      rating: shortestFloat32(solved.ratings[k]),
-      share: solved.parts[k],
+  const { itemFactors, rank } = served.factors;
+  const base = rule.mean === undefined ? 0 : rule.mean + itemFactors[(position + 1) * rank - 1];
+  const contributions = shares
+    .map((share, k) => ({
+      item: ids.at(rating.items[k]),
+      ...nameOf(names, ids.key(rating.items[k])),
+      rating: shortestFloat32(rating.ratings[k]),
+      share,
     }))
     .sort((left, right) => right.share - left.share);
   const user = ofUser ? findId(served.factors.users, rated.user) : -1;

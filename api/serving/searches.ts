@@ -1,17 +1,15 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { RunOptions, Session } from '../session.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
 import {
   dropIndex,
   type Found,
-  makeGram,
   makeIndex,
   type SearchRequest,
   type SearchSpace,
   searchIndex,
-  solveRow,
 } from '../../operators/serving/search.ts';
-import type { ParamsOf, ValuesOf } from '../../operators/tasks/tasks.ts';
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 
 /**
@@ -21,7 +19,6 @@ import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 interface Indices {
   readonly session: Session;
   readonly made: Map<string, Promise<SearchIndex>>;
-  readonly grams: Map<string, Promise<PartitionRef>>;
 }
 
 /** Frees the indices of models that were collected without a call of `close`. */
@@ -36,10 +33,11 @@ const forgotten = new FinalizationRegistry<Indices>((indices) => void drop(indic
 export class Searches {
   readonly #indices: Indices;
   readonly #running = new Set<Promise<unknown>>();
+  #gram: Promise<Float32Array> | undefined;
   #closed = false;
 
   constructor(session: Session) {
-    this.#indices = { session, made: new Map(), grams: new Map() };
+    this.#indices = { session, made: new Map() };
     forgotten.register(this, this.#indices, this.#indices);
   }
 
@@ -74,57 +72,35 @@ export class Searches {
     request: SearchRequest,
     options: RunOptions = {},
   ): Promise<Found> {
-    const running = this.#search(name, space, request, options);
+    return this.#run(async () => {
+      const index = await this.prepare(name, space);
+      return searchIndex(index, request, this.#indices.session.requestContext(options));
+    });
+  }
+
+  /** Solves rows in the threads for requests, and releases what that leaves there. */
+  async solve<Solved>(
+    work: (ctx: ExecutionContext) => Promise<Solved>,
+    options: RunOptions,
+  ): Promise<Solved> {
+    return this.#run(() => Holdings.within(this.#indices.session.requestContext(options), work));
+  }
+
+  /** The Gram matrix of all items, made once. */
+  async gram(make: (ctx: ExecutionContext) => Promise<Float32Array>): Promise<Float32Array> {
+    this.#gram ??= Holdings.within(this.#indices.session.requestContext(), make);
+    this.#gram.catch(() => (this.#gram = undefined));
+    return this.#gram;
+  }
+
+  async #run<Result>(begin: () => Promise<Result>): Promise<Result> {
+    const running = begin();
     this.#running.add(running);
     try {
       return await running;
     } finally {
       this.#running.delete(running);
     }
-  }
-
-  /** Solves a row from the vectors of a space. `gramWeight`: of the Gram matrix of all of them, made once. */
-  async solve(
-    name: string,
-    space: () => SearchSpace,
-    params: ParamsOf<'solve-row'>,
-    gramWeight: number | undefined,
-    options: RunOptions = {},
-  ): Promise<ValuesOf<'solve-row'>> {
-    const running = this.#solve(name, space, params, gramWeight, options);
-    this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-    }
-  }
-
-  async #solve(
-    name: string,
-    space: () => SearchSpace,
-    params: ParamsOf<'solve-row'>,
-    gramWeight: number | undefined,
-    options: RunOptions,
-  ): Promise<ValuesOf<'solve-row'>> {
-    const index = await this.prepare(name, space);
-    const { session, grams } = this.#indices;
-    if (gramWeight !== undefined && !grams.has(name)) {
-      const made = makeGram(index, params.rank, gramWeight, session.requestContext());
-      grams.set(name, made);
-      made.catch(() => grams.delete(name));
-    }
-    return solveRow(index, params, await grams.get(name), session.requestContext(options));
-  }
-
-  async #search(
-    name: string,
-    space: () => SearchSpace,
-    request: SearchRequest,
-    options: RunOptions,
-  ): Promise<Found> {
-    const index = await this.prepare(name, space);
-    return searchIndex(index, request, this.#indices.session.requestContext(options));
   }
 
   /** Waits for the requests under way and frees the memory; later requests throw UsageError. */
@@ -136,14 +112,11 @@ export class Searches {
   }
 }
 
-async function drop({ session, made, grams }: Indices): Promise<void> {
-  const [all, others] = [[...made.values()], [...grams.values()]];
+async function drop({ session, made }: Indices): Promise<void> {
+  const all = [...made.values()];
   made.clear();
-  grams.clear();
   // In a closed session the memory is gone already.
   if (session.closed) return;
   for (const index of await Promise.allSettled(all))
-    if (index.status === 'fulfilled') await dropIndex(Object.values(index.value), session.requestContext());
-  for (const gram of await Promise.allSettled(others))
-    if (gram.status === 'fulfilled') await dropIndex([gram.value], session.requestContext());
+    if (index.status === 'fulfilled') await dropIndex(index.value, session.requestContext());
 }

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
-import { type RowRule, rowRule } from '../../operators/serving/fold-in/row-rule.ts';
+import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rule.ts';
 import type { Session } from '../session.ts';
 import type { Searches } from './searches.ts';
 
@@ -45,9 +45,9 @@ export function idFormsOf(
  * The rule by which later users are solved. Throws UsageError for a closed model, and where the model tells
  * no λ and none is given.
  */
-export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): RowRule {
+export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): UserRule {
   searches.requireOpen();
-  return rowRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
+  return userRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
 }
 
 function meanOfColumn(values: Float32Array, width: number, column: number): number {

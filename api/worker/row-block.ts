@@ -168,7 +168,7 @@ export class RowBlock {
   /**
    * Hands the rows of the fixed side that occur to the solver. Throws DataError where one of them is missing.
    */
-  async fix(fixed: FixedSide, solver: RowSolver): Promise<void> {
+  fix(fixed: FixedSide, solver: RowSolver): void {
     if (this.#fixedVersion === fixed.version) return;
     const { columns } = this.#require();
     const { rank } = this.#params;
@@ -188,7 +188,7 @@ export class RowBlock {
         `${formatCount(missing)} of the ${formatCount(known.length)} rows of the fixed side that the block needs did not come`,
         { phase: 'train', file: 'the feed', advice: 'Send all of them' },
       );
-    await solver.fix(factors);
+    solver.fix(factors);
     this.#fixedVersion = fixed.version;
   }
 

@@ -200,7 +200,7 @@ class RowRequests {
     positions.forEach((position, row) =>
       ordered.set(factors.subarray(row * rank, (row + 1) * rank), position * rank),
     );
-    await (await block.solver(sums(fields))).give(whole(fields, 'version'), ordered);
+    (await block.solver(sums(fields))).give(whole(fields, 'version'), ordered);
     return {};
   }
 
@@ -217,7 +217,7 @@ class RowRequests {
       );
     const solver = await block.solver(sums(fields));
     const started = performance.now();
-    await block.fix(fixed, solver);
+    block.fix(fixed, solver);
     const gram = implicitPrefs ? new Float64Array(payload.slice().buffer) : undefined;
     const factors = await solver.solve(whole(fields, 'version'), { fromZeros, ...(gram ? { gram } : {}) });
     const seconds = (performance.now() - started) / 1000;

@@ -4,10 +4,9 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { factorStride } from '../planner/sizes.ts';
-import { gramSlices } from '../als/implicit/stages.ts';
-import { addSliced, runTasks } from '../tasks/run-tasks.ts';
+import { runTasks } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
-import { contracts, type ParamsOf, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'search';
 
@@ -92,60 +91,17 @@ export async function makeIndex(
       ],
     });
   } catch (error) {
-    await dropIndex(Object.values(index), ctx);
+    await dropIndex(index, ctx);
     throw error;
   }
   return index;
 }
 
-/** G = weight ΘᵀΘ of the vectors of an index, for `solveRow`. */
-export async function makeGram(
-  { exact }: SearchIndex,
-  rank: number,
-  weight: number,
-  ctx: ExecutionContext,
-): Promise<PartitionRef> {
-  const { place } = computeDevice(ctx.executor).info;
-  const gram: PartitionRef = { name: `${dataSetName('search')}/gram`, partition: 0, version: 0 };
-  const steps = new StepList(contracts);
-  steps.allocate(STAGE, place, gram, {
-    rows: 16 * Math.ceil(rank / 16),
-    columns: rank,
-    stride: factorStride(rank, STRIDE_STEP),
-  });
-  addSliced(
-    steps,
-    STAGE,
-    place,
-    { kernel: 'gram', inputs: { factors: exact }, outputs: { gram }, params: { rank, weight } },
-    gramSlices(rank, false),
-  );
-  await runSteps(steps.steps, ctx);
-  return gram;
-}
-
-/** Solves one row from the vectors of an index; see the task solve-row. */
-export async function solveRow(
-  { exact, guide }: SearchIndex,
-  params: ParamsOf<'solve-row'>,
-  gram: PartitionRef | undefined,
-  ctx: ExecutionContext,
-): Promise<ValuesOf<'solve-row'>> {
-  const { place } = computeDevice(ctx.executor).info;
-  const task: TaskOf<'solve-row'> = {
-    kernel: 'solve-row',
-    inputs: { exact, guide, ...(gram ? { gram } : {}) },
-    outputs: {},
-    params,
-  };
-  return (await runTasks(ctx, STAGE, place, [task]))[0];
-}
-
-/** Frees the memory of an index, or of other partitions of its device. */
-export async function dropIndex(partitions: readonly PartitionRef[], ctx: ExecutionContext): Promise<void> {
+/** Frees the memory of an index. */
+export async function dropIndex(index: SearchIndex, ctx: ExecutionContext): Promise<void> {
   const { place } = computeDevice(ctx.executor).info;
   const steps = new StepList(contracts);
-  steps.free(STAGE, place, partitions);
+  steps.free(STAGE, place, Object.values(index));
   await runSteps(steps.steps, ctx);
 }
 

@@ -57,28 +57,4 @@ export interface SearchTasks {
     };
     values: { readonly items: readonly number[]; readonly scores: readonly number[] };
   };
-
-  /**
-   * Solves one row from some items, exactly, in float64 (Hu, Koren and Volinsky 2008, section 5, for the last
-   * two values): A x = Σ t φ_v, A = Σ w φ_v φ_vᵀ + G + diag(shift), φ_v = [θ_v, 1] with a bias, else θ_v.
-   * Input: an index of items, whose last number is γ_v where there is a bias; `gram` G, layout factors.
-   * `targets` t without γ_v, which is taken off. Values: `x`, empty where the equations have no finite
-   * solution; with `explained`, an item, the part t φ_vᵀ A⁻¹ φ of its score that comes from each of `items`.
-   *
-   */
-  'solve-row': {
-    inputs: Pick<SearchIndex, 'exact' | 'guide'> & { readonly gram?: PartitionRef };
-    outputs: None;
-    params: {
-      readonly rank: number;
-      readonly bias: boolean;
-      readonly items: readonly number[];
-      readonly weights: readonly number[];
-      readonly targets: readonly number[];
-      readonly shift: number;
-      readonly biasShift: number;
-      readonly explained?: number;
-    };
-    values: { readonly x: readonly number[]; readonly parts: readonly number[]; readonly itemBias: number };
-  };
 }

@@ -379,7 +379,6 @@ export const contracts: {
   },
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
-  'solve-row': { exact: 'read', guide: 'read', gram: 'read' },
   'rank-listed': {
     rowFactors: 'read',
     columnFactors: 'read',

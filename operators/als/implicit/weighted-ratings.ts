@@ -5,6 +5,9 @@ import { isInParts, replaceParts, type SortedRatings } from '../../ratings/spill
 import { type RatingWeight, weightOf } from './rating-weight.ts';
 import { mapValues } from './value-index.ts';
 
+/** Ratings from which a table of distinct values costs less than the weights of all of them. */
+const LEAST_MAPPED = 4096;
+
 /** Ratings of one side, and the side that its rows are. */
 interface Sided {
   readonly ratings: SortedRatings;
@@ -51,7 +54,7 @@ export function weightedBlock(
 ): RatingBlock {
   const { rows, offsets, indices, values } = block;
   const weights = keeps ? sharedArray(Float32Array, values.length) : values;
-  if (weight.form === 'bm25') {
+  if (weight.form === 'bm25' || values.length < LEAST_MAPPED) {
     for (let row = 0; row < rows; row++) {
       for (let k = offsets[row]; k < offsets[row + 1]; k++)
         weights[k] = weightOf(weight, values[k], countAt(row, indices[k]));

@@ -3,15 +3,13 @@ import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { type FactorModel, lookupOf } from '../factor-model.ts';
-import type { RowRule } from './row-rule.ts';
+import type { UserRule } from './row-rule.ts';
+import type { LaterRatings } from './solve-users.ts';
 
 /** Ratings of users who are folded in: of the items that the model knows. */
-export interface KnownRatings {
+export interface KnownRatings extends LaterRatings {
   /** The users who have such a rating, ascending. */
   readonly users: KeyColumn;
-  readonly block: RatingBlock;
-  /** Position in the model of each column of the block. */
-  readonly items: Uint32Array;
   /** Users who have none, and ratings of items that the model does not know. */
   readonly withoutItems: number;
   readonly coldRatings: number;
@@ -25,7 +23,7 @@ export function knownRatings(
     byUser,
   }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly byUser: RatingBlock },
   model: FactorModel,
-  rule: RowRule,
+  { implicit }: UserRule,
 ): KnownRatings {
   const positions = lookupOf(model.items).positionsOf(items);
   const { rows, offsets, indices, values } = byUser;
@@ -43,7 +41,7 @@ export function knownRatings(
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
       const column = columnOf[indices[k]];
       // A rating of 0 says nothing of implicit data.
-      if (column === UNKNOWN_KEY || (rule.implicit !== undefined && values[k] === 0)) continue;
+      if (column === UNKNOWN_KEY || (implicit !== undefined && values[k] === 0)) continue;
       indices[next] = column;
       values[next++] = values[k];
     }

@@ -1,156 +1,192 @@
-import { computeDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
 import type { Device } from '../../../engine/run/device.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
-import { gramSlices } from '../../als/implicit/stages.ts';
+import { dataSetName, sharedArray } from '../../../engine/partition.ts';
+import { weightedBlock } from '../../als/implicit/weighted-ratings.ts';
+import { emptyGram, gramOf, type GivenRows, type RowsSolver, solveRows } from '../../als/rows/solve-rows.ts';
+import { kernelOf } from '../../als/plan/half-iteration.ts';
 import { ALL_ROWS } from '../../als/solver-choice.ts';
-import { rowShifts } from '../../als/implicit/weights.ts';
-import { factorStride } from '../../planner/sizes.ts';
-import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
-import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
-import { addSliced, runTasks } from '../../tasks/run-tasks.ts';
-import { contracts } from '../../tasks/tasks.ts';
-import type { RowRule } from './row-rule.ts';
+import { blockOf, emptyBlock, longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
+import { runTasks } from '../../tasks/run-tasks.ts';
+import type { FactorModel } from '../factor-model.ts';
+import type { UserRule } from './row-rule.ts';
 
 const STAGE = 'fold-in';
 
-/** Items that are held fixed: θ and with biases γ of those that occur, and of implicit data θ of all. */
-export interface FixedItems {
-  readonly factors: Float32Array;
-  readonly biases: Float32Array;
-  readonly all: Float32Array;
+/** Ratings by users who come later: the block's columns are items of the model, by their positions in it. */
+export interface LaterRatings {
+  readonly block: RatingBlock;
+  /** Ascending. */
+  readonly items: Uint32Array;
 }
 
+/** The items of a model, and the rule by which its users are solved from them. */
+export interface FixedItems {
+  readonly model: Pick<FactorModel, 'rank' | 'itemFactors'>;
+  /** n_v of each item, which the weights of bm25 read. */
+  readonly itemCounts: Uint32Array | undefined;
+  readonly rule: UserRule;
+  /** Of implicit data: see gramOfItems. */
+  readonly gram: (() => Promise<Float32Array>) | undefined;
+}
+
+/** Users as the model stores them ([x], or with biases [x, β + μ, 1]), and their rows of the block. */
 export interface SolvedUsers {
-  readonly factors: Float32Array;
-  readonly biases: Float32Array;
+  readonly values: Float32Array;
+  /** Rows without a finite solution are left out. */
+  readonly rows: readonly number[];
+}
+
+/** G of all items of a model of implicit data. */
+export async function gramOfItems(
+  { itemFactors, rank }: FixedItems['model'],
+  { implicit }: UserRule,
+  ctx: ExecutionContext,
+): Promise<Float32Array> {
+  const weight = implicit?.unobserved ?? 0;
+  return gramOf(itemFactors, { rank, weight }, computeDevice(ctx.executor), ctx);
 }
 
 /**
- * The factors x of each row of a block, and with biases β, to a residual of at most 1e-5 of b, with the items
- * held fixed. The block's columns are rows of `fixed`. Runs where training would.
+ * Solves each row of a block to a residual of at most 1e-5 of b, with the items held fixed. Runs where
+ * training would. Of implicit data the ratings are overwritten by their weights.
  *
  */
 export async function solveUsers(
-  block: RatingBlock,
+  ratings: LaterRatings,
   fixed: FixedItems,
-  rule: RowRule,
   ctx: ExecutionContext,
 ): Promise<SolvedUsers> {
+  const { rule, model } = fixed;
+  if (ratings.block.rows === 0) return { values: new Float32Array(0), rows: [] };
+  const { rank, mean } = rule;
   const device = computeDevice(ctx.executor);
-  const { rank: features } = rule;
-  const name = dataSetName(STAGE);
-  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const { place, strideStep } = device.info;
-  const steps = new StepList(contracts);
-  const shape = { rows: block.rows, columns: features, stride: factorStride(features, strideStep) };
-  for (const matrix of ['previous', 'factors']) steps.allocate(STAGE, place, ref(matrix), shape);
-  const factorsOf = (values: Float32Array): Partition => ({
-    layout: 'factors',
-    rows: values.length / features,
-    columns: { values },
+  const block = weighted(ratings, fixed);
+  const rows: GivenRows = {
+    block,
+    fixed: featuresOf(model, ratings.items, 0, rank),
+    ...(mean === undefined ? {} : { fixedBiases: featuresOf(model, ratings.items, rank + 1, 1) }),
+    ...(fixed.gram && { gram: await fixed.gram(), columns: itemsOf(model) }),
+  };
+  const solver = {
+    ...(rank >= LEAST_SETTLING && !device.info.choosesKernels ? settling : exact),
+    ...(await kernelFor(block, rule, device, ctx)),
+  };
+  const solved = await solveRows(rows, { stage: STAGE, rule, solver, device }, ctx);
+  return modelRows(solved.factors, solved.biases, rule, model.rank);
+}
+
+/**
+ * The share of each rating of one user in the score of an item, t φ_vᵀ A⁻¹ φ (Hu, Koren and Volinsky 2008,
+ * section 5); with a bias φ_v = [θ_v, 1], else θ_v. A⁻¹ φ is the solution for b = φ: the same row with
+ * targets of 0 and one more rating, of φ, with the weight 0 and the target 1. Undefined where it is not
+ * finite.
+ *
+ */
+export async function sharesOf(
+  ratings: LaterRatings,
+  asked: number,
+  fixed: FixedItems,
+  ctx: ExecutionContext,
+): Promise<number[] | undefined> {
+  const { rule, model } = fixed;
+  const { items } = ratings;
+  const { rank: f, mean, implicit } = rule;
+  const rank = f + (mean === undefined ? 0 : 1);
+  const { alpha, base, unobserved } = implicit ?? { alpha: 1, base: 1, unobserved: 0 };
+  const { values } = weighted(ratings, fixed);
+  const features = featuresOf(model, Uint32Array.of(...items, asked), 0, rank);
+  const sizes = values.map((value) => (implicit ? -alpha * Math.abs(value) : -1));
+  const positive = values.reduce((count, value) => count + (value > 0 ? 1 : 0), 0);
+  const n = implicit ? positive + (base === 0 ? unobserved * itemsOf(model) : 0) : values.length;
+  const shift = rule.lambda * n ** (rule.exponent ?? 1) + (rule.offset ?? 0);
+  const gram = (await fixed.gram?.()) ?? emptyGram(rank);
+  // The regularization of the bias differs from the factors'.
+  if (rank > f) gram[rank * rank - 1] = (rule.biasLambda ?? 0) * n + (rule.damping ?? 0) - shift;
+  const { factors } = await solveRows(
+    { block: rowOf(Float32Array.of(...sizes, NO_WEIGHT)), fixed: features, gram },
+    {
+      stage: STAGE,
+      rule: { rank, lambda: shift, exponent: 0, implicit: { alpha: 1, base: 1, unobserved: 0 } },
+      solver: exact,
+      device: computeDevice(ctx.executor),
+    },
+    ctx,
+  );
+  if (!factors.every(Number.isFinite)) return undefined;
+  const biases = mean === undefined ? undefined : featuresOf(model, items, f + 1, 1);
+  return Array.from(values, (value, k) => {
+    const target = implicit
+      ? value > 0
+        ? base + alpha * value
+        : 0
+      : value - (mean ?? 0) - (biases?.[k] ?? 0);
+    let share = 0;
+    for (let i = 0; i < rank; i++) share += features[k * rank + i] * factors[i];
+    return target * share;
   });
-  const given: [PartitionRef, Partition, string][] = [
-    [block.ref, hostForm(block), place],
-    [ref('fixed'), factorsOf(fixed.factors), place],
-  ];
-  const inputs = { block: block.ref, fixed: ref('fixed'), previous: ref('previous') };
-  const outputs = { factors: ref('factors'), ...(rule.biases ? { bias: ref('bias') } : {}) };
-  if (rule.biases) {
-    given.push([
-      ref('fixed-bias'),
-      { layout: 'bias', rows: fixed.biases.length, columns: { values: fixed.biases } },
-      place,
-    ]);
-    steps.allocate(STAGE, place, ref('bias'), { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
+}
+
+/** A weight beside which those of ratings are not changed, and whose root is a float32, too. */
+const NO_WEIGHT = 2 ** -60;
+
+/** A block of one row, a column a value. */
+export function rowOf(values: ArrayLike<number>): RatingBlock {
+  const ref = { name: dataSetName('row'), partition: 0, version: 0 };
+  const block = blockOf(ref, emptyBlock(Int32Array.of(values.length)));
+  block.values.set(values);
+  block.indices.forEach((_, k) => (block.indices[k] = k));
+  return block;
+}
+
+function itemsOf({ itemFactors, rank }: FixedItems['model']): number {
+  return itemFactors.length / rank;
+}
+
+/** `count` numbers of each of some items, from the one at `first` on. */
+function featuresOf(
+  { itemFactors, rank: width }: FixedItems['model'],
+  positions: Uint32Array,
+  first: number,
+  count: number,
+): Float32Array {
+  const features = sharedArray(Float32Array, positions.length * count);
+  positions.forEach((position, at) => {
+    const from = position * width + first;
+    for (let k = 0; k < count; k++) features[at * count + k] = itemFactors[from + k];
+  });
+  return features;
+}
+
+/** The ratings with the weights of implicit data in their place. */
+function weighted({ block, items }: LaterRatings, { rule: { weight }, itemCounts }: FixedItems): RatingBlock {
+  const countAt = (_: number, column: number) => itemCounts?.[items[column]] ?? 0;
+  return weight ? weightedBlock(block, weight, { countAt, keeps: false }) : block;
+}
+
+/** Those of the solved rows that are finite, as the model stores users. */
+function modelRows(
+  factors: Float32Array,
+  biases: Float32Array | undefined,
+  { rank, mean = 0 }: UserRule,
+  width: number,
+): SolvedUsers {
+  const count = factors.length / rank;
+  const rows: number[] = [];
+  const values = sharedArray(Float32Array, count * width);
+  for (let row = 0; row < count; row++) {
+    // A sum of what is not finite is not finite.
+    let sum = biases?.[row] ?? 0;
+    const at = rows.length * width;
+    for (let k = 0; k < rank; k++) sum += values[at + k] = factors[row * rank + k];
+    if (!Number.isFinite(sum)) continue;
+    if (biases) {
+      values[at + rank] = biases[row] + mean;
+      values[at + rank + 1] = 1;
+    }
+    rows.push(row);
   }
-  const slices = device.info.wholePasses
-    ? [{ from: 0, to: block.rows }]
-    : balancedRanges(block.offsets, taskCount(block.ratings));
-  const exact = {
-    rank: features,
-    ...(settles(features, device)
-      ? { cgBelow: ALL_ROWS, cgSteps: MOST_STEPS, settles: true }
-      : { cgBelow: 0, cgSteps: 1 }),
-    ...(await variantOf(device, block, features, rule, ctx)),
-  };
-  if (rule.implicit === undefined) {
-    const { lambda, biasLambda, exponent, offset, damping, mean, biases, nonnegative } = rule;
-    const params = {
-      ...exact,
-      lambda,
-      exponent,
-      offset,
-      ...(biases ? { mean, damping, biasLambda } : {}),
-      ...(nonnegative ? { nonnegative } : {}),
-    };
-    addSliced(
-      steps,
-      STAGE,
-      place,
-      {
-        kernel: 'update',
-        inputs: { ...inputs, ...(biases ? { fixedBias: ref('fixed-bias') } : {}) },
-        outputs,
-        params,
-      },
-      slices,
-    );
-  } else {
-    const { alpha, base, unobserved } = rule.implicit;
-    const shifts = rowShifts(block, fixed.all.length / features, {
-      regParam: rule.lambda,
-      regExponent: rule.exponent,
-      unobservedWeight: base === 0 ? unobserved : undefined,
-    });
-    given.push(
-      [ref('shifts'), { layout: 'row-shifts', rows: block.rows, columns: { values: shifts } }, place],
-      [ref('all'), factorsOf(fixed.all), place],
-    );
-    steps.allocate(STAGE, place, ref('gram'), {
-      rows: 16 * Math.ceil(features / 16),
-      columns: features,
-      stride: factorStride(features, strideStep),
-    });
-    addSliced(
-      steps,
-      STAGE,
-      place,
-      {
-        kernel: 'gram',
-        inputs: { factors: ref('all') },
-        outputs: { gram: ref('gram') },
-        params: { rank: features, weight: unobserved },
-      },
-      gramSlices(features, device.info.wholePasses),
-    );
-    addSliced(
-      steps,
-      STAGE,
-      place,
-      {
-        kernel: 'update-implicit',
-        inputs: { ...inputs, gram: ref('gram'), shifts: ref('shifts') },
-        outputs,
-        params: { ...exact, alpha, base, ...(rule.nonnegative ? { nonnegative: true } : {}) },
-      },
-      slices,
-    );
-    steps.free(STAGE, place, [ref('gram'), ref('shifts'), ref('all')]);
-  }
-  steps.handOut(STAGE, ref('factors'), place);
-  if (rule.biases) steps.handOut(STAGE, ref('bias'), place);
-  steps.free(STAGE, place, [
-    ...['factors', 'previous', 'fixed', ...(rule.biases ? ['bias', 'fixed-bias'] : [])].map(ref),
-    block.ref,
-  ]);
-  const [factors, bias] = (await runSteps(steps.steps, ctx, { given })).handed;
-  return {
-    factors: factors.columns.values as Float32Array,
-    biases: (bias?.columns.values as Float32Array | undefined) ?? new Float32Array(0),
-  };
+  return { values: values.subarray(0, rows.length * width), rows };
 }
 
 /**
@@ -161,59 +197,34 @@ const LEAST_SETTLING = 48;
 /** Steps after which a row is solved exactly. */
 const MOST_STEPS = 12;
 
-function settles(features: number, { info }: Device): boolean {
-  return features >= LEAST_SETTLING && !info.choosesKernels;
-}
+const settling: RowsSolver = { cgBelow: ALL_ROWS, cgSteps: MOST_STEPS, settles: true };
+const exact: RowsSolver = { cgBelow: 0, cgSteps: 1 };
 
 /** The kernel of a device that has several. */
-async function variantOf(
-  device: Device,
+async function kernelFor(
   block: RatingBlock,
-  features: number,
-  rule: RowRule,
+  { rank, mean, implicit, nonnegative }: UserRule,
+  { info }: Device,
   ctx: ExecutionContext,
 ) {
-  if (!device.info.choosesKernels) return {};
-  let [longest, largestRating] = [0, 0];
-  for (let row = 0; row < block.rows; row++)
-    longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
+  if (!info.choosesKernels) return {};
+  let largestRating = 0;
   for (const value of block.values) largestRating = Math.max(largestRating, Math.abs(value));
   const problem = {
-    rank: features,
+    rank,
     solver: 'cholesky',
     cgSteps: 1,
     precision: 'f32',
-    biases: rule.biases,
+    biases: mean !== undefined,
     rows: block.rows,
-    columns: features,
+    columns: rank,
     ratings: block.ratings,
     iterations: 1,
-    longest,
+    longest: longestRow(block),
     largestRating,
-    ...(rule.implicit ? { implicit: true } : {}),
-    ...(rule.nonnegative ? { nonnegative: true } : {}),
+    ...(implicit ? { implicit: true } : {}),
+    ...(nonnegative ? { nonnegative } : {}),
   } as const;
-  const [{ variant, precision, ratingScale }] = await runTasks(ctx, STAGE, device.info.place, [
-    { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem },
-  ]);
-  return { variant, precision, ratingScale };
-}
-
-/**
- * The items at some positions of a model, whose rows have `width` numbers: θ, and with biases 1 and γ behind
- * it.
- */
-export function fixedItems(
-  values: Float32Array,
-  width: number,
-  { rank, biases }: RowRule,
-  positions: Uint32Array,
-): FixedItems {
-  const factors = sharedArray(Float32Array, positions.length * rank);
-  const own = sharedArray(Float32Array, biases ? positions.length : 0);
-  positions.forEach((position, at) => {
-    factors.set(values.subarray(position * width, position * width + rank), at * rank);
-    if (biases) own[at] = values[position * width + rank + 1];
-  });
-  return { factors, biases: own, all: values };
+  const task = { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem } as const;
+  return kernelOf((await runTasks(ctx, STAGE, info.place, [task]))[0]);
 }

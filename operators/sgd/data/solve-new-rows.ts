@@ -1,16 +1,12 @@
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
+import { dataSetName, sharedArray } from '../../../engine/partition.ts';
+import { solveRows } from '../../als/rows/solve-rows.ts';
 import { type NewRowRatings, newRowRatings } from './new-row-ratings.ts';
-import { factorStride } from '../../planner/sizes.ts';
-import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { Continuation } from './continue.ts';
 import type { SgdData } from './data.ts';
 import { lambdasOf, type SgdParams, shrinkOf } from '../params.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
-import { contracts, type RowRegularization } from '../../tasks/tasks.ts';
 
 const STAGE = 'solve-new-rows';
 
@@ -108,20 +104,19 @@ async function solveSide(
   const lambda = Math.max(LEAST_LAMBDA, lambdasOf(params)[name]);
   const { offset, damping } = shrinkOf(params)[name];
   const prior = PRIOR_RATINGS * lambda;
-  const differences = await solve(
-    block,
-    fixed,
-    {
-      rank,
-      lambda,
-      offset: prior + offset * deviation,
-      ...(biases ? { mean: 0, damping: prior + damping } : {}),
-    },
-    ctx,
-  );
+  const rule = {
+    rank,
+    lambda,
+    offset: prior + offset * deviation,
+    // The biases of the other side are in the errors already.
+    ...(biases ? { mean: 0, damping: prior + damping } : {}),
+  };
+  const solver = { cgBelow: 0, cgSteps: 1 };
+  const device = hostDevice(ctx.executor);
+  const differences = await solveRows({ block, fixed }, { stage: STAGE, rule, solver, device }, ctx);
   rows.forEach((row, at) => {
     const d = differences.factors.subarray(at * rank, (at + 1) * rank);
-    const own = differences.bias?.[at] ?? 0;
+    const own = differences.biases?.[at] ?? 0;
     if (!d.every(Number.isFinite) || !Number.isFinite(own)) return;
     const to = positions[row] * width;
     for (let k = 0; k < rank; k++) side.factors[to + k] = side.meanRow[k] + d[k];
@@ -134,9 +129,9 @@ interface NormalEquations {
   /** Numbers of the new rows that have ratings to be solved from. */
   readonly rows: readonly number[];
   /** Errors of the mean row on those ratings. */
-  readonly block: Partition;
+  readonly block: RatingBlock;
   /** The θ of the rows of the other side that occur. */
-  readonly fixed: Partition;
+  readonly fixed: Float32Array;
 }
 
 function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdParams): NormalEquations {
@@ -165,9 +160,12 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdP
     rows,
     fixed,
     block: {
-      layout: 'rating-block',
+      ref: { name: dataSetName('new-rows'), partition: 0, version: 0 },
       rows: rows.length,
-      columns: { offsets: shared, indices: indices.subarray(0, count), values: errors.subarray(0, count) },
+      ratings: count,
+      offsets: shared,
+      indices: indices.subarray(0, count),
+      values: errors.subarray(0, count),
     },
   };
 }
@@ -196,67 +194,5 @@ function fixedRows(
     for (let k = 0; k < width; k++) predicted[slot] += meanRow[k] * factors[from + k];
     for (let k = 0; k < rank; k++) values[slot * rank + k] = factors[from + k];
   }
-  return { slotOf, predicted, fixed: { layout: 'factors', rows, columns: { values } } };
-}
-
-type Equations = RowRegularization & { readonly rank: number; readonly mean?: number };
-
-/**
- * The task `update` over all rows of the block, by Cholesky; with a mean for biases too, whose other side's
- * are in the errors already.
- */
-async function solve(
-  block: Partition,
-  fixed: Partition,
-  equations: Equations,
-  ctx: ExecutionContext,
-): Promise<{ readonly factors: Float32Array; readonly bias?: Float32Array }> {
-  const { place, strideStep } = hostDevice(ctx.executor).info;
-  const name = dataSetName('new-rows');
-  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const biases = equations.mean !== undefined;
-  const inputs = {
-    block: ref('block'),
-    fixed: ref('fixed'),
-    previous: ref('previous'),
-    ...(biases ? { fixedBias: ref('fixed-bias') } : {}),
-  };
-  const outputs = { factors: ref('factors'), ...(biases ? { bias: ref('bias') } : {}) };
-  const shape = {
-    rows: block.rows,
-    columns: equations.rank,
-    stride: factorStride(equations.rank, strideStep),
-  };
-  const offsets = block.columns.offsets as Int32Array;
-  const steps = new StepList(contracts);
-  for (const matrix of [inputs.previous, outputs.factors]) steps.allocate(STAGE, place, matrix, shape);
-  if (outputs.bias)
-    steps.allocate(STAGE, place, outputs.bias, { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
-  addSliced(
-    steps,
-    STAGE,
-    place,
-    { kernel: 'update', inputs, outputs, params: { ...equations, cgBelow: 0, cgSteps: 1 } },
-    balancedRanges(offsets, taskCount(offsets[block.rows])),
-  );
-  for (const output of Object.values(outputs)) steps.handOut(STAGE, output, place);
-  steps.free(STAGE, place, [...Object.values(inputs), ...Object.values(outputs)]);
-  const none: Partition = {
-    layout: 'bias',
-    rows: fixed.rows,
-    columns: { values: sharedArray(Float32Array, biases ? fixed.rows : 0) },
-  };
-  const given: [PartitionRef, Partition, string][] = [
-    [inputs.block, block, place],
-    [inputs.fixed, fixed, place],
-  ];
-  const [factors, bias] = (
-    await runSteps(steps.steps, ctx, {
-      given: inputs.fixedBias ? [...given, [inputs.fixedBias, none, place]] : given,
-    })
-  ).handed;
-  return {
-    factors: factors.columns.values as Float32Array,
-    ...(bias && { bias: bias.columns.values as Float32Array }),
-  };
+  return { slotOf, predicted, fixed: values };
 }

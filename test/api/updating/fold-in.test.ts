@@ -68,18 +68,10 @@ describe.each(Object.entries(kinds))('a model %s', (name, options) => {
   it('recommends to a user of a request as to one who was folded in', async () => {
     const model = await fit(options);
     const user = rows[3].user;
-    if (options.nonnegative) {
-      await expect(model.recommend({ ratings: ratedBy(user) }, 5)).rejects.toThrow(
-        'a request cannot fold a user into a model with nonnegative factors. Use model.foldIn, which does',
-      );
-      return;
-    }
     const { model: folded } = await model.foldIn(dataOf(rows.filter((row) => row.user === user)));
     const wanted = await folded.recommend(user, 5, { deny: ratedBy(user).map(({ item }) => item) });
-    const { items, ...others } = await model.recommend({ ratings: ratedBy(user) }, 5);
-    expect(others).toEqual({ user: null, known: true, short: false, unknownItems: 0 });
-    expect(items.map(({ item }) => item)).toEqual(wanted.items.map(({ item }) => item));
-    items.forEach(({ score }, k) => expect(score).toBeCloseTo(wanted.items[k].score, 4));
+    const given = await model.recommend({ ratings: ratedBy(user) }, 5);
+    expect(given).toEqual({ user: null, known: true, items: wanted.items, short: false, unknownItems: 0 });
   });
 
   it('explains a score by the ratings that it comes from', async () => {

@@ -180,19 +180,6 @@ const cases: Readonly<Record<string, Case>> = {
     inputs: { rowFactors: x, columnFactors: theta, listed, exclude: block },
     outputs: { places: undefined },
   },
-  'solve-row': {
-    params: {
-      rank: RANK,
-      bias: false,
-      items: [0, 1],
-      weights: [1, 2],
-      targets: [3, -1],
-      shift: 0.5,
-      biasShift: 0,
-      explained: 2,
-    },
-    inputs: { exact: theta, guide: zeros(5, COLUMNS) },
-  },
   initialize: {
     params: { ...whole, rank: RANK, seed: 3 },
     inputs: { keys: hashes },

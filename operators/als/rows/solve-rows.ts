@@ -1,0 +1,219 @@
+import {
+  dataSetName,
+  type MatrixShape,
+  type Partition,
+  type PartitionRef,
+  sharedArray,
+} from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { factorStride } from '../../planner/sizes.ts';
+import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
+import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
+import { addSliced, type WholeTask } from '../../tasks/run-tasks.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import {
+  contracts,
+  type ImplicitWeights,
+  type KernelChoice,
+  type RowRegularization,
+  type SolverChoice,
+  type TaskOf,
+  type Tiling,
+} from '../../tasks/tasks.ts';
+import { gramSlices } from '../implicit/stages.ts';
+import { rowShifts } from '../implicit/weights.ts';
+import { tiledSlices } from '../tiles.ts';
+
+/** How rows follow from their ratings and the fixed side. */
+export interface RowRule extends RowRegularization {
+  readonly rank: number;
+  /** μ, of rules with biases alone: each row has a bias, which is solved with its factors. */
+  readonly mean?: number;
+  readonly nonnegative?: boolean;
+  /** Of implicit data, whose rows have no bias. G counts `unobserved` times. */
+  readonly implicit?: ImplicitWeights & { readonly unobserved: number };
+}
+
+/** Rows that are solved from the ratings of a block; matrices are row-major without padding. */
+export interface GivenRows {
+  readonly block: RatingBlock;
+  /** The block is on the device, and stays there. */
+  readonly placed?: boolean;
+  /** θ of each column of the block, and with biases γ. */
+  readonly fixed: Float32Array;
+  readonly fixedBiases?: Float32Array;
+  /** The start of conjugate gradients; default: zeros. */
+  readonly previous?: Float32Array;
+  /** Of implicit data: G of all rows of the fixed side (see gramOf), and their number. */
+  readonly gram?: Float32Array;
+  readonly columns?: number;
+}
+
+/** The solver, and the kernel of a device that has several. */
+export type RowsSolver = SolverChoice &
+  Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> & { readonly tiled?: Tiling };
+
+export interface SolvedRows {
+  readonly factors: Float32Array;
+  /** β, of rules with biases. */
+  readonly biases?: Float32Array;
+  /** The first row without a finite solution, or -1. */
+  readonly badRow: number;
+}
+
+/** Names of the partitions of one run. */
+export function refsOf(stage: string): (part: string) => PartitionRef {
+  const name = dataSetName(stage);
+  return (part) => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+}
+
+export function factorsOf(values: Float32Array, rank: number): Partition {
+  return { layout: 'factors', rows: values.length / rank, columns: { values } };
+}
+
+/** The slices of a block's rows. */
+export function slicesOf({ offsets, ratings }: RatingBlock, { info }: Device) {
+  return balancedRanges(offsets, info.wholePasses ? 1 : taskCount(ratings));
+}
+
+/** The row-shifts of implicit data. */
+export function shiftsOf(block: RatingBlock, columns: number, rule: RowRule): Partition {
+  const { lambda, exponent = 1, implicit } = rule;
+  const unobservedWeight = implicit?.base === 0 ? implicit.unobserved : undefined;
+  const values = rowShifts(block, columns, { regParam: lambda, regExponent: exponent, unobservedWeight });
+  return { layout: 'row-shifts', rows: block.rows, columns: { values } };
+}
+
+/** What is solved where: the rule, the solver and the device. */
+export interface RowsSolving {
+  readonly stage: string;
+  readonly rule: RowRule;
+  readonly solver: RowsSolver;
+  readonly device: Device;
+}
+
+/**
+ * Solves given rows from a fixed side by the tasks of training, with the same bits. Training, where rows are
+ * many and stay on the devices, runs the same tasks by its plan.
+ */
+export async function solveRows(
+  rows: GivenRows,
+  { stage, rule, solver, device }: RowsSolving,
+  ctx: ExecutionContext,
+): Promise<SolvedRows> {
+  const { block, placed, fixed, previous } = rows;
+  const { implicit, ...explicit } = rule;
+  const { rank } = rule;
+  const { place, strideStep, parallelism } = device.info;
+  const columns = fixed.length / rank;
+  const ref = refsOf(stage);
+  const steps = new StepList(contracts);
+  const given: Given[] = placed ? [] : [[block.ref, hostForm(block), place]];
+  const put = (part: string, partition: Partition) => {
+    given.push([ref(part), partition, place]);
+    return ref(part);
+  };
+  const make = (part: string, shape: MatrixShape) => {
+    steps.allocate(stage, place, ref(part), shape);
+    return ref(part);
+  };
+  const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
+  const inputs = {
+    block: block.ref,
+    fixed: put('fixed', factorsOf(fixed, rank)),
+    previous: previous ? put('previous', factorsOf(previous, rank)) : make('previous', shape),
+  };
+  const outputs = { factors: make('factors', shape) };
+  const task = implicit
+    ? implicitTask({ inputs, outputs }, rows, { rule: { ...rule, implicit }, solver }, put)
+    : explicitTask({ inputs, outputs }, rows, { rule: explicit, solver }, { put, make });
+  const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism };
+  addSliced(steps, stage, place, task, tiledSlices(block.offsets, slicesOf(block, device), tiled));
+  const solved = Object.values(task.outputs);
+  for (const output of solved) steps.handOut(stage, output, place);
+  const { block: own, ...others } = task.inputs;
+  steps.free(stage, place, [...Object.values(others), ...solved, ...(placed ? [] : [own])]);
+  const results = await runSteps(steps.steps, ctx, { given });
+  const [factors, bias] = results.handed;
+  return {
+    factors: valuesOf(factors),
+    ...(bias && { biases: valuesOf(bias) }),
+    badRow: valuesOfStage(results, stage, task.kernel).find(({ badRow }) => badRow >= 0)?.badRow ?? -1,
+  };
+}
+
+/** Gives a partition to the device, or allocates one there, under the name of its part. */
+type Put = (part: string, partition: Partition) => PartitionRef;
+type Make = (part: string, shape: MatrixShape) => PartitionRef;
+
+type RowsUses = Pick<TaskOf<'update'>, 'inputs' | 'outputs'>;
+
+interface RowsParams<Rule> {
+  readonly rule: Rule;
+  readonly solver: RowsSolver;
+}
+
+function explicitTask(
+  { inputs, outputs }: RowsUses,
+  { block, fixed, fixedBiases }: GivenRows,
+  { rule, solver }: RowsParams<Omit<RowRule, 'implicit'>>,
+  { put, make }: { readonly put: Put; readonly make: Make },
+): WholeTask<'update'> {
+  const kernel = 'update';
+  const params = { ...rule, ...solver };
+  if (rule.mean === undefined) return { kernel, inputs, outputs, params };
+  const values = fixedBiases ?? sharedArray(Float32Array, fixed.length / rule.rank);
+  const fixedBias = put('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
+  const bias = make('bias', { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
+  return { kernel, inputs: { ...inputs, fixedBias }, outputs: { ...outputs, bias }, params };
+}
+
+function implicitTask(
+  { inputs, outputs }: RowsUses,
+  { block, gram, columns = 0 }: GivenRows,
+  { rule, solver }: RowsParams<Required<Pick<RowRule, 'implicit'>> & RowRule>,
+  put: Put,
+): WholeTask<'update-implicit'> {
+  const { rank, nonnegative = false, implicit } = rule;
+  const { alpha, base } = implicit;
+  const equations = {
+    gram: put('gram', factorsOf(gram ?? emptyGram(rank), rank)),
+    shifts: put('shifts', shiftsOf(block, columns, rule)),
+  };
+  const params = { rank, nonnegative, alpha, base, ...solver };
+  return { kernel: 'update-implicit', inputs: { ...inputs, ...equations }, outputs, params };
+}
+
+function valuesOf({ columns }: Partition): Float32Array {
+  return columns.values as Float32Array;
+}
+
+/** Memory of a matrix rank x rank with the rows up to its stride that solvers read. */
+export function emptyGram(rank: number): Float32Array {
+  return sharedArray(Float32Array, 16 * Math.ceil(rank / 16) * rank);
+}
+
+/** G = weight ΘᵀΘ of the rows of a matrix, in the form of emptyGram. */
+export async function gramOf(
+  factors: Float32Array,
+  { rank, weight }: { readonly rank: number; readonly weight: number },
+  device: Device,
+  ctx: ExecutionContext,
+): Promise<Float32Array> {
+  if (factors.length === 0) return emptyGram(rank);
+  const { place, strideStep, wholePasses } = device.info;
+  const [stage, ref] = ['gram', refsOf('gram')];
+  const [all, gram] = [ref('all'), ref('gram')];
+  const steps = new StepList(contracts);
+  const shape = { rows: 16 * Math.ceil(rank / 16), columns: rank, stride: factorStride(rank, strideStep) };
+  steps.allocate(stage, place, gram, shape);
+  const task = { inputs: { factors: all }, outputs: { gram }, params: { rank, weight } };
+  addSliced(steps, stage, place, { kernel: 'gram', ...task }, gramSlices(rank, wholePasses));
+  steps.handOut(stage, gram, place);
+  steps.free(stage, place, [all, gram]);
+  const { handed } = await runSteps(steps.steps, ctx, { given: [[all, factorsOf(factors, rank), place]] });
+  return valuesOf(handed[0]);
+}
