@@ -2,6 +2,7 @@
  * Entry of the thread that owns one GPU: it keeps the device, its buffers and its compiled kernels from task
  * to task.
  */
+import { setImmediate } from 'node:timers/promises';
 import { workerData } from 'node:worker_threads';
 import { DeviceLostError, serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
@@ -85,7 +86,7 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
     const { memoryBytes, ...options } = command.options;
     const acquired = await acquireGpu(options);
     // Kernels and tasks are loaded behind the answer, while the calling thread turns to them.
-    opened = new Promise((resolve) => setImmediate(resolve)).then(
+    opened = setImmediate().then(
       async () => new (await import('./opened-gpu.ts')).OpenedGpu(acquired, memoryBytes),
     );
     return { rows: 0, values: { ...acquired.info } as unknown as JsonObject };
@@ -98,7 +99,7 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
 /** Every failure after the loss of the device is reported as that loss. */
 async function causeOf(error: unknown): Promise<unknown> {
   if (opened === undefined || error instanceof DeviceLostError) return error;
-  await new Promise((resolve) => setImmediate(resolve));
+  await setImmediate();
   try {
     (await opened).requireDevice();
     return error;

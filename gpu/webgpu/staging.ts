@@ -2,7 +2,7 @@ import type { FileMemory } from '../../engine/partition.ts';
 import { PIECE_BYTES } from '../exchange/memory-files.ts';
 import { readPiece, writePiece } from '../exchange/copy-files.ts';
 import type { TransferCounters } from './counters.ts';
-import { hurryPolls } from './polls.ts';
+import { nextTurn } from './polls.ts';
 
 /**
  * Large enough for the full speed of the bus, small enough that filling one overlaps with copying another.
@@ -263,11 +263,6 @@ export class Staging {
     encoder.copyBufferToBuffer(from, fromOffset, to, toOffset, bytes);
     this.#device.queue.submit([encoder.finish()]);
   }
-}
-
-function nextTurn(): Promise<void> {
-  hurryPolls();
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Resolves when all have ended; throws the first failure then. */
