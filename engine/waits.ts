@@ -3,6 +3,11 @@ import { CancelledError, throwIfAborted } from './errors.ts';
 /** Time that a wait has for an end in order, once its run was cancelled. */
 const GRACE_MILLISECONDS = 100;
 
+/** Lets timers and messages of this thread have their turn, a cancel among them; for any runtime. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
+}
+
 /** Gives up waits for others, such as a source of the caller's: they may never end. */
 export class Patience implements Disposable {
   readonly #signal: AbortSignal;

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 
 const SMALL_BYTES = 1 << 18;
 
@@ -20,6 +21,6 @@ export function smallFile(file: string): Uint8Array | undefined {
 /** Lets the other work of the thread, such as a cancel, go on between files that never wait. */
 export async function otherWork(): Promise<void> {
   if (performance.now() - turned < TURN) return;
-  await new Promise(setImmediate);
+  await setImmediate();
   turned = performance.now();
 }

@@ -1,3 +1,4 @@
+import { nextTurn } from '../../engine/waits.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import type { BlockMeans } from './rating-facts.ts';
 
@@ -78,7 +79,7 @@ export async function baselinesOf(
       sums.add(values[k], means.mean, means.rows[row], means.columns[indices[k]]);
     if (offsets[row + 1] < turn) continue;
     turn += PIECE;
-    await new Promise((resolve) => setTimeout(resolve));
+    await nextTurn();
   }
   return sums.baselines();
 }

@@ -1,4 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
@@ -77,7 +78,7 @@ async function feed(hash: Hash, { buffer, byteOffset, byteLength }: ArrayBufferV
   for (let at = 0; at < byteLength; at += PIECE_BYTES) {
     hash.update(new Uint8Array(buffer, byteOffset + at, Math.min(PIECE_BYTES, byteLength - at)));
     // Devices and signals have their turn.
-    await new Promise(setImmediate);
+    await setImmediate();
   }
 }
 

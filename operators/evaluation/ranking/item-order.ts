@@ -1,3 +1,4 @@
+import { nextTurn } from '../../../engine/waits.ts';
 import { throwIfAborted } from '../../../engine/errors.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 
@@ -86,9 +87,8 @@ export async function placesByOrder(
   return places;
 }
 
-/** Lets timers and messages of this thread have their turn, a cancel among them. */
 async function turn(signal: AbortSignal): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  await nextTurn();
   throwIfAborted(signal, 'evaluate');
 }
 

@@ -1,3 +1,4 @@
+import { nextTurn } from '../../../engine/waits.ts';
 import { dataSetName } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
@@ -47,7 +48,7 @@ export async function usersOfItems(
     block: { rows, offsets, indices },
   } of blocksOf(ratings, ctx)) {
     for (let row = 0; row < rows; row++) {
-      if (row % ROWS_AT_ONCE === ROWS_AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
+      if (row % ROWS_AT_ONCE === ROWS_AT_ONCE - 1) await nextTurn();
       for (let k = offsets[row]; k < offsets[row + 1]; k++)
         if (k === offsets[row] || indices[k] !== indices[k - 1]) counts[firstColumn + indices[k]]++;
     }

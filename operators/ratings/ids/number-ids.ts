@@ -7,7 +7,6 @@ import {
   keysFromArrays,
 } from '../../../engine/keys/key-column.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { giveTo, takeFrom } from '../../../engine/run/hand-over.ts';
@@ -15,6 +14,7 @@ import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
+import { evenRanges } from '../row-ranges.ts';
 import type { CodedChunk } from './index-ids.ts';
 
 const STAGE = 'index-ids';
@@ -211,7 +211,7 @@ class SideNumbers {
       outputs: { counts },
       params: { starts: ranges.map(([start]) => start), side: this.#side },
     } as const;
-    addSliced(steps, STAGE, place, task, evenRanges(entries, parallelism));
+    addSliced(steps, STAGE, place, task, evenRanges(entries, sharesOf(entries, parallelism)));
     const ranked: TaskOf<'rank-ids'> = {
       kernel: 'rank-ids',
       inputs: { counts },
@@ -241,7 +241,7 @@ class SideNumbers {
     const { place, parallelism } = this.#device;
     const sizes = this.#chunks.map((chunk) => (chunk[this.#side].summary as { readonly size: number }).size);
     const ids = sizes.reduce((sum, size) => sum + size, 0);
-    const shares = Math.max(1, Math.min(parallelism, Math.ceil(ids / TASK_ENTRIES)));
+    const shares = sharesOf(ids, parallelism);
     const own = sizes.map((_, c) => this.#ref('own', c));
     const keys = Object.fromEntries(this.#chunks.map((chunk, c) => [`keys.${c}`, chunk[this.#side].keys]));
     const steps = new StepList(contracts);
@@ -285,7 +285,7 @@ class SideNumbers {
     const inputs = Object.fromEntries(
       united.map((_, share) => [`share.${share}`, this.#ref('share', share)]),
     );
-    const parts = Math.max(1, Math.min(parallelism, Math.ceil(size / TASK_ENTRIES)));
+    const parts = sharesOf(size, parallelism);
     const steps = new StepList(contracts);
     const task: Omit<TaskOf<'merge-ids'>, 'params'> = {
       kernel: 'merge-ids',
@@ -339,7 +339,7 @@ export async function countPositions(
     STAGE,
     place,
     { kernel: 'count-ids', inputs, outputs: { counts }, params: { starts: chunks.map(() => 0), side } },
-    evenRanges(size, parallelism),
+    evenRanges(size, sharesOf(size, parallelism)),
   );
   steps.free(STAGE, place, [counts]);
   const made = sharedArray(Int32Array, size);
@@ -354,10 +354,7 @@ export function mapPartition(map: Uint32Array): Partition {
   return { layout: 'map', rows: map.length, columns: { map } };
 }
 
-function evenRanges(length: number, most: number): RowRange[] {
-  const count = Math.max(1, Math.min(most, Math.ceil(length / TASK_ENTRIES)));
-  return Array.from({ length: count }, (_, i) => ({
-    from: Math.floor((length * i) / count),
-    to: Math.floor((length * (i + 1)) / count),
-  }));
+/** The tasks at once that entries are shared out to. */
+function sharesOf(entries: number, parallelism: number): number {
+  return Math.max(1, Math.min(parallelism, Math.ceil(entries / TASK_ENTRIES)));
 }

@@ -1,5 +1,6 @@
 import { DataError } from '../../../engine/errors.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
+import { widen } from '../../../engine/keys/key-lookup.ts';
 import { type MergedKeys, mergeKeys } from '../../../engine/keys/merge-keys.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { IndexedRatings } from './index-ids.ts';
@@ -56,17 +57,7 @@ function sameType(first: KeyColumn, second: KeyColumn, side: string): readonly [
       { phase: 'read', advice: 'Convert one of them, or train a new model' },
     );
   }
-  return [asInt64(first), asInt64(second)];
-}
-
-function asInt64(keys: KeyColumn): KeyColumn {
-  if (keys.type !== 'int32') return keys;
-  const halves = new Int32Array(2 * keys.values.length);
-  for (let i = 0; i < keys.values.length; i++) {
-    halves[2 * i] = keys.values[i];
-    halves[2 * i + 1] = keys.values[i] >> 31;
-  }
-  return { type: 'int64', halves };
+  return [widen(first), widen(second)];
 }
 
 function spread(counts: Int32Array, { keys, second }: MergedKeys): Int32Array {
