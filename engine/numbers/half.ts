@@ -33,3 +33,12 @@ function rounded(value: number, shift: number): number {
   const half = 1 << (shift - 1);
   return whole + (rest > half || (rest === half && (whole & 1) === 1) ? 1 : 0);
 }
+
+/** The number of a float16's bits. */
+export function fromHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
+}

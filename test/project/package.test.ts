@@ -27,6 +27,7 @@ describe('package.json', () => {
       'parquet-wasm', // the default Parquet backend
       'parquetjs-lite', // the second Parquet backend
       'picomatch', // patterns, as tinyglobby reads them
+      'pgsql-ast-parser', // expressions of the command line, as SQL
       'piscina', // worker-thread pools
       'tinyglobby', // globs
       'yargs-parser', // the command line

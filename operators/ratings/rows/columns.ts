@@ -2,6 +2,7 @@ import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } 
 import { DataError } from '../../../engine/errors.ts';
 import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
+import { fromHalf } from '../../../engine/numbers/half.ts';
 import { isText } from './text-values.ts';
 import type { KeyType } from '../../../engine/keys/key-column.ts';
 import { LEFT_OUT } from '../../../engine/stream/stream.ts';
@@ -103,13 +104,4 @@ function fromDecimals(
     for (let word = (i + 1) * width - 2; word >= i * width; word--) value = value * 2 ** 32 + words[word];
     result[i] = value / unit;
   }
-}
-
-/** The value of the 16 bits of an IEEE 754 half. */
-function fromHalf(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
-  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
 }

@@ -1,0 +1,265 @@
+import { call, type Cast, type Expression, literal, type Plain } from '../engine/expressions/expression.ts';
+import { print } from '../engine/expressions/print.ts';
+import type { ValueType } from '../engine/expressions/types.ts';
+
+/** A column, or a value that is taken as a constant. */
+export type ColumnOrValue = Column | Plain;
+
+const expressionOf = (value: ColumnOrValue): Expression =>
+  value instanceof Column ? value.expression : literal(value);
+
+const made = (name: string, ...args: readonly ColumnOrValue[]): Column =>
+  new Column(call(name, ...args.map(expressionOf)));
+
+/**
+ * An expression over the columns of a row, with Spark's names: `col('rating').ge(3.5).and(col('ts').isNotNull())`.
+ * Immutable; nothing is computed before a data set uses it. docs/expressions.md has the rules of nulls, NaN and
+ * types.
+ */
+export class Column {
+  /** The tree as plain JSON. */
+  readonly expression: Expression;
+  /** The name that `as` gave. */
+  readonly name?: string;
+
+  constructor(expression: Expression, name?: string) {
+    this.expression = expression;
+    this.name = name ?? (expression.kind === 'column' ? expression.name : undefined);
+  }
+
+  /** The column under another name: `col('a').plus(1).as('b')`. */
+  as(name: string): Column {
+    return new Column(this.expression, name);
+  }
+  /** As `as`. */
+  alias(name: string): Column {
+    return this.as(name);
+  }
+
+  /** Equal: `col('user').eq(7)`. A null on either side gives null. */
+  eq(other: ColumnOrValue): Column {
+    return made('=', this, other);
+  }
+  /** As `eq`. */
+  equalTo(other: ColumnOrValue): Column {
+    return this.eq(other);
+  }
+  /** Not equal: `col('user').ne(7)`. */
+  ne(other: ColumnOrValue): Column {
+    return made('!=', this, other);
+  }
+  /** As `ne`. */
+  notEqual(other: ColumnOrValue): Column {
+    return this.ne(other);
+  }
+  /** Equal, where null equals null: `col('a').eqNullSafe(null)`. */
+  eqNullSafe(other: ColumnOrValue): Column {
+    return made('<=>', this, other);
+  }
+  /** Less than: `col('rating').lt(3)`. */
+  lt(other: ColumnOrValue): Column {
+    return made('<', this, other);
+  }
+  /** Less than or equal: `col('rating').le(3)`. */
+  le(other: ColumnOrValue): Column {
+    return made('<=', this, other);
+  }
+  /** As `le`. */
+  leq(other: ColumnOrValue): Column {
+    return this.le(other);
+  }
+  /** Greater than: `col('rating').gt(3)`. */
+  gt(other: ColumnOrValue): Column {
+    return made('>', this, other);
+  }
+  /** Greater than or equal: `col('rating').ge(3.5)`. */
+  ge(other: ColumnOrValue): Column {
+    return made('>=', this, other);
+  }
+  /** As `ge`. */
+  geq(other: ColumnOrValue): Column {
+    return this.ge(other);
+  }
+  /** From `low` to `high`, both included: `col('rating').between(3, 4)`. */
+  between(low: ColumnOrValue, high: ColumnOrValue): Column {
+    return this.ge(low).and(this.le(high));
+  }
+  /** One of constants: `col('genre').isIn('Drama', 'Comedy')`. */
+  isIn(...values: readonly Plain[]): Column {
+    return made('in', this, ...values);
+  }
+
+  /** Both true: `col('a').gt(1).and(col('b').gt(1))`. */
+  and(other: ColumnOrValue): Column {
+    return made('and', this, other);
+  }
+  /** Either true: `col('a').gt(1).or(col('b').gt(1))`. */
+  or(other: ColumnOrValue): Column {
+    return made('or', this, other);
+  }
+  /** True for false: `col('a').isIn(1, 2).not()`. */
+  not(): Column {
+    return made('not', this);
+  }
+  /** True for nulls: `col('ts').isNull()`. */
+  isNull(): Column {
+    return made('isNull', this);
+  }
+  /** False for nulls: `col('ts').isNotNull()`. */
+  isNotNull(): Column {
+    return made('isNotNull', this);
+  }
+  /** True for NaN: `col('rating').isNaN()`. */
+  isNaN(): Column {
+    return made('isNaN', this);
+  }
+
+  /** Sum: `col('a').plus(1)`. */
+  plus(other: ColumnOrValue): Column {
+    return made('+', this, other);
+  }
+  /** Difference: `col('a').minus(1)`. */
+  minus(other: ColumnOrValue): Column {
+    return made('-', this, other);
+  }
+  /** Product: `col('rating').times(2)`. */
+  times(other: ColumnOrValue): Column {
+    return made('*', this, other);
+  }
+  /** Quotient, float64 also of integers; null where the divisor is 0: `col('count').divide(60)`. */
+  divide(other: ColumnOrValue): Column {
+    return made('/', this, other);
+  }
+  /** Remainder, with the sign of the first; null where the divisor is 0: `col('user').mod(10)`. */
+  mod(other: ColumnOrValue): Column {
+    return made('%', this, other);
+  }
+  /** The number with the other sign: `col('a').negate()`. */
+  negate(): Column {
+    return made('negate', this);
+  }
+
+  /** SQL's pattern: `%` any text, `_` any character: `col('title').like('The %')`. */
+  like(pattern: string): Column {
+    return made('like', this, pattern);
+  }
+  /** A regular expression of JavaScript that matches anywhere: `col('title').rlike('\\(19\\d\\d\\)')`. */
+  rlike(pattern: string): Column {
+    return made('rlike', this, pattern);
+  }
+  /** `col('title').startsWith('The ')`. */
+  startsWith(start: ColumnOrValue): Column {
+    return made('startsWith', this, start);
+  }
+  /** `col('title').endsWith(')')`. */
+  endsWith(end: ColumnOrValue): Column {
+    return made('endsWith', this, end);
+  }
+  /** `col('genres').contains('Drama')`. */
+  contains(part: ColumnOrValue): Column {
+    return made('contains', this, part);
+  }
+
+  /** As another type; a value that cannot be is an error, or null: `col('rating').cast('float32', 'null')`. */
+  cast(to: ValueType, onError: Cast['onError'] = 'error'): Column {
+    return new Column({ kind: 'cast', value: this.expression, to, onError });
+  }
+
+  /** The expression in SQL. */
+  toString(): string {
+    return print(this.expression);
+  }
+}
+
+/** The column of a name: `col('rating')`. */
+export const col = (name: string): Column => new Column({ kind: 'column', name });
+/** A constant: `lit(3.5)`, `lit('Drama')`, `lit(new Date())`, `lit(null)`. */
+export const lit = (value: Plain): Column => new Column(literal(value));
+
+/** Branches of `when`; without `otherwise`, rows that meet no condition are null. */
+export class Cases extends Column {
+  declare readonly expression: Expression & { kind: 'when' };
+
+  /** A further branch: `when(a, 1).when(b, 2)`. */
+  when(condition: Column, value: ColumnOrValue): Cases {
+    const branch = { when: condition.expression, value: expressionOf(value) };
+    return new Cases({ kind: 'when', branches: [...this.expression.branches, branch] });
+  }
+  /** The value of all other rows: `when(a, 1).otherwise(0)`. */
+  otherwise(value: ColumnOrValue): Column {
+    return new Column({ ...this.expression, otherwise: expressionOf(value) });
+  }
+}
+
+/** The value where a condition is true: `when(col('rating').ge(4), 'high').otherwise('low')`. */
+export const when = (condition: Column, value: ColumnOrValue): Cases =>
+  new Cases({ kind: 'when', branches: [{ when: condition.expression, value: expressionOf(value) }] });
+
+/** The first value that is not null: `coalesce(col('a'), col('b'), 0)`. */
+export const coalesce = (...values: readonly ColumnOrValue[]): Column => made('coalesce', ...values);
+/** A value in place of null: `ifNull(col('a'), 0)`. */
+export const ifNull = (value: ColumnOrValue, other: ColumnOrValue): Column => made('coalesce', value, other);
+/** The least value that is not null: `least(col('a'), 5)`. */
+export const least = (...values: readonly ColumnOrValue[]): Column => made('least', ...values);
+/** The greatest value that is not null: `greatest(col('a'), 0)`. */
+export const greatest = (...values: readonly ColumnOrValue[]): Column => made('greatest', ...values);
+
+/** `abs(col('a'))`. */
+export const abs = (value: ColumnOrValue): Column => made('abs', value);
+/** `sqrt(col('a'))`; NaN below 0. */
+export const sqrt = (value: ColumnOrValue): Column => made('sqrt', value);
+/** Natural logarithm; null for 0 and below: `ln(col('plays'))`. */
+export const ln = (value: ColumnOrValue): Column => made('ln', value);
+/** ln(1 + x); null for -1 and below: `log1p(col('plays'))`. */
+export const log1p = (value: ColumnOrValue): Column => made('log1p', value);
+/** `exp(col('a'))`. */
+export const exp = (value: ColumnOrValue): Column => made('exp', value);
+/** `pow(col('a'), 2)`. */
+export const pow = (value: ColumnOrValue, power: ColumnOrValue): Column => made('pow', value, power);
+/** To decimals, halves away from 0: `round(col('rating'), 1)`. */
+export const round = (value: ColumnOrValue, digits: ColumnOrValue = 0): Column =>
+  made('round', value, digits);
+/** The next whole number below: `floor(col('rating'))`. */
+export const floor = (value: ColumnOrValue): Column => made('floor', value);
+/** The next whole number above: `ceil(col('rating'))`. */
+export const ceil = (value: ColumnOrValue): Column => made('ceil', value);
+
+/** `lower(col('title'))`. */
+export const lower = (text: ColumnOrValue): Column => made('lower', text);
+/** `upper(col('title'))`. */
+export const upper = (text: ColumnOrValue): Column => made('upper', text);
+/** Without spaces at both ends: `trim(col('title'))`. */
+export const trim = (text: ColumnOrValue): Column => made('trim', text);
+/** Characters of a text: `length(col('title'))`. */
+export const length = (text: ColumnOrValue): Column => made('length', text);
+/** `concat(col('first'), ' ', col('last'))`. */
+export const concat = (...texts: readonly ColumnOrValue[]): Column => made('concat', ...texts);
+/** From character `start`, counted from 1, or from the end if negative: `substring(col('title'), 1, 3)`. */
+export const substring = (text: ColumnOrValue, start: ColumnOrValue, count?: ColumnOrValue): Column =>
+  made('substring', text, start, ...(count === undefined ? [] : [count]));
+/** All of a part by another: `replace(col('title'), ':', '')`. */
+export const replace = (text: ColumnOrValue, search: ColumnOrValue, by: ColumnOrValue): Column =>
+  made('replace', text, search, by);
+
+/** Units of `truncate`. */
+export type TimeUnit = 'year' | 'quarter' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second';
+
+/** The begin of a time's unit: `truncate(col('ts'), 'month')`. Weeks begin on Monday. */
+export const truncate = (time: ColumnOrValue, unit: TimeUnit): Column => made('truncate', time, unit);
+/** `year(col('ts'))`. */
+export const year = (time: ColumnOrValue): Column => made('year', time);
+/** 1 to 12: `month(col('ts'))`. */
+export const month = (time: ColumnOrValue): Column => made('month', time);
+/** Of the month, from 1: `day(col('ts'))`. */
+export const day = (time: ColumnOrValue): Column => made('day', time);
+/** 0 to 23, in UTC: `hour(col('ts'))`. */
+export const hour = (time: ColumnOrValue): Column => made('hour', time);
+/** From 1, Sunday, to 7: `dayOfWeek(col('ts'))`. */
+export const dayOfWeek = (time: ColumnOrValue): Column => made('dayOfWeek', time);
+/** The timestamp of seconds since 1970: `timestampSeconds(col('ts'))`. */
+export const timestampSeconds = (seconds: ColumnOrValue): Column => made('timestampSeconds', seconds);
+/** Whole seconds since 1970 of a time: `unixSeconds(col('ts'))`. */
+export const unixSeconds = (time: ColumnOrValue): Column => made('unixSeconds', time);
+/** The timestamp of an ISO text: `toTimestamp(col('date'))`. */
+export const toTimestamp = (text: Column, onError: Cast['onError'] = 'error'): Column =>
+  text.cast('timestamp', onError);

@@ -1,0 +1,213 @@
+import parser, {
+  type Expr,
+  type ExprBinary,
+  type ExprCall,
+  type ExprCase,
+  type ExprCast,
+  type ExprRef,
+  type ExprTernary,
+} from 'pgsql-ast-parser';
+import { UsageError } from '../../engine/errors.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
+import { call, type Expression, literal, type Literal } from '../../engine/expressions/expression.ts';
+import { functions } from '../../engine/expressions/functions/table.ts';
+import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
+import { NUMBER, rewrite, TIME, TRY } from './tokens.ts';
+
+/**
+ * The tree of an expression's text, in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns keep their
+ * case; "a b" or `a b` quotes them. Throws UsageError that names what is wrong or not supported.
+ */
+export function parseExpression(text: string): Expression {
+  let parsed: Expr;
+  try {
+    parsed = parser.parse(rewrite(text), 'expr');
+  } catch (error) {
+    const found = (error as { token?: { text?: string } }).token?.text;
+    const problem =
+      found === undefined ? 'it ends too early, or a quote is open' : `unexpected ${unquoted(found)}`;
+    throw new UsageError(`"${text}" is not an expression: ${problem}`, {
+      advice: `Write it as in SQL's where: rating >= 3.5 and genre = 'Drama'`,
+    });
+  }
+  return new Conversion(text).expression(parsed);
+}
+
+/** A text of the rewritten expression as it was written. */
+function unquoted(text: string): string {
+  return text.replaceAll(/"([A-Za-z_]\w*)"/g, '$1');
+}
+
+const operators: Readonly<Record<string, string>> = {
+  AND: 'and',
+  OR: 'or',
+  LIKE: 'like',
+  '~': 'rlike',
+  '@>': '<=>',
+  '||': 'concat',
+  ...Object.fromEntries(
+    ['=', '!=', '<', '<=', '>', '>=', '+', '-', '*', '/', '%'].map((name) => [name, name]),
+  ),
+};
+
+const tests: Readonly<Record<string, string>> = {
+  NOT: 'not',
+  'IS NULL': 'isNull',
+  'IS NOT NULL': 'isNotNull',
+};
+
+const typeNames: Readonly<Record<string, ValueType>> = {
+  ...Object.fromEntries(valueTypes.map((type) => [type, type])),
+  boolean: 'bool',
+  tinyint: 'int8',
+  smallint: 'int16',
+  int: 'int32',
+  integer: 'int32',
+  bigint: 'int64',
+  long: 'int64',
+  float: 'float32',
+  real: 'float32',
+  double: 'float64',
+  string: 'utf8',
+  text: 'utf8',
+  varchar: 'utf8',
+};
+
+/** Names in any case and without `_`: startswith is starts_with and startsWith. */
+const plain = (name: string) => name.replaceAll('_', '').toLowerCase();
+
+const functionNames: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.keys(functions).map((name) => [plain(name), name])),
+  mod: '%',
+  power: 'pow',
+  ceiling: 'ceil',
+  log: 'ln',
+  substr: 'substring',
+  ifnull: 'coalesce',
+  nvl: 'coalesce',
+  regexplike: 'rlike',
+  len: 'length',
+};
+
+class Conversion {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  expression(node: Expr): Expression {
+    switch (node.type) {
+      case 'ref':
+        return this.#column(node);
+      case 'integer':
+        return literal(BigInt(node.value));
+      case 'numeric':
+        return { kind: 'literal', type: 'float64', value: node.value };
+      case 'string':
+      case 'boolean':
+        return literal(node.value);
+      case 'null':
+        return literal(null);
+      case 'binary':
+        return this.#binary(node);
+      case 'ternary':
+        return this.#between(node);
+      case 'call':
+        return this.#call(node);
+      default:
+        return this.#form(node);
+    }
+  }
+
+  #column(node: ExprRef): Expression {
+    if (node.table) throw this.#unsupported(node, 'Quote a name with a point: "a.b"');
+    if (node.name === '*') throw this.#unsupported(node);
+    return { kind: 'column', name: node.name.replaceAll('""', '"') };
+  }
+
+  #between(node: ExprTernary): Expression {
+    const value = this.expression(node.value);
+    const [low, high] = [this.expression(node.lo), this.expression(node.hi)];
+    const range = call('and', call('>=', value, low), call('<=', value, high));
+    return node.op === 'BETWEEN' ? range : call('not', range);
+  }
+
+  /** Forms that are words more than operators. */
+  #form(node: Expr): Expression {
+    if (node.type === 'unary') {
+      const value = this.expression(node.operand);
+      if (node.op === '-') return negated(value);
+      if (node.op === '+') return value;
+      if (Object.hasOwn(tests, node.op)) return call(tests[node.op], value);
+    }
+    if (node.type === 'case') return this.#when(node);
+    if (node.type === 'cast') return this.#cast(node, 'error');
+    throw this.#unsupported(node);
+  }
+
+  #when({ value, whens, else: otherwise }: ExprCase): Expression {
+    const branches = whens.map(({ when, value: result }) => ({
+      when: value ? call('=', this.expression(value), this.expression(when)) : this.expression(when),
+      value: this.expression(result),
+    }));
+    return { kind: 'when', branches, ...(otherwise ? { otherwise: this.expression(otherwise) } : {}) };
+  }
+
+  #cast(node: ExprCast, onError: 'error' | 'null'): Expression {
+    const { operand, to } = node;
+    if (!('name' in to)) throw this.#unsupported(node);
+    if (to.name === NUMBER && operand.type === 'string') return numberOf(operand.value);
+    const name = to.name.toLowerCase();
+    if (!Object.hasOwn(typeNames, name))
+      throw new UsageError(`in the expression "${this.#text}", there is no type ${to.name}`, {
+        advice: spelled(nearest(name, Object.keys(typeNames)), `The types are: ${valueTypes.join(', ')}`),
+      });
+    return { kind: 'cast', value: this.expression(operand), to: typeNames[name], onError };
+  }
+
+  #binary(node: ExprBinary): Expression {
+    const op = node.op.replace(/^NOT /, '');
+    const left = this.expression(node.left);
+    let made: Expression;
+    if (op === 'IN') {
+      const list = node.right.type === 'list' ? node.right.expressions : [node.right];
+      made = call('in', left, ...list.map((one) => this.expression(one)));
+    } else if (Object.hasOwn(operators, op)) made = call(operators[op], left, this.expression(node.right));
+    else throw this.#unsupported(node);
+    return op === node.op ? made : call('not', made);
+  }
+
+  #call(node: ExprCall): Expression {
+    const { name } = node.function;
+    if (node.over || node.filter || node.distinct || node.orderBy) throw this.#unsupported(node);
+    const [first] = node.args;
+    if (name === TRY && first.type === 'cast') return this.#cast(first, 'null');
+    if (name === TIME && first.type === 'cast') {
+      const cast = this.#cast(first, 'error');
+      if (cast.kind === 'cast' && cast.value.kind === 'literal') return { ...cast.value, type: cast.to };
+    }
+    const args = node.args.map((arg) => this.expression(arg));
+    const key = plain(name);
+    if (key === 'if' && args.length === 3)
+      return { kind: 'when', branches: [{ when: args[0], value: args[1] }], otherwise: args[2] };
+    if (key === 'datetrunc' && args.length === 2) return call('truncate', args[1], args[0]);
+    return call(Object.hasOwn(functionNames, key) ? functionNames[key] : name, ...args);
+  }
+
+  #unsupported(node: Expr, advice?: string): UsageError {
+    const part = unquoted(parser.toSql.expr(node));
+    return new UsageError(`in the expression "${this.#text}", ${part} is not supported`, { advice });
+  }
+}
+
+function numberOf(text: string): Literal {
+  if (/^\d+$/.test(text) && BigInt(text) < 2n ** 64n) return literal(BigInt(text));
+  return { kind: 'literal', type: 'float64', value: Number(text) };
+}
+
+function negated(value: Expression): Expression {
+  if (value.kind !== 'literal') return call('negate', value);
+  if (value.type === 'int64' || value.type === 'uint64') return literal(-BigInt(String(value.value)));
+  return value.type === 'float64' ? { ...value, value: -Number(value.value) } : call('negate', value);
+}

@@ -1,0 +1,51 @@
+/** The type to which a number is cast that the parser would round or not read. */
+export const NUMBER = 'number as written';
+
+/** The function around a cast that was `try_cast`, and around one that was `date '2024-01-01'`. */
+export const TRY = 'try_cast';
+export const TIME = 'time as written';
+
+const token =
+  /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[\p{L}_][\p{L}\p{N}_]*|<=>|./gsu;
+
+const times = /\b(?:date|timestamp)\s*'(?:[^']|'')*'/iy;
+
+const words = /^(and|or|not|in|is|null|true|false|like|between|case|when|then|else|end|cast|as)$/i;
+
+/**
+ * An expression as the parser of PostgreSQL's language reads it. Quotes names, so that they keep their case
+ * and may be words of PostgreSQL's, such as user; writes numbers of many digits as casts; replaces what
+ * PostgreSQL lacks: `a b` in backticks, <=>, rlike and try_cast.
+ */
+export function rewrite(text: string): string {
+  let out = '';
+  // The parentheses that are open: true after try_cast, whose end closes two.
+  const open: boolean[] = [];
+  for (let at = 0; at < text.length;) {
+    times.lastIndex = at;
+    token.lastIndex = at;
+    const time = times.exec(text)?.[0];
+    const part = time ?? token.exec(text)?.[0] ?? '';
+    at += part.length;
+    if (part === '(') open.push(out.endsWith(`"${TRY}"(cast`));
+    if (time !== undefined) out += `"${TIME}"(${time})`;
+    else out += part === ')' && open.pop() === true ? '))' : written(part);
+  }
+  return out;
+}
+
+function written(part: string): string {
+  if (part.startsWith('`')) return quoted(part.slice(1, -1));
+  if (part === '<=>') return '@>';
+  if (/^\.?\d/.test(part)) {
+    const isSafe = !/e/i.test(part) && (part.includes('.') || Number.isSafeInteger(Number(part)));
+    return isSafe ? part : `('${part}'::"${NUMBER}")`;
+  }
+  if (!/^[\p{L}_]/u.test(part) || words.test(part)) return part;
+  if (/^try_cast$/i.test(part)) return `"${TRY}"(cast`;
+  return /^(rlike|regexp)$/i.test(part) ? '~' : quoted(part);
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,48 @@
+import type { Checked } from './check.ts';
+import { textAt } from './cast.ts';
+import type { Literal } from './expression.ts';
+import { numbersOf, type Values } from './values.ts';
+
+/**
+ * A condition that each selected row meets: `column operator values[0]`, one of the values for `in`, and no
+ * value for isNull and isNotNull. NaN is above all numbers: statistics without NaN say nothing of `>`, `>=`
+ * and `!=`.
+ */
+export interface Bound {
+  readonly column: string;
+  readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | '<=>' | 'in' | 'isNull' | 'isNotNull';
+  /** In the type in which they are compared. */
+  readonly values: readonly Literal[];
+}
+
+const mirrored = { '=': '=', '!=': '!=', '<': '>', '<=': '>=', '>': '<', '>=': '<=', '<=>': '<=>' } as const;
+
+/** The conditions of one column that a predicate joins by `and`; other parts of it are left out. */
+export function boundsOf(predicate: Checked): Bound[] {
+  if (predicate.kind !== 'call') return [];
+  const { name, args } = predicate;
+  if (name === 'and') return args.flatMap(boundsOf);
+  const [left, right] = args;
+  if (name === 'isNull' || name === 'isNotNull')
+    return left.kind === 'column' ? [{ column: left.name, operator: name, values: [] }] : [];
+  const constants = args.flatMap((arg) => (arg.kind === 'constant' ? [literalOf(arg.values)] : []));
+  if (name === 'in' && left.kind === 'column')
+    return [{ column: left.name, operator: name, values: constants }];
+  if (!isComparison(name) || constants.length !== 1) return [];
+  if (left.kind === 'column') return [{ column: left.name, operator: name, values: constants }];
+  return right.kind === 'column' ? [{ column: right.name, operator: mirrored[name], values: constants }] : [];
+}
+
+function isComparison(name: string): name is keyof typeof mirrored {
+  return Object.hasOwn(mirrored, name);
+}
+
+function literalOf(values: Values): Literal {
+  const { type } = values;
+  if (values.form === 'opaque' || values.valid?.[0] === 0) return { kind: 'literal', type, value: null };
+  if (values.form === 'bool') return { kind: 'literal', type, value: values.values[0] === 1 };
+  const number = numbersOf(values)[0];
+  const isPlain =
+    values.form === 'number' && !/^u?int64$|date|timestamp/.test(type) && Number.isFinite(number);
+  return { kind: 'literal', type, value: isPlain ? number : textAt(values, 0) };
+}

@@ -1,0 +1,186 @@
+import { shortestFloat32 } from '../numbers/shortest.ts';
+import { dateText, parseTimestamp, timestampText } from './civil.ts';
+import { splitTimes, timestamps } from './functions/times.ts';
+import { isFloat, isInteger, isNumber, isTime, rangeOf, type ValueType } from './types.ts';
+import {
+  type BoolValues,
+  bools,
+  gather,
+  integers,
+  nulls,
+  type NumberValues,
+  numbersOf,
+  type Values,
+  type WideValues,
+} from './values.ts';
+
+/** Converted values and, if any, a byte a row that is 1 where the value cannot be converted. */
+export interface Converted {
+  readonly values: Values;
+  readonly failed?: Uint8Array;
+}
+
+export function isCastable(from: ValueType, to: ValueType): boolean {
+  if (from === to || from === 'null') return true;
+  const plain = (type: ValueType) => isNumber(type) || type === 'bool' || type === 'utf8';
+  if (isTime(from)) return isTime(to) || to === 'utf8';
+  return plain(from) && (plain(to) || (from === 'utf8' && isTime(to)));
+}
+
+/** True unless each value of the one type has its like in the other. */
+export function castMayFail(from: ValueType, to: ValueType): boolean {
+  if (from === to || from === 'null' || to === 'utf8' || to === 'bool') return from === 'utf8' && from !== to;
+  if (from === 'utf8') return true;
+  if (!isInteger(to)) return false;
+  if (!isInteger(from)) return isFloat(from);
+  return rangeOf(from)[0] < rangeOf(to)[0] || rangeOf(from)[1] > rangeOf(to)[1];
+}
+
+/** A column as another type; nulls stay nulls. */
+export function castValues(column: Values, to: ValueType): Converted {
+  const shape = { type: to, length: column.length, valid: column.valid, constant: column.constant };
+  if (column.type === to) return { values: column };
+  if (column.form === 'opaque') return { values: nulls(to, column.length, column.constant) };
+  if (column.form === 'text') return castTexts(column, to);
+  if (isInteger(to)) return column.form === 'wide' ? castWide(column, shape) : castNumbers(column, shape);
+  return { values: castTo(to, column, shape) };
+}
+
+function castTo(
+  to: ValueType,
+  column: NumberValues | BoolValues | WideValues,
+  shape: Shape & { length: number },
+): Values {
+  switch (to) {
+    case 'utf8':
+      return { form: 'text', values: textOf(column), ...shape };
+    case 'timestamp':
+      return timestamps(numbersOf(column), undefined, shape);
+    case 'date':
+      return { form: 'number', values: splitTimes(column).days, ...shape };
+    case 'bool':
+      return bools(Uint8Array.from(numbersOf(column), nonZero), shape);
+    case 'float32':
+      return { form: 'number', values: numbersOf(column).map(Math.fround), ...shape };
+    default:
+      return { form: 'number', values: numbersOf(column), ...shape };
+  }
+}
+
+function castWide({ values, type }: WideValues, shape: Shape): Converted {
+  const to = shape.type === 'uint64' ? BigUint64Array : BigInt64Array;
+  const cast = () => integers(to.from(values), shape);
+  if (!castMayFail(type, shape.type)) return { values: cast() };
+  const [low, high] = rangeOf(shape.type);
+  const failed = new Uint8Array(values.length);
+  for (let i = 0; i < failed.length; i++) failed[i] = Number(values[i] < low) | Number(values[i] > high);
+  return { values: cast(), failed };
+}
+
+/** Fractions are cut off; values out of range fail. */
+function castNumbers(column: NumberValues | BoolValues, shape: Shape): Converted {
+  const given = numbersOf(column);
+  const { length } = given;
+  if (isInteger(column.type) && !castMayFail(column.type, shape.type))
+    return { values: { form: 'number', length, values: given, ...shape } };
+  const numbers = given.map(Math.trunc);
+  const [low, high] = rangeOf(shape.type);
+  // 2^63 and 2^64 are exact floats, the integers below them are not.
+  const [least, most] = [Number(low), Number(high + 1n)];
+  const failed = new Uint8Array(length);
+  let unsafe = false;
+  for (let i = 0; i < length; i++) {
+    const value = numbers[i];
+    if (!(value >= least && value < most)) failed[i] = 1;
+    else if (Math.abs(value) > Number.MAX_SAFE_INTEGER) unsafe = true;
+  }
+  if (!unsafe) return { values: { form: 'number', length, values: numbers, ...shape }, failed };
+  const big = Array.from(numbers, (value, i) => (failed[i] === 1 ? 0n : BigInt(value)));
+  const wide = shape.type === 'uint64' ? BigUint64Array.from(big) : BigInt64Array.from(big);
+  return { values: integers(wide, shape), failed };
+}
+
+const nonZero = (value: number) => (value === 0 ? 0 : 1);
+
+function castTexts(column: Values & { form: 'text' }, to: ValueType): Converted {
+  const { codes, constant } = column;
+  const entries: Values = { ...column, length: column.values.length, codes: undefined, valid: undefined };
+  const whole = codes === undefined ? column : entries;
+  const failed = new Uint8Array(whole.length);
+  const values = parseTexts(column.values, to, failed, { type: to, valid: whole.valid, constant });
+  if (codes === undefined) return { values, failed };
+  const failures = gather(bools(failed, { constant }), codes, undefined);
+  return {
+    values: gather(values, codes, column.valid),
+    failed: failures.form === 'bool' ? failures.values : failed,
+  };
+}
+
+interface Shape {
+  readonly type: ValueType;
+  readonly valid?: Uint8Array;
+  readonly constant: boolean;
+}
+
+function parseTexts(texts: readonly string[], to: ValueType, failed: Uint8Array, shape: Shape): Values {
+  const { length } = texts;
+  if (isFloat(to) || to === 'bool') {
+    const parse = to === 'bool' ? parseBool : parseFloat64;
+    const values = new Float64Array(length);
+    for (let i = 0; i < length; i++) {
+      const value = parse(texts[i]);
+      if (value === undefined) failed[i] = 1;
+      else values[i] = value;
+    }
+    if (to === 'bool') return bools(Uint8Array.from(values), shape);
+    return { form: 'number', length, values: to === 'float32' ? values.map(Math.fround) : values, ...shape };
+  }
+  const values = to === 'uint64' ? new BigUint64Array(length) : new BigInt64Array(length);
+  const parse = isTime(to) ? parseTimestamp : parseInteger;
+  const [low, high] = rangeOf(isInteger(to) ? to : 'int64');
+  for (let i = 0; i < length; i++) {
+    const value = parse(texts[i]);
+    if (value === undefined || value < low || value > high) failed[i] = 1;
+    else values[i] = value;
+  }
+  const column = integers(values, to === 'date' ? { ...shape, type: 'timestamp' } : shape);
+  return to === 'date' ? { ...shape, form: 'number', length, values: splitTimes(column).days } : column;
+}
+
+function parseInteger(text: string): bigint | undefined {
+  const digits = /^\s*\+?(-?\d+)\s*$/.exec(text)?.[1];
+  return digits === undefined ? undefined : BigInt(digits);
+}
+
+function parseFloat64(text: string): number | undefined {
+  if (/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(text)) return Number(text);
+  const [, sign, word] = /^\s*([+-]?)(nan|inf|infinity)\s*$/i.exec(text) ?? [];
+  if (word === undefined) return undefined;
+  return word.toLowerCase() === 'nan' ? Number.NaN : sign === '-' ? -Infinity : Infinity;
+}
+
+function parseBool(text: string): number | undefined {
+  const word = text.trim().toLowerCase();
+  if (['true', 't', 'yes', 'y', '1'].includes(word)) return 1;
+  return ['false', 'f', 'no', 'n', '0'].includes(word) ? 0 : undefined;
+}
+
+function textOf(column: Values): string[] {
+  const { type } = column;
+  if (column.form === 'bool') return Array.from(column.values, (value) => (value === 1 ? 'true' : 'false'));
+  if (type === 'date') return Array.from(numbersOf(column), dateText);
+  if (type === 'timestamp') {
+    const { days, micros } = splitTimes(column);
+    return Array.from(days, (day, i) => timestampText(day, micros[i]));
+  }
+  if (column.form === 'wide') return Array.from(column.values, String);
+  const numbers = numbersOf(column);
+  return Array.from(numbers, type === 'float32' ? (value) => String(shortestFloat32(value)) : String);
+}
+
+/** The text of one value, as errors and printed expressions have it. */
+export function textAt(column: Values, row: number): string {
+  if (column.form === 'text') return column.values[column.codes?.[row] ?? row];
+  const one = gather(column, Uint32Array.of(row), undefined);
+  return one.form === 'opaque' || one.form === 'text' ? '' : textOf(one)[0];
+}

@@ -1,0 +1,224 @@
+import type { Schema } from 'apache-arrow';
+import { UsageError } from '../errors.ts';
+import { nearest, spelled } from '../nearest.ts';
+import { castMayFail, castValues, isCastable } from './cast.ts';
+import type { Call, Cast, Expression, Literal, When } from './expression.ts';
+import { type Argument, commonType, type FunctionSpec } from './functions/function.ts';
+import { apply, functions } from './functions/table.ts';
+import { print } from './print.ts';
+import { isFloat, type ValueType, valueTypeOf, valueTypes } from './types.ts';
+import { bools, nulls, type Values } from './values.ts';
+
+/** An expression whose names and types are known: columns by position, every conversion written down. */
+export type Checked = { readonly type: ValueType; readonly source: Expression; readonly mayFail: boolean } & (
+  | { readonly kind: 'column'; readonly index: number; readonly name: string }
+  | { readonly kind: 'constant'; readonly values: Values }
+  | {
+      readonly kind: 'call';
+      readonly name: string;
+      readonly spec: FunctionSpec;
+      readonly args: readonly Checked[];
+    }
+  | { readonly kind: 'cast'; readonly value: Checked; readonly onError: 'error' | 'null' }
+  | { readonly kind: 'when'; readonly branches: readonly CheckedBranch[]; readonly otherwise: Checked }
+);
+
+interface CheckedBranch {
+  readonly when: Checked;
+  readonly value: Checked;
+}
+
+/** Checks names and types against a schema, and computes what is constant; throws UsageError. */
+export function check(expression: Expression, schema: Schema): Checked {
+  return new Checker(expression, schema).check(expression);
+}
+
+/** An expression that says of each row whether it is kept: its type must be bool. */
+export function checkPredicate(expression: Expression, schema: Schema): Checked {
+  const checked = check(expression, schema);
+  if (checked.type === 'bool') return checked;
+  if (checked.type === 'null')
+    return { ...checked, kind: 'constant', type: 'bool', values: nulls('bool', 1, true) };
+  throw new UsageError(
+    `"${print(expression)}" must be true or false of a row, but its type is ${checked.type}`,
+    {
+      advice: 'Compare it with a value',
+    },
+  );
+}
+
+class Checker {
+  readonly #whole: Expression;
+  readonly #schema: Schema;
+
+  constructor(whole: Expression, schema: Schema) {
+    this.#whole = whole;
+    this.#schema = schema;
+  }
+
+  check(source: Expression): Checked {
+    switch (source.kind) {
+      case 'column':
+        return this.#column(source.name, source);
+      case 'literal':
+        return this.#literal(source);
+      case 'call':
+        return this.#call(source);
+      case 'cast':
+        return this.#cast(source);
+      default:
+        return this.#when(source);
+    }
+  }
+
+  #column(name: string, source: Expression): Checked {
+    const { fields } = this.#schema;
+    const index = fields.findIndex((field) => field.name === name);
+    if (index >= 0)
+      return { kind: 'column', type: valueTypeOf(fields[index].type), source, index, name, mayFail: false };
+    const names = fields.map((field) => field.name);
+    throw this.#error(
+      `there is no column "${name}"`,
+      spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
+    );
+  }
+
+  #literal(source: Literal): Checked {
+    const { type, value } = source;
+    if (!valueTypes.includes(type))
+      throw this.#error(`there is no type ${type}`, `The types are: ${valueTypes.join(', ')}`);
+    const one = (values: Values): Checked => ({ kind: 'constant', type, source, values, mayFail: false });
+    if (value === null) return one(nulls(type, 1, true));
+    if (typeof value === 'boolean')
+      return one(this.#converted(bools(Uint8Array.of(value ? 1 : 0), { constant: true }), type, source));
+    if (typeof value === 'number')
+      return one(
+        this.#converted(
+          { form: 'number', type: 'float64', length: 1, constant: true, values: Float64Array.of(value) },
+          type,
+          source,
+        ),
+      );
+    return one(
+      this.#converted(
+        { form: 'text', type: 'utf8', length: 1, constant: true, values: [value] },
+        type,
+        source,
+      ),
+    );
+  }
+
+  /** A constant as another type. */
+  #converted(values: Values, type: ValueType, source: Expression): Values {
+    if (!isCastable(values.type, type)) throw this.#error(`${print(source)} cannot be ${type}`);
+    const { values: converted, failed } = castValues(values, type);
+    if (failed?.[0] === 1 && values.valid?.[0] !== 0) throw this.#error(`${print(source)} is no ${type}`);
+    return converted;
+  }
+
+  #call(source: Call): Checked {
+    const { name } = source;
+    if (!Object.hasOwn(functions, name)) {
+      const names = Object.keys(functions).filter((one) => /^\w+$/.test(one));
+      throw this.#error(
+        `there is no function "${name}"`,
+        spelled(nearest(name, names), `The functions are: ${names.join(', ')}`),
+      );
+    }
+    const spec = functions[name];
+    const given = source.args.map((arg) => this.check(arg));
+    const signature = given.length === 0 ? undefined : spec.sign(given.map(argumentOf));
+    if (signature === undefined) throw this.#refused(source, spec, given);
+    const args = given.map((arg, i) => this.#as(arg, signature.args[i]));
+    const type = signature.result;
+    const constants = args.flatMap((arg) => (arg.kind === 'constant' ? [arg.values] : []));
+    if (constants.length === args.length) {
+      const fail = (_: number, message: string) => {
+        throw this.#error(message);
+      };
+      const values = apply(spec, type, constants, { length: 1, fail });
+      return { kind: 'constant', type, source, values, mayFail: false };
+    }
+    const mayFail = (spec.mayFail === true && !isFloat(type)) || args.some((arg) => arg.mayFail);
+    return { kind: 'call', name, type, source, spec, args, mayFail };
+  }
+
+  #refused(source: Call, { takes }: FunctionSpec, given: readonly Checked[]): UsageError {
+    const types = given.map(({ type, source: part }) => `${print(part)} is ${type}`).join(', ');
+    const usage = takes.startsWith('(') ? `${source.name}${takes}` : takes;
+    return this.#error(
+      `"${print(source)}" does not fit ${usage}: ${types || 'it has no arguments'}`,
+      'cast(x as type) converts a value',
+    );
+  }
+
+  #as(value: Checked, type: ValueType): Checked {
+    if (value.type === type) return value;
+    const { source } = value;
+    if (value.kind === 'constant')
+      return { ...value, type, values: this.#converted(value.values, type, source) };
+    const mayFail = value.mayFail || castMayFail(value.type, type);
+    return { kind: 'cast', type, source, value, onError: 'error', mayFail };
+  }
+
+  #cast(source: Cast): Checked {
+    const { to, onError } = source;
+    if (!valueTypes.includes(to))
+      throw this.#error(`there is no type ${to}`, `The types are: ${valueTypes.join(', ')}`);
+    const value = this.check(source.value);
+    if (!isCastable(value.type, to)) {
+      const hint = to === 'timestamp' ? 'timestampSeconds(x) makes timestamps of numbers' : undefined;
+      throw this.#error(`${print(source.value)} is ${value.type}, which cannot be cast to ${to}`, hint);
+    }
+    if (value.kind !== 'constant') {
+      const mayFail = value.mayFail || (onError === 'error' && castMayFail(value.type, to));
+      return { kind: 'cast', type: to, source, value, onError, mayFail };
+    }
+    const failed = castValues(value.values, to).failed?.[0] === 1;
+    const values =
+      failed && onError === 'null' ? nulls(to, 1, true) : this.#converted(value.values, to, source.value);
+    return { kind: 'constant', type: to, source, values, mayFail: false };
+  }
+
+  #when(source: When): Checked {
+    const conditions = source.branches.map(({ when }) => {
+      const condition = this.check(when);
+      if (condition.type === 'bool' || condition.type === 'null') return this.#as(condition, 'bool');
+      throw this.#error(
+        `the condition ${print(when)} must be true or false, but its type is ${condition.type}`,
+      );
+    });
+    const results = [...source.branches.map(({ value }) => value), source.otherwise ?? nothing].map(
+      (result) => this.check(result),
+    );
+    const type = commonType(results.map(argumentOf));
+    if (type === undefined || type === 'other') {
+      const types = results.map((result) => `${print(result.source)} is ${result.type}`).join(', ');
+      throw this.#error(`the results of "${print(source)}" have no common type: ${types}`);
+    }
+    const values = results.map((result) => this.#as(result, type));
+    const branches = conditions.map((when, i) => ({ when, value: values[i] }));
+    const mayFail = [...conditions, ...values].some((one) => one.mayFail);
+    return { kind: 'when', type, source, branches, otherwise: values[branches.length], mayFail };
+  }
+
+  #error(message: string, advice?: string): UsageError {
+    return new UsageError(`in the expression "${print(this.#whole)}", ${message}`, { advice });
+  }
+}
+
+const nothing: Literal = { kind: 'literal', type: 'null', value: null };
+
+function argumentOf(checked: Checked): Argument {
+  return {
+    type: checked.type,
+    constant: checked.kind === 'constant' ? checked.values : undefined,
+    isLiteral: isLiteral(checked.source),
+  };
+}
+
+/** Numbers and texts as they are written, also with a sign. */
+function isLiteral(source: Expression): boolean {
+  if (source.kind === 'call' && source.name === 'negate') return isLiteral(source.args[0]);
+  return source.kind === 'literal' && ['int64', 'float64', 'utf8', 'null'].includes(source.type);
+}

@@ -1,0 +1,75 @@
+/**
+ * Days since 1970 and dates of the Gregorian calendar, also before its time. No objects: a date is packed as
+ * 512 y + 32 m + d.
+ */
+export const DAY = 86_400_000_000;
+
+/** Howard Hinnant, chrono-compatible low-level date algorithms. */
+export function daysOf(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const era = Math.floor(y / 400);
+  const ofEra = y - era * 400;
+  const ofYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  return era * 146_097 + ofEra * 365 + Math.floor(ofEra / 4) - Math.floor(ofEra / 100) + ofYear - 719_468;
+}
+
+export function dateOf(days: number): number {
+  const shifted = days + 719_468;
+  const era = Math.floor(shifted / 146_097);
+  const day = shifted - era * 146_097;
+  const year = Math.floor(
+    (day - Math.floor(day / 1460) + Math.floor(day / 36_524) - Math.floor(day / 146_096)) / 365,
+  );
+  const ofYear = day - (365 * year + Math.floor(year / 4) - Math.floor(year / 100));
+  const month = Math.floor((5 * ofYear + 2) / 153);
+  const own = month < 10 ? month + 3 : month - 9;
+  const dayOfMonth = ofYear - Math.floor((153 * month + 2) / 5) + 1;
+  return (year + era * 400 + (own <= 2 ? 1 : 0)) * 512 + own * 32 + dayOfMonth;
+}
+
+export const yearOf = (date: number): number => Math.floor(date / 512);
+export const monthOf = (date: number): number => (date & 511) >> 5;
+export const dayOf = (date: number): number => date & 31;
+
+const iso =
+  /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*(Z|[+-]\d{2}(?::?\d{2})?)?)?\s*$/i;
+
+/** Microseconds of an ISO text (a date, or date and time, with a zone or in UTC); undefined for other texts. */
+export function parseTimestamp(text: string): bigint | undefined {
+  const match = iso.exec(text);
+  if (match === null) return undefined;
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map((part) => Number(part ?? 0));
+  if (hour > 23 || minute > 59 || second > 59) return undefined;
+  const days = daysOf(year, month, day);
+  const date = dateOf(days);
+  if (monthOf(date) !== month || dayOf(date) !== day) return undefined;
+  const fraction = Number((match[7] ?? '').padEnd(6, '0').slice(0, 6));
+  const micros = ((hour * 60 + minute) * 60 + second) * 1e6 + fraction - zoneOf(match[8]);
+  return BigInt(days) * BigInt(DAY) + BigInt(micros);
+}
+
+/** Microseconds east of UTC. */
+function zoneOf(zone: string | undefined): number {
+  if (zone === undefined || /^z$/i.test(zone)) return 0;
+  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(3).replace(':', ''));
+  return (zone.startsWith('-') ? -minutes : minutes) * 60e6;
+}
+
+export function dateText(days: number): string {
+  const date = dateOf(days);
+  const year = yearOf(date);
+  const digits = String(Math.abs(year)).padStart(4, '0');
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${year < 0 ? '-' : ''}${digits}-${two(monthOf(date))}-${two(dayOf(date))}`;
+}
+
+/** `2024-01-31 12:30:00.25`: the fraction only as far as it is not 0. */
+export function timestampText(days: number, micros: number): string {
+  const two = (value: number) => String(Math.floor(value)).padStart(2, '0');
+  const seconds = Math.floor(micros / 1e6);
+  const fraction = String(micros - seconds * 1e6)
+    .padStart(6, '0')
+    .replace(/0+$/, '');
+  const time = `${two(seconds / 3600)}:${two((seconds / 60) % 60)}:${two(seconds % 60)}`;
+  return `${dateText(days)} ${time}${fraction === '' ? '' : `.${fraction}`}`;
+}

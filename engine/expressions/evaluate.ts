@@ -1,0 +1,122 @@
+import { type Data, type DataType, type RecordBatch, type Schema } from 'apache-arrow';
+import { DataError } from '../errors.ts';
+import { placeOf } from '../stream/stream.ts';
+import { castValues, textAt } from './cast.ts';
+import type { Checked } from './check.ts';
+import { choose } from './functions/conditional.ts';
+import { apply } from './functions/table.ts';
+import { print } from './print.ts';
+import { readData } from './read.ts';
+import { arrowTypeOf } from './types.ts';
+import { maskOf, nulls, type Values } from './values.ts';
+import { writeData } from './write.ts';
+
+/** The Arrow type of an expression's values; a bare column keeps its own. */
+export function resultType(checked: Checked, schema: Schema): DataType {
+  return checked.kind === 'column' ? schema.fields[checked.index].type : arrowTypeOf(checked.type);
+}
+
+/** The values of an expression for each row of a batch; throws DataError that names the row of a failed cast. */
+export function evaluate(checked: Checked, batch: RecordBatch): Data {
+  if (checked.kind === 'column') return batch.data.children[checked.index];
+  return writeData(new Evaluation(batch).values(checked), batch.numRows);
+}
+
+/** Expressions over one batch: each column is read once. */
+export class Evaluation {
+  readonly batch: RecordBatch;
+  readonly #columns = new Map<number, Values>();
+
+  constructor(batch: RecordBatch) {
+    this.batch = batch;
+  }
+
+  /** `active`: rows whose values matter, 1 a row; a row that fails elsewhere is no error. Default: all. */
+  values(node: Checked, active?: Uint8Array): Values {
+    switch (node.kind) {
+      case 'constant':
+        return node.values;
+      case 'column':
+        return this.#column(node.index);
+      case 'cast':
+        return this.#cast(node, active);
+      case 'call':
+        return this.#call(node, active);
+      default:
+        return this.#when(node, active);
+    }
+  }
+
+  #column(index: number): Values {
+    const values = this.#columns.get(index) ?? readData(this.batch.data.children[index]);
+    this.#columns.set(index, values);
+    return values;
+  }
+
+  #call(node: Checked & { kind: 'call' }, active?: Uint8Array): Values {
+    const { name, spec, type, args } = node;
+    const first = this.values(args[0], active);
+    const isLazy = (name === 'and' || name === 'or') && args[1].mayFail;
+    const needed = isLazy ? this.#undecided(first, name === 'or' ? 1 : 0, active) : active;
+    const rest = args.slice(1).map((arg) => this.values(arg, needed));
+    const fail = (row: number, message: string) => this.#fail(node, row, message, active);
+    return apply(spec, type, [first, ...rest], { length: this.batch.numRows, fail });
+  }
+
+  /** Rows for which the right side of `and` (decided by 0) or `or` (by 1) matters. */
+  #undecided(left: Values, decides: 0 | 1, active: Uint8Array | undefined): Uint8Array {
+    const undecided = active?.slice() ?? new Uint8Array(this.batch.numRows).fill(1);
+    if (left.form !== 'bool') return undecided;
+    const mask = maskOf(left);
+    for (let i = 0; i < undecided.length; i++) {
+      const known = left.valid === undefined || left.valid[i & mask] === 1;
+      if (known && left.values[i & mask] === decides) undecided[i] = 0;
+    }
+    return undecided;
+  }
+
+  #cast(node: Checked & { kind: 'cast' }, active?: Uint8Array): Values {
+    const given = this.values(node.value, active);
+    const { values, failed } = castValues(given, node.type);
+    if (failed === undefined || !failed.includes(1)) return values;
+    const valid = given.valid?.slice() ?? new Uint8Array(given.length).fill(1);
+    for (let i = 0; i < failed.length; i++) {
+      if (failed[i] === 0 || valid[i] === 0) continue;
+      if (node.onError === 'error') this.#fail(node, i, `'${textAt(given, i)}' is no ${node.type}`, active);
+      valid[i] = 0;
+    }
+    return { ...values, valid };
+  }
+
+  #when(node: Checked & { kind: 'when' }, active?: Uint8Array): Values {
+    const { type, branches, otherwise } = node;
+    const length = this.batch.numRows;
+    const pick = new Int32Array(length).fill(-1);
+    branches.forEach(({ when }, k) => {
+      const condition = this.values(when, when.mayFail ? picked(pick, -1, active) : undefined);
+      if (condition.form !== 'bool') return;
+      const [mask, { values, valid }] = [maskOf(condition), condition];
+      for (let i = 0; i < length; i++) {
+        const isTrue = values[i & mask] === 1 && (valid === undefined || valid[i & mask] === 1);
+        if (isTrue && pick[i] === -1) pick[i] = k;
+      }
+    });
+    for (let i = 0; i < length; i++) if (pick[i] === -1) pick[i] = branches.length;
+    const results = [...branches.map(({ value }) => value), otherwise].map((result, k) =>
+      this.values(result, result.mayFail ? picked(pick, k, active) : undefined),
+    );
+    if (results.every(({ form }) => form === 'opaque')) return nulls(type, length, false);
+    return choose(pick, results, { type, length, constant: false });
+  }
+
+  #fail(node: Checked, row: number, message: string, active: Uint8Array | undefined): void {
+    if (active !== undefined && active[row] === 0) return;
+    const { file, rowGroup, row: ofFile, line } = placeOf(this.batch, row) ?? { row };
+    throw new DataError(`${print(node.source)}: ${message}`, { file, rowGroup, row: ofFile, line });
+  }
+}
+
+/** The rows of branch k among the active ones. */
+function picked(pick: Int32Array, k: number, active: Uint8Array | undefined): Uint8Array {
+  return Uint8Array.from(pick, (own, i) => (own === k ? (active?.[i] ?? 1) : 0));
+}

@@ -1,0 +1,89 @@
+import type { ValueType } from './types.ts';
+
+/**
+ * A column expression as plain JSON: it prints in plans, travels to workers and is what text parses to.
+ *
+ * `call` names a function or operator of functions/table.ts, such as `>=`, `and`, `lower`.
+ */
+export type Expression = ColumnName | Literal | Call | Cast | When;
+
+export interface ColumnName {
+  readonly kind: 'column';
+  readonly name: string;
+}
+
+/**
+ * A constant. int64 and uint64 are decimal text, so that JSON keeps all digits; dates and timestamps are ISO
+ * text (UTC); floats that JSON lacks are 'NaN', 'Infinity' and '-Infinity'.
+ */
+export interface Literal {
+  readonly kind: 'literal';
+  readonly type: ValueType;
+  readonly value: string | number | boolean | null;
+}
+
+export interface Call {
+  readonly kind: 'call';
+  readonly name: string;
+  readonly args: readonly Expression[];
+}
+
+/** A value that cannot be converted is an error, or null. */
+export interface Cast {
+  readonly kind: 'cast';
+  readonly value: Expression;
+  readonly to: ValueType;
+  readonly onError: 'error' | 'null';
+}
+
+/** The value of the first branch whose condition is true; else `otherwise`, by default null. */
+export interface When {
+  readonly kind: 'when';
+  readonly branches: readonly { readonly when: Expression; readonly value: Expression }[];
+  readonly otherwise?: Expression;
+}
+
+/** A value of a program; whole numbers are int64. */
+export type Plain = string | number | bigint | boolean | Date | null;
+
+export function literal(value: Plain): Literal {
+  if (value === null) return { kind: 'literal', type: 'null', value };
+  if (value instanceof Date) return { kind: 'literal', type: 'timestamp', value: value.toISOString() };
+  switch (typeof value) {
+    case 'string':
+      return { kind: 'literal', type: 'utf8', value };
+    case 'boolean':
+      return { kind: 'literal', type: 'bool', value };
+    case 'bigint':
+      return { kind: 'literal', type: value < 2n ** 63n ? 'int64' : 'uint64', value: `${value}` };
+    default:
+      if (Number.isSafeInteger(value)) return { kind: 'literal', type: 'int64', value: `${value}` };
+      return { kind: 'literal', type: 'float64', value: Number.isFinite(value) ? value : `${value}` };
+  }
+}
+
+export function call(name: string, ...args: readonly Expression[]): Call {
+  return { kind: 'call', name, args };
+}
+
+/** The parts of an expression, one level down. */
+export function partsOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case 'call':
+      return expression.args;
+    case 'cast':
+      return [expression.value];
+    case 'when': {
+      const { branches, otherwise } = expression;
+      return [...branches.flatMap(({ when, value }) => [when, value]), ...(otherwise ? [otherwise] : [])];
+    }
+    default:
+      return [];
+  }
+}
+
+/** The columns that an expression reads, each once: what a source must give. */
+export function columnsOf(expression: Expression): string[] {
+  if (expression.kind === 'column') return [expression.name];
+  return [...new Set(partsOf(expression).flatMap(columnsOf))];
+}

@@ -1,0 +1,204 @@
+import { isInteger, isNumber } from '../types.ts';
+import { integers, maskOf, numbersOf, type Values, wideOf } from '../values.ts';
+import {
+  alike,
+  type Argument,
+  boolResult,
+  commonType,
+  exactly,
+  type Functions,
+  type FunctionSpec,
+  type Kernel,
+  numberResult,
+  type Rows,
+  type Signature,
+} from './function.ts';
+
+type Unary = (a: Float64Array, out: Float64Array) => void;
+type Binary = (a: Float64Array, b: Float64Array, maskA: number, maskB: number, out: Float64Array) => void;
+
+// A loop each: a function called for each row costs more than most of these.
+/* oxfmt-ignore */
+const unary = {
+  sqrt: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.sqrt(a[i]); },
+  exp: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.exp(a[i]); },
+  ln: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.log(a[i]); },
+  log1p: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.log1p(a[i]); },
+  abs: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.abs(a[i]); },
+  negate: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = -a[i]; },
+  floor: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.floor(a[i]); },
+  ceil: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.ceil(a[i]); },
+} satisfies Record<string, Unary>;
+
+/* oxfmt-ignore */
+const binary = {
+  '+': (a, b, ma, mb, out) => { for (let i = 0; i < out.length; i++) out[i] = a[i & ma] + b[i & mb]; },
+  '-': (a, b, ma, mb, out) => { for (let i = 0; i < out.length; i++) out[i] = a[i & ma] - b[i & mb]; },
+  '*': (a, b, ma, mb, out) => { for (let i = 0; i < out.length; i++) out[i] = a[i & ma] * b[i & mb]; },
+  '/': (a, b, ma, mb, out) => { for (let i = 0; i < out.length; i++) out[i] = a[i & ma] / b[i & mb]; },
+  '%': (a, b, ma, mb, out) => { for (let i = 0; i < out.length; i++) out[i] = a[i & ma] % b[i & mb]; },
+  pow: (a, b, ma, mb, out) => { for (let i = 0; i < out.length; i++) out[i] = a[i & ma] ** b[i & mb]; },
+  round: (a, b, ma, mb, out) => {
+    for (let i = 0; i < out.length; i++) {
+      const digits = b[i & mb];
+      const scale = 10 ** Math.abs(digits);
+      const value = digits < 0 ? a[i & ma] / scale : a[i & ma] * scale;
+      const whole = Math.trunc(value);
+      const near = Math.abs(value - whole) >= 0.5 ? whole + Math.sign(value) : whole;
+      // What is beyond float64's range with so many digits has no fraction.
+      out[i] = Number.isFinite(value) ? (digits < 0 ? near * scale : near / scale) : a[i & ma];
+    }
+  },
+} satisfies Record<string, Binary>;
+
+/** The same over integers that are not safe as float64. */
+const wide: Readonly<Record<string, (a: bigint, b: bigint) => bigint>> = {
+  '+': (a, b) => a + b,
+  '-': (a, b) => a - b,
+  '*': (a, b) => a * b,
+  '%': (a, b) => (b === 0n ? 0n : a % b),
+  negate: (a) => -a,
+  abs: (a) => (a < 0n ? -a : a),
+  floor: (a) => a,
+  ceil: (a) => a,
+  round: (a, digits) => {
+    const scale = digits < 0n ? 10n ** -digits : 1n;
+    return ((a + (a < 0n ? -scale : scale) / 2n) / scale) * scale;
+  },
+};
+
+/** Integers give int64, and float32 stays float32. */
+function arithmetic(args: readonly Argument[]): Signature | undefined {
+  const type = args.length > 0 && args.length < 3 ? commonType(args) : undefined;
+  if (type === undefined || (!isNumber(type) && type !== 'null')) return undefined;
+  const result = isInteger(type) ? 'int64' : type === 'null' ? 'float64' : type;
+  return { args: args.map(() => result), result };
+}
+
+function rounding(args: readonly Argument[]): Signature | undefined {
+  if (args.length === 0 || args.length > 2) return undefined;
+  const [value, digits] = [arithmetic([args[0]]), args.slice(1).every(({ type }) => isInteger(type))];
+  return value && digits
+    ? { args: args.length === 1 ? value.args : [...value.args, 'int64'], result: value.result }
+    : undefined;
+}
+
+const float64s = (count: number): FunctionSpec['sign'] =>
+  exactly(
+    Array.from({ length: count }, () => 'float64' as const),
+    'float64',
+  );
+
+export const arithmetics: Functions = {
+  '+': { takes: 'x + y', sign: pair(arithmetic), kernel: withTwo('+'), mayFail: true },
+  '-': { takes: 'x - y', sign: pair(arithmetic), kernel: withTwo('-'), mayFail: true },
+  '*': { takes: 'x * y', sign: pair(arithmetic), kernel: withTwo('*'), mayFail: true },
+  '/': { takes: 'x / y', sign: float64s(2), kernel: nullAtZero(withTwo('/')) },
+  '%': { takes: 'x % y', sign: pair(arithmetic), kernel: nullAtZero(withTwo('%')) },
+  pow: { takes: '(x, y)', sign: float64s(2), kernel: withTwo('pow') },
+  round: { takes: '(x, digits)', sign: rounding, kernel: roundValues, mayFail: true },
+  negate: { takes: '-x', sign: one(arithmetic), kernel: withOne('negate'), mayFail: true },
+  abs: { takes: '(x)', sign: one(arithmetic), kernel: withOne('abs'), mayFail: true },
+  floor: { takes: '(x)', sign: one(arithmetic), kernel: withOne('floor') },
+  ceil: { takes: '(x)', sign: one(arithmetic), kernel: withOne('ceil') },
+  sqrt: { takes: '(x)', sign: float64s(1), kernel: withOne('sqrt') },
+  exp: { takes: '(x)', sign: float64s(1), kernel: withOne('exp') },
+  ln: { takes: '(x)', sign: float64s(1), kernel: nullUpTo(0, withOne('ln')) },
+  log1p: { takes: '(x)', sign: float64s(1), kernel: nullUpTo(-1, withOne('log1p')) },
+  isNaN: { takes: '(x)', sign: one(alike(isNumber, 'bool')), kernel: isNaNs },
+};
+
+function pair(sign: FunctionSpec['sign']): FunctionSpec['sign'] {
+  return (args) => (args.length === 2 ? sign(args) : undefined);
+}
+
+function one(sign: FunctionSpec['sign']): FunctionSpec['sign'] {
+  return (args) => (args.length === 1 ? sign(args) : undefined);
+}
+
+function withOne(name: keyof typeof unary): Kernel {
+  return ([a], rows) => {
+    if (a.form === 'wide') return wideResult(name, a, a, rows);
+    const out = new Float64Array(rows.length);
+    unary[name](numbersOf(a), out);
+    return finish(out, rows);
+  };
+}
+
+function withTwo(name: keyof typeof binary): Kernel {
+  return ([a, b], rows) => {
+    const isWide = a.form === 'wide' || b.form === 'wide';
+    if (isWide && rows.type === 'int64') return wideResult(name, a, b, rows);
+    const out = new Float64Array(rows.length);
+    binary[name](numbersOf(a), numbersOf(b), maskOf(a), maskOf(b), out);
+    return rows.type !== 'int64' || allSafe(out) ? finish(out, rows) : wideResult(name, a, b, rows);
+  };
+}
+
+function finish(out: Float64Array, rows: Rows): Values {
+  if (rows.type === 'float32') for (let i = 0; i < out.length; i++) out[i] = Math.fround(out[i]);
+  return numberResult(rows, out);
+}
+
+function allSafe(values: Float64Array): boolean {
+  let most = 0;
+  for (let i = 0; i < values.length; i++) {
+    const size = Math.abs(values[i]);
+    if (size > most) most = size;
+  }
+  return most <= Number.MAX_SAFE_INTEGER;
+}
+
+function wideResult(name: string, left: Values, right: Values, rows: Rows): Values {
+  const [a, b, maskA, maskB] = [wideOf(left), wideOf(right), maskOf(left), maskOf(right)];
+  const out = new BigInt64Array(rows.length);
+  for (let i = 0; i < out.length; i++) {
+    if (rows.valid !== undefined && rows.valid[i] === 0) continue;
+    const value = wide[name](a[i & maskA], b[i & maskB]);
+    if (BigInt.asIntN(64, value) === value) out[i] = value;
+    else rows.fail(i, `${value} is beyond int64`);
+  }
+  return integers(out, { type: rows.type, valid: rows.valid, constant: rows.constant });
+}
+
+function roundValues([a, digits]: readonly Values[], rows: Rows): Values {
+  const none: Values = {
+    form: 'number',
+    type: 'int64',
+    length: 1,
+    constant: true,
+    values: Float64Array.of(0),
+  };
+  return withTwo('round')([a, digits ?? none], rows);
+}
+
+/** Null where the divisor is 0, as in Spark. */
+function nullAtZero(kernel: Kernel): Kernel {
+  return (args, rows) => {
+    const [divisor, mask] = [numbersOf(args[1]), maskOf(args[1])];
+    if (!divisor.includes(0)) return kernel(args, rows);
+    const valid = rows.valid ?? new Uint8Array(rows.length).fill(1);
+    for (let i = 0; i < valid.length; i++) if (divisor[i & mask] === 0) valid[i] = 0;
+    return kernel(args, { ...rows, valid });
+  };
+}
+
+/** Null where the argument is `bound` or below, as in Spark. */
+function nullUpTo(bound: number, kernel: Kernel): Kernel {
+  return (args, rows) => {
+    const values = numbersOf(args[0]);
+    let valid = rows.valid;
+    for (let i = 0; i < values.length; i++) {
+      if (values[i] > bound || values[i] !== values[i]) continue;
+      valid ??= new Uint8Array(rows.length).fill(1);
+      valid[i] = 0;
+    }
+    return kernel(args, { ...rows, valid });
+  };
+}
+
+function isNaNs([a]: readonly Values[], rows: Rows): Values {
+  const [values, out] = [numbersOf(a), new Uint8Array(rows.length)];
+  for (let i = 0; i < out.length; i++) out[i] = values[i] === values[i] ? 0 : 1;
+  return boolResult(rows, out);
+}

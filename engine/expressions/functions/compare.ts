@@ -1,0 +1,173 @@
+import { type ValueType, isInteger } from '../types.ts';
+import { halvesOf, maskOf, numbersOf, textsOf, type Values, validOfAll, wideOf } from '../values.ts';
+import {
+  boolResult,
+  commonType,
+  type Argument,
+  type Functions,
+  type Rows,
+  type Signature,
+} from './function.ts';
+
+/** Comparisons in SQL's order of values: NaN equals NaN and is above all numbers, as in Spark and DuckDB. */
+export const comparisons: Functions = {
+  '=': {
+    takes: 'x = y',
+    sign: comparable,
+    kernel: ([a, b], rows) => boolResult(rows, equal(a, b, rows.length)),
+  },
+  '!=': {
+    takes: 'x != y',
+    sign: comparable,
+    kernel: ([a, b], rows) => boolResult(rows, inverted(equal(a, b, rows.length))),
+  },
+  '<': {
+    takes: 'x < y',
+    sign: comparable,
+    kernel: ([a, b], rows) => boolResult(rows, less(a, b, rows.length)),
+  },
+  '>': {
+    takes: 'x > y',
+    sign: comparable,
+    kernel: ([a, b], rows) => boolResult(rows, less(b, a, rows.length)),
+  },
+  '<=': {
+    takes: 'x <= y',
+    sign: comparable,
+    kernel: ([a, b], rows) => boolResult(rows, inverted(less(b, a, rows.length))),
+  },
+  '>=': {
+    takes: 'x >= y',
+    sign: comparable,
+    kernel: ([a, b], rows) => boolResult(rows, inverted(less(a, b, rows.length))),
+  },
+  '<=>': { takes: 'x <=> y', sign: comparable, seesNulls: true, kernel: nullSafeEqual },
+  in: { takes: 'x in (constants)', sign: comparableWithConstants, seesNulls: true, kernel: isIn },
+};
+
+function comparable(args: readonly Argument[]): Signature | undefined {
+  const type = args.length === 2 ? comparedType(args) : undefined;
+  if (type === undefined) return undefined;
+  // Integers of any width compare as they are: no type has all of int64 and uint64.
+  const asTheyAre = args.every((argument) => isInteger(argument.type));
+  return { args: args.map((argument) => (asTheyAre ? argument.type : type)), result: 'bool' };
+}
+
+function comparedType(args: readonly Argument[]): ValueType | undefined {
+  const type = commonType(args);
+  return type === 'other' ? undefined : type;
+}
+
+function comparableWithConstants(args: readonly Argument[]): Signature | undefined {
+  const type =
+    args.length > 1 && args.slice(1).every(({ constant }) => constant) ? comparedType(args) : undefined;
+  return type && { args: args.map(() => type), result: 'bool' };
+}
+
+/** Changes the bytes themselves. */
+export function inverted(bytes: Uint8Array): Uint8Array {
+  for (let i = 0; i < bytes.length; i++) bytes[i] ^= 1;
+  return bytes;
+}
+
+function equal(left: Values, right: Values, length: number): Uint8Array {
+  const out = new Uint8Array(length);
+  const [maskA, maskB] = [maskOf(left), maskOf(right)];
+  if (left.form === 'text' || right.form === 'text') {
+    const [a, b] = [textsOf(left), textsOf(right)];
+    for (let i = 0; i < length; i++) out[i] = a[i & maskA] === b[i & maskB] ? 1 : 0;
+  } else if (left.form === 'wide' || right.form === 'wide') {
+    const { low: lowA, high: highA } = halvesOf(wideOf(left));
+    const { low: lowB, high: highB } = halvesOf(wideOf(right));
+    for (let i = 0; i < length; i++) {
+      const x = 2 * (i & maskA);
+      const y = 2 * (i & maskB);
+      out[i] = Number(lowA[x] === lowB[y]) & Number(highA[x + 1] === highB[y + 1]);
+    }
+  } else {
+    const [a, b] = [numbersOf(left), numbersOf(right)];
+    for (let i = 0; i < length; i++) {
+      const x = a[i & maskA];
+      const y = b[i & maskB];
+      out[i] = Number(x === y) | (Number(x !== x) & Number(y !== y));
+    }
+  }
+  return out;
+}
+
+/** Bytes of 1 where the left value is before the right one. */
+export function less(left: Values, right: Values, length: number): Uint8Array {
+  const out = new Uint8Array(length);
+  const [maskA, maskB] = [maskOf(left), maskOf(right)];
+  if (left.form === 'text' || right.form === 'text') {
+    const [a, b] = [textsOf(left), textsOf(right)];
+    for (let i = 0; i < length; i++) out[i] = isBefore(a[i & maskA], b[i & maskB]) ? 1 : 0;
+  } else if (left.form === 'wide' || right.form === 'wide') {
+    const { low: lowA, high: highA } = halvesOf(wideOf(left));
+    const { low: lowB, high: highB } = halvesOf(wideOf(right));
+    for (let i = 0; i < length; i++) {
+      const x = 2 * (i & maskA);
+      const y = 2 * (i & maskB);
+      const same = Number(highA[x + 1] === highB[y + 1]);
+      out[i] = Number(highA[x + 1] < highB[y + 1]) | (same & Number(lowA[x] < lowB[y]));
+    }
+  } else {
+    const [a, b] = [numbersOf(left), numbersOf(right)];
+    for (let i = 0; i < length; i++) {
+      const x = a[i & maskA];
+      const y = b[i & maskB];
+      out[i] = Number(x < y) | (Number(y !== y) & Number(x === x));
+    }
+  }
+  return out;
+}
+
+/** The order of UTF-8's bytes, which is that of code points: UTF-16 differs above U+D800. */
+function isBefore(left: string, right: string): boolean {
+  const length = Math.min(left.length, right.length);
+  let i = 0;
+  while (i < length && left.charCodeAt(i) === right.charCodeAt(i)) i++;
+  if (i === length) return left.length < right.length;
+  const [a, b] = [left.charCodeAt(i), right.charCodeAt(i)];
+  const isPair = (unit: number) => unit >= 0xd800 && unit < 0xe000;
+  return isPair(a) === isPair(b) ? a < b : isPair(b);
+}
+
+function nullSafeEqual([left, right]: readonly Values[], rows: Rows): Values {
+  const out = equal(left, right, rows.length);
+  const [maskA, maskB] = [maskOf(left), maskOf(right)];
+  if (left.valid !== undefined || right.valid !== undefined) {
+    for (let i = 0; i < out.length; i++) {
+      const a = left.valid === undefined ? 1 : left.valid[i & maskA];
+      const b = right.valid === undefined ? 1 : right.valid[i & maskB];
+      if ((a & b) === 0) out[i] = a === b ? 1 : 0;
+    }
+  }
+  return boolResult(rows, out);
+}
+
+/** As `x = a or x = b or ...`: without a match, a null in the list gives null. */
+function isIn([column, ...list]: readonly Values[], rows: Rows): Values {
+  const out = new Uint8Array(rows.length);
+  const given = list.filter((one) => one.valid?.[0] !== 0);
+  const mask = maskOf(column);
+  const valid = validOfAll([column], rows.length);
+  if (column.form === 'text') {
+    const set = new Set(given.map((one) => textsOf(one)[0]));
+    const texts = textsOf(column);
+    for (let i = 0; i < out.length; i++) out[i] = set.has(texts[i & mask]) ? 1 : 0;
+  } else if (column.form === 'wide' || given.some(({ form }) => form === 'wide')) {
+    const masks = given.map((one) => equal(column, one, rows.length));
+    for (const bytes of masks) for (let i = 0; i < out.length; i++) out[i] |= bytes[i];
+  } else {
+    const set = new Set(given.map((one) => numbersOf(one)[0]));
+    const numbers = numbersOf(column);
+    for (let i = 0; i < out.length; i++) out[i] = set.has(numbers[i & mask]) ? 1 : 0;
+  }
+  return boolResult(rows, out, given.length === list.length ? valid : knownIn(out, valid));
+}
+
+/** Known rows of a list with nulls: those that match. */
+function knownIn(out: Uint8Array, valid: Uint8Array | undefined): Uint8Array {
+  return valid === undefined ? out.slice() : valid.map((byte, i) => byte & out[i]);
+}

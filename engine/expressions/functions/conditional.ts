@@ -1,0 +1,90 @@
+import { isNumber, isTime, type ValueType } from '../types.ts';
+import { integers, maskOf, numbersOf, textsOf, type Values, wideOf } from '../values.ts';
+import { less } from './compare.ts';
+import { alike, type Argument, type Functions, type Rows, type Signature } from './function.ts';
+
+const sameType = alike(() => true);
+const atLeastOne = (args: readonly Argument[]): Signature | undefined =>
+  args.length > 0 ? sameType(args) : undefined;
+const ordered = alike((type) => isNumber(type) || isTime(type) || type === 'utf8' || type === 'bool');
+
+export const conditionals: Functions = {
+  coalesce: { takes: '(x, ...)', sign: atLeastOne, seesNulls: true, kernel: coalesce },
+  // Nulls are passed over, as in Spark and DuckDB.
+  least: {
+    takes: '(x, ...)',
+    sign: ordered,
+    seesNulls: true,
+    kernel: (args, rows) => extreme(args, rows, false),
+  },
+  greatest: {
+    takes: '(x, ...)',
+    sign: ordered,
+    seesNulls: true,
+    kernel: (args, rows) => extreme(args, rows, true),
+  },
+};
+
+function coalesce(args: readonly Values[], rows: Rows): Values {
+  const pick = new Int32Array(rows.length).fill(-1);
+  args.forEach((column, k) => {
+    const [valid, mask] = [column.valid, maskOf(column)];
+    for (let i = 0; i < pick.length; i++)
+      if (pick[i] === -1 && (valid === undefined || valid[i & mask] === 1)) pick[i] = k;
+  });
+  return choose(pick, args, rows);
+}
+
+function extreme(args: readonly Values[], rows: Rows, greatest: boolean): Values {
+  return args.slice(1).reduce((best, next) => {
+    const wins = greatest ? less(best, next, rows.length) : less(next, best, rows.length);
+    const [mask, bestMask] = [maskOf(next), maskOf(best)];
+    const pick = new Int32Array(rows.length);
+    for (let i = 0; i < pick.length; i++) {
+      const known = next.valid === undefined || next.valid[i & mask] === 1;
+      const bestKnown = best.valid === undefined || best.valid[i & bestMask] === 1;
+      pick[i] = known && (!bestKnown || wins[i] === 1) ? 1 : 0;
+    }
+    return choose(pick, [best, next], rows);
+  }, args[0]);
+}
+
+/** The value of column pick[i] in row i; null where it is -1. */
+export function choose(
+  pick: Int32Array,
+  columns: readonly Values[],
+  {
+    type,
+    length,
+    constant,
+  }: { readonly type: ValueType; readonly length: number; readonly constant: boolean },
+): Values {
+  const valid = new Uint8Array(length);
+  columns.forEach((column, k) => {
+    const [own, mask] = [column.valid, maskOf(column)];
+    for (let i = 0; i < length; i++) if (pick[i] === k) valid[i] = own === undefined ? 1 : own[i & mask];
+  });
+  const shape = { type, length, constant, valid: valid.includes(0) ? valid : undefined };
+  const forms = new Set(columns.map(({ form }) => form));
+  if (forms.has('wide')) {
+    const out = type === 'uint64' ? new BigUint64Array(length) : new BigInt64Array(length);
+    columns.forEach((column, k) => {
+      const [values, mask] = [wideOf(column), maskOf(column)];
+      for (let i = 0; i < length; i++) if (pick[i] === k) out[i] = values[i & mask];
+    });
+    return integers(out, shape);
+  }
+  if (forms.has('text')) {
+    const texts = columns.map((column) => ({ texts: textsOf(column), mask: maskOf(column) }));
+    const values = Array.from(pick, (k, i) => (k < 0 ? '' : texts[k].texts[i & texts[k].mask]));
+    return { form: 'text', values, ...shape };
+  }
+  if (!forms.has('number') && !forms.has('bool')) return { form: 'opaque', ...shape };
+  const out = new Float64Array(length);
+  columns.forEach((column, k) => {
+    const [values, mask] = [numbersOf(column), maskOf(column)];
+    for (let i = 0; i < length; i++) if (pick[i] === k) out[i] = values[i & mask];
+  });
+  if (type === 'bool') return { form: 'bool', values: Uint8Array.from(out), ...shape };
+  return { form: 'number', values: out, ...shape };
+}

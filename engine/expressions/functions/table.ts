@@ -1,0 +1,57 @@
+import { nulls, type Values, validOfAll, gather } from '../values.ts';
+import type { ValueType } from '../types.ts';
+import { arithmetics } from './arithmetic.ts';
+import { comparisons } from './compare.ts';
+import { conditionals } from './conditional.ts';
+import { dates } from './dates.ts';
+import type { Functions, FunctionSpec } from './function.ts';
+import { logic } from './logic.ts';
+import { texts } from './text.ts';
+
+/** Every function and operator by the name that calls have. */
+export const functions: Functions = {
+  ...comparisons,
+  ...logic,
+  ...arithmetics,
+  ...conditionals,
+  ...texts,
+  ...dates,
+};
+
+/** Values of a call over `length` rows; one row where all arguments are constant. */
+export function apply(
+  { kernel, seesNulls, mayFail }: FunctionSpec,
+  type: ValueType,
+  args: readonly Values[],
+  given: { readonly length: number; readonly fail: (row: number, message: string) => void },
+): Values {
+  const constant = args.every((arg) => arg.constant);
+  const length = constant ? 1 : given.length;
+  const rows = { length, type, constant, fail: given.fail };
+  if (seesNulls) return kernel(args, rows);
+  if (args.some(({ form, valid, constant: same }) => form === 'opaque' || (same && valid?.[0] === 0)))
+    return nulls(type, length, constant);
+  const entries = mayFail ? undefined : ofDictionary(args, length);
+  if (entries === undefined) return kernel(args, { ...rows, valid: validOfAll(args, length) });
+  const { codes, valid } = entries;
+  const values = kernel(entries.args, { ...rows, length: entries.length, valid: undefined });
+  if (values.valid === undefined) return gather(values, codes, valid);
+  const both = codes.map((code, i) => (values.valid?.[code] ?? 1) & (valid?.[i] ?? 1));
+  return gather(values, codes, Uint8Array.from(both));
+}
+
+/** The arguments of a function of one column, with the texts of the column's dictionary in place of rows. */
+function ofDictionary(args: readonly Values[], rows: number) {
+  const columns = args.filter((arg) => !arg.constant);
+  const [column] = columns;
+  if (columns.length !== 1 || column.form !== 'text' || column.codes === undefined) return undefined;
+  const { codes, values, valid } = column;
+  if (values.length >= rows) return undefined;
+  const dictionary: Values = { ...column, length: values.length, codes: undefined, valid: undefined };
+  return {
+    args: args.map((arg) => (arg === column ? dictionary : arg)),
+    codes,
+    valid,
+    length: values.length,
+  };
+}

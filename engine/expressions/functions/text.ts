@@ -1,0 +1,141 @@
+import { UsageError } from '../../errors.ts';
+import { maskOf, numbersOf, textsOf, type Values } from '../values.ts';
+import {
+  type Argument,
+  boolResult,
+  exactly,
+  type Functions,
+  type FunctionSpec,
+  type Kernel,
+  numberResult,
+  type Rows,
+  textResult,
+} from './function.ts';
+
+const text = 'utf8';
+const one = exactly([text], text);
+const tests = exactly([text, text], 'bool');
+
+/** Texts count in code points, from 1, as in Spark and DuckDB. */
+export const texts: Functions = {
+  lower: { takes: '(text)', sign: one, kernel: mapped((value) => value.toLowerCase()) },
+  upper: { takes: '(text)', sign: one, kernel: mapped((value) => value.toUpperCase()) },
+  trim: { takes: '(text)', sign: one, kernel: mapped((value) => value.replace(/^ +| +$/g, '')) },
+  length: {
+    takes: '(text)',
+    sign: exactly([text], 'int64'),
+    kernel: ([a], rows) => numberResult(rows, Float64Array.from(textsOf(a), lengthOf)),
+  },
+  concat: { takes: '(text, ...)', sign: manyTexts, kernel: concat },
+  substring: {
+    takes: '(text, start, length)',
+    sign: exactly([text, 'int64', 'int64?'], text),
+    kernel: substring,
+  },
+  replace: { takes: '(text, search, replacement)', sign: exactly([text, text, text], text), kernel: replace },
+  contains: { takes: '(text, part)', sign: tests, kernel: tested((value, part) => value.includes(part)) },
+  startsWith: {
+    takes: '(text, start)',
+    sign: tests,
+    kernel: tested((value, part) => value.startsWith(part)),
+  },
+  endsWith: { takes: '(text, end)', sign: tests, kernel: tested((value, part) => value.endsWith(part)) },
+  like: { takes: "text like 'constant'", sign: constantPattern(likePattern), kernel: matched(likePattern) },
+  rlike: { takes: "text ~ 'constant'", sign: constantPattern(regex), kernel: matched(regex) },
+};
+
+function manyTexts(args: readonly Argument[]) {
+  return args.length === 0
+    ? undefined
+    : exactly(
+        args.map(() => text),
+        text,
+      )(args);
+}
+
+function mapped(map: (value: string) => string): Kernel {
+  return ([a], rows) => textResult(rows, Array.from(textsOf(a), map));
+}
+
+function tested(test: (value: string, part: string) => boolean): Kernel {
+  return ([a, b], rows) => {
+    const [values, parts, maskA, maskB] = [textsOf(a), textsOf(b), maskOf(a), maskOf(b)];
+    const out = new Uint8Array(rows.length);
+    for (let i = 0; i < out.length; i++) out[i] = test(values[i & maskA], parts[i & maskB]) ? 1 : 0;
+    return boolResult(rows, out);
+  };
+}
+
+function lengthOf(value: string): number {
+  let length = value.length;
+  for (let i = 0; i < value.length; i++) if ((value.charCodeAt(i) & 0xfc00) === 0xdc00) length--;
+  return length;
+}
+
+const columnsOf = (args: readonly Values[]) => args.map((a) => ({ values: textsOf(a), mask: maskOf(a) }));
+
+function concat(args: readonly Values[], rows: Rows): Values {
+  const columns = columnsOf(args);
+  const row = (_: unknown, i: number) =>
+    columns.reduce((joined, { values, mask }) => joined + values[i & mask], '');
+  return textResult(rows, Array.from({ length: rows.length }, row));
+}
+
+function replace(args: readonly Values[], rows: Rows): Values {
+  const [from, search, by] = columnsOf(args);
+  const row = (_: unknown, i: number) => {
+    const wanted = search.values[i & search.mask];
+    const value = from.values[i & from.mask];
+    return wanted === '' ? value : value.replaceAll(wanted, () => by.values[i & by.mask]);
+  };
+  return textResult(rows, Array.from({ length: rows.length }, row));
+}
+
+/** Starts below 1 count from the end, 0 is as 1, as in Spark. */
+function substring([a, from, count]: readonly Values[], rows: Rows): Values {
+  const [values, starts, lengths] = [textsOf(a), numbersOf(from), count && numbersOf(count)];
+  const row = (_: unknown, i: number) => {
+    const points = Array.from(values[i & maskOf(a)]);
+    const given = starts[i & maskOf(from)];
+    const start = given > 0 ? given - 1 : given < 0 ? points.length + given : 0;
+    const end = count && lengths ? start + lengths[i & maskOf(count)] : points.length;
+    return points.slice(Math.max(0, start), Math.max(0, end)).join('');
+  };
+  return textResult(rows, Array.from({ length: rows.length }, row));
+}
+
+/** `%` is any text, `_` any character, `\` quotes the next one. */
+function likePattern(pattern: string): RegExp {
+  const source = pattern.replaceAll(/\\([\s\S])|[\s\S]/gu, (part: string, quoted: string | undefined) => {
+    if (quoted === undefined && part === '%') return '.*';
+    if (quoted === undefined && part === '_') return '.';
+    return (quoted ?? part).replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`);
+  });
+  return new RegExp(`^${source}$`, 'su');
+}
+
+function regex(pattern: string): RegExp {
+  try {
+    return new RegExp(pattern, 'u');
+  } catch (error) {
+    throw new UsageError(`'${pattern}' is not a regular expression of JavaScript`, { cause: error });
+  }
+}
+
+function constantPattern(compile: (pattern: string) => RegExp): FunctionSpec['sign'] {
+  return (args) => {
+    const pattern = args[1]?.constant;
+    if (pattern?.form === 'text') compile(pattern.values[0]);
+    else if (pattern === undefined || pattern.form !== 'opaque') return undefined;
+    return tests(args);
+  };
+}
+
+function matched(compile: (pattern: string) => RegExp): Kernel {
+  return ([a, pattern], rows) => {
+    const [values, regex] = [textsOf(a), compile(textsOf(pattern)[0])];
+    const out = new Uint8Array(rows.length);
+    for (let i = 0; i < out.length; i++) out[i] = regex.test(values[i]) ? 1 : 0;
+    return boolResult(rows, out);
+  };
+}

@@ -1,0 +1,188 @@
+import { type Data, DataType, DateUnit, type Decimal, TimeUnit, Vector } from 'apache-arrow';
+import { fromHalf } from '../numbers/half.ts';
+import { valueTypeOf } from './types.ts';
+import {
+  gather,
+  integers,
+  nulls,
+  type NumberValues,
+  type TextValues,
+  type Values,
+  type WideValues,
+} from './values.ts';
+
+/** A column of a batch in the form in which kernels compute. Rows of a slice are those of the slice. */
+export function readData(data: Data): Values {
+  const type = valueTypeOf(data.type);
+  const shape = { type, length: data.length, valid: validityOf(data), constant: false };
+  if (DataType.isDictionary(data.type)) return readDictionary(data, shape.valid);
+  const raw: unknown = data.values;
+  switch (type) {
+    case 'null':
+      return nulls(type, data.length, false);
+    case 'other':
+      return { form: 'opaque', ...shape };
+    case 'bool':
+      return { form: 'bool', values: bits(data.values as Uint8Array, data.offset, data.length), ...shape };
+    case 'utf8':
+      return { form: 'text', values: readTexts(data), ...shape };
+    case 'timestamp':
+      return readTimestamps(data, shape.valid);
+    default:
+  }
+  if (DataType.isDecimal(data.type)) return readDecimals(data as Data<Decimal>, shape.valid);
+  if (DataType.isDate(data.type) && data.type.unit === DateUnit.MILLISECOND)
+    return scaled(integers(wide(raw, data.length), shape), (value) => Math.floor(value / 86_400_000));
+  if (raw instanceof BigInt64Array || raw instanceof BigUint64Array)
+    return integers(raw.subarray(0, data.length), shape);
+  if (DataType.isFloat(data.type) && raw instanceof Uint16Array) {
+    return { form: 'number', values: Float64Array.from(raw.subarray(0, data.length), fromHalf), ...shape };
+  }
+  if (raw instanceof Float64Array) return { form: 'number', values: raw.subarray(0, data.length), ...shape };
+  return {
+    form: 'number',
+    values: new Float64Array((raw as Float32Array).subarray(0, data.length)),
+    ...shape,
+  };
+}
+
+function validityOf(data: Data): Uint8Array | undefined {
+  if (data.nullCount === 0) return undefined;
+  return bits(data.nullBitmap, data.offset, data.length);
+}
+
+/** Bits as bytes of 0 and 1. */
+function bits(bitmap: Uint8Array, offset: number, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) {
+    const at = offset + i;
+    bytes[i] = (bitmap[at >> 3] >> (at & 7)) & 1;
+  }
+  return bytes;
+}
+
+function wide(values: unknown, length: number): BigInt64Array {
+  if (values instanceof BigInt64Array) return values.subarray(0, length);
+  const pairs = values as Int32Array;
+  return new BigInt64Array(pairs.slice(0, 2 * length).buffer);
+}
+
+function scaled(column: NumberValues | WideValues, scale: (value: number) => number): NumberValues {
+  const values = Float64Array.from(column.values as Iterable<number | bigint>, (value) =>
+    scale(Number(value)),
+  );
+  return { ...column, form: 'number', values };
+}
+
+/** Microseconds; nanoseconds are rounded down. */
+function readTimestamps(data: Data, valid: Uint8Array | undefined): Values {
+  const values = wide(data.values, data.length);
+  const shape = { type: 'timestamp', valid, constant: false } as const;
+  const unit = DataType.isTimestamp(data.type) ? data.type.unit : TimeUnit.MICROSECOND;
+  if (unit === TimeUnit.MICROSECOND) return integers(values, shape);
+  if (unit === TimeUnit.NANOSECOND) return integers(thousandths(values), shape);
+  const factor = unit === TimeUnit.SECOND ? 1e6 : 1e3;
+  const column = integers(values, shape);
+  const safe = Math.floor(Number.MAX_SAFE_INTEGER / factor);
+  if (column.form === 'number' && column.values.every((value) => Math.abs(value) <= safe))
+    return scaled(column, (value) => value * factor);
+  return integers(
+    BigInt64Array.from(values, (value) => value * BigInt(factor)),
+    shape,
+  );
+}
+
+/** Floors of v / 1000, by halves: (1000 q + r) 2^32 + low = 1000 (q 2^32) + (r 2^32 + low). */
+function thousandths(values: BigInt64Array): BigInt64Array {
+  const result = new BigInt64Array(values.length);
+  const [from, to] = [new Int32Array(values.slice().buffer), new Int32Array(result.buffer)];
+  for (let i = 0; i < from.length; i += 2) {
+    const high = Math.floor(from[i + 1] / 1000);
+    const rest = Math.floor(((from[i + 1] - 1000 * high) * 2 ** 32 + (from[i] >>> 0)) / 1000);
+    to[i + 1] = high + Math.floor(rest / 2 ** 32);
+    to[i] = rest % 2 ** 32;
+  }
+  return result;
+}
+
+/** Of at most 18 digits and no fraction: int64; others are the nearest float64. */
+function readDecimals({ type, values, length }: Data<Decimal>, valid: Uint8Array | undefined): Values {
+  const words = type.bitWidth / 32;
+  const low = new BigInt64Array(length);
+  const halves = new Int32Array(low.buffer);
+  for (let i = 0; i < length; i++) {
+    halves[2 * i] = values[i * words];
+    halves[2 * i + 1] = words === 1 ? Number(values[i]) >> 31 : values[i * words + 1];
+  }
+  const shape = { valid, constant: false };
+  if (type.precision <= 18) {
+    const column = integers(low, { type: type.scale === 0 ? 'int64' : 'float64', ...shape });
+    return type.scale === 0 ? column : exactQuotients(column, type.scale);
+  }
+  const numbers = new Float64Array(length);
+  for (let i = 0; i < length; i++) {
+    let value = 0n;
+    for (let word = words; word-- > 0;) value = (value << 32n) | BigInt(values[i * words + word] >>> 0);
+    numbers[i] = Number(`${BigInt.asIntN(type.bitWidth, value)}e${-type.scale}`);
+  }
+  return { form: 'number', type: 'float64', length, values: numbers, ...shape };
+}
+
+function exactQuotients(column: NumberValues | WideValues, scale: number): NumberValues {
+  if (column.form === 'number' && scale <= 22) return scaled(column, (value) => value / 10 ** scale);
+  const values = Float64Array.from(column.values as Iterable<unknown>, (value) =>
+    Number(`${value}e${-scale}`),
+  );
+  return { ...column, form: 'number', values };
+}
+
+const decoder = new TextDecoder();
+
+/** Texts of ASCII alone are cut out of one text. */
+function readTexts(data: Data): readonly string[] {
+  const { length } = data;
+  if (DataType.isUtf8View(data.type)) {
+    const vector = new Vector([data]);
+    return Array.from({ length }, (_, row) => (vector.get(row) as string | null) ?? '');
+  }
+  if (length === 0) return [];
+  const offsets = Float64Array.from(
+    data.valueOffsets.subarray(0, length + 1) as Iterable<number | bigint>,
+    Number,
+  );
+  const bytes = (data.values as Uint8Array).subarray(offsets[0], offsets[length]);
+  const texts: string[] = [];
+  const whole = decoder.decode(bytes);
+  const ascii = whole.length === bytes.length;
+  for (let row = 0; row < length; row++) {
+    const [start, end] = [offsets[row] - offsets[0], offsets[row + 1] - offsets[0]];
+    texts.push(ascii ? whole.slice(start, end) : decoder.decode(bytes.subarray(start, end)));
+  }
+  return texts;
+}
+
+function readDictionary(data: Data, ownValid: Uint8Array | undefined): Values {
+  const chunks = (data.dictionary?.data ?? []).map(readData);
+  const codes = Int32Array.from(
+    (data.values as Int32Array).subarray(0, data.length) as Iterable<number | bigint>,
+    Number,
+  );
+  const entries = chunks.length === 1 ? chunks[0] : joined(chunks);
+  let valid = ownValid;
+  if (entries?.valid !== undefined) {
+    valid = ownValid?.slice() ?? new Uint8Array(data.length).fill(1);
+    for (let i = 0; i < codes.length; i++) valid[i] &= entries.valid[codes[i]] ?? 0;
+  }
+  if (entries === undefined) return nulls(valueTypeOf(data.type), data.length, false);
+  return gather(entries, codes, valid);
+}
+
+/** The chunks of a dictionary of texts as one; undefined where there are none. */
+function joined(chunks: readonly Values[]): TextValues | undefined {
+  const texts = chunks.flatMap((chunk) => (chunk.form === 'text' ? chunk.values : []));
+  if (texts.length === 0) return undefined;
+  const valid = Uint8Array.from(
+    chunks.flatMap((chunk) => Array.from(chunk.valid ?? new Uint8Array(chunk.length).fill(1))),
+  );
+  return { form: 'text', type: 'utf8', length: texts.length, values: texts, valid, constant: false };
+}

@@ -1,0 +1,116 @@
+import {
+  Bool,
+  type DataType,
+  DataType as Types,
+  DateDay,
+  Float32,
+  Float64,
+  Int16,
+  Int32,
+  Int64,
+  Int8,
+  Null,
+  Precision,
+  TimestampMicrosecond,
+  Type,
+  Uint16,
+  Uint32,
+  Uint64,
+  Uint8,
+  Utf8,
+} from 'apache-arrow';
+
+/** Types of values in expressions. Timestamps count microseconds of UTC, dates days, both since 1970. */
+export type ValueType = keyof typeof arrowTypes;
+
+const arrowTypes = {
+  null: () => new Null(),
+  bool: () => new Bool(),
+  int8: () => new Int8(),
+  int16: () => new Int16(),
+  int32: () => new Int32(),
+  int64: () => new Int64(),
+  uint8: () => new Uint8(),
+  uint16: () => new Uint16(),
+  uint32: () => new Uint32(),
+  uint64: () => new Uint64(),
+  float32: () => new Float32(),
+  float64: () => new Float64(),
+  utf8: () => new Utf8(),
+  date: () => new DateDay(),
+  timestamp: () => new TimestampMicrosecond(),
+  /** Lists, structs and the like: only their nulls can be asked for. */
+  other: () => new Null(),
+};
+
+export const valueTypes = Object.keys(arrowTypes).filter((name): name is ValueType => name !== 'other');
+
+/** The Arrow type of computed values; a bare column keeps its own. */
+export function arrowTypeOf(type: ValueType): DataType {
+  return arrowTypes[type]();
+}
+
+const plainTypes: Readonly<Record<number, ValueType>> = {
+  [Type.Null]: 'null',
+  [Type.Bool]: 'bool',
+  [Type.Utf8]: 'utf8',
+  [Type.LargeUtf8]: 'utf8',
+  [Type.Utf8View]: 'utf8',
+  [Type.Date]: 'date',
+  [Type.Timestamp]: 'timestamp',
+};
+
+/** The type as which an Arrow column is read. */
+export function valueTypeOf(type: DataType): ValueType {
+  if (Types.isDictionary(type)) return valueTypeOf(type.dictionary);
+  if (Types.isInt(type)) return `${type.isSigned ? 'int' : 'uint'}${type.bitWidth}`;
+  if (Types.isFloat(type)) return type.precision === Precision.DOUBLE ? 'float64' : 'float32';
+  if (Types.isDecimal(type)) return type.scale === 0 && type.precision <= 18 ? 'int64' : 'float64';
+  return plainTypes[type.typeId] ?? 'other';
+}
+
+/** Bits and sign of an integer type; undefined for other types. */
+function integer(type: ValueType): { readonly signed: boolean; readonly bits: number } | undefined {
+  const found = /^(u?)int(\d+)$/.exec(type);
+  return found ? { signed: found[1] === '', bits: Number(found[2]) } : undefined;
+}
+
+export function isInteger(type: ValueType): boolean {
+  return integer(type) !== undefined;
+}
+
+export function isFloat(type: ValueType): boolean {
+  return type === 'float32' || type === 'float64';
+}
+
+export function isNumber(type: ValueType): boolean {
+  return isInteger(type) || isFloat(type);
+}
+
+export function isTime(type: ValueType): boolean {
+  return type === 'date' || type === 'timestamp';
+}
+
+/** The least and the largest value of an integer type. */
+export function rangeOf(type: ValueType): readonly [bigint, bigint] {
+  const { signed, bits } = integer(type) ?? { signed: true, bits: 64 };
+  return signed ? [-(2n ** BigInt(bits - 1)), 2n ** BigInt(bits - 1) - 1n] : [0n, 2n ** BigInt(bits) - 1n];
+}
+
+/** The smallest type that has the values of both; of uint64 and a signed type it is int64. */
+export function widen(left: ValueType, right: ValueType): ValueType | undefined {
+  if (left === right || right === 'null') return left;
+  if (left === 'null') return right;
+  if (isTime(left) && isTime(right)) return 'timestamp';
+  if (!isNumber(left) || !isNumber(right)) return undefined;
+  if (left === 'float64' || right === 'float64') return 'float64';
+  if (left === 'float32' || right === 'float32') return 'float32';
+  return widenIntegers(left, right);
+}
+
+function widenIntegers(left: ValueType, right: ValueType): ValueType {
+  const [[low, high], [otherLow, otherHigh]] = [rangeOf(left), rangeOf(right)];
+  const [least, most] = [low < otherLow ? low : otherLow, high > otherHigh ? high : otherHigh];
+  const fits = (type: ValueType) => rangeOf(type)[0] <= least && rangeOf(type)[1] >= most;
+  return [left, right].find(fits) ?? (['int16', 'int32'] as const).find(fits) ?? 'int64';
+}

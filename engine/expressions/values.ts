@@ -1,0 +1,161 @@
+import type { ValueType } from './types.ts';
+
+interface Shape {
+  readonly type: ValueType;
+  readonly length: number;
+  /** A byte a row, 0 for null; undefined where no row is null. */
+  readonly valid?: Uint8Array;
+  /** One row that is the same for all rows of a batch. */
+  readonly constant: boolean;
+}
+
+/** All numbers, dates and timestamps whose integers are safe (below 2^53), in one kind of array. */
+export interface NumberValues extends Shape {
+  readonly form: 'number';
+  readonly values: Float64Array;
+}
+
+/** Integers of 64 bits and timestamps, where any of them is not safe. */
+export interface WideValues extends Shape {
+  readonly form: 'wide';
+  readonly values: BigInt64Array | BigUint64Array;
+}
+
+/** A byte a row: 0 or 1. */
+export interface BoolValues extends Shape {
+  readonly form: 'bool';
+  readonly values: Uint8Array;
+}
+
+/** Texts by row or, with `codes`, by dictionary: the text of row i is values[codes[i]]. */
+export interface TextValues extends Shape {
+  readonly form: 'text';
+  readonly values: readonly string[];
+  readonly codes?: Int32Array;
+}
+
+/** Nulls alone, or values of a type whose nulls alone are known. */
+export interface OpaqueValues extends Shape {
+  readonly form: 'opaque';
+}
+
+/** A column in the form in which kernels compute. What a null's value is, is undefined. */
+export type Values = NumberValues | WideValues | BoolValues | TextValues | OpaqueValues;
+
+export const bools = (values: Uint8Array, shape: Omit<Shape, 'type' | 'length'>): BoolValues => ({
+  form: 'bool',
+  type: 'bool',
+  length: values.length,
+  values,
+  valid: shape.valid,
+  constant: shape.constant,
+});
+
+/** Index mask: row i of the values is `values[i & maskOf(values)]`, also where they are constant. */
+export const maskOf = (values: Values): number => (values.constant ? 0 : -1);
+
+export function nulls(type: ValueType, length: number, constant: boolean): OpaqueValues {
+  return { form: 'opaque', type, length, valid: new Uint8Array(length), constant };
+}
+
+/** Rows of the values that are valid in all columns; undefined where all are. */
+export function validOfAll(columns: readonly Values[], length: number): Uint8Array | undefined {
+  let valid: Uint8Array | undefined;
+  for (const column of columns) {
+    if (column.valid === undefined) continue;
+    const mask = maskOf(column);
+    const [from, first] = [column.valid, valid === undefined];
+    valid ??= new Uint8Array(length);
+    if (first) for (let i = 0; i < length; i++) valid[i] = from[i & mask];
+    else for (let i = 0; i < length; i++) valid[i] &= from[i & mask];
+  }
+  return valid;
+}
+
+/** The numbers of a column, for kernels that compute in float64; wide integers are rounded. */
+export function numbersOf(column: Values): Float64Array {
+  if (column.form === 'number') return column.values;
+  if (column.form === 'bool') return new Float64Array(column.values);
+  const numbers = new Float64Array(column.length);
+  if (column.form === 'wide') for (let i = 0; i < numbers.length; i++) numbers[i] = Number(column.values[i]);
+  return numbers;
+}
+
+/** Integers of 64 bits as pairs of halves, low first: the high half has the sign, if any. */
+export function halvesOf(values: BigInt64Array | BigUint64Array): {
+  low: Uint32Array;
+  high: Int32Array | Uint32Array;
+} {
+  const low = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
+  if (values instanceof BigUint64Array) return { low, high: low };
+  return { low, high: new Int32Array(values.buffer, values.byteOffset, values.length * 2) };
+}
+
+/** The integers of a column in 64 bits. */
+export function wideOf(column: Values): BigInt64Array | BigUint64Array {
+  if (column.form === 'wide') return column.values;
+  const wide = new BigInt64Array(column.length);
+  if (column.form !== 'number') return wide;
+  const halves = new Int32Array(wide.buffer);
+  for (let i = 0; i < column.length; i++) {
+    const value = column.values[i];
+    const high = Math.floor(value / 2 ** 32);
+    halves[2 * i] = value - high * 2 ** 32;
+    halves[2 * i + 1] = high;
+  }
+  return wide;
+}
+
+/** Integers of 64 bits as numbers where all of them are safe; otherwise as they are. */
+export function integers(
+  values: BigInt64Array | BigUint64Array,
+  { type, valid, constant }: Omit<Shape, 'length'>,
+): NumberValues | WideValues {
+  const { low, high } = halvesOf(values);
+  const numbers = new Float64Array(values.length);
+  const most = Number.MAX_SAFE_INTEGER;
+  let safe = true;
+  for (let i = 0; i < numbers.length; i++) {
+    const value = high[2 * i + 1] * 2 ** 32 + low[2 * i];
+    numbers[i] = value;
+    if ((value > most || value < -most) && (valid === undefined || valid[i] === 1)) safe = false;
+  }
+  const shape = { type, length: values.length, valid, constant };
+  return safe ? { form: 'number', values: numbers, ...shape } : { form: 'wide', values, ...shape };
+}
+
+/** Texts by row. */
+export function textsOf(column: Values): readonly string[] {
+  if (column.form !== 'text') return Array.from({ length: column.length }, () => '');
+  const { values, codes } = column;
+  return codes === undefined ? values : Array.from(codes, (code) => values[code] ?? '');
+}
+
+/** The rows of a column without codes at positions. */
+export function gather(column: Values, at: Int32Array | Uint32Array, valid: Uint8Array | undefined): Values {
+  const shape = { type: column.type, length: at.length, valid, constant: false };
+  switch (column.form) {
+    case 'number': {
+      const values = new Float64Array(at.length);
+      for (let i = 0; i < at.length; i++) values[i] = column.values[at[i]];
+      return { form: 'number', values, ...shape };
+    }
+    case 'bool': {
+      const values = new Uint8Array(at.length);
+      for (let i = 0; i < at.length; i++) values[i] = column.values[at[i]];
+      return { form: 'bool', values, ...shape };
+    }
+    case 'wide': {
+      const values =
+        column.values instanceof BigUint64Array
+          ? new BigUint64Array(at.length)
+          : new BigInt64Array(at.length);
+      for (let i = 0; i < at.length; i++) values[i] = column.values[at[i]];
+      return { form: 'wide', values, ...shape };
+    }
+    case 'text':
+      return { form: 'text', values: column.values, codes: Int32Array.from(at), ...shape };
+    default:
+      return { form: 'opaque', ...shape };
+  }
+}

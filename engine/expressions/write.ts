@@ -1,0 +1,117 @@
+import { Data } from 'apache-arrow';
+import { arrowTypeOf } from './types.ts';
+import { type TextValues, type Values, wideOf } from './values.ts';
+
+const arrays = {
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  date: Int32Array,
+};
+
+/** Computed values as Arrow's, `length` rows of them also where they are constant. */
+export function writeData(column: Values, length: number): Data {
+  const type = arrowTypeOf(column.type);
+  const rows = column.constant ? repeated(column, length) : column;
+  if (column.type === 'null' || column.type === 'other') return new Data(type, 0, length, length);
+  const nullCount = rows.valid === undefined ? 0 : rows.valid.reduce((count, valid) => count + 1 - valid, 0);
+  const nullBitmap = rows.valid && nullCount > 0 ? bitsOf(rows.valid) : undefined;
+  const { offsets, values } = buffersOf(rows, nullCount > 0 ? rows.valid : undefined);
+  return new Data(type, 0, length, nullCount, { 0: offsets, 1: values, 2: nullBitmap } as never);
+}
+
+function buffersOf(rows: Values, valid: Uint8Array | undefined): { offsets?: Int32Array; values: unknown } {
+  const { type, length } = rows;
+  switch (type) {
+    case 'null':
+    case 'other':
+      return { values: undefined };
+    case 'utf8':
+      return encode(rows, valid);
+    case 'bool':
+      return { values: bitsOf(rows.form === 'bool' ? rows.values : new Uint8Array(length)) };
+    case 'int64':
+    case 'timestamp':
+      return { values: wideOf(rows) };
+    case 'uint64': {
+      const wide = wideOf(rows);
+      return { values: new BigUint64Array(wide.buffer, wide.byteOffset, length) };
+    }
+    default: {
+      const Numbers = arrays[type];
+      if (rows.form !== 'number') return { values: new Numbers(length) };
+      return { values: rows.values instanceof Numbers ? rows.values : new Numbers(rows.values) };
+    }
+  }
+}
+
+/** Bytes of 0 and 1 as bits. */
+function bitsOf(bytes: Uint8Array): Uint8Array {
+  const bits = new Uint8Array(Math.ceil(bytes.length / 64) * 8);
+  for (let i = 0; i < bytes.length; i++) bits[i >> 3] |= bytes[i] << (i & 7);
+  return bits;
+}
+
+/** A constant as a column of `length` rows. */
+export function repeated(column: Values, length: number): Values {
+  const shape = {
+    length,
+    constant: false,
+    valid: column.valid === undefined ? undefined : new Uint8Array(length).fill(column.valid[0]),
+  };
+  switch (column.form) {
+    case 'number':
+      return { ...column, ...shape, values: new Float64Array(length).fill(column.values[0]) };
+    case 'wide': {
+      const values =
+        column.values instanceof BigUint64Array ? new BigUint64Array(length) : new BigInt64Array(length);
+      return { ...column, ...shape, values: values.fill(column.values[0]) };
+    }
+    case 'bool':
+      return { ...column, ...shape, values: new Uint8Array(length).fill(column.values[0]) };
+    case 'text':
+      return { ...column, ...shape, values: [column.values[0]], codes: new Int32Array(length) };
+    default:
+      return { ...column, ...shape };
+  }
+}
+
+const encoder = new TextEncoder();
+
+/** UTF-8 with offsets. Texts of a dictionary are encoded once each. */
+function encode(column: Values, valid: Uint8Array | undefined): { offsets: Int32Array; values: Uint8Array } {
+  const { length } = column;
+  const offsets = new Int32Array(length + 1);
+  if (column.form !== 'text') return { offsets, values: new Uint8Array(0) };
+  if (column.codes !== undefined) return encodeCodes(column, column.codes, valid);
+  let bytes: Uint8Array<ArrayBufferLike> = new Uint8Array(Math.max(64, length * 16));
+  let at = 0;
+  for (let i = 0; i < length; i++) {
+    if (valid === undefined || valid[i] === 1) {
+      const text = column.values[i];
+      if (at + text.length * 3 > bytes.length) {
+        const larger = new Uint8Array(Math.max(bytes.length * 2, at + text.length * 3));
+        larger.set(bytes);
+        bytes = larger;
+      }
+      at += encoder.encodeInto(text, bytes.subarray(at)).written;
+    }
+    offsets[i + 1] = at;
+  }
+  return { offsets, values: bytes.subarray(0, at) };
+}
+
+function encodeCodes({ values, length }: TextValues, codes: Int32Array, valid: Uint8Array | undefined) {
+  const encoded = values.map((text) => encoder.encode(text));
+  const offsets = new Int32Array(length + 1);
+  const isValid = (row: number) => valid === undefined || valid[row] === 1;
+  for (let i = 0; i < length; i++) offsets[i + 1] = offsets[i] + (isValid(i) ? encoded[codes[i]].length : 0);
+  const bytes = new Uint8Array(offsets[length]);
+  for (let i = 0; i < length; i++) if (isValid(i)) bytes.set(encoded[codes[i]], offsets[i]);
+  return { offsets, values: bytes };
+}

@@ -1,0 +1,70 @@
+import { Dictionary, Int32, makeData, Utf8, Vector } from 'apache-arrow';
+import { describe, expect, it } from 'vitest';
+import { batchOf, type Cell, column, evaluated, selected } from './evaluated.ts';
+
+const words = ['Drama', '  Über ', '', null, '😀z', 'a%b_c'];
+const codes = [0, 1, 2, 0, 3, 4, 5, 5, 0];
+
+/** The words as a dictionary of Arrow, whose third row is null by its own. */
+const dictionary = makeData({
+  type: new Dictionary(new Utf8(), new Int32()),
+  length: codes.length,
+  nullCount: 1,
+  nullBitmap: Uint8Array.of(0b1111_1011, 1),
+  data: Int32Array.from(codes),
+  dictionary: new Vector([column('utf8', words)]),
+});
+const byCode = (cells: readonly Cell[], ofNull: Cell = null) =>
+  codes.map((code, row) => (row === 2 ? ofNull : cells[code]));
+
+const plain = batchOf({ t: column('utf8', words), n: column('int32', [1, 2, 0, 3, -1, 5]) });
+const coded = batchOf({ t: dictionary });
+
+describe.each([
+  ['lower(t)', ['drama', '  über ', '', null, '😀z', 'a%b_c']],
+  ['upper(t)', ['DRAMA', '  ÜBER ', '', null, '😀Z', 'A%B_C']],
+  ['trim(t)', ['Drama', 'Über', '', null, '😀z', 'a%b_c']],
+  ['length(t)', [5n, 7n, 0n, null, 2n, 5n]],
+  ["concat(t, '!')", ['Drama!', '  Über !', '!', null, '😀z!', 'a%b_c!']],
+  ['t || null', [null, null, null, null, null, null]],
+  ['substring(t, 2, 3)', ['ram', ' Üb', '', null, 'z', '%b_']],
+  ['substring(t, -2)', ['ma', 'r ', '', null, '😀z', '_c']],
+  ['substring(t, -9, 5)', ['D', '  Ü', '', null, '', 'a']],
+  ['substring(t, 0, 1)', ['D', ' ', '', null, '😀', 'a']],
+  ["replace(t, 'a', '$&')", ['Dr$&m$&', '  Über ', '', null, '😀z', '$&%b_c']],
+  ["contains(t, 'ram')", [true, false, false, null, false, false]],
+  ["starts_with(t, 'D')", [true, false, false, null, false, false]],
+  ["ends_with(t, '')", [true, true, true, null, true, true]],
+  ["t like 'a%'", [false, false, false, null, false, true]],
+  [String.raw`t like 'a\%b\_c'`, [false, false, false, null, false, true]],
+  ["t like '_z'", [false, false, false, null, true, false]],
+  ["t not like '%r%'", [false, false, true, null, true, true]],
+  ["t ~ '^[a-zA-Z]+$'", [true, false, false, null, false, false]],
+  ["t = 'Drama'", [true, false, false, null, false, false]],
+  ["t >= 'b'", [false, false, false, null, true, false]],
+  ["t in ('', 'Drama')", [true, false, true, null, false, false]],
+  ["coalesce(t, '-')", ['Drama', '  Über ', '', '-', '😀z', 'a%b_c']],
+  ["greatest(t, 'E')", ['E', 'E', 'E', 'E', '😀z', 'a%b_c']],
+  ['t is null', [false, false, false, true, false, false]],
+])('%s', (text, expected) => {
+  it('of texts', () => expect(evaluated(text, plain)).toEqual(expected));
+  it('of a dictionary', () => expect(evaluated(text, coded)).toEqual(byCode(expected, expected[3])));
+});
+
+it('functions of two columns go by row', () => {
+  expect(evaluated('substring(t, n)', plain)).toEqual(['Drama', ' Über ', '', null, 'z', 'c']);
+  expect(evaluated('concat(t, t)', coded).slice(0, 2)).toEqual(['DramaDrama', '  Über   Über ']);
+});
+
+it('texts are in the order of their UTF-8, also beyond U+FFFF', () => {
+  const order = batchOf({ t: column('utf8', ['\uFF5E', '😀', 'a', 'ab']) });
+  expect(evaluated("t < '😀'", order)).toEqual([true, false, true, true]);
+  expect(evaluated("t < 'ab'", order)).toEqual([false, false, true, false]);
+});
+
+it('a bad regular expression is an error before any row, and so is one that is no constant', () => {
+  expect(() => selected("t ~ '('", plain)).toThrow("'(' is not a regular expression of JavaScript");
+  expect(() => selected('t ~ t', plain)).toThrow(
+    '"t ~ t" does not fit text ~ \'constant\': t is utf8, t is utf8',
+  );
+});
