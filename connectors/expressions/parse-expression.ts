@@ -181,18 +181,21 @@ class Conversion {
   #call(node: ExprCall): Expression {
     const { name } = node.function;
     if (node.over || node.filter || node.distinct || node.orderBy) throw this.#unsupported(node);
-    const [first] = node.args;
-    if (name === TRY && first.type === 'cast') return this.#cast(first, 'null');
-    if (name === TIME && first.type === 'cast') {
-      const cast = this.#cast(first, 'error');
-      if (cast.kind === 'cast' && cast.value.kind === 'literal') return { ...cast.value, type: cast.to };
-    }
+    if (name === TRY || name === TIME) return this.#marked(node);
     const args = node.args.map((arg) => this.expression(arg));
     const key = plain(name);
     if (key === 'if' && args.length === 3)
       return { kind: 'when', branches: [{ when: args[0], value: args[1] }], otherwise: args[2] };
     if (key === 'datetrunc' && args.length === 2) return call('truncate', args[1], args[0]);
     return call(Object.hasOwn(functionNames, key) ? functionNames[key] : name, ...args);
+  }
+
+  /** A cast inside a function of tokens.ts. */
+  #marked({ function: { name }, args: [cast] }: ExprCall): Expression {
+    if (cast.type !== 'cast') throw this.#unsupported(cast);
+    const made = this.#cast(cast, name === TRY ? 'null' : 'error');
+    const isTime = name === TIME && made.kind === 'cast' && made.value.kind === 'literal';
+    return isTime ? { kind: 'literal', type: made.to, value: made.value.value } : made;
   }
 
   #unsupported(node: Expr, advice?: string): UsageError {

@@ -68,13 +68,15 @@ function castTo(
 }
 
 function castWide({ values, type }: WideValues, shape: Shape): Converted {
-  const to = shape.type === 'uint64' ? BigUint64Array : BigInt64Array;
-  const cast = () => integers(to.from(values), shape);
-  if (!castMayFail(type, shape.type)) return { values: cast() };
+  const cast = shape.type === 'uint64' ? BigUint64Array.from(values) : BigInt64Array.from(values);
+  if (!castMayFail(type, shape.type)) return { values: integers(cast, shape) };
   const [low, high] = rangeOf(shape.type);
   const failed = new Uint8Array(values.length);
-  for (let i = 0; i < failed.length; i++) failed[i] = Number(values[i] < low) | Number(values[i] > high);
-  return { values: cast(), failed };
+  for (let i = 0; i < failed.length; i++) {
+    failed[i] = Number(values[i] < low) | Number(values[i] > high);
+    if (failed[i] === 1) cast[i] = 0n;
+  }
+  return { values: integers(cast, shape), failed };
 }
 
 /** Fractions are cut off; values out of range fail. */
@@ -124,17 +126,21 @@ interface Shape {
 
 function parseTexts(texts: readonly string[], to: ValueType, failed: Uint8Array, shape: Shape): Values {
   const { length } = texts;
-  if (isFloat(to) || to === 'bool') {
-    const parse = to === 'bool' ? parseBool : parseFloat64;
-    const values = new Float64Array(length);
-    for (let i = 0; i < length; i++) {
-      const value = parse(texts[i]);
-      if (value === undefined) failed[i] = 1;
-      else values[i] = value;
-    }
-    if (to === 'bool') return bools(Uint8Array.from(values), shape);
-    return { form: 'number', length, values: to === 'float32' ? values.map(Math.fround) : values, ...shape };
+  if (!isFloat(to) && to !== 'bool') return parseIntegers(texts, to, failed, shape);
+  const parse = to === 'bool' ? parseBool : parseFloat64;
+  const values = new Float64Array(length);
+  for (let i = 0; i < length; i++) {
+    const value = parse(texts[i]);
+    if (value === undefined) failed[i] = 1;
+    else values[i] = value;
   }
+  if (to === 'bool') return bools(Uint8Array.from(values), shape);
+  return { form: 'number', length, values: to === 'float32' ? values.map(Math.fround) : values, ...shape };
+}
+
+/** Integers, and times as their count of microseconds. */
+function parseIntegers(texts: readonly string[], to: ValueType, failed: Uint8Array, shape: Shape): Values {
+  const { length } = texts;
   const values = to === 'uint64' ? new BigUint64Array(length) : new BigInt64Array(length);
   const parse = isTime(to) ? parseTimestamp : parseInteger;
   const [low, high] = rangeOf(isInteger(to) ? to : 'int64');
@@ -148,7 +154,7 @@ function parseTexts(texts: readonly string[], to: ValueType, failed: Uint8Array,
 }
 
 function parseInteger(text: string): bigint | undefined {
-  const digits = /^\s*\+?(-?\d+)\s*$/.exec(text)?.[1];
+  const digits = /^\s*([+-]?\d+)\s*$/.exec(text)?.[1];
   return digits === undefined ? undefined : BigInt(digits);
 }
 

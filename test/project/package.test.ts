@@ -26,8 +26,8 @@ describe('package.json', () => {
       'liquidjs', // WGSL kernels as templates of their rank and variant
       'parquet-wasm', // the default Parquet backend
       'parquetjs-lite', // the second Parquet backend
+      'pgsql-ast-parser', // expressions in SQL
       'picomatch', // patterns, as tinyglobby reads them
-      'pgsql-ast-parser', // expressions of the command line, as SQL
       'piscina', // worker-thread pools
       'tinyglobby', // globs
       'yargs-parser', // the command line

@@ -12,7 +12,7 @@ const dictionary = makeData({
   nullCount: 1,
   nullBitmap: Uint8Array.of(0b1111_1011, 1),
   data: Int32Array.from(codes),
-  dictionary: new Vector([column('utf8', words)]),
+  dictionary: new Vector([column('utf8', words)]) as Vector<Utf8>,
 });
 const byCode = (cells: readonly Cell[], ofNull: Cell = null) =>
   codes.map((code, row) => (row === 2 ? ofNull : cells[code]));

@@ -1,0 +1,126 @@
+import { expect, it, test } from 'vitest';
+import * as api from '../../api/expressions.ts';
+import { parseExpression } from '../../connectors/expressions/parse-expression.ts';
+import { functions } from '../../engine/expressions/functions/table.ts';
+import { partsOf, type Expression } from '../../engine/expressions/expression.ts';
+
+const { col, lit, when } = api;
+const x = col('x');
+
+test.each([
+  [x.ge(3.5).and(col('ts').lt('2024-01-01')), "x >= 3.5 and ts < '2024-01-01'"],
+  [x.eq(1).or(x.equalTo(2)).or(x.ne(3)).or(x.notEqual(4)), 'x = 1 or x = 2 or x != 3 or x != 4'],
+  [x.leq(1).and(x.geq(2)).and(x.le(3)).and(x.gt(4)), 'x <= 1 and x >= 2 and x <= 3 and x > 4'],
+  [x.between(1, 2).not(), 'not (x >= 1 and x <= 2)'],
+  [
+    x.isIn('a', 'b').and(x.isNull()).and(x.isNotNull()).and(x.isNaN()),
+    "x in ('a', 'b') and x is null and x is not null and isNaN(x)",
+  ],
+  [x.eqNullSafe(null), 'x <=> null'],
+  [x.plus(1).minus(2).times(x.divide(4)).mod(5), '(x + 1 - 2) * (x / 4) % 5'],
+  [x.negate().plus(lit(-1)), '-x + -1'],
+  [x.like('a%').or(x.rlike('b')), "x like 'a%' or x ~ 'b'"],
+  [
+    x.startsWith('a').and(x.endsWith('b')).and(x.contains(x)),
+    "startsWith(x, 'a') and endsWith(x, 'b') and contains(x, x)",
+  ],
+  [x.cast('int32'), 'cast(x as int32)'],
+  [x.cast('int32', 'null'), 'try_cast(x as int32)'],
+  [api.toTimestamp(x), 'cast(x as timestamp)'],
+  [
+    when(x.gt(1), 'a').when(x.lt(0), 'b').otherwise('c'),
+    "case when x > 1 then 'a' when x < 0 then 'b' else 'c' end",
+  ],
+  [when(x.gt(1), x), 'case when x > 1 then x end'],
+  [api.coalesce(x, 0).plus(api.ifNull(x, 1)), 'coalesce(x, 0) + coalesce(x, 1)'],
+  [api.least(x, 1).plus(api.greatest(x, 2)), 'least(x, 1) + greatest(x, 2)'],
+  [api.round(x).plus(api.round(x, 2)), 'round(x, 0) + round(x, 2)'],
+  [api.pow(api.abs(api.sqrt(x)), 2), 'pow(abs(sqrt(x)), 2)'],
+  [api.ln(api.log1p(api.exp(api.floor(api.ceil(x))))), 'ln(log1p(exp(floor(ceil(x)))))'],
+  [api.length(api.lower(api.upper(api.trim(x)))), 'length(lower(upper(trim(x))))'],
+  [
+    api.concat(x, '-', api.substring(x, 1, 2), api.substring(x, -1), api.replace(x, 'a', 'b')),
+    "concat(x, '-', substring(x, 1, 2), substring(x, -1), replace(x, 'a', 'b'))",
+  ],
+  [api.truncate(api.timestampSeconds(x), 'month'), "truncate(timestampSeconds(x), 'month')"],
+  [
+    api
+      .unixSeconds(x)
+      .plus(api.year(x))
+      .plus(api.month(x))
+      .plus(api.day(x))
+      .plus(api.hour(x))
+      .plus(api.dayOfWeek(x)),
+    'unixSeconds(x) + year(x) + month(x) + day(x) + hour(x) + dayOfWeek(x)',
+  ],
+])('%s', (column, text) => {
+  expect(String(column)).toBe(text);
+  expect(parseExpression(text)).toEqual(column.expression);
+});
+
+it('a column has its name, or that which it was given, and is never changed', () => {
+  const sum = x.plus(1);
+  expect([x.name, sum.name, sum.as('y').name, sum.alias('z').name, x.as('w').name]).toEqual([
+    'x',
+    undefined,
+    'y',
+    'z',
+    'w',
+  ]);
+  expect(sum.as('y').expression).toBe(sum.expression);
+});
+
+it('constants keep their types', () => {
+  const date = new Date(Date.UTC(2024, 0, 2));
+  expect([lit(5), lit(5n), lit(0.5), lit(2n ** 63n), lit(date)].map(({ expression }) => expression)).toEqual([
+    { kind: 'literal', type: 'int64', value: '5' },
+    { kind: 'literal', type: 'int64', value: '5' },
+    { kind: 'literal', type: 'float64', value: 0.5 },
+    { kind: 'literal', type: 'uint64', value: '9223372036854775808' },
+    { kind: 'literal', type: 'timestamp', value: '2024-01-02T00:00:00.000Z' },
+  ]);
+});
+
+it('every function can be built', () => {
+  const any = (name: string): Expression[] => {
+    const found = (api as Readonly<Record<string, unknown>>)[name];
+    const [one, unit] = [x, 'day'];
+    const built: unknown =
+      typeof found === 'function' ? (found as (...args: unknown[]) => unknown)(one, unit, unit) : undefined;
+    return built instanceof api.Column ? [built.expression, ...partsOf(built.expression)] : [];
+  };
+  const methods = {
+    '=': x.eq(1),
+    '!=': x.ne(1),
+    '<': x.lt(1),
+    '<=': x.le(1),
+    '>': x.gt(1),
+    '>=': x.ge(1),
+    '<=>': x.eqNullSafe(1),
+    in: x.isIn(1),
+    and: x.and(x),
+    or: x.or(x),
+    not: x.not(),
+    isNull: x.isNull(),
+    isNotNull: x.isNotNull(),
+    isNaN: x.isNaN(),
+    '+': x.plus(1),
+    '-': x.minus(1),
+    '*': x.times(1),
+    '/': x.divide(1),
+    '%': x.mod(1),
+    negate: x.negate(),
+    like: x.like('a'),
+    rlike: x.rlike('a'),
+    startsWith: x.startsWith('a'),
+    endsWith: x.endsWith('a'),
+    contains: x.contains('a'),
+  };
+  const made = (name: string) =>
+    Object.entries(methods).find(([own]) => own === name)?.[1].expression ?? any(name)[0];
+  const missing = Object.keys(functions).filter((name) => {
+    const expression = made(name);
+    return expression?.kind !== 'call' || expression.name !== name;
+  });
+  expect(missing).toEqual([]);
+});

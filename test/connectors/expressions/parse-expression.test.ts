@@ -1,0 +1,67 @@
+import { expect, it, test } from 'vitest';
+import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import { print } from '../../../engine/expressions/print.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { kinds, RandomExpressions } from '../../engine/expressions/random-expressions.ts';
+
+/** A text, and how it is printed: names keep their case, parentheses are the fewest. */
+test.each([
+  ["rating >= 3.5 AND ts < '2024-01-01'", "rating >= 3.5 and ts < '2024-01-01'"],
+  [
+    'user = 5 or not (item in (1, -2)) and userId IS NOT NULL',
+    'user = 5 or not item in (1, -2) and userId is not null',
+  ],
+  ['a not in (1)', 'not a in (1)'],
+  ['a not between 1 and 2', 'not (a >= 1 and a <= 2)'],
+  ["`a b` like 'b%' and \"c\"\"d\" ~ 'x' and e rlike 'f'", `"a b" like 'b%' and "c""d" ~ 'x' and e ~ 'f'`],
+  ['"null" is null', '"null" is null'],
+  ['case a when 1 then 2 end', 'case when a = 1 then 2 end'],
+  ["if(a > 1, 'x', 'y')", "case when a > 1 then 'x' else 'y' end"],
+  ['cast(x as BIGINT) + try_cast((y + 1) as double)', 'cast(x as int64) + try_cast(y + 1 as float64)'],
+  ['x::int', 'cast(x as int32)'],
+  ["date '2020-01-01' < timestamp", "date '2020-01-01' < timestamp"],
+  ["lower(a) || 'it''s'", "concat(lower(a), 'it''s')"],
+  ['-a - -5 - (b - c) * (d + e) / f', '-a - -5 - (b - c) * (d + e) / f'],
+  ['-(a + b) <> -c', '-(a + b) != -c'],
+  ['9223372036854775807 = -9223372036854775808', '9223372036854775807 = -9223372036854775808'],
+  ['1e3 + 1.5E-3 + 2.0', '1000.0 + 0.0015 + 2.0'],
+  ['a <=> null', 'a <=> null'],
+  ['IS_NAN(a) or startswith(b, c) or Starts_With(b, c)', 'isNaN(a) or startsWith(b, c) or startsWith(b, c)'],
+  ["date_trunc('month', ts)", "truncate(ts, 'month')"],
+  ['(a and b) and (c or d)', 'a and b and (c or d)'],
+  ['(a > 1) is null = b', '(a > 1 is null) = b'],
+  ['Größe > 1', '"Größe" > 1'],
+])('%s', (text, printed) => {
+  const tree = parseExpression(text);
+  expect(print(tree)).toBe(printed);
+  expect(parseExpression(printed)).toEqual(tree);
+});
+
+test.each([
+  ['', 'it ends too early'],
+  ['rating >= ', '"rating >= " is not an expression: it ends too early'],
+  ['rating = = 3', 'unexpected ='],
+  ['rating 3', 'unexpected 3'],
+  ["title = 'x", 'it ends too early, or a quote is open'],
+  ['a; b', 'unexpected ;'],
+  ['12abc > 1', 'unexpected abc'],
+  ['a.b = 1', 'Quote a name with a point: "a.b"'],
+  ['count(*)', '* is not supported'],
+  ['a ^ 2', '(a ^ (2)) is not supported'],
+  ['a is true', '(a IS TRUE) is not supported'],
+  ['cast(a as flot)', 'there is no type flot. Did you mean float? The types are: null, bool'],
+])('%j is refused', (text, message) => {
+  expect(() => parseExpression(text)).toThrow(UsageError);
+  expect(() => parseExpression(text)).toThrow(message);
+});
+
+it('what is printed is read as the same tree, of random expressions', () => {
+  const seed = new CounterRandom(5);
+  let draws = 0;
+  const random = new RandomExpressions(() => seed.uniform(draws++));
+  for (let n = 0; n < 300; n++) {
+    const printed = print(parseExpression(random.draw(kinds[n % kinds.length], n % 5)[0]));
+    expect(print(parseExpression(printed))).toBe(printed);
+  }
+});

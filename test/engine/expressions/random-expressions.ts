@@ -1,0 +1,287 @@
+/** An expression in this project's SQL and in DuckDB's, where the two differ. */
+export type Twin = readonly [own: string, duck: string];
+
+export const kinds = ['bool', 'int', 'float32', 'float64', 'text', 'date', 'timestamp'] as const;
+export type Kind = (typeof kinds)[number];
+
+/** Draws numbers below 1. */
+type Random = () => number;
+
+/** Columns by kind. Sums of `int` stay far from the bounds of int64; `big` and `huge` are compared alone. */
+const columns: Readonly<Record<Kind, readonly string[]>> = {
+  bool: ['b', 'c'],
+  int: ['i', 'j'],
+  float32: ['f', 'g'],
+  float64: ['d', 'e'],
+  text: ['t', 's'],
+  date: ['da', 'db'],
+  timestamp: ['ts', 'tt'],
+};
+
+/** Draws an expression of a kind; deeper ones have more parts. */
+export class RandomExpressions {
+  readonly #random: Random;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  draw(kind: Kind, depth: number): Twin {
+    if (depth <= 0 || this.#random() < 0.15) return this.#leaf(kind);
+    if (this.#random() < 0.2) return this.#conditional(kind, depth - 1);
+    return this.#pick(this.#makers(kind, depth - 1))();
+  }
+
+  #pick<T>(choices: readonly T[]): T {
+    return choices[Math.floor(this.#random() * choices.length)];
+  }
+
+  #leaf(kind: Kind): Twin {
+    if (this.#random() < 0.7) return same(this.#pick(columns[kind]));
+    const number = Math.floor(this.#random() * 20) - 10;
+    switch (kind) {
+      case 'bool':
+        return same(this.#pick(['true', 'false', 'cast(null as bool)']));
+      case 'int':
+        return [`${number}`, `(${number})::BIGINT`];
+      case 'float32':
+        return [`cast(${number}.5 as float32)`, `(${number}.5)::FLOAT`];
+      case 'float64':
+        // A bare literal would take the type of float32 next to it.
+        return [`cast(${number}.25 as float64)`, `(${number}.25)::DOUBLE`];
+      case 'text':
+        return same(this.#pick(["'a'", "'Été'", "''", "'12'"]));
+      case 'date':
+        return same(this.#pick(["date '2024-02-29'", "date '1969-12-31'"]));
+      default:
+        return same(this.#pick(["timestamp '2024-02-29 13:00:00.5'", "timestamp '1969-12-31 23:59:59'"]));
+    }
+  }
+
+  #conditional(kind: Kind, depth: number): Twin {
+    const [when, a, b] = [this.draw('bool', depth), this.draw(kind, depth), this.draw(kind, depth)];
+    return this.#pick([
+      () => join([when, a, b], (w, x, y) => `case when ${w} then ${x} else ${y} end`),
+      () => join([when, a], (w, x) => `case when ${w} then ${x} end`),
+      () => join([a, b], (x, y) => `coalesce(${x}, ${y})`),
+      () => (kind === 'bool' ? a : join([a, b], (x, y) => `least(${x}, ${y})`)),
+      () => (kind === 'bool' ? b : join([a, b], (x, y) => `greatest(${x}, ${y})`)),
+    ])();
+  }
+
+  #makers(kind: Kind, depth: number): readonly (() => Twin)[] {
+    switch (kind) {
+      case 'bool':
+        return this.#bools(depth);
+      case 'int':
+        return this.#integers(depth);
+      case 'float32':
+        return this.#floats(depth);
+      case 'float64':
+        return this.#doubles(depth);
+      case 'text':
+        return this.#texts(depth);
+      case 'date':
+        return this.#dates(depth);
+      default:
+        return this.#timestamps(depth);
+    }
+  }
+
+  #integers(depth: number): readonly (() => Twin)[] {
+    const of = (part: Kind) => this.draw(part, depth);
+    return [
+      () => this.#arithmetic('int', depth),
+      () => join([of('int')], (x) => `abs(${x})`),
+      () => join([of('text')], (x) => `length(${x})`),
+      () =>
+        join(
+          [of('float64')],
+          (x) => `try_cast(${x} as bigint)`,
+          (x) => `try_cast(trunc(${x}) as bigint)`,
+        ),
+      () => join([of('text')], (x) => `try_cast(${x} as bigint)`),
+      () => join([of('bool')], (x) => `cast(${x} as bigint)`),
+      () =>
+        join([of(this.#pick(['date', 'timestamp']))], (x) => `${this.#pick(['year', 'month', 'day'])}(${x})`),
+      () => join([of('timestamp')], (x) => `hour(${x})`),
+      () =>
+        join(
+          [of('date')],
+          (x) => `day_of_week(${x})`,
+          (x) => `(dayofweek(${x}) + 1)`,
+        ),
+      () =>
+        join(
+          [of('timestamp')],
+          (x) => `unix_seconds(${x})`,
+          (x) => `floor(epoch(${x}))::BIGINT`,
+        ),
+    ];
+  }
+
+  #floats(depth: number): readonly (() => Twin)[] {
+    const of = (part: Kind) => this.draw(part, depth);
+    return [
+      () => this.#arithmetic('float32', depth),
+      () => this.#rounded('float32', depth),
+      () =>
+        join(
+          [of('float32')],
+          (x) => `(${x} * 0.1)`,
+          (x) => `(${x} * 0.1::FLOAT)`,
+        ),
+    ];
+  }
+
+  #doubles(depth: number): readonly (() => Twin)[] {
+    const of = (part: Kind) => this.draw(part, depth);
+    return [
+      () => this.#arithmetic('float64', depth),
+      () => this.#rounded('float64', depth),
+      () =>
+        join(
+          [of('int'), of('int')],
+          (x, y) => `(${x} / ${y})`,
+          (x, y) => `(${x} / nullif(${y}, 0))`,
+        ),
+      () => join([of('float64'), of('int')], (x, y) => `(${x} + ${y})`),
+      () => join([of('float32'), of('float64')], (x, y) => `(${x} * ${y})`),
+      () => join([of('float64')], (x) => `sqrt(abs(${x}))`),
+      () => join([of('text')], (x) => `try_cast(${x} as double)`),
+      () => join([of('int')], (x) => `cast(${x} as double)`),
+    ];
+  }
+
+  #texts(depth: number): readonly (() => Twin)[] {
+    const of = (part: Kind) => this.draw(part, depth);
+    return [
+      () => join([of('text')], (x) => `${this.#pick(['lower', 'upper', 'trim'])}(${x})`),
+      () => join([of('text'), of('text')], (x, y) => `(${x} || ${y})`),
+      () => join([of('text')], (x) => `substring(${x}, ${1 + Math.floor(this.#random() * 3)}, 2)`),
+      () => join([of('text'), of('text')], (x, y) => `replace(${x}, 'a', ${y})`),
+      () => join([of('int')], (x) => `cast(${x} as text)`),
+      () => join([of(this.#pick(['date', 'timestamp', 'bool']))], (x) => `cast(${x} as text)`),
+    ];
+  }
+
+  #dates(depth: number): readonly (() => Twin)[] {
+    const of = (part: Kind) => this.draw(part, depth);
+    return [() => join([of('timestamp')], (x) => `cast(${x} as date)`), () => this.#truncated('date', depth)];
+  }
+
+  #timestamps(depth: number): readonly (() => Twin)[] {
+    const of = (part: Kind) => this.draw(part, depth);
+    return [
+      () => this.#truncated('timestamp', depth),
+      () => join([of('date')], (x) => `cast(${x} as timestamp)`),
+      () =>
+        join(
+          [of('int')],
+          (x) => `timestamp_seconds(${x} % 1000)`,
+          (x) => `make_timestamp((${x} % 1000)::BIGINT * 1000000)`,
+        ),
+    ];
+  }
+
+  #bools(depth: number): readonly (() => Twin)[] {
+    const of = (part: Kind) => this.draw(part, depth);
+    const operator = this.#pick(['=', '!=', '<', '<=', '>', '>=']);
+    const kind = this.#pick(kinds);
+    const compared = () => join([of(kind), of(kind)], (x, y) => `(${x} ${operator} ${y})`);
+    return [
+      compared,
+      compared,
+      compared,
+      () =>
+        join(
+          [of('float32')],
+          (x) => `(${x} ${operator} 3.3)`,
+          (x) => `(${x} ${operator} 3.3::FLOAT)`,
+        ),
+      () => join([of('int'), of('float64')], (x, y) => `(${x} ${operator} ${y})`),
+      () => join([of('date'), of('timestamp')], (x, y) => `(${x} ${operator} ${y})`),
+      () => join([of('timestamp')], (x) => `(${x} ${operator} '2024-01-01')`),
+      () =>
+        same(
+          `(${this.#pick(['big', 'huge', 'i'])} ${operator} ${this.#pick(['big', 'huge', '9007199254740993'])})`,
+        ),
+      () => join([of('bool'), of('bool')], (x, y) => `(${x} ${this.#pick(['and', 'or'])} ${y})`),
+      () => join([of('bool')], (x) => `(not ${x})`),
+      () => join([of(kind)], (x) => `(${x} is ${this.#pick(['null', 'not null'])})`),
+      () =>
+        join(
+          [of(kind), of(kind)],
+          (x, y) => `(${x} <=> ${y})`,
+          (x, y) => `(${x} is not distinct from ${y})`,
+        ),
+      () =>
+        join(
+          [of('int')],
+          (x) => `(${x} ${this.#pick(['in', 'not in'])} (1, 2, -3, 7${this.#pick(['', ', null'])}))`,
+        ),
+      () => join([of('int'), of('int'), of('int')], (x, y, z) => `(${x} between ${y} and ${z})`),
+      () => join([of('float64')], (x) => `isnan(${x})`),
+      () =>
+        join(
+          [of('text')],
+          (x) => `(${x} ${this.#pick(['like', 'not like'])} '${this.#pick(['a%', '%é%', '_', '1_'])}')`,
+        ),
+      () =>
+        join(
+          [of('text')],
+          (x) => `(${x} ~ '^[a-z]')`,
+          (x) => `regexp_matches(${x}, '^[a-z]')`,
+        ),
+      () =>
+        join(
+          [of('text'), of('text')],
+          (x, y) => `${this.#pick(['contains', 'starts_with', 'ends_with'])}(${x}, ${y})`,
+        ),
+    ];
+  }
+
+  #arithmetic(kind: 'int' | 'float32' | 'float64', depth: number): Twin {
+    const parts = [this.draw(kind, depth), this.draw(kind, depth)];
+    const operator = this.#pick(['+', '-', '*', '%']);
+    if (operator !== '%') return join(parts, (x, y) => `(${x} ${operator} ${y})`);
+    return join(
+      parts,
+      (x, y) => `(${x} % ${y})`,
+      (x, y) => `(${x} % nullif(${y}, 0))`,
+    );
+  }
+
+  #rounded(kind: Kind, depth: number): Twin {
+    const name = this.#pick(['floor', 'ceil', 'abs', 'round']);
+    return join([this.draw(kind, depth)], (x) => `${name}(${x})`);
+  }
+
+  #truncated(kind: Kind, depth: number): Twin {
+    const unit = this.#pick([
+      'year',
+      'quarter',
+      'month',
+      'week',
+      'day',
+      ...(kind === 'date' ? [] : ['hour', 'minute']),
+    ]);
+    const text = (x: string) => `date_trunc('${unit}', ${x})`;
+    return join([this.draw(kind, depth)], text, (x) => `${text(x)}::${kind}`);
+  }
+}
+
+const same = (text: string): Twin => [text, text];
+
+/** Texts around the parts; `own` is called once, so that it may draw words. */
+function join(
+  parts: readonly Twin[],
+  own: (...parts: string[]) => string,
+  duck?: (...parts: string[]) => string,
+): Twin {
+  const marks = parts.map((_, index) => `§${index}§`);
+  const text = own(...marks);
+  const filled = (template: string, side: 0 | 1) =>
+    template.replaceAll(/§(\d+)§/g, (_, index: string) => parts[Number(index)][side]);
+  return [filled(text, 0), filled(duck?.(...marks) ?? text, 1)];
+}
