@@ -22,10 +22,11 @@ export function evaluate(checked: Checked, batch: RecordBatch): Data {
   return writeData(new Evaluation(batch).values(checked), batch.numRows);
 }
 
-/** Expressions over one batch: each column is read once. */
+/** Expressions over one batch: each column, and each part, is computed once. */
 export class Evaluation {
   readonly batch: RecordBatch;
   readonly #columns = new Map<number, Values>();
+  readonly #parts = new Map<Checked, Values>();
 
   constructor(batch: RecordBatch) {
     this.batch = batch;
@@ -33,11 +34,16 @@ export class Evaluation {
 
   /** `active`: rows whose values matter, 1 a row; a row that fails elsewhere is no error. Default: all. */
   values(node: Checked, active?: Uint8Array): Values {
+    if (node.kind === 'constant') return node.values;
+    if (node.kind === 'column') return this.#column(node.index);
+    if (active !== undefined) return this.#compute(node, active);
+    const values = this.#parts.get(node) ?? this.#compute(node);
+    this.#parts.set(node, values);
+    return values;
+  }
+
+  #compute(node: Exclude<Checked, { kind: 'constant' | 'column' }>, active?: Uint8Array): Values {
     switch (node.kind) {
-      case 'constant':
-        return node.values;
-      case 'column':
-        return this.#column(node.index);
       case 'cast':
         return this.#cast(node, active);
       case 'call':

@@ -161,19 +161,28 @@ function readTexts(data: Data): readonly string[] {
   return texts;
 }
 
+/** Decoded dictionaries: the batches of a stream share them. */
+const dictionaries = new WeakMap<Vector, Values>();
+
+function entriesOf(dictionary: Vector): Values | undefined {
+  const known = dictionaries.get(dictionary);
+  if (known !== undefined) return known;
+  const chunks = dictionary.data.map(readData);
+  const entries = chunks.length === 1 ? chunks[0] : joined(chunks);
+  if (entries !== undefined) dictionaries.set(dictionary, entries);
+  return entries;
+}
+
 function readDictionary(data: Data, ownValid: Uint8Array | undefined): Values {
-  const chunks = (data.dictionary?.data ?? []).map(readData);
   const codes = Int32Array.from(
     (data.values as Int32Array).subarray(0, data.length) as Iterable<number | bigint>,
     Number,
   );
-  const entries = chunks.length === 1 ? chunks[0] : joined(chunks);
-  let valid = ownValid;
-  if (entries?.valid !== undefined) {
-    valid = ownValid?.slice() ?? new Uint8Array(data.length).fill(1);
-    for (let i = 0; i < codes.length; i++) valid[i] &= entries.valid[codes[i]] ?? 0;
-  }
+  const entries = data.dictionary && entriesOf(data.dictionary);
   if (entries === undefined) return nulls(valueTypeOf(data.type), data.length, false);
+  if (entries.valid === undefined) return gather(entries, codes, ownValid);
+  const valid = ownValid?.slice() ?? new Uint8Array(data.length).fill(1);
+  for (let i = 0; i < codes.length; i++) valid[i] &= entries.valid[codes[i]] ?? 0;
   return gather(entries, codes, valid);
 }
 

@@ -21,6 +21,7 @@ function select(node: Checked, rows: Evaluation, among?: Uint32Array): Uint32Arr
 /** A comparison of numbers with a constant: `value test constant`, inverted or not. NaN is above all. */
 interface Comparison {
   readonly values: Float64Array;
+  readonly valid?: Uint8Array;
   readonly constant: number;
   readonly test: 'less' | 'atMost' | 'equal';
   readonly inverted: 0 | 1;
@@ -39,9 +40,9 @@ function comparedWith(node: Checked & { kind: 'call' }, rows: Evaluation): Compa
   const [left, right] = node.args;
   if (!Object.hasOwn(tests, node.name) || right.kind !== 'constant') return undefined;
   const [column, { values: constants }] = [rows.values(left), right];
-  if (column.form !== 'number' || column.valid || column.constant) return undefined;
+  if (column.form !== 'number' || column.constant) return undefined;
   if (constants.form !== 'number' || Number.isNaN(constants.values[0])) return undefined;
-  return { values: column.values, constant: constants.values[0], ...tests[node.name] };
+  return { values: column.values, valid: column.valid, constant: constants.values[0], ...tests[node.name] };
 }
 
 let scratch = new Uint32Array(0);
@@ -53,13 +54,24 @@ function room(length: number): Uint32Array {
 }
 
 /** Writes every position, and steps on after those that are selected: no branch to mispredict. */
-function compare({ values, constant, test, inverted }: Comparison, among?: Uint32Array): Uint32Array {
+function compare({ values, valid, constant, test, inverted }: Comparison, among?: Uint32Array): Uint32Array {
   const out = room(among?.length ?? values.length);
   const count =
     among === undefined
       ? scans[test](values, constant, inverted, out)
       : refinements[test](values, constant, inverted, out, among);
-  return out.slice(0, count);
+  return out.slice(0, valid === undefined ? count : withoutNulls(out, count, valid));
+}
+
+/** Keeps the first `count` positions whose rows are valid; gives their number. */
+function withoutNulls(positions: Uint32Array, count: number, valid: Uint8Array): number {
+  let kept = 0;
+  for (let i = 0; i < count; i++) {
+    const row = positions[i];
+    positions[kept] = row;
+    kept += valid[row];
+  }
+  return kept;
 }
 
 type Scan = (values: Float64Array, constant: number, inverted: number, out: Uint32Array) => number;

@@ -19,7 +19,7 @@ export function writeData(column: Values, length: number): Data {
   const type = arrowTypeOf(column.type);
   const rows = column.constant ? repeated(column, length) : column;
   if (column.type === 'null' || column.type === 'other') return new Data(type, 0, length, length);
-  const nullCount = rows.valid === undefined ? 0 : rows.valid.reduce((count, valid) => count + 1 - valid, 0);
+  const nullCount = rows.valid === undefined ? 0 : length - sum(rows.valid);
   const nullBitmap = rows.valid && nullCount > 0 ? bitsOf(rows.valid) : undefined;
   const { offsets, values } = buffersOf(rows, nullCount > 0 ? rows.valid : undefined);
   return new Data(type, 0, length, nullCount, { 0: offsets, 1: values, 2: nullBitmap } as never);
@@ -48,6 +48,12 @@ function buffersOf(rows: Values, valid: Uint8Array | undefined): { offsets?: Int
       return { values: rows.values instanceof Numbers ? rows.values : new Numbers(rows.values) };
     }
   }
+}
+
+function sum(bytes: Uint8Array): number {
+  let total = 0;
+  for (let i = 0; i < bytes.length; i++) total += bytes[i];
+  return total;
 }
 
 /** Bytes of 0 and 1 as bits. */

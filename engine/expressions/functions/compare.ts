@@ -116,7 +116,8 @@ export function less(left: Values, right: Values, length: number): Uint8Array {
     for (let i = 0; i < length; i++) {
       const x = a[i & maskA];
       const y = b[i & maskB];
-      out[i] = Number(x < y) | (Number(y !== y) & Number(x === x));
+      // Not `x < y`, which is false of NaN.
+      out[i] = (Number(x >= y) ^ 1) & Number(x === x);
     }
   }
   return out;
