@@ -115,6 +115,7 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, T
     cgBelow: number,
     steps: number,
     settles: 0 | 1,
+    nonnegative: 0 | 1,
     workspace: number,
     workspaceBytes: number,
     objective: number,
@@ -162,7 +163,7 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, T
   ): void;
   /**
    * Solves the accumulated row; 0 when the solution is not finite. `weight`: c of its bias, or 0; `total`: t;
-   * `bias`: its place.
+   * `bias`: its place; `method`: 0 CG, 1 exact, 2 non-negative.
    */
   solveAccumulated(
     size: number,
@@ -173,7 +174,7 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, T
     bias: number,
     output: number,
     previous: number,
-    exact: 0 | 1,
+    method: 0 | 1 | 2,
     steps: number,
     workspace: number,
   ): 0 | 1;
@@ -207,35 +208,6 @@ export interface Kernels extends ListKernels, NumberingKernels, SearchKernels, T
     x: number,
     previous: number,
     work: number,
-  ): 0 | 1;
-  /** updateRows with solveNonnegative. */
-  updateRowsNonnegative(
-    theta: number,
-    size: number,
-    rank: number,
-    offsets: number,
-    indices: number,
-    values: number,
-    rows: number,
-    shifts: number,
-    ownShifts: number,
-    biases: number,
-    output: number,
-    previous: number,
-    workspace: number,
-    objective: number,
-  ): number;
-  /** solveAccumulated with solveNonnegative. */
-  solveAccumulatedNonnegative(
-    size: number,
-    rank: number,
-    shift: number,
-    weight: number,
-    total: number,
-    bias: number,
-    output: number,
-    previous: number,
-    workspace: number,
   ): 0 | 1;
   /** Adds Σ e² and Σ |e| to the two float64 at `sums`. */
   addErrors(

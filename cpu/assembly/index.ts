@@ -19,7 +19,6 @@ export {
 export { accumulateRow, objectiveOf, solveAccumulated, updateRows } from './update';
 export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
-export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
 export { addMultiple, sumOf } from './vectors';
 export { addErrors, addWeightedNorms } from './errors';
 export { addImplicitErrors, addShiftedNorms } from './implicit/errors';

@@ -5,6 +5,7 @@
  * depend on the cut of rows into chunks or tasks:
  *
  *     n = 0                    x = 0
+ *     non-negative             the minimum over x >= 0 of the formed A: solve/nonnegative.ts
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
  *     else, n below f          Cholesky of the dual n x n system
  *     else                     Cholesky of A
@@ -13,8 +14,8 @@
  * sum or two: with Σ r² it is the row's part of the loss, so that no pass over the ratings is needed for
  * that.
  *
- * With biases a row's own bias is solved with it, exactly where x is: see solve/eliminate-bias.ts and
- * solve/dual.ts. The ratings have μ and the fixed side's biases taken off.
+ * With biases a row's own bias is solved with it, exactly where x is, and without a bound: see
+ * solve/eliminate-bias.ts and solve/dual.ts. The ratings have μ and the fixed side's biases taken off.
  *
  * Workspace of one thread, `size` = bytes of a factor row:
  *
@@ -30,11 +31,17 @@ import { behindPanels, packs, solveFormed, solveMatrixFree } from './solve/conju
 import { addDiagonal, definiteShift } from './solve/diagonal';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
+import { solveNonnegative } from './solve/nonnegative';
 import { PANEL } from './solve/panels';
 import { lower } from './solve/steps';
 import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
+
+/** The solver of formed rows; values of `method`. */
+export const CG: i32 = 0;
+export const CHOLESKY: i32 = 1;
+export const NONNEGATIVE: i32 = 2;
 
 /**
  * The least part of n that a bias's own regularization must have for the dual system, whose condition it
@@ -95,7 +102,8 @@ function dualIsCheaper(count: i32, size: usize): bool {
 
 /**
  * Solves the row whose A (without its shift), b and s lie in the workspace; true when x is a finite solution.
- * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: where β goes.
+ * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: where β goes. `method`: 0 CG, 1 Cholesky, 2
+ * non-negative.
  *
  */
 export function solveAccumulated(
@@ -107,17 +115,22 @@ export function solveAccumulated(
   bias: usize,
   output: usize,
   previous: usize,
-  exact: bool,
+  method: i32,
   steps: i32,
   workspace: usize,
 ): bool {
   const b = vectorsOf(workspace, size);
   const sums = sumsOf(workspace, size);
   const objective = objectiveOf(workspace, size);
-  if (exact) shift = definiteShift(workspace, size, rank, shift);
+  if (method == CHOLESKY) shift = definiteShift(workspace, size, rank, shift);
   if (weight > 0) eliminateBias(workspace, size, b, sums, weight, total);
   addDiagonal(workspace, size, rank, shift);
-  if (exact) {
+  let solved = true;
+  if (method == NONNEGATIVE) {
+    solved = solveNonnegative(workspace, size, rank, b, output, previous, gatheredOf(workspace, size));
+    // A x = b on the features that are not 0.
+    store<f64>(objective, -(<f64>dot(b, output, size)));
+  } else if (method == CHOLESKY) {
     if (!solveCholesky(workspace, size, b, output, b + size)) return false;
     // The solution of Uᵀy = b lies in b's place; its square is bᵀx.
     store<f64>(objective, -(<f64>dot(b, b, size)));
@@ -129,7 +142,7 @@ export function solveAccumulated(
     store<f32>(bias, biasOf(size, sums, weight, total, output));
     lower(objective, total, weight);
   }
-  return allFinite(output, size);
+  return solved && allFinite(output, size);
 }
 
 /**
@@ -178,6 +191,7 @@ function updateRow(
   cgBelow: i32,
   steps: i32,
   settles: bool,
+  nonnegative: bool,
   workspace: usize,
   workspaceBytes: usize,
   far: bool,
@@ -185,9 +199,9 @@ function updateRow(
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
   const objective = objectiveOf(workspace, size);
-  const exact = count >= cgBelow;
+  const exact = nonnegative || count >= cgBelow;
   const n = <f32>count;
-  if (exact && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
+  if (exact && !nonnegative && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
     const ratio: f32 = bias ? shift / ownShift : 0;
     const definite = solveDual(
       theta,
@@ -251,7 +265,7 @@ function updateRow(
     bias,
     output,
     previous,
-    exact || settles,
+    nonnegative ? NONNEGATIVE : <i32>(exact || settles),
     steps,
     workspace,
   );
@@ -261,7 +275,8 @@ function updateRow(
  * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values`
  * hold the ratings from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the
  * rows' biases, or 0. `output` and `previous`: the first row's factors. `settles`: rows by CG whose steps
- * leave more of a residual than exact solves do are solved exactly. `objective`: a float64 that the rows'
+ * leave more of a residual than exact solves do are solved exactly. `nonnegative`: every row is the minimum
+ * over x >= 0. `objective`: a float64 that the rows'
  * objectives are added to, in their order. `far`: see gatherAndMultiply. Gives the first row without a finite
  * solution, or -1.
  *
@@ -282,6 +297,7 @@ export function updateRows(
   cgBelow: i32,
   steps: i32,
   settles: bool,
+  nonnegative: bool,
   workspace: usize,
   workspaceBytes: usize,
   objective: usize,
@@ -313,6 +329,7 @@ export function updateRows(
         cgBelow,
         steps,
         settles,
+        nonnegative,
         workspace,
         workspaceBytes,
         far,

@@ -71,24 +71,7 @@ export const update: TaskHandler<'update'> = (scope) => {
       if (bias) ownShifts.values[r] = biasShift(n, scope.params);
     }
     let bad = -1;
-    if (chunk.starts && chunk.ends && nonnegative) {
-      bad = kernels.updateRowsNonnegative(
-        theta,
-        size,
-        rank,
-        chunk.offsets,
-        indices,
-        values,
-        rows,
-        shifts.address,
-        ownAt,
-        biasAt,
-        target,
-        start,
-        workspace,
-        objective.address,
-      );
-    } else if (chunk.starts && chunk.ends) {
+    if (chunk.starts && chunk.ends) {
       bad = kernels.updateRows(
         theta,
         size,
@@ -105,6 +88,7 @@ export const update: TaskHandler<'update'> = (scope) => {
         cgBelow,
         cgSteps,
         settles ? 1 : 0,
+        nonnegative ? 1 : 0,
         workspace,
         WORKSPACE_BYTES,
         objective.address,
@@ -125,31 +109,19 @@ export const update: TaskHandler<'update'> = (scope) => {
       );
       if (chunk.ends) {
         const weight = bias ? length + ownShifts.values[0] : 0;
-        const solved = nonnegative
-          ? kernels.solveAccumulatedNonnegative(
-              size,
-              rank,
-              shifts.values[0],
-              weight,
-              total,
-              biasAt,
-              target,
-              start,
-              workspace,
-            )
-          : kernels.solveAccumulated(
-              size,
-              rank,
-              shifts.values[0],
-              weight,
-              total,
-              biasAt,
-              target,
-              start,
-              settles || length >= cgBelow ? 1 : 0,
-              cgSteps,
-              workspace,
-            );
+        const solved = kernels.solveAccumulated(
+          size,
+          rank,
+          shifts.values[0],
+          weight,
+          total,
+          biasAt,
+          target,
+          start,
+          nonnegative ? 2 : settles || length >= cgBelow ? 1 : 0,
+          cgSteps,
+          workspace,
+        );
         if (!solved) bad = 0;
         objective.view[0] += lastObjective(scope, workspace, size);
       }

@@ -8,17 +8,12 @@ import { factor, solveCholesky } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from '../solve/diagonal';
 import { solveNonnegative } from '../solve/nonnegative';
-import { gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
+import { CG, CHOLESKY, gatheredOf, NONNEGATIVE, objectiveOf, panelCapacity, vectorsOf } from '../update';
 import { VECTOR } from '../simd';
 import { allFinite, clear, copy, dot } from '../vectors';
 import { addShift, solveImplicit } from './conjugate-gradient';
 import { multiplyGram } from './multiply-gram';
 import { addGram, addWeightedEquations } from './weighted-equations';
-
-/** The solver of formed rows; values of `method`. */
-const CG: i32 = 0;
-const CHOLESKY: i32 = 1;
-const NONNEGATIVE: i32 = 2;
 
 /** Adds ratings of one long row to the workspace's A and b. */
 export function accumulateImplicit(

@@ -63,31 +63,19 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
               cgSteps,
               workspace,
             )
-          : nonnegative
-            ? kernels.solveAccumulatedNonnegative(
-                size,
-                rank,
-                shift,
-                weight,
-                total,
-                own.address,
-                target,
-                start,
-                workspace,
-              )
-            : kernels.solveAccumulated(
-                size,
-                rank,
-                shift,
-                weight,
-                total,
-                own.address,
-                target,
-                start,
-                method === CG ? 0 : 1,
-                cgSteps,
-                workspace,
-              );
+          : kernels.solveAccumulated(
+              size,
+              rank,
+              shift,
+              weight,
+              total,
+              own.address,
+              target,
+              start,
+              method,
+              cgSteps,
+              workspace,
+            );
       if (!solved && badRow < 0) badRow = row;
       objective += lastObjective(scope, workspace, size);
     }
