@@ -182,6 +182,7 @@ export type {
   BlockGrid,
   DataPart,
   DataSet,
+  DataUse,
   DataUses,
   PhaseName,
   Stage,

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../json.ts';
-import type { DataSet, Stage } from './stages.ts';
+import type { How } from '../run/step.ts';
+import type { DataSet, DataUse, Stage } from './stages.ts';
 
 /**
  * A block of the grid, or a part of a stage without a grid, and the values that its tasks may take as
@@ -36,10 +37,23 @@ export function columnPart({ parts }: DataSet, { column = 0 }: Visit): number {
   return parts.length > 1 ? column : 0;
 }
 
+/** How a task uses a data set whose usual use is that of its kernel's contract. */
+export function howOf({ version, step, part }: DataUse, contract: How): How {
+  return step ?? (version === undefined && part === undefined ? contract : 'read');
+}
+
+export function useOf(use: string | DataUse): DataUse {
+  return typeof use === 'string' ? { set: use } : use;
+}
+
 /** True where a stage reads the version of a data set from before the round. */
 export function usesOld({ work }: Stage, data: string): boolean {
   return (
     (work.kind === 'tasks' || work.kind === 'blocks') &&
-    work.tasks.some(({ uses }) => Object.values(uses).includes(`${data}@old`))
+    work.tasks.some(({ uses }) =>
+      Object.values(uses)
+        .map(useOf)
+        .some(({ set, version }) => set === data && version === 'old'),
+    )
   );
 }

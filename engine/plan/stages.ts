@@ -43,6 +43,9 @@ export interface DataPart {
  */
 export interface DataSet {
   readonly name: string;
+  /** Its meaning to the algorithm, and the side that it is of. */
+  readonly role?: string;
+  readonly side?: string;
   readonly layout: string;
   readonly parts: readonly DataPart[];
   /** Of matrices, which the plan allocates. */
@@ -70,22 +73,25 @@ export interface DataSet {
   readonly derived?: boolean;
 }
 
+/** A use of a data set that is not the usual one. */
+export interface DataUse {
+  readonly set: string;
+  /**
+   * `old`: the version from before this round. `last`: the newest, for the last time: the part is freed after
+   * the task, in a grid after the tasks of a row.
+   */
+  readonly version?: 'old' | 'last';
+  /** Stepped in place, by this task alone or by all slices at once. */
+  readonly step?: 'alone' | 'shared';
+  /** In a grid: the part of the block's column. */
+  readonly part?: 'column';
+}
+
 /**
- * The inputs and outputs of a task, by the task's names for them: the name of a data set, and behind an @ the
- * use where it is not the usual one.
- *
- *     users           the newest version; where the kernel's contract says write, a new one
- *     users@old       the version from before this round
- *     rows@here       stepped in place, by this task alone
- *     rows@shared     stepped in place, by all slices at once
- *
- *     sums@last       the newest version, for the last time: the part is freed behind the task, in a grid behind the tasks of a row
- *     users@column    the newest version, in a grid: of the part that belongs to the block's column
- *
- * `part.*` names the parts part.0, part.1, ... of one row of the grid.
- *
+ * The inputs and outputs of a task, by the task's names for them. A name of a data set alone is the usual use:
+ * the newest version, or a new one where the kernel's contract says write.
  */
-export type DataUses = Readonly<Record<string, string>>;
+export type DataUses = Readonly<Record<string, string | DataUse>>;
 
 /** One kernel of a stage. */
 export interface TaskPlan {

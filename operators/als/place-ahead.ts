@@ -95,8 +95,8 @@ export function staysAt(
   how: 'whole' | 'in parts',
 ): boolean {
   return datasets.every(
-    ({ name, parts }) =>
-      !name.startsWith('ratings-by-') ||
+    ({ role, parts }) =>
+      role !== 'ratings' ||
       ((how === 'in parts' || parts.length === 1) && parts.every(({ at }) => at.includes(place))),
   );
 }

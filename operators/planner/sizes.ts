@@ -88,6 +88,9 @@ export function fits({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices
   );
 }
 
+/** Matrices of other roles than factors, as errors name them. */
+const named: Readonly<Record<string, string>> = { equations: 'normal equations', gradients: 'gradients' };
+
 /** The buffers of a device that are larger than it binds, with a description of their contents. */
 export function buffersBeyondBinding(
   plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>,
@@ -103,7 +106,7 @@ export function buffersBeyondBinding(
             at.includes(place)
               ? [
                   [
-                    `the ${/-(equations|partials)$/.test(set.name) ? 'normal equations' : /-gradients/.test(set.name) ? 'gradients' : 'factors'} of ${counted(rows, 'row')}`,
+                    `the ${named[set.role ?? ''] ?? 'factors'} of ${counted(rows, 'row')}`,
                     partBytes(plan, { ...set, half: set.half === 'only' ? 'only' : false }, partition, place),
                   ] as const,
                 ]

@@ -1,4 +1,3 @@
-import { blockBytes } from '../planner/sizes.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 
 /** The ratings as an epoch steps them. */
@@ -68,14 +67,4 @@ export function layoutOf(
       step: 'sgd-waves',
     };
   return { ...cut, bufferBytes: 0, step };
-}
-
-/** Bytes of a block of ratings in host memory and, with the lists that tiles step, on a GPU. */
-export function steppedBytes(
-  rows: number,
-  ratings: number,
-  steps: 'tile' | 'hogwild' | undefined,
-): { readonly bytes: number; readonly deviceBytes: number } {
-  const bytes = blockBytes(rows, ratings);
-  return { bytes, deviceBytes: bytes + (steps === 'tile' ? 8 * ratings : 0) };
 }

@@ -1,14 +1,90 @@
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
-import { HOST } from '../../engine/plan/place.ts';
+import { HOST, type Place } from '../../engine/plan/place.ts';
 import { passedName } from '../../engine/run/exchanges/pass.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
-import { steppedBytes } from './bytes.ts';
 import type { SgdParams } from './params.ts';
 import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
+
+/** A matrix that epochs step: its data set, and its name in the uses of tasks and among trained factors. */
+interface SteppedMatrix {
+  readonly name: string;
+  readonly side: 'row' | 'column';
+  readonly key: 'rows' | 'columns' | 'rowSums' | 'columnSums';
+  /** The task's name for the version that it steps from, where that is another. */
+  readonly source: string;
+}
+
+/** Factors of both sides, then the sums of squared gradients that AdaGrad has. */
+const matrices: readonly SteppedMatrix[] = [
+  { name: 'rows', side: 'row', key: 'rows', source: 'sourceRows' },
+  { name: 'columns', side: 'column', key: 'columns', source: 'sourceColumns' },
+  { name: 'row-sums', side: 'row', key: 'rowSums', source: 'sourceRowSums' },
+  { name: 'column-sums', side: 'column', key: 'columnSums', source: 'sourceColumnSums' },
+];
+
+export function steppedMatrices(withSums: boolean): readonly SteppedMatrix[] {
+  return matrices.slice(0, withSums ? 4 : 2);
+}
+
+/** Data sets that exist before the first step. */
+export type GivenRole = 'keys' | 'counts' | 'ratings' | 'tests' | 'blocks' | 'list' | 'lists';
+
+export interface SgdDataSet extends DataSet {
+  readonly role: GivenRole | 'factors' | 'sums' | 'passed' | 'order';
+  readonly side?: 'row' | 'column';
+}
+
+/** Rows and ratings of a block. */
+interface BlockSize {
+  readonly rows: number;
+  readonly ratings: number;
+}
+
+/** The sizes of parts: estimated for a plan, real for its data. */
+export interface SgdSizes {
+  /** Rows of each part of the rows' factors, and columns of each segment. */
+  readonly rows: readonly number[];
+  readonly columns: readonly number[];
+  readonly ratings: readonly BlockSize[];
+  /** Of a grid, row-major. */
+  readonly blocks: readonly BlockSize[];
+  readonly tests?: readonly BlockSize[] | undefined;
+}
+
+/** The sizes of even cuts. A staged block counts as one of the largest. */
+export function estimatedSizes(
+  { users, items, ratings, testRatings }: RatingsProfile,
+  schedule: SgdSchedule,
+): SgdSizes {
+  const { rowBands, columnBands, deviceBlocks } = schedule;
+  const [rows, columns] = [Math.max(users, items), Math.min(users, items)];
+  const lengths = (parts: number) => evenRanges(rows, parts).map(({ from, to }) => to - from);
+  const large = deviceBlocks?.resident === false ? 1.25 : 1;
+  const grid = (count: number): BlockSize[] => {
+    const each = Math.min(count, Math.ceil((large * count) / (rowBands * columnBands)));
+    return lengths(rowBands).flatMap((own) =>
+      Array.from({ length: columnBands }, () => ({ rows: own, ratings: each })),
+    );
+  };
+  const bands = lengths(rowPartsOf(schedule));
+  const byBand = (count: number) =>
+    bands.map((own) => ({ rows: own, ratings: Math.ceil(count / bands.length) }));
+  return {
+    rows: bands,
+    columns: deviceBlocks ? Array.from({ length: columnBands }, () => deviceBlocks.width) : [columns],
+    ratings: deviceBlocks ? [{ rows, ratings }] : byBand(ratings),
+    // Other schedules than grids have no blocks.
+    get blocks() {
+      return grid(ratings);
+    },
+    tests: testRatings === undefined ? undefined : (deviceBlocks ? grid : byBand)(testRatings),
+  };
+}
 
 /**
  * The data sets of a run of SGD.
@@ -23,149 +99,175 @@ import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
  * One device holds all. Ratings that no block holds, and the rows' factors beside them, are in bands. By
  * blocks on devices, a band of rows, or several, is on each of them. Segments of columns, as wide as the
  * widest, lie on all of them and are stepped by turns; on their way they are passed-columns,
- * passed-column-sums. Where blocks are staged for want of room, segments lie in host memory.
- *
- *
+ * passed-column-sums. Where blocks are staged for want of room, segments lie in host memory. `resident`: the
+ * blocks of devices are not staged.
  */
 export function sgdDataSets(
-  profile: RatingsProfile,
+  sizes: SgdSizes,
   params: SgdParams,
   schedule: SgdSchedule,
-  compute: readonly DeviceInfo[],
-  host: DeviceInfo,
-): DataSet[] {
-  const { users, items } = profile;
-  const { seed } = params;
-  const features = params.rank + (params.biases ? 2 : 0);
-  const counts = { rows: Math.max(users, items), columns: Math.min(users, items) };
-  const adaptive = params.rate === 'adagrad';
-  const { columnBands, deviceBlocks } = schedule;
-  const segments = deviceBlocks ? columnBands : 1;
-  const bands = evenRanges(counts.rows, rowPartsOf(schedule)).map(({ from, to }) => to - from);
-  const width = deviceBlocks ? deviceBlocks.width : counts.columns;
-  const stays = staysOnDevice(schedule);
-  const placeOf = (r: number) => compute[deviceOfBand(schedule, r)].place;
-  const rowParts = bands.map((rows, r): DataPart => ({ rows, at: [stays.rows ? placeOf(r) : HOST] }));
-  const columnPlaces = stays.columns ? compute.map(({ place }) => place) : [HOST];
-  const columnParts = Array.from({ length: segments }, (): DataPart => ({ rows: width, at: columnPlaces }));
-  const turns =
-    columnPlaces.length > 1 ? { turns: { seed, ...(deviceBlocks?.stays ? { stays: true } : {}) } } : {};
-  const half = schedule.precision === 'f16' ? { half: true } : {};
-  const matrix = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({
-    name,
-    layout: 'factors',
-    columns: features,
-    contents: 'any',
-    by,
-    ...half,
-    ...(by === 'column' ? turns : {}),
-    parts,
-  });
-  const sums = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({
-    name,
-    layout: 'factors',
-    columns: 1,
-    packed: true,
-    by,
-    ...(by === 'column' ? turns : {}),
-    parts,
-  });
-  const onTheWay = (set: DataSet): DataSet => ({
-    name: passedName(set.name),
-    layout: 'factors',
-    columns: set.columns ?? 1,
-    derived: true,
-    by: 'column',
-    ...(set.half ? half : {}),
-    parts: columnParts.map(({ rows }) => ({ rows, at: [HOST] })),
-  });
-  const keys = (name: string, parts: readonly DataPart[]): DataSet => ({
-    name,
-    layout: 'key-hashes',
-    given: true,
-    parts: parts.map(({ rows }) => ({ rows, bytes: 8 * rows, at: [HOST] })),
-  });
-  const places = (r: number, resident: boolean) => (resident ? [HOST, placeOf(r)] : [HOST]);
-  const countsOf = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({
-    name,
-    layout: 'rating-block',
-    given: true,
-    by,
-    parts: parts.map(({ rows }, part) => ({
-      rows,
-      bytes: 4 * (rows + 1),
-      at: places(part, deviceBlocks === undefined),
-    })),
-  });
-  const factors = [
-    matrix('rows', rowParts, 'row'),
-    matrix('columns', columnParts, 'column'),
-    ...(adaptive ? [sums('row-sums', rowParts, 'row'), sums('column-sums', columnParts, 'column')] : []),
-    keys('row-keys', rowParts),
-    keys('column-keys', columnParts),
-    countsOf('column-counts', columnParts, 'column'),
-  ];
-  const passed = factors.filter((set) => set.turns !== undefined).map(onTheWay);
-  if (deviceBlocks === undefined)
-    return [...factors, ...ratingSets(profile, schedule, bands, compute[0], host)];
-  const { resident, steps } = deviceBlocks;
-  // A staged block counts as one of the largest.
-  const large = resident ? 1 : 1.25;
-  const grid = (
-    name: string,
-    ratings: number,
-    part: (ratings: number, rows: number) => Pick<DataPart, 'bytes' | 'deviceBytes'>,
-    layout = 'rating-block',
-  ): DataSet => {
-    const each = Math.min(ratings, Math.ceil((large * ratings) / (bands.length * segments)));
-    return {
-      name,
-      layout,
-      given: true,
-      by: 'block',
-      parts: bands.flatMap((rows, r) =>
-        Array.from({ length: segments }, () => ({ rows, ...part(each, rows), at: places(r, resident) })),
-      ),
-    };
-  };
+  { compute, host }: PlanDevices,
+  resident = schedule.deviceBlocks?.resident,
+): SgdDataSet[] {
+  const parted = schedule.deviceBlocks !== undefined;
+  const placeOf = (band: number) => compute[deviceOfBand(schedule, band)].place;
+  const atBlock = (block: number) =>
+    parted && !resident ? [HOST] : [HOST, placeOf(Math.floor(block / sizes.columns.length))];
+  const beside = parted ? [HOST] : [HOST, placeOf(0)];
+  const parts = sideParts(sizes, schedule, { placeOf, places: compute.map(({ place }) => place) });
+  const factors = factorSets(parts, params, schedule);
+  const keys = (side: 'row' | 'column') =>
+    givenSet(
+      `${side}-keys`,
+      { role: 'keys', side, layout: 'key-hashes' },
+      sizes[`${side}s`].map((rows) => ({ rows, bytes: 8 * rows, at: [HOST] })),
+    );
+  const counts = (side: 'row' | 'column') =>
+    givenSet(
+      `${side}-counts`,
+      { role: 'counts', side, by: side },
+      parts[side].map(({ rows }) => ({ rows, bytes: 4 * (rows + 1), at: beside })),
+    );
+  const ratings = ratedSet('ratings', sizes.ratings, () => beside);
   return [
     ...factors,
-    ...passed,
-    // No stage reads it, but it lies there beside the blocks that were cut from it.
-    ...(segments === 1
+    keys('row'),
+    keys('column'),
+    ...passedSets(factors),
+    ...(parted ? [counts('row')] : []),
+    // Beside the blocks that were cut from it, where no stage reads it.
+    ...(parted && sizes.columns.length === 1 ? [] : [ratings]),
+    ...steppedSets(sizes, schedule, { device: compute[0], host, atBlock }),
+    counts('column'),
+    ...(sizes.tests === undefined ? [] : [ratedSet('tests', sizes.tests, atBlock, parted)]),
+  ];
+}
+
+/** The ratings as an epoch steps them, and the order in which it does. */
+function steppedSets(
+  sizes: SgdSizes,
+  { kind, tile, precision, workers, columnBands, deviceBlocks }: SgdSchedule,
+  {
+    device,
+    host,
+    atBlock,
+  }: {
+    readonly device: DeviceInfo;
+    readonly host: DeviceInfo;
+    readonly atBlock: (block: number) => readonly Place[];
+  },
+): SgdDataSet[] {
+  const order = (name: string, bytes: readonly number[], more: Partial<SgdDataSet>): SgdDataSet => ({
+    name,
+    role: 'order',
+    layout: 'batch-order',
+    ...more,
+    parts: bytes.map((own) => ({ rows: 0, bytes: own, at: [host.place] })),
+  });
+  const orderOf = (blocks: readonly BlockSize[]) =>
+    blocks.map(({ ratings }) => 4 * Math.ceil(ratings / BATCH_RATINGS));
+  if (deviceBlocks?.steps === 'tile') return [ratedSet('blocks', sizes.blocks, atBlock, true, true)];
+  if (deviceBlocks)
+    return [
+      ratedSet('blocks', sizes.blocks, atBlock, true),
+      ratedSet('lists', sizes.blocks, atBlock, true),
+      order('orders', orderOf(sizes.blocks), { derived: true, by: 'block' }),
+    ];
+  if (tile !== undefined) return [];
+  if (kind === 'hogwild')
+    return [ratedSet('list', sizes.ratings, atBlock), order('order', orderOf(sizes.ratings), {})];
+  if (precision !== undefined && device.ownMemory)
+    return [order('wave-order', [4 * workers * columnBands], { derived: true, layout: 'wave-order' })];
+  return [ratedSet('blocks', sizes.blocks, atBlock, true)];
+}
+
+function givenSet(
+  name: string,
+  more: Pick<SgdDataSet, 'side' | 'by'> & { readonly role: GivenRole; readonly layout?: string },
+  parts: readonly DataPart[],
+): SgdDataSet {
+  return { name, layout: 'rating-block', given: true, ...more, parts };
+}
+
+/** `tiles`: devices keep lists of the ratings too. */
+function ratedSet(
+  name: 'ratings' | 'tests' | 'blocks' | 'list' | 'lists',
+  sizes: readonly BlockSize[],
+  at: (block: number) => readonly Place[],
+  inGrid = false,
+  tiles = false,
+): SgdDataSet {
+  const isList = name === 'list' || name === 'lists';
+  const more = {
+    role: name,
+    ...(isList ? { layout: 'rating-list' } : {}),
+    ...(inGrid ? { by: 'block' as const } : {}),
+  };
+  return givenSet(
+    name,
+    more,
+    sizes.map(({ rows, ratings }, block) => {
+      const bytes = isList ? 12 * ratings : blockBytes(rows, ratings);
+      return { rows, bytes, ...(tiles ? { deviceBytes: bytes + 8 * ratings } : {}), at: at(block) };
+    }),
+  );
+}
+
+type SideParts = Readonly<Record<'row' | 'column', readonly DataPart[]>>;
+
+function sideParts(
+  { rows, columns }: SgdSizes,
+  schedule: SgdSchedule,
+  { placeOf, places }: { readonly placeOf: (band: number) => Place; readonly places: readonly Place[] },
+): SideParts {
+  const stays = staysOnDevice(schedule);
+  const width = Math.max(...columns);
+  return {
+    row: rows.map((own, band) => ({ rows: own, at: [stays.rows ? placeOf(band) : HOST] })),
+    column: columns.map(() => ({ rows: width, at: stays.columns ? places : [HOST] })),
+  };
+}
+
+function factorSets(
+  parts: SideParts,
+  { rank, biases, rate, seed }: SgdParams,
+  { precision, deviceBlocks }: SgdSchedule,
+): SgdDataSet[] {
+  const turns =
+    parts.column[0].at.length > 1 ? { turns: { seed, ...(deviceBlocks?.stays ? { stays: true } : {}) } } : {};
+  const half = precision === 'f16' ? { half: true } : {};
+  return steppedMatrices(rate === 'adagrad').map(({ name, side, key }) => ({
+    name,
+    side,
+    layout: 'factors',
+    by: side,
+    ...(key === 'rows' || key === 'columns'
+      ? { role: 'factors', columns: rank + (biases ? 2 : 0), contents: 'any', ...half }
+      : { role: 'sums', columns: 1, packed: true }),
+    ...(side === 'column' ? turns : {}),
+    parts: parts[side],
+  }));
+}
+
+/** Rows of segments on their way from device to device. */
+function passedSets(factors: readonly SgdDataSet[]): SgdDataSet[] {
+  return factors.flatMap(({ name, columns = 1, half, turns, parts }) =>
+    turns === undefined
       ? []
       : [
           {
-            name: 'ratings',
-            layout: 'rating-block',
-            given: true,
-            parts: [{ rows: counts.rows, bytes: blockBytes(counts.rows, profile.ratings), at: [HOST] }],
-          } satisfies DataSet,
-        ]),
-    countsOf('row-counts', rowParts, 'row'),
-    grid('blocks', profile.ratings, (ratings, rows) => steppedBytes(rows, ratings, steps)),
-    ...(steps === 'hogwild'
-      ? [
-          grid('lists', profile.ratings, (ratings) => ({ bytes: 12 * ratings }), 'rating-list'),
-          {
-            name: 'orders',
-            layout: 'batch-order',
-            by: 'block',
+            name: passedName(name),
+            role: 'passed',
+            side: 'column',
+            layout: 'factors',
+            columns,
             derived: true,
-            parts: bands.flatMap(() =>
-              Array.from({ length: segments }, () => ({
-                rows: 0,
-                bytes: (4 * profile.ratings) / BATCH_RATINGS / (bands.length * segments),
-                at: [host.place],
-              })),
-            ),
-          } satisfies DataSet,
-        ]
-      : []),
-    ...(profile.testRatings === undefined
-      ? []
-      : [grid('tests', profile.testRatings, (ratings, rows) => ({ bytes: blockBytes(rows, ratings) }))]),
-  ];
+            by: 'column',
+            ...(half ? { half } : {}),
+            parts: parts.map(({ rows }) => ({ rows, at: [HOST] })),
+          } satisfies SgdDataSet,
+        ],
+  );
 }
 
 /** Parts of the rows' factors: a band on each device, or a band that has a block of its own. */
@@ -176,48 +278,4 @@ export function rowPartsOf({ deviceBlocks, inBands, rowBands }: SgdSchedule): nu
 /** The number of the device on which a band of rows is stepped. */
 export function deviceOfBand({ deviceBlocks }: SgdSchedule, band: number): number {
   return deviceBlocks === undefined ? 0 : Math.floor(band / (deviceBlocks.bandsADevice ?? 1));
-}
-
-function ratingSets(
-  { ratings, testRatings }: RatingsProfile,
-  { kind, rowBands, columnBands, tile, precision, workers }: SgdSchedule,
-  bands: readonly number[],
-  device: DeviceInfo,
-  host: DeviceInfo,
-): DataSet[] {
-  const at = [HOST, device.place];
-  const rows = bands.reduce((sum, count) => sum + count, 0);
-  const given = (name: string, count: number): DataSet => ({
-    name,
-    layout: 'rating-block',
-    given: true,
-    parts: bands.map((own) => ({ rows: own, bytes: blockBytes(own, Math.ceil(count / bands.length)), at })),
-  });
-  const whole = [
-    given('ratings', ratings),
-    ...(testRatings === undefined ? [] : [given('tests', testRatings)]),
-  ];
-  const orders = (name: string, layout: string, bytes: number, home: string, derived: boolean): DataSet => ({
-    name,
-    layout,
-    ...(derived ? { derived } : {}),
-    parts: [{ rows: 0, bytes, at: [home] }],
-  });
-  if (tile !== undefined) return whole;
-  if (kind === 'hogwild')
-    return [
-      ...whole,
-      { name: 'list', layout: 'rating-list', given: true, parts: [{ rows, bytes: 12 * ratings, at }] },
-      orders('order', 'batch-order', 4 * Math.ceil(ratings / BATCH_RATINGS), host.place, false),
-    ];
-  if (precision !== undefined && device.ownMemory)
-    return [...whole, orders('wave-order', 'wave-order', 4 * workers * columnBands, host.place, true)];
-  const blocks = evenRanges(rows, rowBands).flatMap(({ from, to }) =>
-    Array.from({ length: columnBands }, (): DataPart => ({
-      rows: to - from,
-      bytes: blockBytes(to - from, Math.ceil(ratings / (rowBands * columnBands))),
-      at,
-    })),
-  );
-  return [...whole, { name: 'blocks', layout: 'rating-block', given: true, by: 'block', parts: blocks }];
 }

@@ -26,7 +26,7 @@ import { layoutOf } from './bytes.ts';
 import { bandsLeave, devicesOf, staysOnDevice } from './schedules/blocks-schedule.ts';
 import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport, dominantItem } from './schedules/convergence.ts';
-import { sgdDataSets } from './data-sets.ts';
+import { estimatedSizes, sgdDataSets } from './data-sets.ts';
 import { rankingReasons } from '../params/common.ts';
 import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
 import { beyondBlock, type SgdSchedule, VERSIONS } from './schedules/schedule.ts';
@@ -150,7 +150,7 @@ function planOf(
     schedule,
   );
   const layout = layoutOf(schedule, nz, Math.max(m, n));
-  const datasets = sgdDataSets(profile, params, schedule, compute, host);
+  const datasets = sgdDataSets(estimatedSizes(profile, schedule), params, schedule, { compute, host });
   const epochReasons = [
     ...schedule.reasons,
     rateReason(params),
@@ -159,13 +159,10 @@ function planOf(
       warning === undefined ? [] : [`WARNING: ${warning}`],
     ),
   ];
-  const stages: SgdStages = sgdStages(
-    profile,
-    params,
-    schedule,
-    { compute, host },
-    { epoch: epochReasons, start: startReason(params, start) },
-  );
+  const stages: SgdStages = sgdStages(profile, params, schedule, { compute, host }, datasets, {
+    epoch: epochReasons,
+    start: startReason(params, start),
+  });
   const versionBytes = datasets
     .filter(({ columns, derived }) => columns !== undefined && !derived)
     .reduce(

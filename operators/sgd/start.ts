@@ -1,6 +1,14 @@
 import type { JsonObject } from '../../engine/json.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { Stage } from '../../engine/plan/stages.ts';
+import { readRows } from '../../engine/row-parts.ts';
+import type { Given } from '../../engine/run/run-steps.ts';
+import type { SgdCuts } from './bind.ts';
 import type { SgdData } from './data/data.ts';
-import { biasColumns } from './factors.ts';
+import { steppedMatrices } from './data-sets.ts';
+import { biasColumns, type TrainedFactors } from './factors.ts';
 import type { SgdParams } from './params.ts';
 
 /**
@@ -25,4 +33,38 @@ export function startParams(
   const shift = Math.sqrt(Math.abs(level) / rank) * (isRow ? 1 : Math.sign(level));
   const form = biases ? { first: 2, oneAt: biasColumns(isRow).one } : { shift };
   return { rank, seed, norm: SPREAD * Math.sqrt(rank), ...form };
+}
+
+/** The stages of a given start: its matrices come from the host in place of drawn ones and of zeros. */
+export function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, epoch: number): Stage[] {
+  const withSums = rowSums !== undefined;
+  return start.flatMap((stage): Stage[] => {
+    const { name, at, work } = stage;
+    if (name === 'initialize-rows') {
+      const data = steppedMatrices(withSums).map((matrix) => matrix.name);
+      return [{ name, at, work: { kind: 'exchange', how: 'move', data, to: 'from-host' } }];
+    }
+    if (name === 'first-batch-order' && work.kind === 'tasks') {
+      const tasks = work.tasks.map((task) => ({ ...task, params: { ...task.params, epoch } }));
+      return [{ ...stage, work: { kind: 'tasks', tasks } }];
+    }
+    return name === 'initialize-columns' || (withSums && work.kind === 'allocate') ? [] : [stage];
+  });
+}
+
+/** The parts of a given start, in host memory; a segment of columns has the width of the widest. */
+export function givenFactors(bound: BoundPlan, start: TrainedFactors, cuts: SgdCuts): Given[] {
+  return steppedMatrices(true).flatMap(({ name, side, key }) => {
+    const matrix = start[key];
+    if (matrix === undefined) return [];
+    const set = dataSetOf(bound, name);
+    return cuts[`${side}s`].map(({ from, to }, part): Given => {
+      const own = readRows(matrix, from, to, true);
+      const { rows } = set.parts[part];
+      const values = to - from === rows ? own : sharedArray(Float32Array, rows * matrix.columns);
+      if (values !== own) values.set(own);
+      const packed = set.packed ? { packed: true } : {};
+      return [partRef(bound, set, part, 0), { layout: 'factors', rows, columns: { values }, ...packed }];
+    });
+  });
 }

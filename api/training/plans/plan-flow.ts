@@ -1,3 +1,4 @@
+import { howOf, useOf } from '../../../engine/plan/data-uses.ts';
 import { type PhysicalPlan, type PlannedStage, stagesOf } from '../../../engine/plan/physical-plan.ts';
 import type { TaskContracts } from '../../../engine/run/step.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';
@@ -67,16 +68,11 @@ function dataOf({ work }: PlannedStage['stage']): {
       ),
     };
   for (const { kernel, uses } of work.tasks) {
-    for (const [name, text] of Object.entries(uses)) {
-      const [data, mode] = text.split('@');
-      const how =
-        mode === 'old'
-          ? 'read'
-          : mode === undefined
-            ? ((contracts as TaskContracts)[kernel]?.[name] ?? 'read')
-            : 'alone';
-      if (how !== 'write') reads.add(data);
-      if (how !== 'read') writes.add(data);
+    for (const [name, planned] of Object.entries(uses)) {
+      const use = useOf(planned);
+      const how = howOf(use, (contracts as TaskContracts)[kernel]?.[name] ?? 'read');
+      if (how !== 'write') reads.add(use.set);
+      if (how !== 'read') writes.add(use.set);
     }
   }
   return { reads, writes };

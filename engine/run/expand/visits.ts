@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../json.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
-import { columnPart, partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
+import { columnPart, howOf, partOf, useOf, usesOld, type Visit } from '../../plan/data-uses.ts';
 import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
-import type { BlockGrid, DataSet, Slice, Stage, TaskPlan, Work } from '../../plan/stages.ts';
+import type { BlockGrid, DataSet, DataUse, Slice, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import { passRows } from '../exchanges/pass.ts';
@@ -115,9 +115,9 @@ export class Visits {
   /** The data sets that tasks use for the last time. */
   #spentBy(tasks: readonly TaskPlan[]): DataSet[] {
     return tasks.flatMap(({ uses }) =>
-      Object.values(uses).flatMap((text) =>
-        text.endsWith('@last') ? [dataSetOf(this.#bound, text.split('@')[0])] : [],
-      ),
+      Object.values(uses)
+        .map(useOf)
+        .flatMap(({ set, version }) => (version === 'last' ? [dataSetOf(this.#bound, set)] : [])),
     );
   }
 
@@ -127,8 +127,8 @@ export class Visits {
    */
   #placesOf(tasks: readonly TaskPlan[], place: Place, visit: Visit): readonly Place[] {
     const written = tasks.flatMap(({ kernel, uses }) =>
-      Object.entries(uses).flatMap(([name, text]) => {
-        const { set, how } = this.#use(kernel, name, text);
+      Object.entries(uses).flatMap(([name, use]) => {
+        const { set, how } = this.#use(kernel, name, use);
         return how === 'write' && (set.parts.length > 1 || set.turns !== undefined)
           ? [set.parts[partOf(set, visit).partition].at]
           : [];
@@ -284,8 +284,8 @@ export class Visits {
       Record<string, number>,
       Record<string, How>,
     ] = [{}, {}, {}, {}];
-    for (const [name, text] of Object.entries(plan.uses)) {
-      const use = this.#use(plan.kernel, name, text);
+    for (const [name, planned] of Object.entries(plan.uses)) {
+      const use = this.#use(plan.kernel, name, planned);
       const { partition, band = undefined } = use.ofColumn
         ? { partition: columnPart(use.set, visit) }
         : partOf(use.set, visit);
@@ -309,22 +309,16 @@ export class Visits {
     return id;
   }
 
-  #use(kernel: string, name: string, text: string): Use {
-    const [data, mode] = text.split('@') as [
-      string,
-      'old' | 'here' | 'shared' | 'column' | 'last' | undefined,
-    ];
+  #use(kernel: string, name: string, use: string | DataUse): Use {
     const contract = this.#contracts[kernel]?.[name];
     if (contract === undefined) throw new Error(`the contract of the task ${kernel} does not name ${name}`);
-    const how =
-      mode === 'old' || mode === 'column' || mode === 'last'
-        ? 'read'
-        : mode === 'here'
-          ? 'alone'
-          : mode === 'shared'
-            ? 'shared'
-            : contract;
-    return { set: dataSetOf(this.#bound, data), how, old: mode === 'old', ofColumn: mode === 'column' };
+    const one = useOf(use);
+    return {
+      set: dataSetOf(this.#bound, one.set),
+      how: howOf(one, contract),
+      old: one.version === 'old',
+      ofColumn: one.part === 'column',
+    };
   }
 
   /** Makes a partition available at a place, and gives its name there. */

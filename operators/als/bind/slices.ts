@@ -3,8 +3,9 @@ import type { RatedRows } from '../../ratings/spilled-ratings.ts';
 import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
-import { type Tiled, tiledSlices } from '../tiles.ts';
-import { type AlsGrid, hasGramOfParts, isInBlocks, type Side, sides } from '../plan/grid.ts';
+import { tiledSlices, tilingOf } from '../tiles.ts';
+import { hasGramOfParts, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
+import type { AlsProblem } from '../plan/problem.ts';
 
 /** Rows that one task of a device with slices solves from their equations, at least. */
 const SOLVED_ROWS = 64;
@@ -21,24 +22,14 @@ export interface SideBlocks {
   readonly blocks: readonly SlicedRows[];
 }
 
-export interface SliceOptions {
-  readonly grid: AlsGrid;
-  /** Devices that compute. */
-  readonly devices: number;
-  readonly rank: number;
-  readonly implicit: boolean;
-  /** The device shares the rows of a task out itself. */
-  readonly whole: boolean;
-  /** The rows of each side that are solved tile by tile. */
-  readonly tilings: Readonly<Record<Side, Tiled>>;
-}
-
 /** The slices of the parts and blocks of each stage, by the ratings alone. */
 export function alsSlices(
+  { grid, params, solver, device, places, rows: sizes }: AlsProblem,
   ratings: Readonly<Record<Side, SideBlocks>>,
   tests: readonly RatedRows[],
-  { grid, devices, rank, implicit, whole, tilings }: SliceOptions,
 ): Record<string, Slice[][]> {
+  const { wholePasses: whole, parallelism } = device;
+  const implicit = params.implicitPrefs;
   const cut = (parts: readonly SlicedRows[]) =>
     parts.map((block) =>
       whole
@@ -47,12 +38,14 @@ export function alsSlices(
     );
   const rows = (parts: readonly RatedRows[]) =>
     parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
-  const gram = gramSlices(rank, whole);
+  const gram = gramSlices(params.rank, whole);
   const named = (stages: readonly string[], slices: RowRange[][]) =>
     Object.fromEntries(stages.map((stage) => [stage, slices]));
   const ofSide = (side: Side): Record<string, Slice[][]> => {
     const { parts, blocks } = ratings[side];
-    const updated = cut(parts).map((slices, part) => tiledSlices(parts[part].offsets, slices, tilings[side]));
+    const fixedRows = sizes[otherSide[side]];
+    const tiled = { tiling: tilingOf(params, solver, fixedRows, device), fixedRows, parallelism };
+    const updated = cut(parts).map((slices, part) => tiledSlices(parts[part].offsets, slices, tiled));
     return {
       ...(isInBlocks(grid, side)
         ? {
@@ -63,8 +56,8 @@ export function alsSlices(
       [measureStages[side]]: cut(parts),
       ...(!implicit
         ? {}
-        : !hasGramOfParts(grid, side, devices)
-          ? { [`gram-${side}`]: Array.from({ length: devices }, () => gram) }
+        : !hasGramOfParts(grid, side, places.length)
+          ? { [`gram-${side}`]: places.map(() => gram) }
           : { [`grams-${side}`]: parts.map(() => gram) }),
     };
   };

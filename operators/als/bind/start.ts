@@ -1,7 +1,7 @@
-import type { Partition, PartitionRef } from '../../../engine/partition.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
+import type { Given } from '../../../engine/run/run-steps.ts';
 import { type Side, sides } from '../plan/grid.ts';
 import type { AlsStart } from './als-data.ts';
 
@@ -26,18 +26,19 @@ export function givenFactors(
   bound: BoundPlan,
   start: AlsStart,
   cuts: Readonly<Record<Side, readonly RowRange[]>>,
-): [PartitionRef, Partition][] {
+): Given[] {
   return sides.flatMap((side) => {
     const { values, bias } = start[side];
     const f = dataSetOf(bound, side).columns ?? 1;
-    return cuts[side].flatMap(({ from, to }, partition): [PartitionRef, Partition][] => {
-      const part = (name: string, layout: string, column: Float32Array): [PartitionRef, Partition] => [
-        partRef(bound, dataSetOf(bound, name), partition, 0),
-        { layout, rows: to - from, columns: { values: column } },
-      ];
+    return cuts[side].flatMap(({ from, to }, partition) => {
+      const part = (name: string, column: Float32Array): Given => {
+        const set = dataSetOf(bound, name);
+        const own = { layout: set.layout, rows: to - from, columns: { values: column } };
+        return [partRef(bound, set, partition, 0), own];
+      };
       return [
-        part(side, 'factors', values.subarray(from * f, to * f)),
-        ...(bias ? [part(`${side}-bias`, 'bias', bias.slice(from, to))] : []),
+        part(side, values.subarray(from * f, to * f)),
+        ...(bias ? [part(`${side}-bias`, bias.slice(from, to))] : []),
       ];
     });
   });

@@ -1,5 +1,5 @@
 import type { Place } from '../../../engine/plan/place.ts';
-import type { DataSet, DataUses, RowRange, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
+import type { DataUses, RowRange, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { factorBytes } from '../../planner/sizes.ts';
 import { evenRanges } from '../../ratings/row-ranges.ts';
 import { rankingMetricOf } from '../../params/common.ts';
@@ -46,52 +46,6 @@ export function gramSlices(rank: number, whole: boolean): { readonly from: numbe
   }));
 }
 
-/**
- * G of each side on every device, and that of each part of a side that is fixed in parts; `vertical`: their
- * places. And the shifts. G has rows up to the stride, which solvers read.
- *
- */
-export function implicitDataSets(
-  rank: number,
-  places: readonly Place[],
-  parts: (
-    side: Side,
-    part: (rows: number, places: readonly Place[]) => DataSet['parts'][number],
-  ) => DataSet['parts'],
-  vertical: (side: Side) => readonly Place[],
-): DataSet[] {
-  const stride = Math.ceil(rank / 16) * 16;
-  return (['users', 'items'] as const).flatMap((side): DataSet[] => {
-    const names = implicitNames(side);
-    return [
-      {
-        name: names.gram,
-        layout: 'factors',
-        columns: rank,
-        derived: true,
-        parts: [{ rows: stride, at: places }],
-      },
-      ...(vertical(side).length === 0
-        ? []
-        : [
-            {
-              name: names.grams,
-              layout: 'factors',
-              columns: rank,
-              derived: true,
-              parts: vertical(side).map((place) => ({ rows: stride, at: [place] })),
-            },
-          ]),
-      {
-        name: names.shifts,
-        layout: 'row-shifts',
-        given: true,
-        parts: parts(side, (own, at) => ({ rows: own, bytes: 4 * own, at: ['host', ...at] })),
-      },
-    ];
-  });
-}
-
 /** The stage that computes G of a side from all its rows, which the data set `whole` has. */
 export function gramStage(
   side: Side,
@@ -136,7 +90,7 @@ export function gramOfParts(
   const ofPart = gramStage(side, side, rows, params, parts, wholePasses);
   const add: TaskPlan = {
     kernel: 'add-rows',
-    uses: { addend: `${grams}@column`, sum: gram },
+    uses: { addend: { set: grams, part: 'column' }, sum: gram },
     params: { from: 0, to: params.rank },
   };
   return [
@@ -273,17 +227,6 @@ function rankStages(params: SizedAlsParams, items: string, places: readonly Plac
       work: { kind: 'exchange', how: 'move', data: [TEST_PLACES], to: 'host' },
     },
   ];
-}
-
-/** Of a device that slices passes, the slices write one vector; the others give it. */
-export function testPlaces(ratings: readonly DataSet['parts'][number][], slices: boolean): DataSet {
-  return {
-    name: TEST_PLACES,
-    layout: 'places',
-    derived: true,
-    ...(slices ? { columns: 1 } : {}),
-    parts: ratings,
-  };
 }
 
 /** The places that the metric of the early stop tells apart. */

@@ -3,150 +3,243 @@ import { HOST, type Place, SPILL } from '../../../engine/plan/place.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { blockBytes } from '../../planner/sizes.ts';
 import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
-import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
-import { equationDataSets } from './equations.ts';
+import { equationColumns } from '../../tasks/equation-tasks.ts';
+import { gradientColumns } from '../../tasks/vector-tasks.ts';
+import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
+import { sharers } from './parted-side.ts';
 import {
   hasGramOfParts,
   hasLengths,
   isInBlocks,
   sharesOfParts,
   type Side,
-  type SideGrid,
   sides,
   sumsOf,
   verticalParts,
 } from './grid.ts';
 import { hasTotals } from './half-iteration.ts';
-import { vectorDataSets } from './vectors.ts';
 import { allPlaces, type AlsProblem, blockPlaces, isHalfOnly, partPlaces, sideNames } from './problem.ts';
 
-/** Rows of both sides and blocks of ratings in parts. The cuts are even until the data are known. */
-export function alsDataSets(problem: AlsProblem): DataSet[] {
-  const {
-    profile: { ratings: nz },
-    testRatings,
-    params,
-    compute,
-    places,
-    grid,
-    rows,
-  } = problem;
-  const f = params.rank;
-  const parts = (side: Side, part: (rows: number, places: readonly Place[]) => DataPart): DataPart[] => {
+/** Data sets that exist before the first step. */
+export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts';
+
+export interface AlsDataSet extends DataSet {
+  readonly role:
+    | GivenRole
+    | 'factors'
+    | 'bias'
+    | 'whole'
+    | 'equations'
+    | 'gradients'
+    | 'direction'
+    | 'products'
+    | 'gram'
+    | 'places';
+  readonly side: Side;
+}
+
+/** Rows and ratings of a block. */
+interface BlockSize {
+  readonly rows: number;
+  readonly ratings: number;
+}
+
+/** The sizes of parts: estimated for a plan, real for its data. */
+export interface AlsSizes {
+  /** Rows of each part of a side. */
+  readonly rows: Readonly<Record<Side, readonly number[]>>;
+  /** Each part of the ratings by a side's rows, or each block, row-major. */
+  readonly ratings: Readonly<Record<Side, readonly BlockSize[]>>;
+  readonly tests?: readonly BlockSize[] | undefined;
+}
+
+/** The sizes of even cuts. */
+export function estimatedSizes({ profile, testRatings, grid, rows }: AlsProblem): AlsSizes {
+  const lengths = (side: Side): number[] => {
+    const { q } = grid[side];
     const shares = sharesOfParts(grid[side]);
-    const ranges =
-      shares === undefined ? evenRanges(rows[side], grid[side].q) : sharedRanges(rows[side], shares);
-    return allPlaces(problem, side).map((at, j) => part((ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0), at));
+    const ranges = shares === undefined ? evenRanges(rows[side], q) : sharedRanges(rows[side], shares);
+    return Array.from({ length: q }, (_, j) => (ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0));
   };
-  const ratings = (
-    name: string,
-    side: Side,
-    count: number,
-    home = homeOfRatings(grid[side].ratings),
-  ): DataSet => {
+  const own = { users: lengths('users'), items: lengths('items') };
+  const blocks = (side: Side, count = profile.ratings): BlockSize[] => {
     const p = verticalParts(grid, side);
     const shares = sharesOfParts(grid[side]);
-    const rows = parts(side, (own) => ({ rows: own, at: [] })).flatMap((own) =>
-      Array.from({ length: p }, () => own.rows),
-    );
-    const at = isInBlocks(grid, side)
-      ? blockPlaces(problem, side).map((place) => [place])
-      : allPlaces(problem, side);
-    const all = at.map((places, k): DataPart => ({
-      rows: rows[k],
-      bytes: blockBytes(rows[k], Math.ceil((count * (shares?.[Math.floor(k / p)] ?? 1 / grid[side].q)) / p)),
-      at: grid[side].ratings === 'device' ? [home, ...places] : [home],
-    }));
-    return {
-      name,
-      layout: 'rating-block',
-      given: true,
-      ...(isInBlocks(grid, side) ? { by: 'block' } : {}),
-      parts: all,
-    };
-  };
-  const factors = sides.flatMap((side): DataSet[] => {
-    const names = sideNames(side, problem);
-    const own = parts(side, (count, at) => ({
-      rows: count,
-      at: grid[side].factors === 'device' ? at : [HOST],
-    }));
-    const all: DataPart[] = [{ rows: rows[side], at: places }];
-    const gathered = grid[side].fixed === 'whole' && names.whole !== names.factors;
-    const given = (name: string, layout: string, numbers: (count: number) => number): DataSet => ({
-      name,
-      layout,
-      given: true,
-      parts: own.map(({ rows: count, at: [home] }) => ({
-        rows: count,
-        bytes: 4 * numbers(count),
-        at: home === HOST ? [HOST] : [HOST, home],
-      })),
+    return own[side].flatMap((part, j) => {
+      const ratings = Math.ceil((count * (shares?.[j] ?? 1 / grid[side].q)) / p);
+      return Array.from({ length: p }, () => ({ rows: part, ratings }));
     });
-    return [
-      { name: names.factors, layout: 'factors', columns: f, parts: own },
-      ...(names.bias ? [{ name: names.bias, layout: 'bias', columns: 1, parts: own }] : []),
-      ...(gathered
-        ? [
-            {
-              name: names.whole,
-              layout: 'factors',
-              columns: f,
-              derived: true,
-              ...(isHalfOnly(problem, side) ? ({ half: 'only' } satisfies Partial<DataSet>) : {}),
-              parts: all,
-            },
-          ]
-        : []),
-      ...(gathered && names.wholeBias
-        ? [{ name: names.wholeBias, layout: 'bias', columns: 1, derived: true, parts: all }]
-        : []),
-      ...(hasLengths(grid, side) && !params.implicitPrefs
-        ? [given(names.lengths, 'rating-block', (count) => count + 1)]
-        : []),
-      ...(side === 'items' && hasTotals(problem)
-        ? [given(names.totals, 'row-totals', (count) => count)]
-        : []),
-      ...(isInBlocks(grid, side)
-        ? (sumsOf(grid, side) === 'vectors' ? vectorDataSets : equationDataSets)(
-            problem,
-            side,
-            own.map((part) => part.rows),
-          )
-        : []),
-    ];
-  });
-  const tests = (count: number) =>
-    partPlaces(problem, 'users').map((place) => ({
-      rows: Math.ceil(count / grid.users.q),
-      bytes: 4 * Math.ceil(count / grid.users.q),
-      at: [place],
-    }));
+  };
+  return {
+    rows: own,
+    ratings: { users: blocks('users'), items: blocks('items') },
+    tests: testRatings === undefined ? undefined : blocks('users', testRatings),
+  };
+}
+
+/** Rows of both sides and blocks of ratings in parts. */
+export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSizes): AlsDataSet[] {
+  const { params, places } = problem;
+  const keys = rows.users.map((own) => ({ rows: own, bytes: 8 * own, at: [HOST] }));
   return [
-    ratings('ratings-by-user', 'users', nz),
-    ratings('ratings-by-item', 'items', nz),
-    ...(testRatings === undefined ? [] : [ratings('test-ratings', 'users', testRatings, HOST)]),
-    {
-      name: 'users-keys',
-      layout: 'key-hashes',
-      given: true,
-      parts: parts('users', (own) => ({ rows: own, bytes: 8 * own, at: [HOST] })),
-    },
-    ...factors,
-    ...(params.implicitPrefs
-      ? implicitDataSets(f, places, parts, (side) =>
-          hasGramOfParts(grid, side, places.length) ? partPlaces(problem, side) : [],
-        )
+    ...sides.map((side) => {
+      const home = problem.grid[side].ratings === 'spill' ? SPILL : HOST;
+      return ratedSet(problem, side, ratings[side], {
+        name: sideNames(side, problem).ratings,
+        role: 'ratings',
+        home,
+      });
+    }),
+    ...(tests
+      ? [ratedSet(problem, 'users', tests, { name: 'test-ratings', role: 'tests', home: HOST })]
       : []),
-    ...(params.implicitPrefs && testRatings !== undefined
-      ? [testPlaces(tests(testRatings), !compute[0].wholePasses)]
+    { name: 'users-keys', role: 'keys', side: 'users', layout: 'key-hashes', given: true, parts: keys },
+    ...sides.flatMap((side) => [
+      ...sideSets(problem, side, rows[side]),
+      ...(isInBlocks(problem.grid, side) ? sumSets(problem, side, rows[side]) : []),
+      ...(params.implicitPrefs ? implicitSets(problem, side, rows[side]) : []),
+    ]),
+    ...(params.implicitPrefs && tests
+      ? [
+          {
+            name: TEST_PLACES,
+            role: 'places',
+            side: 'users',
+            layout: 'places',
+            derived: true,
+            // The slices of a pass write one vector; a device without slices gives it.
+            ...(problem.device.wholePasses ? {} : { columns: 1 }),
+            parts: tests.map(({ ratings: own }, j) => ({
+              rows: own,
+              bytes: 4 * own,
+              at: [allPlaces(problem, 'users')[j]?.[0] ?? places[0]],
+            })),
+          } satisfies AlsDataSet,
+        ]
       : []),
   ];
 }
 
-/** The place at which ratings lie before the steps begin. */
-function homeOfRatings(ratings: SideGrid['ratings']): Place {
-  return ratings === 'spill' ? SPILL : HOST;
+/** Ratings by the rows of a side. */
+function ratedSet(
+  problem: AlsProblem,
+  side: Side,
+  blocks: readonly BlockSize[],
+  { name, role, home }: { readonly name: string; readonly role: GivenRole; readonly home: Place },
+): AlsDataSet {
+  const inBlocks = isInBlocks(problem.grid, side);
+  const places = inBlocks ? blockPlaces(problem, side).map((place) => [place]) : allPlaces(problem, side);
+  const stays = problem.grid[side].ratings === 'device';
+  return {
+    name,
+    role,
+    side,
+    layout: 'rating-block',
+    given: true,
+    ...(inBlocks ? { by: 'block' } : {}),
+    parts: blocks.map(({ rows, ratings }, k) => ({
+      rows,
+      bytes: blockBytes(rows, ratings),
+      at: stays ? [home, ...places[k]] : [home],
+    })),
+  };
+}
+
+/** The factors of a side, and numbers of its rows. */
+function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
+  const { params, grid, places } = problem;
+  const names = sideNames(side, problem);
+  const at = allPlaces(problem, side);
+  const parts = rows.map((own, j): DataPart => ({
+    rows: own,
+    at: grid[side].factors === 'host' ? [HOST] : at[j],
+  }));
+  const all: DataPart[] = [{ rows: problem.rows[side], at: places }];
+  const gathered = grid[side].fixed === 'whole' && names.whole !== names.factors;
+  const factors = { side, layout: 'factors', columns: params.rank };
+  const bias = { role: 'bias', side, layout: 'bias', columns: 1 } as const;
+  const half = isHalfOnly(problem, side) ? { half: 'only' as const } : {};
+  const given = (name: string, role: GivenRole, layout: string, extra: number): AlsDataSet => ({
+    name,
+    role,
+    side,
+    layout,
+    given: true,
+    parts: parts.map(({ rows: own, at: [home] }) => ({
+      rows: own,
+      bytes: 4 * (own + extra),
+      at: home === HOST ? [HOST] : [HOST, home],
+    })),
+  });
+  return [
+    { name: names.factors, role: 'factors', ...factors, parts },
+    ...(names.bias ? [{ name: names.bias, ...bias, parts }] : []),
+    ...(gathered
+      ? [{ name: names.whole, role: 'whole' as const, ...factors, derived: true, ...half, parts: all }]
+      : []),
+    ...(gathered && names.wholeBias ? [{ name: names.wholeBias, ...bias, derived: true, parts: all }] : []),
+    ...(hasLengths(grid, side) && !params.implicitPrefs
+      ? [given(names.lengths, 'lengths', 'rating-block', 1)]
+      : []),
+    ...(side === 'items' && hasTotals(problem) ? [given(names.totals, 'totals', 'row-totals', 0)] : []),
+  ];
+}
+
+/**
+ * The sums of a side that is solved from vertical parts, equations or vectors: of each part of rows at its
+ * owner; of several devices, also one at each place of the fixed side, part s of the rows and place k being
+ * partition s d + k.
+ */
+function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
+  const { rank, biases } = problem.params;
+  const names = sideNames(side, problem);
+  const sums: readonly (readonly [AlsDataSet['role'], number, own: string, all: string])[] =
+    sumsOf(problem.grid, side) === 'vectors'
+      ? [
+          ['gradients', gradientColumns(rank, biases), names.gradients, names.allGradients],
+          ['direction', rank, names.direction, names.allDirections],
+          ['products', rank, names.products, names.allProducts],
+        ]
+      : [['equations', equationColumns(rank, biases), names.equations, names.partials]];
+  const owners = partPlaces(problem, side);
+  const at = sharers(problem, side);
+  const ofBlocks = blockPlaces(problem, side).map(
+    (place, block) => Math.floor(block / verticalParts(problem.grid, side)) * at.length + at.indexOf(place),
+  );
+  return sums.flatMap(([role, columns, own, all]): AlsDataSet[] => {
+    const set = { role, side, layout: 'factors', columns, derived: true };
+    const one = { name: own, ...set, parts: rows.map((count, s) => ({ rows: count, at: [owners[s]] })) };
+    if (problem.places.length === 1) return [one];
+    const parts = rows.flatMap((count) => at.map((place): DataPart => ({ rows: count, at: [place] })));
+    return [one, { name: all, ...set, by: 'block', ofBlocks, parts }];
+  });
+}
+
+/**
+ * G of a side on every device, that of each part of a side that is fixed in parts, and the shifts of the rows.
+ * G has rows up to the stride, which solvers read.
+ */
+function implicitSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
+  const { params, grid, places } = problem;
+  const names = implicitNames(side);
+  const stride = Math.ceil(params.rank / 16) * 16;
+  const gram = { role: 'gram', side, layout: 'factors', columns: params.rank, derived: true } as const;
+  const ofParts = hasGramOfParts(grid, side, places.length) ? partPlaces(problem, side) : [];
+  const at = allPlaces(problem, side);
+  return [
+    { name: names.gram, ...gram, parts: [{ rows: stride, at: places }] },
+    ...(ofParts.length === 0
+      ? []
+      : [{ name: names.grams, ...gram, parts: ofParts.map((place) => ({ rows: stride, at: [place] })) }]),
+    {
+      name: names.shifts,
+      role: 'shifts',
+      side,
+      layout: 'row-shifts',
+      given: true,
+      parts: rows.map((own, j) => ({ rows: own, bytes: 4 * own, at: [HOST, ...at[j]] })),
+    },
+  ];
 }
 
 /** Bytes of all blocks of ratings. */

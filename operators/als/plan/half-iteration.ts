@@ -41,7 +41,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
   const uses: DataUses = {
     block: solved.ratings,
     fixed: fixed.whole,
-    previous: `${solved.factors}@old`,
+    previous: { set: solved.factors, version: 'old' },
     factors: solved.factors,
     ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}),
     ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),

@@ -25,7 +25,7 @@ import { aheadWhereItFits } from '../../training/plan-ahead.ts';
 import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
-import { alsDataSets } from './data-sets.ts';
+import { alsDataSets, estimatedSizes } from './data-sets.ts';
 import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
 import { type Side, sides, sumsOf, verticalParts } from './grid.ts';
@@ -69,7 +69,7 @@ export function planOfGrid(
       params: { ...params },
       choices: { ...choices, ...(options.grid === undefined ? {} : { grid: options.grid }) },
       devices: compute.includes(host) ? compute : [...compute, host],
-      datasets: alsDataSets(problem),
+      datasets: alsDataSets(problem, estimatedSizes(problem)),
       load: alsLoadStages(problem),
       start: startStages(problem),
       // The Gram matrix of the new users serves the loss and the next round.

@@ -1,6 +1,7 @@
+import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { Place } from '../../../engine/plan/place.ts';
-import type { TaskPlan, Work } from '../../../engine/plan/stages.ts';
+import type { DataUse, TaskPlan, Work } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
@@ -10,6 +11,7 @@ import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { chooseSolver, takesFewer } from '../solver-choice.ts';
 import {
   type AlsGrid,
+  gridOf,
   isInBlocks,
   otherSide,
   placesOfParts,
@@ -82,6 +84,20 @@ export function alsProblem(
   };
 }
 
+/** The problem of a plan. */
+export function problemOf(plan: PhysicalPlan): AlsProblem {
+  const { sizes, devices, choices, params } = plan;
+  const { users, items, ratings, testRatings } = sizes;
+  const places = stageNamed(plan, 'place-ratings').at;
+  return alsProblem(
+    { users, items, ratings, ...(testRatings === undefined ? {} : { testRatings }) },
+    params as unknown as SizedAlsParams,
+    { compute: devices.filter(({ place }) => places.includes(place)), host: devices[devices.length - 1] },
+    choices.users === undefined ? undefined : (choices as unknown as AlsChoices),
+    { grid: gridOf(plan) },
+  );
+}
+
 /** The home of each part of a side. */
 export function partPlaces(problem: AlsProblem, side: Side): Place[] {
   return allPlaces(problem, side).map(([home]) => home);
@@ -134,8 +150,8 @@ export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'pl
 }
 
 /** The use of the other side beside the ratings by a side's rows: whole, or the part of the block. */
-export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts: string): string {
-  return isInBlocks(grid, side) ? `${parts}@column` : whole;
+export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts: string): string | DataUse {
+  return isInBlocks(grid, side) ? { set: parts, part: 'column' } : whole;
 }
 
 /** Tasks that a part of a pass is cut into, over `ratings` of all parts of the side. */
@@ -173,7 +189,14 @@ export function sideNames(
     ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item',
     lengths: `${side}-lengths`,
     totals: `${side}-totals`,
-    partials: `${side}-partials`,
+    // `partials` and `all...`: at each place of the fixed side, where there are several devices.
     equations: `${side}-equations`,
+    partials: `${side}-partials`,
+    gradients: `${side}-gradients`,
+    direction: `${side}-direction`,
+    products: `${side}-products`,
+    allGradients: `${side}-gradients-of-parts`,
+    allDirections: `${side}-directions`,
+    allProducts: `${side}-products-of-parts`,
   };
 }

@@ -1,219 +1,113 @@
-import { formatBytes } from '../../../engine/format.ts';
-import type { JsonObject } from '../../../engine/json.ts';
-import type { DataPart, DataSet, DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
-import { blockBytes, factorBytes } from '../../planner/sizes.ts';
+import type { DataUse, Stage } from '../../../engine/plan/stages.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
-import { implicitUses } from '../implicit/stages.ts';
-import { implicitWeights } from '../implicit/weights.ts';
-import { sharers } from './equations.ts';
-import { otherSide, type Side, verticalParts } from './grid.ts';
-import { pipelineName, regularizationOf, stepsTaken } from './half-iteration.ts';
-import { reduceStage } from './reduce.ts';
-import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
-
-/**
- * The names of the data sets of a side that is solved by vectors. `all...`: at each place of the fixed side,
- * where there are several devices.
- */
-export function vectorNames(side: Side) {
-  return {
-    gradients: `${side}-gradients`,
-    direction: `${side}-direction`,
-    products: `${side}-products`,
-    allGradients: `${side}-gradients-of-parts`,
-    allDirections: `${side}-directions`,
-    allProducts: `${side}-products-of-parts`,
-  } as const;
-}
-
-/**
- * The vectors of a side that is solved from vertical parts without A: of each part of rows at its owner, and
- * of several devices at each place of the fixed side.
- */
-export function vectorDataSets(problem: AlsProblem, side: Side, rows: readonly number[]): DataSet[] {
-  const {
-    params: { rank, biases },
-  } = problem;
-  const { gradients, direction, products, allGradients, allDirections, allProducts } = vectorNames(side);
-  const owners = partPlaces(problem, side);
-  const at = sharers(problem, side);
-  const ofBlocks = blockPlaces(problem, side).map(
-    (place, block) => Math.floor(block / verticalParts(problem.grid, side)) * at.length + at.indexOf(place),
-  );
-  const own = (name: string, columns: number): DataSet => ({
-    name,
-    layout: 'factors',
-    columns,
-    derived: true,
-    parts: owners.map((place, s): DataPart => ({ rows: rows[s], at: [place] })),
-  });
-  const all = (name: string, columns: number): DataSet => ({
-    name,
-    layout: 'factors',
-    columns,
-    derived: true,
-    by: 'block',
-    ofBlocks,
-    parts: rows.flatMap((count) => at.map((place): DataPart => ({ rows: count, at: [place] }))),
-  });
-  const columns = gradientColumns(rank, biases);
-  return [
-    own(gradients, columns),
-    own(direction, rank),
-    own(products, rank),
-    ...(problem.places.length === 1
-      ? []
-      : [all(allGradients, columns), all(allDirections, rank), all(allProducts, rank)]),
-  ];
-}
+import type { Side } from './grid.ts';
+import { stepsTaken } from './half-iteration.ts';
+import { PartedSide } from './parted-side.ts';
+import type { AlsProblem } from './problem.ts';
 
 /**
  * The stages that solve the rows of a side from vertical parts of the fixed one without A: data parallelism
- * (cuMF, section 4.3 and Algorithm 3) whose devices exchange vectors in each step of conjugate gradients
- * (cuMF_ALS, Algorithm 1), 2 f numbers a row, in place of f (f + 1) / 2 of equations.
+ * whose devices exchange vectors in each step of conjugate gradients (cuMF_ALS, Algorithm 1), 2 f numbers a
+ * row, in place of f (f + 1) / 2 of equations.
  *
  */
 export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
-  const {
-    params,
-    profile: { ratings: nz },
-    rows,
-    grid,
-    device,
-    solver,
-  } = problem;
-  const { rank: f, biases } = params;
-  const [solved, fixed] = [sideNames(side, problem), sideNames(otherSide[side], problem)];
-  const names = vectorNames(side);
-  const { q } = grid[side];
-  const p = verticalParts(grid, side);
-  const sharing = sharers(problem, side).length;
-  const several = problem.places.length > 1;
-  const [owners, blocks] = [partPlaces(problem, side), blockPlaces(problem, side)];
-  const weights = params.implicitPrefs ? { implicit: implicitWeights(params) } : {};
-  const shifted = params.implicitPrefs ? implicitUses(side, otherSide[side]) : {};
-  const regularization = params.implicitPrefs ? { lambda: params.regParam } : regularizationOf(params, side);
-  const vector = factorBytes(rows[side], f, device.strideStep);
-  const gradients = factorBytes(rows[side], gradientColumns(f, biases), device.strideStep);
-  const gathered = blockBytes(rows[side], nz) + q * factorBytes(rows[otherSide[side]], f, device.strideStep);
-  const collected = {
-    gradients: several ? names.allGradients : names.gradients,
-    products: several ? names.allProducts : names.products,
-  };
-  const overBlocks = (name: string, task: TaskPlan): Stage => ({
-    name,
-    at: blocks,
-    work: overRatings(problem, side, solved.ratings, [task]),
-    kernel: task.kernel,
-    tasks: tasksOfPart(problem, side),
-    partitions: { p, q },
-    bytesRead: gathered,
-    flops: 4 * nz * f,
-  });
-  const overRows = (name: string, kernel: string, uses: DataUses): Stage => ({
-    name,
-    at: owners,
-    work: {
-      kind: 'tasks',
-      tasks: [{ kernel, uses, params: { rank: f, ...regularization } satisfies JsonObject }],
-    },
-    kernel,
-    tasks: device.wholePasses ? 1 : tasksOfPart(problem, side),
-  });
-  const allocate = (name: string, data: string): Stage => ({
-    name,
-    at: problem.places,
-    work: { kind: 'allocate', data: [data] },
-  });
-  const spread = (name: string, data: string): Stage[] =>
-    several
-      ? [
-          {
-            name,
-            at: owners,
-            work: { kind: 'exchange', how: 'spread', data: [data], to: [names.allDirections] },
-            exchange: `spread: ${formatBytes(vector)} down, ${formatBytes((sharing - 1) * vector)} up`,
-          },
-        ]
-      : [];
-  const reduce = (name: string, data: string, to: string, bytes: number): Stage[] =>
-    several ? [reduceStage(problem, side, { name, data, to, bytes, sharing })] : [];
-  const residuals: DataUses = {
-    block: solved.ratings,
-    fixed: `${fixed.factors}@column`,
-    ...(fixed.bias ? { fixedBias: `${fixed.bias}@column` } : {}),
-    previous: several ? `${names.allDirections}@last` : `${solved.factors}@old`,
-    gradients: collected.gradients,
-  };
-  const begin: Stage[] = [
-    ...spread(`spread-${side}`, solved.factors),
-    allocate(`allocate-residuals-${side}`, collected.gradients),
-    {
-      ...overBlocks(`residuals-${side}`, {
-        kernel: 'add-residuals',
-        uses: residuals,
-        params: { rank: f, ...weights },
-      }),
-      bytesWritten: sharing * gradients,
-      reasons: [
-        `p = ${p}: each part of the fixed side multiplies its ratings by the vectors of its rows, ${solver.cgSteps + 1} times; no A is formed`,
-      ],
-    },
-    ...reduce(`reduce-residuals-${side}`, names.allGradients, names.gradients, gradients),
-    overRows(`begin-${side}`, 'begin-gradients', {
-      previous: `${solved.factors}@old`,
-      gradients: names.gradients,
-      factors: solved.factors,
-      direction: names.direction,
-      ...shifted,
-    }),
-  ];
+  const { solver } = problem;
+  const parted = new PartedSide(problem, side);
+  const { solved, partitions } = parted;
   const takes = stepsTaken(problem).takes?.cgSteps;
   const repeats = { times: solver.cgSteps, ...(takes === undefined ? {} : { takes }) };
-  const step: Stage[] = [
-    ...spread(`spread-directions-${side}`, names.direction),
-    allocate(`allocate-products-${side}`, collected.products),
+  const end = parted.overRows(
+    `update-${side}`,
     {
-      ...overBlocks(`products-${side}`, {
-        kernel: 'add-products',
-        uses: {
-          block: solved.ratings,
-          fixed: `${fixed.factors}@column`,
-          direction: several ? `${names.allDirections}@last` : names.direction,
-          products: collected.products,
-        },
-        params: { rank: f, ...weights },
-      }),
-      bytesWritten: sharing * vector,
+      kernel: 'end-gradients',
+      uses: {
+        gradients: last(solved.gradients),
+        direction: last(solved.direction),
+        factors: { set: solved.factors, step: 'alone' },
+        ...(solved.bias ? { bias: solved.bias } : {}),
+      },
     },
-    ...reduce(`reduce-products-${side}`, names.allProducts, names.products, vector),
     {
-      ...overRows(`step-${side}`, 'step-gradients', {
-        products: `${names.products}@last`,
-        gradients: names.gradients,
-        factors: `${solved.factors}@here`,
-        direction: names.direction,
-        ...shifted,
-      }),
-      bytesRead: gradients + 3 * vector,
-      bytesWritten: 3 * vector,
+      kernel: `end-gradients ${solver.kernel}`,
+      partitions,
+      bytesWritten: parted.bytes(problem.params.rank),
+      reasons: side === 'items' ? [solver.reason] : [],
     },
-  ];
-  const end: Stage = {
-    ...overRows(`update-${side}`, 'end-gradients', {
-      gradients: `${names.gradients}@last`,
-      direction: `${names.direction}@last`,
-      factors: `${solved.factors}@here`,
-      ...(solved.bias ? { bias: solved.bias } : {}),
+  );
+  const steps = stepStages(problem, side, parted).map((stage) => ({ ...stage, repeats }));
+  return parted.pipeline([...beginStages(problem, side, parted), ...steps, end]);
+}
+
+function last(set: string): DataUse {
+  return { set, version: 'last' };
+}
+
+/** The gradients of the old rows. */
+function beginStages({ params, profile, solver }: AlsProblem, side: Side, parted: PartedSide): Stage[] {
+  const { rank: f, biases } = params;
+  const { solved, several, sharing, partitions } = parted;
+  const gradients = parted.bytes(gradientColumns(f, biases));
+  const collected = several ? solved.allGradients : solved.gradients;
+  const old: DataUse = { set: solved.factors, version: 'old' };
+  const previous = several ? last(solved.allDirections) : old;
+  return [
+    ...parted.spread(`spread-${side}`, solved.factors),
+    parted.zeros(`allocate-residuals-${side}`, collected),
+    parted.overBlocks(
+      `residuals-${side}`,
+      { kernel: 'add-residuals', uses: { ...parted.fixed, previous, gradients: collected } },
+      {
+        flops: 4 * profile.ratings * f,
+        bytesWritten: sharing * gradients,
+        reasons: [
+          `p = ${partitions.p}: each part of the fixed side multiplies its ratings by the vectors of its rows, ${solver.cgSteps + 1} times; no A is formed`,
+        ],
+      },
+    ),
+    ...parted.reduce(`reduce-residuals-${side}`, solved.allGradients, solved.gradients, gradients),
+    parted.overRows(`begin-${side}`, {
+      kernel: 'begin-gradients',
+      uses: {
+        previous: old,
+        gradients: solved.gradients,
+        factors: solved.factors,
+        direction: solved.direction,
+        ...parted.implicit,
+      },
     }),
-    kernel: `end-gradients ${solver.kernel}`,
-    partitions: { p, q },
-    bytesWritten: vector,
-    reasons: side === 'items' ? [solver.reason] : [],
-  };
-  // A part's vectors live until its rows are solved.
-  return [...begin, ...step.map((stage) => ({ ...stage, repeats })), end].map((stage) => ({
-    ...stage,
-    pipeline: pipelineName(side),
-  }));
+  ];
+}
+
+/** One step of conjugate gradients. */
+function stepStages({ params, profile }: AlsProblem, side: Side, parted: PartedSide): Stage[] {
+  const { rank: f, biases } = params;
+  const { solved, several, sharing } = parted;
+  const [vector, gradients] = [parted.bytes(f), parted.bytes(gradientColumns(f, biases))];
+  const products = several ? solved.allProducts : solved.products;
+  const direction = several ? last(solved.allDirections) : solved.direction;
+  return [
+    ...parted.spread(`spread-directions-${side}`, solved.direction),
+    parted.zeros(`allocate-products-${side}`, products),
+    parted.overBlocks(
+      `products-${side}`,
+      { kernel: 'add-products', uses: { fixed: parted.fixed.fixed, direction, products } },
+      { flops: 4 * profile.ratings * f, bytesWritten: sharing * vector },
+    ),
+    ...parted.reduce(`reduce-products-${side}`, solved.allProducts, solved.products, vector),
+    parted.overRows(
+      `step-${side}`,
+      {
+        kernel: 'step-gradients',
+        uses: {
+          products: last(solved.products),
+          gradients: solved.gradients,
+          factors: { set: solved.factors, step: 'alone' },
+          direction: solved.direction,
+          ...parted.implicit,
+        },
+      },
+      { bytesRead: gradients + 3 * vector, bytesWritten: 3 * vector },
+    ),
+  ];
 }

@@ -194,7 +194,7 @@ function boundGrid(
     bytes: 8,
     at: at(devices[0].place),
   }));
-  const suffix = kernel === 'step' ? '@here' : '';
+  const use = (set: string) => (kernel === 'step' ? ({ set, step: 'alone' } as const) : set);
   const stage: Stage = {
     name: 'epoch',
     at: Array.from({ length: rows }, (_, row) => devices[row % devices.length].place),
@@ -206,7 +206,7 @@ function boundGrid(
       tasks: [
         {
           kernel,
-          uses: { block: 'blocks', rows: `rows${suffix}`, columns: `columns${suffix}` },
+          uses: { block: 'blocks', rows: use('rows'), columns: use('columns') },
           takes: { row: 'row', column: 'column' },
         },
       ],

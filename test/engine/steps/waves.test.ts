@@ -29,7 +29,12 @@ function planWith(home: Place, measure: readonly Stage[] = []): BoundPlan {
       at,
       work: {
         kind: 'tasks',
-        tasks: [{ kernel: 'solve', uses: { block: 'blocks', previous: 'rows@old', factors: 'rows' } }],
+        tasks: [
+          {
+            kernel: 'solve',
+            uses: { block: 'blocks', previous: { set: 'rows', version: 'old' }, factors: 'rows' },
+          },
+        ],
       },
     },
     ...measure,
@@ -150,7 +155,10 @@ describe('a stage over parts', () => {
     const looking: Stage = {
       name: 'look',
       at: Array.from({ length: PARTS }, () => GPU),
-      work: { kind: 'tasks', tasks: [{ kernel: 'look', uses: { factors: 'rows@old' } }] },
+      work: {
+        kind: 'tasks',
+        tasks: [{ kernel: 'look', uses: { factors: { set: 'rows', version: 'old' } } }],
+      },
     };
     const steps = roundOf(planWith(GPU, [looking]));
     expect(freed(steps).map(({ partition }) => partition)).toEqual([0, 1, 2, 3]);

@@ -83,7 +83,7 @@ const bound: BoundPlan = {
     round: [
       tasks('epoch', {
         kernel: 'copy-rows',
-        uses: { source: 'factors@old', target: 'factors' },
+        uses: { source: { set: 'factors', version: 'old' }, target: 'factors' },
         takes: { rate: 'rate' },
       }),
     ],

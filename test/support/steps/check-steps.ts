@@ -1,3 +1,4 @@
+import { useOf } from '../../../engine/plan/data-uses.ts';
 import { type PartitionRef, partitionKey } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import type { DataSet } from '../../../engine/plan/stages.ts';
@@ -195,10 +196,9 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
     for (const { name, work } of stages) {
       if (work.kind !== 'blocks' || !steps.some(({ stage }) => stage === name)) continue;
       const sizes = bound.blockSizes?.[work.grid.of].flat() ?? [];
-      const kernel = work.tasks.find(
-        ({ uses }) => uses.block === work.grid.of || uses.block === 'lists',
-      )?.kernel;
-      const refs = bound.given[work.tasks.find((one) => one.kernel === kernel)?.uses.block ?? ''] ?? [];
+      const stepping = work.tasks.find(({ uses }) => uses.block === work.grid.of || uses.block === 'lists');
+      const kernel = stepping?.kernel;
+      const refs = bound.given[stepping ? useOf(stepping.uses.block).set : ''] ?? [];
       sizes.forEach((size, at) => {
         const times = visited.get(`${name} ${kernel} ${partitionKey(refs[at])}`) ?? 0;
         if (times !== (size > 0 ? 1 : 0))

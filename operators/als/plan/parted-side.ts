@@ -1,0 +1,135 @@
+import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
+import type { Place } from '../../../engine/plan/place.ts';
+import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
+import { reduceWay } from '../../planner/groups.ts';
+import { blockBytes, factorBytes } from '../../planner/sizes.ts';
+import { implicitUses } from '../implicit/stages.ts';
+import { implicitWeights } from '../implicit/weights.ts';
+import { otherSide, type Side, verticalParts } from './grid.ts';
+import { pipelineName, regularizationOf } from './half-iteration.ts';
+import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
+
+/** The places that hold parts of the fixed side while a side is solved. */
+export function sharers(problem: AlsProblem, side: Side): Place[] {
+  return [...new Set(partPlaces(problem, otherSide[side]))];
+}
+
+/**
+ * The pieces of the stages that solve the rows of a side from vertical parts of the fixed one: cuMF's data
+ * parallelism (section 4.3, Algorithm 3).
+ */
+export class PartedSide {
+  readonly solved: ReturnType<typeof sideNames>;
+  /** True where each device has a part of the sums. */
+  readonly several: boolean;
+  /** Devices that have one. */
+  readonly sharing: number;
+  readonly partitions: { readonly p: number; readonly q: number };
+  /** The fixed side in the uses of tasks: the part of the block's column. */
+  readonly fixed: DataUses;
+  /** The data of implicit ALS in the uses of tasks. */
+  readonly implicit: DataUses;
+  readonly #problem: AlsProblem;
+  readonly #side: Side;
+
+  constructor(problem: AlsProblem, side: Side) {
+    [this.#problem, this.#side] = [problem, side];
+    const { factors, bias } = sideNames(otherSide[side], problem);
+    this.solved = sideNames(side, problem);
+    this.several = problem.places.length > 1;
+    this.sharing = sharers(problem, side).length;
+    this.partitions = { p: verticalParts(problem.grid, side), q: problem.grid[side].q };
+    this.fixed = {
+      fixed: { set: factors, part: 'column' },
+      ...(bias ? { fixedBias: { set: bias, part: 'column' } } : {}),
+    };
+    this.implicit = problem.params.implicitPrefs ? implicitUses(side, otherSide[side]) : {};
+  }
+
+  /** Bytes of a matrix with a row for each of the side. */
+  bytes(columns: number, side = this.#side): number {
+    return factorBytes(this.#problem.rows[side], columns, this.#problem.device.strideStep);
+  }
+
+  zeros(name: string, data: string): Stage {
+    return { name, at: this.#problem.places, work: { kind: 'allocate', data: [data] } };
+  }
+
+  /** A pass over the blocks of ratings. */
+  overBlocks(name: string, { kernel, uses, params }: TaskPlan, more: Partial<Stage>): Stage {
+    const { params: given, profile, rows } = this.#problem;
+    const block = this.solved.ratings;
+    const weights = given.implicitPrefs ? { implicit: implicitWeights(given) } : {};
+    const task = { kernel, uses: { block, ...uses }, params: { rank: given.rank, ...weights, ...params } };
+    return {
+      name,
+      at: blockPlaces(this.#problem, this.#side),
+      work: overRatings(this.#problem, this.#side, block, [task]),
+      kernel,
+      tasks: tasksOfPart(this.#problem, this.#side),
+      partitions: this.partitions,
+      bytesRead:
+        blockBytes(rows[this.#side], profile.ratings) +
+        this.partitions.q * this.bytes(given.rank, otherSide[this.#side]),
+      ...more,
+    };
+  }
+
+  /** A pass over the rows. */
+  overRows(name: string, task: TaskPlan, more: Partial<Stage> = {}): Stage {
+    const { params, device } = this.#problem;
+    const weights = params.implicitPrefs ? { lambda: params.regParam } : regularizationOf(params, this.#side);
+    const tasks = [{ ...task, params: { rank: params.rank, ...weights, ...task.params } }];
+    return {
+      name,
+      at: partPlaces(this.#problem, this.#side),
+      work: { kind: 'tasks', tasks },
+      kernel: task.kernel,
+      tasks: device.wholePasses ? 1 : tasksOfPart(this.#problem, this.#side),
+      ...more,
+    };
+  }
+
+  /** Vectors of the rows go to all devices. */
+  spread(name: string, data: string): Stage[] {
+    if (!this.several) return [];
+    const bytes = this.bytes(this.#problem.params.rank);
+    const stage: Stage = {
+      name,
+      at: partPlaces(this.#problem, this.#side),
+      work: { kind: 'exchange', how: 'spread', data: [data], to: [this.solved.allDirections] },
+      exchange: `spread: ${formatBytes(bytes)} down, ${formatBytes((this.sharing - 1) * bytes)} up`,
+    };
+    return [stage];
+  }
+
+  /**
+   * The exchange in which sums of `bytes`, of which each device has a part, add up at the places of the rows:
+   * in two phases where that takes less time, or as asked.
+   */
+  reduce(name: string, data: string, to: string, bytes: number): Stage[] {
+    if (!this.several) return [];
+    const { groups, seconds, onePhase } = reduceWay(this.#problem, bytes);
+    const moved = `${formatBytes((this.sharing - 1) * bytes)} down and up`;
+    const stage: Stage = {
+      name,
+      at: partPlaces(this.#problem, this.#side),
+      work: {
+        kind: 'exchange',
+        how: 'reduce-scatter',
+        data: [data],
+        to: [to],
+        ...(groups ? { groups } : {}),
+      },
+      exchange: groups ? `reduce-scatter in two phases: ${moved}` : `reduce-scatter: ${moved}`,
+    };
+    if (groups === undefined) return [stage];
+    const reason = `partial sums add up inside ${groups.map((group) => group.join(' ')).join(' and ')} before they cross: about ${formatMilliseconds(1000 * seconds)}, and ${formatMilliseconds(1000 * onePhase)} in one phase`;
+    return [{ ...stage, reasons: [reason] }];
+  }
+
+  /** A part's sums live until its rows are solved. */
+  pipeline(stages: readonly Stage[]): Stage[] {
+    return stages.map((stage) => ({ ...stage, pipeline: pipelineName(this.#side) }));
+  }
+}

@@ -1,0 +1,34 @@
+import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import { isInParts } from '../../ratings/spilled-ratings.ts';
+import type { SgdData } from './data.ts';
+
+/**
+ * A block of no ratings whose row pointers count those of a side's rows; of `count` rows those beyond the range
+ * have none.
+ */
+export function countsBlock(
+  data: SgdData,
+  side: 'row' | 'column',
+  { from, to }: RowRange,
+  count: number,
+): Partition {
+  const offsets =
+    side === 'row' ? offsetsOfRows(data, { from, to }) : data.columnOffsets.subarray(from, to + 1);
+  // Counts that add up beyond 2^32 begin at 0 again, so that their differences are right.
+  const own = sharedArray(Int32Array, count + 1);
+  for (let row = 0; row <= count; row++) own[row] = offsets[Math.min(row, offsets.length - 1)] - offsets[0];
+  return {
+    layout: 'rating-block',
+    rows: count,
+    columns: { offsets: own, indices: new Uint32Array(0), values: new Float32Array(0) },
+  };
+}
+
+/** The pointers of some rows, which are those of a part where ratings are in parts. */
+function offsetsOfRows({ ratings }: SgdData, { from, to }: RowRange): Int32Array | Float64Array {
+  if (!isInParts(ratings)) return ratings.offsets.subarray(from, to + 1);
+  const part = ratings.parts.find((one) => one.from === from);
+  if (part === undefined) throw new Error(`no part of the ratings begins at row ${from}`);
+  return part.offsets;
+}

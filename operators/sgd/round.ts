@@ -1,0 +1,296 @@
+import type { JsonObject } from '../../engine/json.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { DataUse, DataUses, Stage, TaskPlan, Work } from '../../engine/plan/stages.ts';
+import { steppedMatrices } from './data-sets.ts';
+import { biasColumns } from './factors.ts';
+import { type SgdParams, shrinkOf } from './params.ts';
+import { staysOnDevice } from './schedules/blocks-schedule.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
+import type { TileShape } from './schedules/tiles.ts';
+
+/** Streams of the generator that draw the order of batches: over all ratings, and within a block. */
+const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
+
+/** Tasks for each worker in an epoch of Hogwild!, so that the others wait little for a slow one. */
+export const TASKS_PER_WORKER = 8;
+
+interface Round {
+  readonly params: SgdParams;
+  readonly schedule: SgdSchedule;
+  readonly device: DeviceInfo;
+  readonly host: DeviceInfo;
+  readonly ratings: number;
+  /** The place of each part of the rows' factors. */
+  readonly rowPlaces: readonly string[];
+  /** The stage `sgd-epoch` without its work. */
+  readonly epoch: Omit<Stage, 'work'>;
+}
+
+/** The stages of an epoch. λ and the level of the ratings come with the data. */
+export function roundStages(round: Round): Stage[] {
+  const { schedule, device } = round;
+  if (schedule.deviceBlocks) return blocksOfDevices(round, schedule.deviceBlocks);
+  if (schedule.tile) return tiles(round, schedule.tile);
+  if (schedule.kind === 'hogwild') return hogwild(round);
+  return device.ownMemory ? waves(round) : blocks(round);
+}
+
+function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['deviceBlocks']>): Stage[] {
+  const { params, schedule, epoch } = round;
+  const { rowBands, columnBands } = schedule;
+  const stays = staysOnDevice(schedule);
+  const stayIn = (side: 'row' | 'column') => stays[`${side}s`];
+  // Factors that lie in host memory are copied as they come.
+  const copied = copies(round).filter((_, at) => stayIn(matricesOf(round)[at].side));
+  const shrunk = shrinkStages(round).filter(({ name }) => name === 'shrink-rows' && stays.rows);
+  const passed = matricesOf(round).flatMap(({ name, side }) => (side === 'column' ? [name] : []));
+  const order =
+    deviceBlocks.resident && deviceBlocks.bandsADevice === undefined
+      ? ({
+          order: 'turns',
+          ...(deviceBlocks.stays ? { stays: true } : {}),
+          passes: rowBands > 1 ? passed : [],
+        } as const)
+      : ({ order: 'latin' } as const);
+  const work: Work = {
+    kind: 'blocks',
+    ...order,
+    seed: params.seed,
+    grid: { rows: rowBands, columns: columnBands, of: 'blocks' },
+    tasks: [
+      ...shrinkAtFirst(round, stays),
+      ...(deviceBlocks.steps === 'tile' ? tileOfBlock : listOfBlock)(round),
+    ],
+  };
+  return [...copied, ...shrunk, { ...epoch, tasks: rowBands * columnBands, work }];
+}
+
+/**
+ * A segment is shrunk by the device that steps it first, and a band that comes from host memory where it is
+ * stepped. Their sums come as they are stepped later, so that they are there once.
+ */
+function shrinkAtFirst({ params, schedule }: Round, stays: { readonly rows: boolean }): TaskPlan[] {
+  return shrinkTasks(params, schedule.rows).flatMap(({ side, task }): TaskPlan[] =>
+    side === 'row' && stays.rows
+      ? []
+      : [
+          {
+            ...task,
+            uses: shrunkBy(params, side, { step: 'alone' }),
+            params: { ...task.params, from: 0 },
+            takes: { ...task.takes, to: side === 'row' ? 'rowCount' : 'width' },
+            stage: `shrink-${side}s`,
+            once: side,
+          },
+        ],
+  );
+}
+
+function tileTask(round: Round, uses: DataUses, shape: JsonObject): TaskPlan {
+  return {
+    kernel: 'sgd-tiles',
+    uses,
+    params: { ...stepParams(round), ...shape, seed: round.params.seed },
+    takes: { rate: 'rate', epoch: 'epoch' },
+  };
+}
+
+function tileOfBlock(round: Round): TaskPlan[] {
+  const uses = { ...stepped(round, { step: 'alone' }), block: 'blocks', ...sources(round) };
+  return [tileTask(round, uses, {})];
+}
+
+function listOfBlock(round: Round): TaskPlan[] {
+  const { params, schedule, host } = round;
+  return [
+    {
+      kernel: 'batch-order',
+      at: host.place,
+      uses: { order: 'orders' },
+      params: { seed: params.seed, stream: ORDER_STREAMS.block },
+      takes: { epoch: 'epoch', batches: 'batches', block: 'column' },
+    },
+    {
+      kernel: 'sgd-block',
+      uses: { block: 'lists', order: 'orders', ...stepped(round, { step: 'alone' }) },
+      params: { ...stepParams(round), from: 0, batch: BATCH_RATINGS, precision: schedule.precision },
+      takes: { rate: 'rate', to: 'batches', workers: 'teams', lanes: 'lanes' },
+    },
+  ];
+}
+
+function tiles(round: Round, { tiles: count, lanes, threads, precision, arithmetic }: TileShape): Stage[] {
+  const { before, uses } = betweenVersions(round);
+  const shape = { tiles: count, lanes, threads, precision, arithmetic };
+  const why = 'the first epoch deals the ratings to the tiles, where they stay';
+  const task = tileTask(round, { block: 'ratings', ...uses }, shape);
+  return [...before, wholePass(round, task, 8 * round.ratings, why)];
+}
+
+function waves(round: Round): Stage[] {
+  const { params, schedule, host, ratings } = round;
+  const { workers, columnBands, lanes, precision } = schedule;
+  const { before, uses } = betweenVersions(round);
+  const order: Stage = {
+    name: 'wave-order',
+    at: [host.place],
+    work: tasks({
+      kernel: 'wave-order',
+      uses: { order: 'wave-order' },
+      params: { seed: params.seed, workers, columnBands },
+      takes: { epoch: 'epoch' },
+    }),
+    kernel: 'wave-order',
+    tasks: 1,
+  };
+  const task: TaskPlan = {
+    kernel: 'sgd-waves',
+    uses: { block: 'ratings', order: 'wave-order', ...uses },
+    params: { ...stepParams(round), lanes, precision },
+    takes: { rate: 'rate' },
+  };
+  const why = 'the first epoch sorts the ratings by block, and they stay so';
+  return [order, ...before, wholePass(round, task, 12 * ratings, why)];
+}
+
+function wholePass({ epoch }: Round, task: TaskPlan, heldBytes: number, why: string): Stage {
+  return { ...epoch, tasks: 1, work: tasks(task), heldBytes, reasons: [...(epoch.reasons ?? []), why] };
+}
+
+/** The order of the next epoch is drawn while this one runs. */
+function hogwild(round: Round): Stage[] {
+  const { params, schedule, device, host, ratings, epoch } = round;
+  const { lanes, workers, precision } = schedule;
+  const task: TaskPlan = {
+    kernel: 'sgd-block',
+    uses: { block: 'list', order: { set: 'order', version: 'old' }, ...stepped(round, { step: 'shared' }) },
+    params: {
+      ...stepParams(round),
+      ...(device.ownMemory ? { lanes, workers, precision } : {}),
+      batch: BATCH_RATINGS,
+    },
+    takes: { rate: 'rate' },
+  };
+  const count = Math.min(Math.ceil(ratings / BATCH_RATINGS), TASKS_PER_WORKER * workers);
+  return [
+    ...copies(round),
+    ...shrinkStages(round),
+    { ...epoch, tasks: device.wholePasses ? 1 : count, work: tasks(task) },
+    batchOrder(params, ratings, host.place, false),
+  ];
+}
+
+function blocks(round: Round): Stage[] {
+  const { params, schedule, epoch } = round;
+  const { rowBands: rows, columnBands: columns, inBands } = schedule;
+  const task: TaskPlan = {
+    kernel: 'sgd-block',
+    uses: { block: 'blocks', ...stepped(round, { step: 'alone' }) },
+    params: stepParams(round),
+    takes: { rate: 'rate', ...(inBands ? {} : { rowStart: 'rowFrom' }) },
+  };
+  const grid = { rows, columns, of: 'blocks' };
+  const work: Work = { kind: 'blocks', order: 'latin', seed: params.seed, grid, tasks: [task] };
+  return [...copies(round), ...shrinkStages(round), { ...epoch, tasks: rows * columns, work }];
+}
+
+/** Draws the order of the first epoch, or of the next. */
+export function batchOrder({ seed }: SgdParams, ratings: number, place: string, isFirst: boolean): Stage {
+  const batches = Math.ceil(ratings / BATCH_RATINGS);
+  const params = { seed, stream: ORDER_STREAMS.list, batches, ...(isFirst ? { epoch: 1 } : {}) };
+  const kernel = 'batch-order';
+  return {
+    name: isFirst ? 'first-batch-order' : 'batch-order',
+    at: [place],
+    work: tasks({
+      kernel,
+      uses: { order: 'order' },
+      params,
+      ...(isFirst ? {} : { takes: { epoch: 'next' } }),
+    }),
+    kernel,
+    tasks: 1,
+  };
+}
+
+/**
+ * A kernel that steps from one version to the next steps in place where its factors were shrunk: the stages in
+ * front of it, and its uses of the factors.
+ */
+function betweenVersions(round: Round): { readonly before: readonly Stage[]; readonly uses: DataUses } {
+  const shrunk = shrinkStages(round);
+  return shrunk.length === 0
+    ? { before: [], uses: { ...sources(round, { version: 'old' }), ...stepped(round) } }
+    : {
+        before: [...copies(round), ...shrunk],
+        uses: { ...sources(round), ...stepped(round, { step: 'alone' }) },
+      };
+}
+
+function matricesOf({ params }: Round) {
+  return steppedMatrices(params.rate === 'adagrad');
+}
+
+type How = Omit<DataUse, 'set'>;
+
+function stepped(round: Round, how: How = {}): DataUses {
+  return Object.fromEntries(matricesOf(round).map(({ name, key }) => [key, { set: name, ...how }]));
+}
+
+function sources(round: Round, how: How = {}): DataUses {
+  return Object.fromEntries(matricesOf(round).map(({ name, source }) => [source, { set: name, ...how }]));
+}
+
+function stepParams({ params: { rank, biases, rate } }: Round): JsonObject {
+  return { rank, biases, adaptive: rate === 'adagrad' };
+}
+
+function tasks(one: TaskPlan): Work {
+  return { kind: 'tasks', tasks: [one] };
+}
+
+function copies(round: Round): Stage[] {
+  const { schedule, device, rowPlaces } = round;
+  const segments = schedule.deviceBlocks ? schedule.columnBands : 1;
+  return matricesOf(round).map(({ name, side }) => ({
+    name: `copy-${name}`,
+    at: side === 'row' ? rowPlaces : Array.from({ length: segments }, () => device.place),
+    work: tasks({ kernel: 'copy-rows', uses: { source: { set: name, version: 'old' }, target: name } }),
+    kernel: 'copy-rows',
+  }));
+}
+
+function shrinkStages({ params, schedule, device, rowPlaces }: Round): Stage[] {
+  return shrinkTasks(params, schedule.rows).map(({ side, task }) => ({
+    name: `shrink-${side}s`,
+    at: side === 'row' ? rowPlaces : [device.place],
+    work: tasks(task),
+    kernel: task.kernel,
+  }));
+}
+
+/** The task that shrinks each side's factors in front of an epoch; none where nothing is to be shrunk. */
+function shrinkTasks(
+  params: SgdParams,
+  rows: SgdSchedule['rows'],
+): { readonly side: 'row' | 'column'; readonly task: TaskPlan }[] {
+  const adaptive = params.rate === 'adagrad';
+  return (['row', 'column'] as const).flatMap((side) => {
+    const { offset, damping } = shrinkOf(params)[(side === 'row') === (rows === 'users') ? 'users' : 'items'];
+    const columns = params.biases ? biasColumns(side === 'row') : {};
+    const task: TaskPlan = {
+      kernel: 'shrink-rows',
+      uses: shrunkBy(params, side),
+      params: { offset, damping, adaptive, ...columns },
+      takes: { rate: 'rate' },
+    };
+    return offset === 0 && damping === 0 ? [] : [{ side, task }];
+  });
+}
+
+function shrunkBy({ rate }: SgdParams, side: 'row' | 'column', how: How = {}): DataUses {
+  const own = steppedMatrices(rate === 'adagrad').filter((matrix) => matrix.side === side);
+  return Object.fromEntries(
+    own.map(({ name }, at) => [at === 0 ? 'factors' : 'sums', { set: name, ...how }]),
+  );
+}

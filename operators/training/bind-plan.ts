@@ -1,0 +1,108 @@
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { keyHashes } from '../../engine/keys/key-hash.ts';
+import type { Partition, PartitionRef, SharedColumn } from '../../engine/partition.ts';
+import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import { HOST } from '../../engine/plan/place.ts';
+import type { DataSet, RowRange, Slice, Stage } from '../../engine/plan/stages.ts';
+import type { Given } from '../../engine/run/run-steps.ts';
+import { peakOf } from '../../engine/run/walk.ts';
+import { contracts } from '../tasks/tasks.ts';
+
+/** A part that exists before the first step; without its partition where that is in a file. */
+export interface GivenPart {
+  readonly ref: PartitionRef;
+  readonly partition?: Partition;
+}
+
+/** A plan, its steps' data and its partitions, once the data are known. */
+export interface BoundRun {
+  readonly plan: PhysicalPlan;
+  readonly bound: BoundPlan;
+  readonly given: readonly Given[];
+}
+
+/**
+ * Binds a plan to data sets of real sizes. `partsOf`: the parts of one that exists before the first step;
+ * `stageOf`: a stage with the parameters that the data decide; `startOf`: the stages of a start that is given.
+ */
+export function bindPlan<Set extends DataSet>(
+  planned: PhysicalPlan,
+  {
+    datasets,
+    partsOf,
+    stageOf,
+    startOf = ({ start }) => start,
+    ...bound
+  }: Pick<BoundPlan, 'name' | 'slices' | 'bands' | 'blockSizes' | 'blockFields'> & {
+    readonly datasets: readonly Set[];
+    readonly partsOf: (set: Set) => readonly GivenPart[];
+    readonly stageOf: (stage: Stage) => Stage;
+    readonly startOf?: ((plan: PhysicalPlan) => readonly Stage[]) | undefined;
+  },
+): BoundRun {
+  const parts = datasets.flatMap((set) => (set.given ? [[set.name, partsOf(set)] as const] : []));
+  const stages = (list: readonly Stage[]) =>
+    list.map((stage) => stageOf(counted(stage, bound.slices[stage.name])));
+  const plan: PhysicalPlan = {
+    ...planned,
+    datasets,
+    start: stages(planned.start),
+    round: stages(planned.round),
+    measure: stages(planned.measure),
+  };
+  const { devices, round, measure, end, measureBytes } = plan;
+  const made: BoundPlan = {
+    ...bound,
+    devices,
+    datasets,
+    phases: { start: startOf(plan), round, measure, end },
+    given: Object.fromEntries(parts.map(([set, own]) => [set, own.map(({ ref }) => ref)])),
+    ...(measureBytes ? { measureBytes } : {}),
+  };
+  const given = parts.flatMap(([, own]) =>
+    own.flatMap(({ ref, partition }): Given[] => (partition ? [[ref, partition]] : [])),
+  );
+  return { plan: withRealCuts(plan, made), bound: made, given };
+}
+
+function counted(stage: Stage, own: readonly (readonly Slice[])[] | undefined): Stage {
+  return own === undefined ? stage : { ...stage, tasks: Math.max(...own.map((ranges) => ranges.length)) };
+}
+
+/** The plan with the memory of its real cuts: parts of as many ratings have unlike numbers of rows. */
+function withRealCuts(plan: PhysicalPlan, bound: BoundPlan): PhysicalPlan {
+  if (plan.datasets.every(({ parts }) => parts.length === 1)) return plan;
+  const peak = peakOf(bound, contracts, plan.keep);
+  return {
+    ...plan,
+    memory: { ...plan.memory, ...peak, [HOST]: Math.max(plan.memory[HOST] ?? 0, peak[HOST] ?? 0) },
+  };
+}
+
+/** Columns of rows in host memory, cut into parts. */
+export function cutRows(
+  name: string,
+  ranges: readonly RowRange[],
+  layout: string,
+  columns: Readonly<Record<string, SharedColumn>>,
+): GivenPart[] {
+  return ranges.map(({ from, to }, partition) => {
+    const own = Object.entries(columns).map(([column, values]) => [column, values.subarray(from, to)]);
+    return {
+      ref: { name, partition, version: 0 },
+      partition: { layout, rows: to - from, columns: Object.fromEntries(own) },
+    };
+  });
+}
+
+/** The keys by which a start is drawn; a given start has none. */
+export function cutKeys(name: string, ranges: readonly RowRange[], ids?: KeyColumn): GivenPart[] {
+  const none = new Uint32Array(0);
+  return cutRows(
+    name,
+    ranges,
+    'key-hashes',
+    ids === undefined ? { low: none, high: none } : { ...keyHashes(ids) },
+  );
+}
