@@ -158,8 +158,9 @@ export type {
   SourceStatistics,
   ValueNeeds,
 } from './engine/stream/operator.ts';
-export type { ExecutionContext, SpillSpace } from './engine/run/context.ts';
+export type { ExecutionContext } from './engine/run/context.ts';
 export type {
+  ColumnKind,
   FileMemory,
   InFiles,
   MatrixShape,
@@ -167,6 +168,7 @@ export type {
   PartitionRef,
   SharedColumn,
 } from './engine/partition.ts';
+export type { SpilledPartition } from './engine/spill/spilled-partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export {
   type Estimate,

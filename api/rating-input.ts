@@ -220,7 +220,7 @@ export class RatingInput {
       requireRows(totalRows, ids, ratings.session);
     // Before the reading where their number is known, else before they are sorted.
     if (inParts && totalRows !== undefined && totalRows > rowsInMemory)
-      await ctx.spill?.requireRoom(spilledBytes(totalRows));
+      await ctx.executor.spilled?.requireRoom(spilledBytes(totalRows));
     if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable)
       await this.#reportTimes(ratings, ctx);
     const indexed = await readRatings(

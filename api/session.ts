@@ -93,7 +93,6 @@ export class Session implements AsyncDisposable {
   readonly #parquetBackend: ParquetBackendName | undefined;
   readonly #profile: Profile | undefined;
   readonly #once: boolean;
-  readonly #spill: SpillFolder;
   /** The device of requests, opened at the first one. */
   #requests: Executor | undefined;
   #closed = false;
@@ -103,7 +102,6 @@ export class Session implements AsyncDisposable {
     executor: Executor,
     device: SessionDevice | Opening,
     memoryBudget: number,
-    spill: SpillFolder,
     {
       parquetBackend,
       profile,
@@ -114,7 +112,6 @@ export class Session implements AsyncDisposable {
   ) {
     this.#executor = executor;
     this.memoryBudget = memoryBudget;
-    this.#spill = spill;
     this.#parquetBackend = parquetBackend;
     this.splitBytes = splitBytes;
     this.#profile = profile;
@@ -160,9 +157,10 @@ export class Session implements AsyncDisposable {
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
     const scarce = budget < SCARCE_BYTES;
     if (scarce) keepHeapsSmall();
-    const spill = new SpillFolder(spillDir);
+    const folder = new SpillFolder(spillDir);
     // A folder that cannot be used shows before the work.
-    if (spillDir !== undefined) await spill.open();
+    if (spillDir !== undefined) await folder.open();
+    const spilled = new SpillMemory(folder);
     using _ = profile?.begin('open devices');
     const wanted = {
       device,
@@ -179,25 +177,24 @@ export class Session implements AsyncDisposable {
           { ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) },
           ahead && machineAhead(ahead as DevicesAhead),
         );
-        const executor = new LocalExecutor([cpu], new SpillMemory(spill), () => new MemoryFiles());
+        const executor = new LocalExecutor([cpu], spilled, () => new MemoryFiles());
         const found = all.then(({ devices, device: chosen }) => {
           executor.add(devices.slice(1));
           return chosen;
         });
         // Told to those who wait for it; before the first of them it is no unhandled rejection.
         found.catch(() => undefined);
-        return new Session(executor, { found, end: () => ending.abort() }, budget, spill, kept);
+        return new Session(executor, { found, end: () => ending.abort() }, budget, kept);
       }
       const opened = await openDevices({ ...wanted, signal });
       return new Session(
-        new LocalExecutor(opened.devices, new SpillMemory(spill), () => new MemoryFiles()),
+        new LocalExecutor(opened.devices, spilled, () => new MemoryFiles()),
         opened.device,
         budget,
-        spill,
         kept,
       );
     } catch (error) {
-      await spill.close();
+      await spilled.close();
       throw error;
     }
   }
@@ -214,7 +211,6 @@ export class Session implements AsyncDisposable {
       noDevices,
       { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' },
       totalmem(),
-      new SpillFolder(),
       { parquetBackend, profile },
     );
   }
@@ -364,7 +360,6 @@ export class Session implements AsyncDisposable {
       executor: this.#executor,
       events: onEvent ?? noEvents,
       metrics: new RunMetrics(this.#profile?.spans),
-      spill: this.#spill,
     };
   }
 
@@ -441,7 +436,6 @@ export class Session implements AsyncDisposable {
     this.#opening?.end();
     await this.#opening?.found.catch(() => undefined);
     await Promise.all([this.#executor.close(), this.#requests?.close()]);
-    await this.#spill.close();
   }
 
   /** State, devices, workers, memory budget and form of ids. */

@@ -1,5 +1,4 @@
 import { counted } from '../engine/format.ts';
-import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { DeviceLostError, UsageError } from '../engine/errors.ts';
@@ -16,13 +15,13 @@ import {
   sharedArray,
 } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
-import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
-import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
+import { readSpilled } from './read-spilled.ts';
+import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { sentPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { Arena } from './arena.ts';
-import { type CpuTasks, type MatrixView, SCRATCH_BYTES, STRIDE_STEP } from './handler.ts';
+import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP } from './handler.ts';
 import { availableBuild, compileKernels, type KernelBuild } from './compile-kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
@@ -66,10 +65,7 @@ interface CpuDeviceOptions {
   readonly collectBytes?: number;
 }
 
-type Stored =
-  | { readonly host: Partition }
-  | { readonly matrix: MatrixView }
-  | { readonly spilled: SpilledPartition };
+type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 
 /**
  * All CPU threads together as one device; each thread runs tasks of any kind. Matrices live in one shared
@@ -88,8 +84,6 @@ export class CpuDevice implements Device {
   readonly #repeatable: (kernel: string) => boolean;
   readonly #collectBytes: number;
   #leaves = false;
-  /** Partitions that are left in each spill file. */
-  readonly #files = new Map<string, number>();
   /** Bytes of the host partitions. */
   #hostBytes = 0;
   #releasedBytes = 0;
@@ -207,7 +201,6 @@ export class CpuDevice implements Device {
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     const partitions: Record<string, SentPartition> = {};
     const matrices: Record<string, MatrixView> = {};
-    const spilled: Record<string, SpilledPartition> = {};
     const resolve = (name: string, ref: PartitionRef, required: boolean) => {
       const stored = this.#store.get(partitionKey(ref));
       if (stored === undefined) {
@@ -216,8 +209,7 @@ export class CpuDevice implements Device {
             `task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.info.place}`,
           );
       } else if ('host' in stored) partitions[name] = sentPartition(stored.host);
-      else if ('matrix' in stored) matrices[name] = stored.matrix;
-      else spilled[name] = stored.spilled;
+      else matrices[name] = stored.matrix;
     };
     for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
@@ -235,7 +227,6 @@ export class CpuDevice implements Device {
           params: task.params,
           partitions,
           matrices,
-          spilled,
           scratch: this.#scratch[slot],
           collection: this.#collection,
         };
@@ -281,8 +272,7 @@ export class CpuDevice implements Device {
     const stored = this.#store.get(partitionKey(ref));
     if (stored === undefined)
       throw new Error(`partition ${partitionKey(ref)} is not on device ${this.info.place}`);
-    if ('host' in stored) return stored.host;
-    if ('spilled' in stored) return readSpilled(stored.spilled);
+    if ('host' in stored) return stored.host.spilled ? readSpilled(stored.host.spilled) : stored.host;
     const { pointer, rows, columns, stride } = stored.matrix;
     const padded = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
     const values = new Float32Array(new SharedArrayBuffer(rows * columns * 4));
@@ -303,49 +293,13 @@ export class CpuDevice implements Device {
     const stored = this.#store.get(key);
     if (stored === undefined) return;
     if ('matrix' in stored) this.#arena.free(stored.matrix.pointer);
-    else if ('host' in stored) {
+    else {
       const bytes = partitionBytes(stored.host);
       this.#hostBytes -= bytes;
       hostMeter.drop(stored.host);
       if (!stored.host.reused) this.#releasedBytes += bytes;
-    } else this.#leaveFile(stored.spilled.file);
+    }
     this.#store.delete(key);
-  }
-
-  async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
-    const partitions = Object.fromEntries(
-      await Promise.all(
-        refs.map(async (ref, part) => [`part.${part}`, sentPartition(await this.fetch(ref))] as const),
-      ),
-    );
-    const request = {
-      kernel: 'spill',
-      params: { file, parts: refs.length },
-      partitions,
-      matrices: {},
-      spilled: {},
-    };
-    const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
-      this.#collect();
-      return { ...request, scratch: this.#scratch[slot], collection: this.#collection };
-    });
-    const { spilled } = outcome.values as CpuTasks['spill']['values'];
-    refs.forEach((ref, part) => {
-      this.release(ref);
-      this.#store.set(partitionKey(ref), { spilled: spilled[part] });
-    });
-    this.#files.set(file, refs.length);
-    return { rows: outcome.rows, bytesUp: 0, bytesDown: 0, milliseconds };
-  }
-
-  /** One partition of the file is released; a file without any is removed. */
-  #leaveFile(file: string): void {
-    const left = (this.#files.get(file) ?? 1) - 1;
-    this.#files.set(file, left);
-    if (left > 0) return;
-    this.#files.delete(file);
-    // The whole folder goes at the end, so a file that cannot be removed now does no harm.
-    rm(file, { force: true }).catch(() => undefined);
   }
 
   async trim(): Promise<void> {
@@ -357,7 +311,6 @@ export class CpuDevice implements Device {
       params: {},
       partitions: {},
       matrices: {},
-      spilled: {},
       collection: this.#collection,
     };
     // One request for each thread: they are all taken at once, so each thread has one.

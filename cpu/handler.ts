@@ -1,8 +1,7 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
-import type { SpilledPartition } from './spilled-partition.ts';
-import type { KernelTasks, None, Numbered, OutcomeOf } from '../operators/tasks/tasks.ts';
+import type { KernelTasks, None, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Kernels } from './kernels.ts';
 
 /** A matrix in the shared WebAssembly memory: byte address of row 0, and its shape in elements. */
@@ -38,13 +37,6 @@ export interface CpuTasks extends Omit<
 > {
   /** Does nothing but what a thread does before any task, such as collecting garbage. */
   rest: { inputs: None; outputs: None; params: None; values: None };
-  /** Writes its inputs `part.0`, `part.1`, ... to a new file. */
-  spill: {
-    inputs: Numbered<'part'>;
-    outputs: None;
-    params: { readonly file: string; readonly parts: number };
-    values: { readonly spilled: readonly SpilledPartition[] };
-  };
 }
 
 /** The means with which a handler does one task, inside a worker thread. */

@@ -30,7 +30,6 @@ import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
 import { sortBands } from './tasks/loading/sort-bands.ts';
-import { spill } from './tasks/loading/spill.ts';
 import { splitBlock, splitPairs } from './tasks/loading/split-parts.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
@@ -42,7 +41,6 @@ import { weightedNorm } from './tasks/weighted-norm.ts';
 
 const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   rest: () => ({ rows: 0 }),
-  spill,
   update,
   'normal-equations': normalEquations,
   'solve-equations': solveEquations,

@@ -5,7 +5,7 @@ import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
-import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
+import { readSpilled } from './read-spilled.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { GivenHandlers, GivenTasks, MatrixView, TaskScope } from './handler.ts';
@@ -26,8 +26,6 @@ export interface CpuRequest {
   readonly params: JsonObject;
   readonly partitions: Readonly<Record<string, SentPartition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
-  /** Partitions that lie in files; they are read when the task first asks for them. */
-  readonly spilled: Readonly<Record<string, SpilledPartition>>;
   readonly scratch: number;
   readonly collection: number;
 }
@@ -79,18 +77,17 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
     return found;
   };
   const read = new Map<string, Partition>();
-  const readBack = (name: string): Partition => {
-    const partition = read.get(name) ?? readSpilled(request.spilled[name]);
-    read.set(name, partition);
-    return partition;
-  };
   return {
     params: request.params,
-    partition: (name) =>
-      name in request.spilled
-        ? readBack(name)
-        : receivedPartition(named(request.partitions, 'partition', name)),
-    hasInput: (name) => name in request.partitions || name in request.matrices || name in request.spilled,
+    partition: (name) => {
+      const sent = named(request.partitions, 'partition', name);
+      if (sent.spilled === undefined) return receivedPartition(sent);
+      // It is read when the task first asks for it.
+      const partition = read.get(name) ?? readSpilled(sent.spilled);
+      read.set(name, partition);
+      return partition;
+    },
+    hasInput: (name) => name in request.partitions || name in request.matrices,
     hasMatrix: (name) => name in request.matrices,
     matrix: (name) => named(request.matrices, 'matrix', name),
     scratch: request.scratch,

@@ -1,3 +1,5 @@
+import type { SpilledPartition } from './spill/spilled-partition.ts';
+
 /** Typed arrays that may lie in a SharedArrayBuffer and cross threads without a copy. */
 export type SharedColumn =
   | Int32Array
@@ -7,6 +9,29 @@ export type SharedColumn =
   | Uint8Array
   | Uint16Array
   | BigInt64Array;
+
+const arrays = {
+  Int32Array,
+  Uint32Array,
+  Float32Array,
+  Float64Array,
+  Uint8Array,
+  Uint16Array,
+  BigInt64Array,
+};
+
+/** The name of a column's type, by which other threads and files know it. */
+export type ColumnKind = keyof typeof arrays;
+
+export const columnTypes: Readonly<
+  Record<
+    ColumnKind,
+    {
+      new (buffer: ArrayBufferLike, at?: number, length?: number): SharedColumn;
+      readonly BYTES_PER_ELEMENT: number;
+    }
+  >
+> = arrays;
 
 /**
  * The name of one version of one partition of a data set. Tasks name their inputs and outputs so.
@@ -44,6 +69,8 @@ export interface Partition {
    * then.
    */
   readonly reused?: boolean;
+  /** Of a partition in a file of the spill folder, in place of columns: tasks of the CPU read it from there. */
+  readonly spilled?: SpilledPartition;
   /** Of rows on their way between devices, in place of columns. */
   readonly inFiles?: InFiles;
 }

@@ -1,11 +1,11 @@
 import { readdirSync, rmSync } from 'node:fs';
-import { mkdir, readdir, rm, rmdir, stat, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { CapacityError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import type { SpillSpace } from '../../engine/run/context.ts';
 import { errorCode, messageOf } from '../files/file-problem.ts';
+import { freeBytes } from '../output/full-disk.ts';
 import { hostDigest, isRunning, startOf } from '../output/processes.ts';
 import { forgetTemporary, registerTemporary } from '../output/temporaries.ts';
 
@@ -23,7 +23,7 @@ let made = 0;
  * killed goes when the next folder is made beside it.
  *
  */
-export class SpillFolder implements SpillSpace {
+export class SpillFolder {
   readonly #parent: string;
   readonly #given: boolean;
   #path: Promise<string> | undefined;
@@ -45,16 +45,16 @@ export class SpillFolder implements SpillSpace {
     return this.#path;
   }
 
+  /** The path of a file that does not exist yet. */
   async newFile(): Promise<string> {
     return join(await this.open(), `${this.#files++}`);
   }
 
+  /** Throws CapacityError with both figures where the disk is known to have less room. */
   async requireRoom(bytes: number): Promise<void> {
     const path = await this.open();
-    const found = await statfs(path).catch(() => undefined);
-    if (found === undefined) return;
-    const free = found.bavail * found.bsize;
-    if (free >= bytes) return;
+    const free = await freeBytes(path);
+    if (free === undefined || free >= bytes) return;
     throw new CapacityError(
       `the disk of ${this.#given ? 'spillDir' : 'the folder for temporary files'} has ${formatBytes(free)} free, and ratings that memory does not hold need up to ${formatBytes(bytes)} (${bytes} bytes) there`,
       {

@@ -1,20 +1,17 @@
-import { constants } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import { CapacityError, DataError } from '../../engine/errors.ts';
+import { crc32 } from 'node:zlib';
+import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import {
-  type Partition,
-  partitionKey,
-  type PartitionRef,
-  type SharedColumn,
-} from '../../engine/partition.ts';
+import { type Partition, partitionKey, type PartitionRef } from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
-import type { SpillSpace } from '../../engine/run/context.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { StagedCopies } from '../../engine/run/staged-copies.ts';
-import { arrowFile, type ColumnKind, type PlacedColumn } from './arrow-file.ts';
+import { SpillWriter } from '../../engine/spill/spill-writer.ts';
+import { openProblem, readPartition, type SpilledPartition } from '../../engine/spill/spilled-partition.ts';
+import { errorCode } from '../files/file-problem.ts';
+import type { SpillFolder } from './spill-folder.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
 const info: DeviceInfo = {
@@ -29,90 +26,82 @@ const info: DeviceInfo = {
   description: 'files of the spill folder',
 };
 
-const kinds: Readonly<
-  Record<
-    ColumnKind,
-    {
-      new (buffer: SharedArrayBuffer, at: number, length: number): SharedColumn;
-      readonly BYTES_PER_ELEMENT: number;
-    }
-  >
-> = { Int32Array, Uint32Array, Float32Array, Float64Array, Uint8Array, Uint16Array, BigInt64Array };
-
-interface Spilled {
-  readonly file: string;
-  readonly fileBytes: number;
-  readonly layout: string;
-  readonly rows: number;
-  readonly columns: Readonly<Record<string, PlacedColumn>>;
+/** A file, and the number of its partitions that are still used. */
+interface SpillFile {
+  readonly bytes: number;
+  left: number;
 }
 
 /**
- * Partitions in Arrow files of the spill folder, a file each. They are read into memory that is used again
- * once it is given back.
+ * Partitions in files of the spill folder. `fetch` reads into memory that is used again once it is given back.
  */
 export class SpillMemory implements SpillStore {
   readonly info = info;
   /** Bytes of the files. */
   readonly memory = new MemoryMeter();
-  readonly #space: SpillSpace;
-  readonly #stored = new Map<string, Spilled>();
+  readonly #folder: SpillFolder;
+  readonly #stored = new Map<string, { readonly spilled: SpilledPartition; readonly file: SpillFile }>();
   readonly #staging = new StagingBuffers();
-  readonly copies = new StagedCopies(({ columns }) => {
+  readonly copies = new StagedCopies(({ columns, spilled }, ref) => {
     const [first] = Object.values(columns);
-    if (first?.buffer instanceof SharedArrayBuffer) this.#staging.give(first.buffer);
+    if (spilled !== undefined) this.release(ref);
+    else if (first?.buffer instanceof SharedArrayBuffer) this.#staging.give(first.buffer);
   });
 
-  constructor(space: SpillSpace) {
-    this.#space = space;
+  constructor(folder: SpillFolder) {
+    this.#folder = folder;
   }
 
-  async write(ref: PartitionRef, partition: Partition): Promise<void> {
-    const file = await this.#space.newFile();
-    const { chunks, bytes, columns } = arrowFile([partition]);
+  async write(refs: readonly PartitionRef[], partitions: readonly Partition[]): Promise<Partition[]> {
+    const path = await this.#folder.newFile();
+    const writer = new SpillWriter(path, partitions, crc32);
+    const chunks = partitions.flatMap((partition) => writer.append(partition));
+    const { bytes: last, directory } = writer.finish();
+    chunks.push(...last);
+    const file = { bytes: chunks.reduce((sum, { length }) => sum + length, 0), left: refs.length };
     try {
-      const handle = await open(file, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+      const handle = await open(path, 'wx', 0o600);
       try {
-        for (const chunk of chunks) await writeAll(handle, chunk);
+        await writeAll(handle, chunks);
       } finally {
         await handle.close();
       }
     } catch (error) {
-      await rm(file, { force: true });
-      throw problemOf(error, file, bytes);
+      await rm(path, { force: true });
+      throw writeProblem(error, path, file.bytes);
     }
-    const { layout, rows } = partition;
-    this.memory.add(bytes);
-    this.#stored.set(partitionKey(ref), { file, fileBytes: bytes, layout, rows, columns: columns[0] });
+    this.memory.add(file.bytes);
+    return directory.map((spilled, i) => {
+      this.#stored.set(partitionKey(refs[i]), { spilled, file });
+      return { layout: spilled.layout, rows: spilled.rows, columns: {}, spilled };
+    });
+  }
+
+  requireRoom(bytes: number): Promise<void> {
+    return this.#folder.requireRoom(bytes);
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {
     const stored = this.#stored.get(partitionKey(ref));
     if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} was not spilled`);
-    const { file, fileBytes, layout, rows } = stored;
-    const columns = Object.entries(stored.columns);
-    const buffer = this.#staging.take(
-      columns.reduce((sum, [, { kind, length }]) => sum + paddedBytes(kind, length), 0),
-    );
+    const { spilled } = stored;
+    const handle = await open(spilled.file).catch((error: unknown) => {
+      throw openProblem(error, spilled);
+    });
+    let buffer: SharedArrayBuffer | undefined;
     try {
-      const handle = await open(file, constants.O_RDONLY);
-      try {
-        if ((await handle.stat()).size !== fileBytes) throw changed(file);
-        const read: Record<string, SharedColumn> = {};
-        let next = 0;
-        for (const [name, { kind, at, length }] of columns) {
-          const column = new kinds[kind](buffer, next, length);
-          await readAll(handle, new Uint8Array(buffer, next, column.byteLength), at, file);
-          read[name] = column;
-          next += paddedBytes(kind, length);
-        }
-        return { layout, rows, columns: read, reused: true };
-      } finally {
-        await handle.close();
+      const reads = readPartition(spilled, (bytes) => (buffer = this.#staging.take(bytes)), crc32);
+      let next = reads.next();
+      while (!next.done) {
+        const { bytes, at } = next.value;
+        next = reads.next((await handle.read(bytes, 0, bytes.length, at)).bytesRead);
       }
+      return { ...next.value, reused: true };
     } catch (error) {
-      this.#staging.give(buffer);
-      throw problemOf(error, file, 0);
+      if (buffer !== undefined) this.#staging.give(buffer);
+      throw error;
+    } finally {
+      await handle.close();
     }
   }
 
@@ -120,9 +109,11 @@ export class SpillMemory implements SpillStore {
     const stored = this.#stored.get(partitionKey(ref));
     if (stored === undefined) return;
     this.#stored.delete(partitionKey(ref));
-    this.memory.add(-stored.fileBytes);
+    stored.file.left--;
+    if (stored.file.left > 0) return;
+    this.memory.add(-stored.file.bytes);
     // The whole folder goes at the end, so a file that cannot be removed now does no harm.
-    rm(stored.file, { force: true }).catch(() => undefined);
+    rm(stored.spilled.file, { force: true }).catch(() => undefined);
   }
 
   put(): never {
@@ -142,47 +133,32 @@ export class SpillMemory implements SpillStore {
     this.#staging.clear();
   }
 
+  /** Removes the folder. */
   async close(): Promise<void> {
-    for (const { fileBytes } of this.#stored.values()) this.memory.add(-fileBytes);
+    for (const file of new Set([...this.#stored.values()].map((stored) => stored.file)))
+      this.memory.add(-file.bytes);
     this.#stored.clear();
     this.#staging.clear();
+    await this.#folder.close();
   }
 }
 
-function paddedBytes(kind: ColumnKind, length: number): number {
-  return Math.ceil((length * kinds[kind].BYTES_PER_ELEMENT) / 8) * 8;
-}
-
-async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let written = 0; written < bytes.length;)
-    written += (await handle.write(bytes, written, bytes.length - written)).bytesWritten;
-}
-
-async function readAll(handle: FileHandle, bytes: Uint8Array, at: number, file: string): Promise<void> {
-  for (let filled = 0; filled < bytes.length;) {
-    const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, at + filled);
-    if (bytesRead === 0) throw changed(file);
-    filled += bytesRead;
+async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[]): Promise<void> {
+  for (let left = [...chunks]; left.length > 0;) {
+    let { bytesWritten } = await handle.writev(left);
+    let whole = 0;
+    while (whole < left.length && bytesWritten >= left[whole].length) bytesWritten -= left[whole++].length;
+    left = left.slice(whole);
+    if (bytesWritten > 0) left[0] = left[0].subarray(bytesWritten);
   }
 }
 
-function changed(file: string): DataError {
-  return new DataError('a spill file was changed by another program', {
+function writeProblem(error: unknown, file: string, bytes: number): unknown {
+  if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error) ?? '')) return error;
+  return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, {
     phase: 'spill',
     file,
-    advice: 'Leave the folder alone while the run goes on',
+    advice: 'Free some space, choose another spillDir, or raise memoryBudget',
+    cause: error,
   });
-}
-
-function problemOf(error: unknown, file: string, bytes: number): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG') {
-    return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, {
-      phase: 'spill',
-      file,
-      advice: 'Free some space, choose another spillDir, or raise memoryBudget',
-      cause: error,
-    });
-  }
-  return code === 'ENOENT' ? changed(file) : error;
 }

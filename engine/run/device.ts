@@ -1,7 +1,7 @@
 import type { FileMemory, MatrixShape, Partition, PartitionRef } from '../partition.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
-import type { Task, TaskMetrics, TaskResult } from '../task.ts';
+import type { Task, TaskResult } from '../task.ts';
 import type { StagedCopies } from './staged-copies.ts';
 import type { Wire } from './step.ts';
 
@@ -46,11 +46,6 @@ export interface Device {
    * host memory have no such method.
    */
   leaveHost?(refs: readonly PartitionRef[]): Promise<void>;
-  /**
-   * Moves host partitions to a new file, where tasks and `fetch` find them; `release` frees them there. Only
-   * devices that compute in host memory do it.
-   */
-  spill?(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics>;
   /** Gives released memory back to the system, as far as the device can; costs a few milliseconds. */
   trim(): Promise<void>;
   /**
@@ -96,8 +91,13 @@ export interface HostStore extends Device {
  * copy of it, which `runSteps` notes, is freed.
  */
 export interface SpillStore extends Device {
-  /** Throws CapacityError with the bytes where the disk is full. */
-  write(ref: PartitionRef, partition: Partition): Promise<void>;
+  /**
+   * Writes partitions to one new file, and gives what stands for them at a device that reads files. Throws
+   * CapacityError with the bytes where the disk is full, UsageError for a folder that cannot be written to.
+   */
+  write(refs: readonly PartitionRef[], partitions: readonly Partition[]): Promise<readonly Partition[]>;
+  /** Throws CapacityError with both figures where the disk is known to have less room. */
+  requireRoom(bytes: number): Promise<void>;
   readonly copies: StagedCopies;
 }
 

@@ -1,7 +1,7 @@
 import type { Device, Executor, SpillStore, WireRequest } from './device.ts';
 import type { ExecutionContext } from './context.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../partition.ts';
-import type { Task, TaskMetrics, TaskResult } from '../task.ts';
+import type { Task, TaskResult } from '../task.ts';
 import { HostMemory } from './host-memory.ts';
 
 /**
@@ -63,12 +63,6 @@ class HeldDevice<Held extends Device = Device> implements Device {
     await this.#device.leaveHost?.(refs);
   }
 
-  async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
-    if (this.#device.spill === undefined)
-      throw new Error(`the device ${this.info.place} keeps partitions in memory of its own`);
-    return this.#device.spill(refs, file);
-  }
-
   trim(): Promise<void> {
     return this.#device.trim();
   }
@@ -92,9 +86,17 @@ class HeldDevice<Held extends Device = Device> implements Device {
 }
 
 class HeldSpill extends HeldDevice<SpillStore> implements SpillStore {
-  async write(ref: PartitionRef, partition: Partition): Promise<void> {
-    await this.device.write(ref, partition);
-    this.hold(ref);
+  async write(
+    refs: readonly PartitionRef[],
+    partitions: readonly Partition[],
+  ): Promise<readonly Partition[]> {
+    const written = await this.device.write(refs, partitions);
+    for (const ref of refs) this.hold(ref);
+    return written;
+  }
+
+  requireRoom(bytes: number): Promise<void> {
+    return this.device.requireRoom(bytes);
   }
 
   get copies() {

@@ -28,9 +28,8 @@ export class LocalExecutor implements Executor {
   }
 
   async close(): Promise<void> {
-    await Promise.all(
-      [...this.devices, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()),
-    );
+    await Promise.all(this.devices.map((device) => device.close()));
+    await this.spilled?.close();
     await this.memory.close();
   }
 }

@@ -247,7 +247,7 @@ class StepRun {
 
   /** Undefined: the step has ended already. Steps that move bytes give their number. */
   #perform(step: Step): Promise<number | void> | undefined {
-    const { at, stage, do: action } = step;
+    const { at, do: action } = step;
     const device = this.#at(at);
     switch (action.kind) {
       case 'task': {
@@ -265,7 +265,7 @@ class StepRun {
         }
         return undefined;
       case 'spill':
-        return this.#spill(device, stage, action.refs);
+        return this.#spill(device, step, action.refs);
       case 'hand-out':
         return this.#handOut(device, step, action);
       case 'move':
@@ -320,7 +320,7 @@ class StepRun {
             .catch((error: unknown) => Promise.reject(lostAt(error, from)));
     const bytes = partitionBytes(partition);
     if (to === SPILL) {
-      await spilled?.write(as, partition);
+      await spilled?.write([as], [partition]);
       return bytes;
     }
     if (from === SPILL) this.#ctx.executor.spilled?.copies.add(to, as, partition);
@@ -336,11 +336,20 @@ class StepRun {
     return bytes;
   }
 
-  async #spill(device: Device, stage: string, refs: readonly PartitionRef[]): Promise<void> {
-    const { spill } = this.#ctx;
-    if (spill === undefined || device.spill === undefined)
-      throw new Error(`there is no room to spill partitions of ${device.info.place}`);
-    this.#count(stage, await device.spill(refs, await spill.newFile()));
+  async #spill(device: Device, { stage, at }: Step, refs: readonly PartitionRef[]): Promise<number> {
+    const { spilled } = this.#ctx.executor;
+    if (spilled === undefined) throw new Error(`there is no room to spill partitions of ${at}`);
+    const start = performance.now();
+    const partitions = await Promise.all(refs.map((ref) => device.fetch(ref)));
+    const written = await spilled.write(refs, partitions);
+    for (const [i, ref] of refs.entries()) {
+      device.release(ref);
+      device.put(ref, written[i]);
+      spilled.copies.add(at, ref, written[i]);
+    }
+    const rows = partitions.reduce((sum, partition) => sum + partition.rows, 0);
+    this.#count(stage, { rows, milliseconds: performance.now() - start });
+    return partitions.reduce((sum, partition) => sum + partitionBytes(partition), 0);
   }
 
   async #handOut(

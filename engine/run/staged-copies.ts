@@ -2,27 +2,28 @@ import { type Partition, partitionKey, type PartitionRef } from '../partition.ts
 import type { Place } from '../plan/place.ts';
 
 interface Copy {
+  readonly ref: PartitionRef;
   readonly partition: Partition;
   readers: number;
   freed: boolean;
 }
 
 /**
- * Copies of spilled partitions at devices. The memory of one is given back once the copy is freed and no task
- * reads it: a device that works in order is told of the free while the task before it may still run.
- *
+ * Copies of spilled partitions at devices, and partitions that their tasks read from files. The memory, or the
+ * file, is given back once the copy is freed and no task reads it: a device that works in order is told of the
+ * free while the task before it may still run.
  */
 export class StagedCopies {
-  readonly #giveBack: (partition: Partition) => void;
+  readonly #giveBack: (partition: Partition, ref: PartitionRef) => void;
   readonly #copies = new Map<string, Copy>();
 
-  /** `giveBack`: takes the memory of a copy that is no longer used. */
-  constructor(giveBack: (partition: Partition) => void) {
+  /** `giveBack`: takes what is no longer used. */
+  constructor(giveBack: (partition: Partition, ref: PartitionRef) => void) {
     this.#giveBack = giveBack;
   }
 
   add(at: Place, ref: PartitionRef, partition: Partition): void {
-    this.#copies.set(keyOf(at, ref), { partition, readers: 0, freed: false });
+    this.#copies.set(keyOf(at, ref), { ref, partition, readers: 0, freed: false });
   }
 
   /** A task begins to read what there is among its inputs; gives the end of that. */
@@ -51,8 +52,8 @@ export class StagedCopies {
     this.#copies.clear();
   }
 
-  #end({ partition, readers, freed }: Copy): void {
-    if (freed && readers === 0) this.#giveBack(partition);
+  #end({ ref, partition, readers, freed }: Copy): void {
+    if (freed && readers === 0) this.#giveBack(partition, ref);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Partition, SharedColumn } from '../partition.ts';
+import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
 
 /**
  * Node cuts the byte offset and the byte length of a view to 32 bits when it goes to another thread, and
@@ -6,11 +6,9 @@ import type { Partition, SharedColumn } from '../partition.ts';
  */
 export const viewLimit = { bytes: 2 ** 32 - 1 };
 
-const kinds = { Int32Array, Uint32Array, Float32Array, Float64Array, Uint8Array, Uint16Array, BigInt64Array };
-
 /** A view of more memory than the limit, in the form in which it goes to another thread. */
 interface WideView {
-  readonly wide: keyof typeof kinds;
+  readonly wide: ColumnKind;
   readonly buffer: ArrayBufferLike;
   readonly offset: number;
   readonly length: number;
@@ -33,12 +31,7 @@ export function sentView<View extends SharedColumn>(view: View): SentView<View> 
 
 export function receivedView<View extends SharedColumn>(sent: SentView<View>): View {
   if (!('wide' in sent)) return sent;
-  const type = kinds[sent.wide] as unknown as new (
-    buffer: ArrayBufferLike,
-    offset: number,
-    length: number,
-  ) => View;
-  return new type(sent.buffer, sent.offset, sent.length);
+  return new columnTypes[sent.wide](sent.buffer, sent.offset, sent.length) as View;
 }
 
 /** The partition itself where all its views are within the limit. */

@@ -228,7 +228,7 @@ export async function spillRatingBlocks(
   ctx: ExecutionContext,
 ): Promise<BlocksInParts> {
   using _ = ctx.metrics.begin('sort');
-  await ctx.spill?.requireRoom(
+  await ctx.executor.spilled?.requireRoom(
     spilledBytes(indexed.rows) - (indexed.spilled ? CODED_BYTES * indexed.rows : 0),
   );
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);

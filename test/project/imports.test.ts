@@ -275,7 +275,7 @@ describe('imports', () => {
       [
         'cpu/worker.ts',
         'cpu/device.ts',
-        'cpu/spilled-partition.ts',
+        'cpu/read-spilled.ts',
         'gpu/worker.ts',
         'gpu/device.ts',
         'gpu/device/tuner-cache.ts',

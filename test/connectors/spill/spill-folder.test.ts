@@ -1,21 +1,10 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
-import { CpuDevice } from '../../../cpu/device.ts';
-import { DataError, UsageError } from '../../../engine/errors.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { UsageError } from '../../../engine/errors.ts';
 
 const parent = mkdtempSync(join(tmpdir(), 'factorflow-spill-folder-'));
 afterAll(() => rmSync(parent, { recursive: true }));
@@ -89,65 +78,5 @@ describe('a spill folder', () => {
     await own.close();
     await next.close();
     for (const one of kept) rmSync(join(parent, one), { recursive: true });
-  });
-});
-
-describe('partitions of a CPU device', () => {
-  const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 });
-  const partition = (first: number): Partition => {
-    const columns = {
-      counts: sharedArray(Int32Array, 5),
-      values: sharedArray(Float64Array, 3),
-      codes: sharedArray(Uint16Array, 7),
-      none: sharedArray(Uint8Array, 0),
-    };
-    for (const column of Object.values(columns))
-      for (let i = 0; i < column.length; i++) column[i] = first + i;
-    return { layout: 'numbers', rows: 5, columns };
-  };
-
-  it('come back from a file as they were; the file goes with the last of them', async () => {
-    const folder = new SpillFolder(parent);
-    const device = new CpuDevice({ threads: 1 });
-    for (const [i, name] of ['a', 'b'].entries()) device.put(ref(name), partition(10 * i));
-    const file = await folder.newFile();
-    expect((await device.spill([ref('a'), ref('b')], file)).rows).toBe(10);
-    expect(await device.fetch(ref('b'))).toEqual({
-      ...partition(10),
-      columns: Object.fromEntries(
-        Object.entries(partition(10).columns).map(([name, column]) => [name, column.slice()]),
-      ),
-    });
-    device.release(ref('a'));
-    expect((await device.fetch(ref('b'))).rows).toBe(5);
-    expect(existsSync(file)).toBe(true);
-    device.release(ref('b'));
-    await expect.poll(() => existsSync(file)).toBe(false);
-    await device.close();
-    await folder.close();
-  });
-
-  it('are not read from a file that another program changed', async () => {
-    const folder = new SpillFolder(parent);
-    const device = new CpuDevice({ threads: 1 });
-    for (const change of [
-      (file: string) => truncateSync(file, 20),
-      (file: string) => writeFileSync(file, `other${readFileSync(file, 'latin1')}`, 'latin1'),
-      (file: string) => rmSync(file),
-    ]) {
-      device.put(ref('a'), partition(0));
-      const file = await folder.newFile();
-      await device.spill([ref('a')], file);
-      change(file);
-      const failure = await device.fetch(ref('a')).then(
-        () => undefined,
-        (error: unknown) => error,
-      );
-      expect(failure).toBeInstanceOf(DataError);
-      expect(failure).toMatchObject({ details: { phase: 'spill', file } });
-      device.release(ref('a'));
-    }
-    await device.close();
-    await folder.close();
   });
 });

@@ -50,7 +50,9 @@ function verbsOf(
     case 'hand-out':
       return at === HOST ? [] : [`${at} fetch ${shortName(action.ref)}`];
     case 'spill':
-      return [`${at} spill ${action.refs.map(shortName).join(' ')}`];
+      return ['fetch', 'release', 'put'].flatMap((verb) =>
+        action.refs.map((ref) => `${at} ${verb} ${shortName(ref)}`),
+      );
     case 'free':
       return action.refs.map((ref) => `${at} release ${shortName(ref)}`);
   }

@@ -1,0 +1,72 @@
+import { DataError } from '../errors.ts';
+import type { JsonObject } from '../json.ts';
+import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
+
+/** A partition in a spill file (see SpillWriter), as plain JSON: all that another thread needs to read it. */
+export type SpilledPartition = JsonObject & {
+  readonly file: string;
+  /** Its number in the file. */
+  readonly number: number;
+  readonly layout: string;
+  readonly rows: number;
+  /** Of the bytes of all columns, in order. */
+  readonly checksum: number;
+  /** By name: the typed array's kind, its first byte in the file, and its length in elements. */
+  readonly columns: Readonly<
+    Record<string, { readonly kind: ColumnKind; readonly at: number; readonly length: number }>
+  >;
+};
+
+/** CRC-32 of bytes, which continues that of earlier bytes; zlib's, which the engine cannot import. */
+export type Checksum = (bytes: Uint8Array, before: number) => number;
+
+/** Bytes of a read: few enough that a cache still holds them for the checksum. */
+const READ_BYTES = 1 << 22;
+
+/**
+ * Reads a partition back. Yields reads, to which the caller responds with the number of bytes that it read
+ * into `bytes` from the position `at` of the file. `memory`: of so many bytes or more. Throws DataError where
+ * the file is not as it was written.
+ */
+export function* readPartition(
+  spilled: SpilledPartition,
+  memory: (bytes: number) => ArrayBufferLike,
+  checksum: Checksum,
+): Generator<{ readonly bytes: Uint8Array; readonly at: number }, Partition, number> {
+  const { layout, rows } = spilled;
+  const placed = Object.entries(spilled.columns);
+  const buffer = memory(placed.reduce((sum, [, { kind, length }]) => sum + paddedBytes(kind, length), 0));
+  const columns: Record<string, SharedColumn> = {};
+  let [start, found] = [0, 0];
+  for (const [name, { kind, at, length }] of placed) {
+    const column = new columnTypes[kind](buffer, start, length);
+    for (let done = 0; done < column.byteLength;) {
+      const bytes = new Uint8Array(buffer, start + done, Math.min(READ_BYTES, column.byteLength - done));
+      const read = yield { bytes, at: at + done };
+      if (read === 0) throw fileChanged(spilled, 'is cut off');
+      found = checksum(bytes.subarray(0, read), found);
+      done += read;
+    }
+    columns[name] = column;
+    start += paddedBytes(kind, length);
+  }
+  if (found !== spilled.checksum) throw fileChanged(spilled, 'has another checksum');
+  return { layout, rows, columns };
+}
+
+/** The error where a file cannot be opened. */
+export function openProblem(error: unknown, spilled: SpilledPartition): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ENOENT' ? fileChanged(spilled, 'is gone') : error;
+}
+
+function fileChanged({ file, number, layout }: SpilledPartition, found: string): DataError {
+  return new DataError(
+    `a spill file was changed by another program: its partition ${number} (${layout}) ${found}`,
+    { phase: 'spill', file, advice: 'Leave the folder alone while the run goes on' },
+  );
+}
+
+function paddedBytes(kind: ColumnKind, length: number): number {
+  return Math.ceil((length * columnTypes[kind].BYTES_PER_ELEMENT) / 8) * 8;
+}
