@@ -7,7 +7,7 @@ import { withoutControls } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { fileProblem } from '../files/file-problem.ts';
-import { appendBytes, createFile } from '../output/new-file.ts';
+import { appendAll, createFile } from '../output/new-file.ts';
 
 /**
  * A checkpoint is a folder of plain files:
@@ -110,7 +110,7 @@ async function writeHashed(file: string, arrays: readonly Uint8Array[]): Promise
       for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
         const piece = bytes.subarray(at, at + PIECE_BYTES);
         hash.update(piece);
-        await appendBytes(handle, piece);
+        await appendAll(handle, [piece]);
       }
     }
     return hash.digest('hex');

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { CapacityError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { errorCode, messageOf } from '../files/file-problem.ts';
+import { folderRefused } from '../files/file-problem.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
 import { bytesBelow, freeBytes } from '../output/full-disk.ts';
 import {
@@ -18,7 +18,8 @@ import {
 import { FolderLock } from './folder-lock.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;
-const LEFTOVER = /^(\.(checkpoint-\d{8,15}|lock[0-9a-f.]*)\.(tmp|old)-\d+-\d+@|lock(\.[0-9a-f]{12})+$)/;
+const LEFTOVER =
+  /^(\.(checkpoint-\d{8,15}|lock[0-9a-f.]*)\.(tmp|old)-[0-9a-f]{12}(-\d+){3}$|lock(\.[0-9a-f]{12})+$)/;
 
 /** Checkpoints that are kept. */
 export const KEPT = 2;
@@ -64,16 +65,8 @@ export class CheckpointFolder {
         throw error;
       }
     } catch (error) {
-      const code = errorCode(error);
       if (error instanceof UsageError) throw error;
-      const reason =
-        code === 'ENOTDIR' || code === 'EEXIST'
-          ? 'is no folder'
-          : `cannot be written to (${code ?? messageOf(error)})`;
-      throw new UsageError(`checkpointDir ${folder} ${reason}`, {
-        advice: 'Give a folder that can be written to',
-        cause: error,
-      });
+      throw folderRefused(`checkpointDir ${folder}`, 'Give a folder that can be written to', error);
     }
   }
 

@@ -1,4 +1,4 @@
-import { CapacityError, DataError, FactorFlowError } from '../../engine/errors.ts';
+import { CapacityError, DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 
 /** The summary of the error of a full disk. */
 export const DISK_FULL = 'the disk is full';
@@ -16,6 +16,20 @@ export function errorCode(error: unknown): string | undefined {
 /** The text of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The error where a folder for a run's files cannot be made or written to; `name`: the option and its path. */
+export function folderRefused(name: string, advice: string, error: unknown): UsageError {
+  const code = errorCode(error) ?? messageOf(error);
+  const reasons: Readonly<Record<string, string>> = {
+    ENOENT: 'does not exist',
+    ENOTDIR: 'is no folder',
+    EEXIST: 'is no folder',
+  };
+  return new UsageError(`${name} ${reasons[code] ?? `cannot be written to (${code})`}`, {
+    advice,
+    cause: error,
+  });
 }
 
 /** Turns an error of the file system into one that names the problem, the file and a remedy. */

@@ -12,12 +12,6 @@ export async function createFile(file: string): Promise<FileHandle> {
   });
 }
 
-/** Appends all of the bytes. */
-export async function appendBytes(handle: FileHandle, bytes: Uint8Array): Promise<void> {
-  let written = 0;
-  while (written < bytes.length) written += (await handle.write(bytes, written)).bytesWritten;
-}
-
 /** Appends all of the pieces, by few calls of the system. Gives their bytes. */
 export async function appendAll(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<number> {
   let bytes = 0;

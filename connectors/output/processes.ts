@@ -4,13 +4,13 @@ import { hostname } from 'node:os';
 import { errorCode } from '../files/file-problem.ts';
 
 /**
- * Of the host and, where there are such, the space of process numbers: those of two containers have nothing
- * in common.
+ * Of the host and, where there are such, the space of process numbers, which a container has of its own from
+ * each start to its end; `withSpace` false: of the host alone.
  */
-export function hostDigest(): string {
+export function hostDigest(withSpace = true): string {
   let space = '';
   try {
-    space = readlinkSync('/proc/self/ns/pid');
+    if (withSpace) space = readlinkSync('/proc/self/ns/pid');
   } catch {
     // Not Linux.
   }

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { errorCode } from '../files/file-problem.ts';
 import { realPath } from '../files/real-path.ts';
+import { hostDigest, isRunning, startOf } from './processes.ts';
 
 /** A file or folder beside a target that must not outlive the process. */
 interface Temporary {
@@ -16,10 +15,7 @@ interface Temporary {
 
 const registered = new Map<string, Temporary>();
 
-/**
- * The number of this process's next name. It starts from the time, so that leftovers of an earlier process of
- * the same id have lower numbers.
- */
+/** The number of this thread's next name. */
 let made = Date.now();
 
 export function registerTemporary(temporary: Temporary): void {
@@ -46,11 +42,13 @@ export function removeTemporaries(): void {
 }
 
 /**
- * A name beside the target that data readers ignore and that tells its process:
- * "model" -> ".model.tmp-<process>-<number>@<host>".
+ * A name beside the target that data readers ignore, with the process that made it; `start` differs from that
+ * of a later process of the same number: "model" -> ".model.tmp-<host>-<process>-<start>-<number>".
+ * `host`: by default a container that was started again clears what it left before.
  */
-export function siblingName(target: string, role: 'tmp' | 'old'): string {
-  return join(dirname(target), `.${stemOf(target)}.${role}-${process.pid}-${made++}@${hostname()}`);
+export function siblingName(target: string, role: 'tmp' | 'old', host = hostDigest(false)): string {
+  const owner = `${host}-${process.pid}-${startOf(process.pid) ?? 0}`;
+  return join(dirname(target), `.${stemOf(target)}.${role}-${owner}-${made++}`);
 }
 
 /** The target's name; its digest where a longer name would not fit into the 255 bytes of file systems. */
@@ -65,10 +63,10 @@ function stemOf(target: string): string {
  * readers need none.
  *
  */
-export async function recoverOutput(target: string): Promise<void> {
+export async function recoverOutput(target: string, host?: string): Promise<void> {
   const parent = dirname(target);
   const names = await readdir(parent).catch((): string[] => []);
-  const left = names.flatMap((name) => parse(join(parent, name), target)).filter((found) => !isInUse(found));
+  const left = madeBeside(target, names, host).filter(({ running }) => !running);
   const old = left.find(({ role }) => role === 'old');
   if (old !== undefined && !names.includes(basename(target))) {
     const back = await rename(old.path, target).then(
@@ -119,40 +117,19 @@ async function firstMissing(path: string): Promise<string> {
 export async function isBeingReplaced(target: string): Promise<boolean> {
   const names = await readdir(dirname(target)).catch((): string[] => []);
   return (
-    names
-      .flatMap((name) => parse(join(dirname(target), name), target))
-      .some((found) => found.role === 'old' && isInUse(found)) || existsSync(target)
+    madeBeside(target, names).some(({ role, running }) => role === 'old' && running) || existsSync(target)
   );
 }
 
-/** The parts of a name beside a target. */
-interface Found {
-  readonly path: string;
-  readonly role: string;
-  readonly process: number;
-  readonly number: number;
-}
-
-function parse(path: string, target: string): Found[] {
+/** What processes of this host have made beside a target, among the names in its folder. */
+export function madeBeside(target: string, names: readonly string[], host = hostDigest(false)) {
   const prefix = `.${stemOf(target)}.`;
-  if (!basename(path).startsWith(prefix)) return [];
-  const match = /^(tmp|old)-(\d+)-(\d+)@(.*)$/.exec(basename(path).slice(prefix.length));
-  return match !== null && match[4] === hostname()
-    ? [{ path, role: match[1], process: Number(match[2]), number: Number(match[3]) }]
-    : [];
-}
-
-function isInUse({ path, process: id, number }: Found): boolean {
-  if (id !== process.pid) return isAlive(id);
-  // In a container every run may have the same process id.
-  return registered.has(path) || number >= Date.now() - process.uptime() * 1000;
-}
-
-function isAlive(id: number): boolean {
-  try {
-    process.kill(id, 0);
-    return true;
-  } catch (error) {
-    return errorCode(error) !== 'ESRCH';
-  }
+  return names.flatMap((name) => {
+    const match = /^(tmp|old)-([0-9a-f]{12})-(\d+)-(\d+)-\d+$/.exec(
+      name.startsWith(prefix) ? name.slice(prefix.length) : '',
+    );
+    if (match?.[2] !== host) return [];
+    const [role, id, running] = [match[1], Number(match[3]), isRunning(Number(match[3]), Number(match[4]))];
+    return [{ path: join(dirname(target), name), role, process: id, running }];
+  });
 }

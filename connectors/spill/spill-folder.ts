@@ -1,27 +1,27 @@
 import { readdirSync, rmSync } from 'node:fs';
-import { mkdir, readdir, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { CapacityError, UsageError } from '../../engine/errors.ts';
+import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { errorCode, messageOf } from '../files/file-problem.ts';
+import { folderRefused } from '../files/file-problem.ts';
 import { freeBytes } from '../output/full-disk.ts';
-import { hostDigest, isRunning, startOf } from '../output/processes.ts';
-import { forgetTemporary, registerTemporary } from '../output/temporaries.ts';
+import { hostDigest } from '../output/processes.ts';
+import {
+  forgetTemporary,
+  madeBeside,
+  recoverOutput,
+  registerTemporary,
+  siblingName,
+} from '../output/temporaries.ts';
 
-/**
- * "factorflow-spill-<host>-<process>-<start>-<number>": start tells a process from a later one of the same
- * number.
- */
-const NAME = /^factorflow-spill-([0-9a-f]{12})-(\d+)-(\d+)-\d+$/;
-
-let made = 0;
+/** Folders are the temporaries of this name. */
+const NAME = 'factorflow-spill';
 
 /**
  * A folder of this process for what memory does not hold, in the folder of the user's choice or the system's
- * for temporary files. It goes with `close`, and when the process is stopped; that of a process that was
- * killed goes when the next folder is made beside it.
- *
+ * for temporary files. It is removed by `close`, and when the process is stopped; after a kill, when the next
+ * one is made in the same folder.
  */
 export class SpillFolder {
   readonly #parent: string;
@@ -76,35 +76,23 @@ export class SpillFolder {
   }
 
   async #make(): Promise<string> {
-    await removeLeftovers(this.#parent);
-    const path = join(
-      this.#parent,
-      `factorflow-spill-${hostDigest()}-${process.pid}-${startOf(process.pid) ?? 0}-${made++}`,
-    );
+    // Another container may use the folder, under the same host's name.
+    const [name, host] = [join(this.#parent, NAME), hostDigest()];
+    await recoverOutput(name, host);
+    const path = siblingName(name, 'tmp', host);
     try {
       if (this.#given && (await mkdir(this.#parent, { recursive: true })) !== undefined)
         this.#made = this.#parent;
       await mkdir(path, { mode: 0o700 });
     } catch (error) {
-      throw this.#refused(error);
+      throw folderRefused(
+        `${this.#given ? 'spillDir' : 'the folder for temporary files'} ${this.#parent}`,
+        'Give a folder that can be written to as spillDir',
+        error,
+      );
     }
     registerTemporary({ temporary: path });
     return path;
-  }
-
-  #refused(error: unknown): unknown {
-    const code = errorCode(error);
-    const reason =
-      code === 'ENOENT'
-        ? 'does not exist'
-        : code === 'ENOTDIR' || code === 'EEXIST'
-          ? 'is no folder'
-          : `cannot be written to (${code ?? messageOf(error)})`;
-    const name = this.#given ? 'spillDir' : 'the folder for temporary files';
-    return new UsageError(`${name} ${this.#parent} ${reason}`, {
-      advice: 'Give a folder that can be written to as spillDir',
-      cause: error,
-    });
   }
 }
 
@@ -114,25 +102,9 @@ export class SpillFolder {
  */
 export function removeOwnSpill(parent: string = tmpdir()): void {
   try {
-    for (const name of readdirSync(parent)) {
-      const [, host, id] = NAME.exec(name) ?? [];
-      if (host === hostDigest() && Number(id) === process.pid)
-        rmSync(join(parent, name), { recursive: true, force: true, maxRetries: 3, retryDelay: 10 });
-    }
+    for (const { path, process: id } of madeBeside(join(parent, NAME), readdirSync(parent), hostDigest()))
+      if (id === process.pid) rmSync(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 10 });
   } catch {
     // The next process that makes a folder there removes what is left.
-  }
-}
-
-/** Removes the folders of processes of this user and this host that are no more. */
-async function removeLeftovers(parent: string): Promise<void> {
-  const own = process.getuid?.();
-  for (const name of await readdir(parent).catch((): string[] => [])) {
-    const [, host, id, start] = NAME.exec(name) ?? [];
-    if (host !== hostDigest() || isRunning(Number(id), Number(start))) continue;
-    const path = join(parent, name);
-    const found = await stat(path).catch(() => undefined);
-    if (found?.isDirectory() && (own === undefined || found.uid === own))
-      await rm(path, { recursive: true, force: true }).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
@@ -11,6 +11,7 @@ import { StagedCopies } from '../../engine/run/staged-copies.ts';
 import { SpillWriter } from '../../engine/spill/spill-writer.ts';
 import { openProblem, readPartition, type SpilledPartition } from '../../engine/spill/spilled-partition.ts';
 import { errorCode } from '../files/file-problem.ts';
+import { appendAll } from '../output/new-file.ts';
 import type { SpillFolder } from './spill-folder.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
@@ -62,7 +63,7 @@ export class SpillMemory implements SpillStore {
     try {
       const handle = await open(path, 'wx', 0o600);
       try {
-        await writeAll(handle, chunks);
+        await appendAll(handle, chunks);
       } finally {
         await handle.close();
       }
@@ -135,21 +136,9 @@ export class SpillMemory implements SpillStore {
 
   /** Removes the folder. */
   async close(): Promise<void> {
-    for (const file of new Set([...this.#stored.values()].map((stored) => stored.file)))
-      this.memory.add(-file.bytes);
     this.#stored.clear();
     this.#staging.clear();
     await this.#folder.close();
-  }
-}
-
-async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[]): Promise<void> {
-  for (let left = [...chunks]; left.length > 0;) {
-    let { bytesWritten } = await handle.writev(left);
-    let whole = 0;
-    while (whole < left.length && bytesWritten >= left[whole].length) bytesWritten -= left[whole++].length;
-    left = left.slice(whole);
-    if (bytesWritten > 0) left[0] = left[0].subarray(bytesWritten);
   }
 }
 

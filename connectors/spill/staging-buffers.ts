@@ -10,19 +10,17 @@ const STEP_BYTES = 1 << 20;
  *
  */
 export class StagingBuffers {
+  /** The largest first. */
   readonly #idle: SharedArrayBuffer[] = [];
 
   /** At least so many bytes, whose contents are those of an earlier use. */
   take(bytes: number): SharedArrayBuffer {
-    const wanted = Math.max(1, Math.ceil(bytes / STEP_BYTES)) * STEP_BYTES;
-    const fitting = this.#idle.filter(({ byteLength }) => byteLength >= wanted);
-    if (fitting.length === 0) return new SharedArrayBuffer(wanted);
-    const found = fitting.reduce((least, one) => (one.byteLength < least.byteLength ? one : least));
-    this.#idle.splice(this.#idle.indexOf(found), 1);
-    return found;
+    const smallest = this.#idle.findLastIndex(({ byteLength }) => byteLength >= bytes);
+    if (smallest >= 0) return this.#idle.splice(smallest, 1)[0];
+    return new SharedArrayBuffer(Math.max(1, Math.ceil(bytes / STEP_BYTES)) * STEP_BYTES);
   }
 
-  /** The smallest go where there are too many. */
+  /** The smallest are dropped where there are too many. */
   give(buffer: SharedArrayBuffer): void {
     this.#idle.push(buffer);
     this.#idle.sort((left, right) => right.byteLength - left.byteLength);

@@ -8,6 +8,7 @@ import type { Task, TaskMetrics } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
 import { traceStep, traceTask } from '../trace/trace-steps.ts';
+import { spillFrom } from './staged-copies.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -19,7 +20,6 @@ interface HandedOut {
 /** The values of the tasks of a list of steps, and the partitions that were handed out. */
 export class StepResults {
   readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
-
   readonly #handed: readonly HandedOut[];
 
   constructor(
@@ -247,7 +247,7 @@ class StepRun {
 
   /** Undefined: the step has ended already. Steps that move bytes give their number. */
   #perform(step: Step): Promise<number | void> | undefined {
-    const { at, do: action } = step;
+    const { at, stage, do: action } = step;
     const device = this.#at(at);
     switch (action.kind) {
       case 'task': {
@@ -265,7 +265,7 @@ class StepRun {
         }
         return undefined;
       case 'spill':
-        return this.#spill(device, step, action.refs);
+        return this.#spill(device, stage, action.refs);
       case 'hand-out':
         return this.#handOut(device, step, action);
       case 'move':
@@ -336,20 +336,11 @@ class StepRun {
     return bytes;
   }
 
-  async #spill(device: Device, { stage, at }: Step, refs: readonly PartitionRef[]): Promise<number> {
-    const { spilled } = this.#ctx.executor;
-    if (spilled === undefined) throw new Error(`there is no room to spill partitions of ${at}`);
+  async #spill(device: Device, stage: string, refs: readonly PartitionRef[]): Promise<number> {
     const start = performance.now();
-    const partitions = await Promise.all(refs.map((ref) => device.fetch(ref)));
-    const written = await spilled.write(refs, partitions);
-    for (const [i, ref] of refs.entries()) {
-      device.release(ref);
-      device.put(ref, written[i]);
-      spilled.copies.add(at, ref, written[i]);
-    }
-    const rows = partitions.reduce((sum, partition) => sum + partition.rows, 0);
+    const { rows, bytes } = await spillFrom(device, refs, this.#ctx.executor.spilled);
     this.#count(stage, { rows, milliseconds: performance.now() - start });
-    return partitions.reduce((sum, partition) => sum + partitionBytes(partition), 0);
+    return bytes;
   }
 
   async #handOut(

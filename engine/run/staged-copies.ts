@@ -1,5 +1,6 @@
-import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
+import { type Partition, partitionBytes, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Place } from '../plan/place.ts';
+import type { Device, SpillStore } from './device.ts';
 
 interface Copy {
   readonly ref: PartitionRef;
@@ -55,6 +56,27 @@ export class StagedCopies {
   #end({ ref, partition, readers, freed }: Copy): void {
     if (freed && readers === 0) this.#giveBack(partition, ref);
   }
+}
+
+/** Moves partitions of a device to a file, from where its tasks read them until they are freed. */
+export async function spillFrom(
+  device: Device,
+  refs: readonly PartitionRef[],
+  store: SpillStore | undefined,
+): Promise<{ readonly rows: number; readonly bytes: number }> {
+  const { place } = device.info;
+  if (store === undefined) throw new Error(`there is no room to spill partitions of ${place}`);
+  const partitions = await Promise.all(refs.map((ref) => device.fetch(ref)));
+  const written = await store.write(refs, partitions);
+  for (const [i, ref] of refs.entries()) {
+    device.release(ref);
+    device.put(ref, written[i]);
+    store.copies.add(place, ref, written[i]);
+  }
+  return {
+    rows: partitions.reduce((sum, { rows }) => sum + rows, 0),
+    bytes: partitions.reduce((sum, partition) => sum + partitionBytes(partition), 0),
+  };
 }
 
 function keyOf(at: Place, ref: PartitionRef): string {

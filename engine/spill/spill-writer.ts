@@ -15,7 +15,7 @@ import {
   Uint8,
   type TypeMap,
 } from 'apache-arrow';
-import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
+import type { ColumnKind, Partition, SharedColumn } from '../partition.ts';
 import type { Checksum, SpilledPartition } from './spilled-partition.ts';
 
 const arrowTypes = {
@@ -41,8 +41,9 @@ export class SpillWriter {
   readonly #file: string;
   readonly #checksum: Checksum;
   readonly #writer = new CollectingWriter();
-  readonly #columns = new Map<string, { readonly name: string; readonly kind: ColumnKind }>();
-  readonly #schema: Schema;
+  readonly #columns = new Map<string, { readonly name: string; readonly type: List<Float32> }>();
+  readonly #schema: Schema<TypeMap>;
+  readonly #row: Struct<TypeMap>;
   readonly #directory: SpilledPartition[] = [];
 
   /** `partitions`: at least one with each of the columns that those have which are appended. */
@@ -50,31 +51,30 @@ export class SpillWriter {
     this.#file = file;
     this.#checksum = checksum;
     for (const { columns } of partitions)
-      for (const [name, column] of Object.entries(columns))
-        this.#columns.set(`${name} ${kindOf(column)}`, { name, kind: kindOf(column) });
+      for (const [name, column] of Object.entries(columns)) {
+        // The kinds of elements differ from column to column; one stands for all in types.
+        const element = new arrowTypes[kindOf(column)]() as Float32;
+        const type = new List(new Field('element', element, false));
+        this.#columns.set(`${name} ${kindOf(column)}`, { name, type });
+      }
     this.#schema = new Schema(
-      [...this.#columns.values()].map(({ name, kind }) => new Field(name, listOf(kind), false)),
+      [...this.#columns.values()].map(({ name, type }) => new Field(name, type, false)),
     );
+    this.#row = new Struct<TypeMap>(this.#schema.fields);
     this.#writer.reset(undefined, this.#schema);
   }
 
   /** The bytes that come next in the file, over the partition's own memory. */
   append({ layout, rows, columns }: Partition): Uint8Array[] {
-    const children = [...this.#columns.values()].map(({ name, kind }) => {
+    const children = [...this.#columns].map(([key, { name, type }]) => {
       const own = columns[name];
-      const column = own && kindOf(own) === kind ? own : new columnTypes[kind](new ArrayBuffer(0));
-      const type = listOf(kind);
-      const child = makeData({
-        type: type.children[0].type,
-        length: column.length,
-        nullCount: 0,
-        data: column as Float32Array,
-      });
-      const valueOffsets = Int32Array.of(0, column.length);
-      return makeData({ type, length: 1, nullCount: 0, valueOffsets, child });
+      const data = own && key === `${name} ${kindOf(own)}` ? (own as Float32Array) : new Float32Array(0);
+      const { length } = data;
+      const child = makeData({ type: type.children[0].type, length, nullCount: 0, data });
+      return makeData({ type, length: 1, nullCount: 0, valueOffsets: Int32Array.of(0, length), child });
     });
-    const type = new Struct<TypeMap>(this.#schema.fields);
-    this.#writer.write(new RecordBatch(this.#schema, makeData({ type, length: 1, nullCount: 0, children })));
+    const row = makeData({ type: this.#row, length: 1, nullCount: 0, children });
+    this.#writer.write(new RecordBatch(this.#schema, row));
     let checksum = 0;
     const placed = Object.entries(columns).map(([name, column]) => {
       const { buffer, byteOffset, byteLength, length } = column;
@@ -135,9 +135,4 @@ class CollectingWriter extends RecordBatchFileWriter {
 
 function kindOf(column: SharedColumn): ColumnKind {
   return column.constructor.name as ColumnKind;
-}
-
-/** The kinds of elements differ from column to column; one stands for all in types. */
-function listOf(kind: ColumnKind): List<Float32> {
-  return new List(new Field('element', new arrowTypes[kind]() as Float32, false));
 }

@@ -21,7 +21,7 @@ export type SpilledPartition = JsonObject & {
 export type Checksum = (bytes: Uint8Array, before: number) => number;
 
 /** Bytes of a read: few enough that a cache still holds them for the checksum. */
-const READ_BYTES = 1 << 22;
+const READ_BYTES = 1 << 20;
 
 /**
  * Reads a partition back. Yields reads, to which the caller responds with the number of bytes that it read

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { fileProblem } from '../../files/file-problem.ts';
 import { emptyBatch } from '../../files/common-schema.ts';
-import { appendBytes, createFile } from '../../output/new-file.ts';
+import { appendAll, createFile } from '../../output/new-file.ts';
 import type { Encoding } from '../../output/encode-rows.ts';
 import { EncodedPieces, RowEncoder } from '../../output/row-encoder.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
@@ -95,7 +95,7 @@ class WasmFileWriter implements ParquetFileWriter {
   async #append(pieces: readonly Uint8Array[]): Promise<void> {
     try {
       for (const piece of pieces) {
-        await appendBytes(this.#handle, piece);
+        await appendAll(this.#handle, [piece]);
         this.#bytes += piece.length;
       }
     } catch (error) {

@@ -5,7 +5,7 @@ import parquetjs from 'parquetjs-lite';
 import type { FieldDefinition, ParquetWriter } from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
-import { appendBytes, createFile } from '../../output/new-file.ts';
+import { appendAll, createFile } from '../../output/new-file.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 
 const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const;
@@ -185,7 +185,7 @@ class HandleStream {
   async #append(bytes: Uint8Array): Promise<void> {
     if (this.failure !== undefined) return;
     try {
-      await appendBytes(this.#handle, bytes);
+      await appendAll(this.#handle, [bytes]);
     } catch (error) {
       this.failure = error;
     }

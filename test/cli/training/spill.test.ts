@@ -74,14 +74,14 @@ describe('a memory budget below what loading takes', () => {
     const killed = start(train('killed-model', ...spilling(spill), '--max-iter', '100000'));
     await killed.stderrMatches(/iteration 2\//);
     // Of another host, and of the user's own.
-    mkdirSync(join(spill, `factorflow-spill-0123456789ab-${process.pid}-1-0`));
+    mkdirSync(join(spill, `.factorflow-spill.tmp-0123456789ab-${process.pid}-1-0`));
     mkdirSync(join(spill, `notes-of-${hostname()}`));
     killed.child.kill('SIGKILL');
     await killed.outcome;
     expect(readdirSync(spill)).toHaveLength(3);
     expect(await start(train('next', ...spilling(spill))).outcome).toMatchObject({ code: 0 });
     expect(readdirSync(spill).sort()).toEqual([
-      `factorflow-spill-0123456789ab-${process.pid}-1-0`,
+      `.factorflow-spill.tmp-0123456789ab-${process.pid}-1-0`,
       `notes-of-${hostname()}`,
     ]);
   });

@@ -13,10 +13,11 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
+import { hostDigest } from '../../../connectors/output/processes.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 
 const above = mkdtempSync(join(tmpdir(), 'factorflow-checkpoints-'));
@@ -102,17 +103,18 @@ describe('a folder of checkpoints', () => {
 
   it('clears what a killed run has left, and nothing else', async () => {
     const dead = spawnSync(process.execPath, ['-e', '']).pid;
+    const here = hostDigest(false);
     await within((folder) => folder.write(2, {}, matrices));
     for (const name of [
-      `.checkpoint-00000004.tmp-${dead}-1@${hostname()}`,
-      `.checkpoint-00000002.old-${dead}-2@elsewhere`,
+      `.checkpoint-00000004.tmp-${here}-${dead}-1-1`,
+      `.checkpoint-00000002.old-0123456789ab-${dead}-1-2`,
       'notes',
       '.hidden',
     ])
       mkdirSync(join(path, name));
     for (const name of [
-      `.lock.tmp-${dead}-3@${hostname()}`,
-      `.lock.0123456789ab.tmp-${dead}-4@${hostname()}`,
+      `.lock.tmp-${here}-${dead}-1-3`,
+      `.lock.0123456789ab.tmp-${here}-${dead}-1-4`,
       'lock.0123456789ab',
     ])
       writeFileSync(join(path, name), '');

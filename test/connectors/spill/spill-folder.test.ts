@@ -64,10 +64,14 @@ describe('a spill folder', () => {
     // The number of a process that ended, the number of this one with another start, a host that is not this
     // one, no number.
     const gone = [
-      `factorflow-spill-${host}-${dead}-1-0`,
-      ...(process.platform === 'linux' ? [`factorflow-spill-${host}-${process.pid}-1-0`] : []),
+      `.factorflow-spill.tmp-${host}-${dead}-1-0`,
+      ...(process.platform === 'linux' ? [`.factorflow-spill.tmp-${host}-${process.pid}-1-0`] : []),
     ];
-    const kept = [`factorflow-spill-0123456789ab-${dead}-1-0`, `factorflow-spill-${host}-x-1-0`, 'notes'];
+    const kept = [
+      `.factorflow-spill.tmp-0123456789ab-${dead}-1-0`,
+      `.factorflow-spill.tmp-${host}-x-1-0`,
+      'notes',
+    ];
     for (const one of [...gone, ...kept]) {
       mkdirSync(join(parent, one));
       writeFileSync(join(parent, one, '0'), 'x');

@@ -41,7 +41,7 @@ const index = (session: Session, ctx: ExecutionContext, rowsInMemory?: number) =
     ctx,
   );
 
-const spillFolders = () => readdirSync(folder).filter((name) => name.startsWith('factorflow-spill-'));
+const spillFolders = () => readdirSync(folder).filter((name) => name.startsWith('.factorflow-spill.tmp-'));
 
 describe('rating parts', () => {
   it.each(['keep', 'mean', 'sum', 'last'] as const)(
