@@ -12,7 +12,7 @@ import {
 } from '../als/plan/grid.ts';
 import { ALL_ROWS } from '../als/solver-choice.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
-import { bindingShare, deviceBytes, hostBytes } from './device-bytes.ts';
+import { blockShare, leastBytes } from './device-bytes.ts';
 
 /** Blocks of one side, at most: with more of them a block is too small to be worth a step. */
 const MOST_BLOCKS = 2 ** 13;
@@ -62,7 +62,7 @@ export function candidateGrids(
             cut !== undefined &&
             sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)
           )
-            found.push({ ...cut, fits: cut.fits && hostBytes({ ...problem, grid: cut.grid }) <= host });
+            found.push({ ...cut, fits: cut.fits && leastBytes({ ...problem, grid: cut.grid }).host <= host });
         }
       }
     }
@@ -101,8 +101,7 @@ function smallestCut(
   };
   // Vertical parts of one are a whole side.
   if (!suits(grid, asked)) return undefined;
-  for (;;) {
-    const need = needOf(problem, grid);
+  for (let need = needOf(problem, grid); ;) {
     if (need <= 1) return { grid, fits: true };
     const finer = (side: Side): SideGrid => ({
       ...grid[side],
@@ -120,17 +119,16 @@ function smallestCut(
       })
       .sort((left, right) => left.need - right.need)[0];
     if (next === undefined || next.need >= need * 0.999) return { grid, fits: false };
-    grid = next.cut;
+    [grid, need] = [next.cut, next.need];
   }
 }
 
 /** The need of a grid beside the least of the devices, in units of it. */
 function needOf(problem: AlsProblem, grid: AlsGrid): number {
   const capacity = Math.min(...problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity));
-  return Math.max(
-    deviceBytes({ ...problem, grid }) / (HEADROOM * capacity),
-    bindingShare({ ...problem, grid }),
-  );
+  const { bindingBytes = Infinity } = problem.device;
+  const { device, buffer } = leastBytes({ ...problem, grid });
+  return Math.max(device / (HEADROOM * capacity), buffer / bindingBytes, blockShare({ ...problem, grid }));
 }
 
 /** "X in 10 parts at the host; Θ whole, solved in 1 part; ratings staged from the host" */

@@ -1,120 +1,70 @@
-import { equationColumns } from '../tasks/equation-tasks.ts';
-import { gradientColumns } from '../tasks/vector-tasks.ts';
-import { isInBlocks, otherSide, type Side, sides, sumsOf, verticalParts } from '../als/plan/grid.ts';
+import { partBytes } from '../../engine/plan/bound-plan.ts';
+import { SPILL } from '../../engine/plan/place.ts';
+import { type AlsDataSet, alsDataSets, estimatedSizes } from '../als/plan/data-sets.ts';
+import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '../als/plan/grid.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
-import { blockBytes, blockLimit, factorBytes } from './sizes.ts';
+import { blockLimit } from './sizes.ts';
 
-type Sized = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'grid'>;
+/** The large matrices; of sums the versions of one part that are there at once. */
+const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | number>>> = {
+  factors: 'factors',
+  whole: 'whole',
+  equations: 1,
+  gradients: 1,
+  direction: 2,
+  products: 1,
+};
+
+/** Rows of one part have more ratings than those of another; the cut is by ratings and rows. */
+const UNEQUAL = 1.05;
 
 /**
- * The bytes that a device needs with a grid, before the walk knows them: eq. 8 of cuMF, m f / q + n f / p +
- * |R(ij)| + (m / q) f² + (m / q) f, with what is resident in place of what comes part by part, and twice what
- * is staged. The walk over the plan's steps decides; this tells the planner which cut to try.
- *
+ * The bytes of the large data sets, before the walk knows when each of their parts is there: eq. 8 of cuMF. Of
+ * parts that stay one is written anew; of staged ratings two are there, of staged factors those that go back
+ * too; of sums those of one part, and of directions those before. The walk over the plan's steps decides; this
+ * says which cut to try.
  */
-export function deviceBytes({
-  profile: { ratings: nz },
-  params: { rank, biases },
-  compute,
-  device,
-  rows,
-  grid,
-}: Sized): number {
-  const d = compute.length;
-  const factors = (side: Side) => factorBytes(rows[side], rank, device.strideStep);
-  const resident = (side: Side): number => {
-    const { q, fixed, factors: home, ratings } = grid[side];
-    // A device without memory of its own reads ratings where they are.
-    const blocks =
-      ratings === 'device' && device.ownMemory
-        ? (8 * nz + 4 * rows[side] * verticalParts(grid, side)) / d
-        : 0;
-    if (home === 'host') return blocks;
-    const own = factors(side) / d + factors(side) / q;
-    return blocks + own + (fixed === 'whole' && (q > 1 || d > 1) ? factors(side) : 0);
-  };
-  const transient = (side: Side): number => {
-    const { q, factors: home, ratings } = grid[side];
-    const p = verticalParts(grid, side);
-    const own = factors(side) / q;
-    const sums = sumsOf(grid, side);
-    const copies = d > 1 ? 2 : 1;
-    const vectors = factorBytes(rows[side] / q, gradientColumns(rank, biases), device.strideStep) + 3 * own;
-    const equations =
-      sums === undefined
-        ? 0
-        : copies *
-          (sums === 'vectors'
-            ? vectors
-            : factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep));
-    return (
-      equations +
-      (home === 'host' ? 4 * own : 0) +
-      (ratings === 'device' || !device.ownMemory ? 0 : (2 * blockBytes(rows[side], nz / p)) / q) +
-      (isInBlocks(grid, side) && grid[otherSide[side]].factors === 'host'
-        ? (2 * factors(otherSide[side])) / p
-        : 0)
-    );
-  };
-  return sides.reduce((sum, side) => sum + resident(side), 0) + Math.max(...sides.map(transient));
+export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
+  const { grid, device, params, rows } = problem;
+  const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * (rows.users + rows.items) };
+  const passing = { users: 0, items: 0 };
+  const buffers: number[] = [];
+  // A few of many equal parts stand for all.
+  const shown = { users: shownOf(problem, 'users'), items: shownOf(problem, 'items') };
+  for (const set of alsDataSets({ ...problem, grid: shown }, estimatedSizes(problem, shown))) {
+    const { role, side, parts, by } = set;
+    const [{ rows: own, bytes: ofRatings = 0, at: home }] = parts;
+    const bytes = partBytes({ devices: [device] }, set, 0, device.place);
+    const columns = by === 'block' ? verticalParts(grid, side) / verticalParts(shown, side) : 1;
+    const times = (columns * grid[side].q) / shown[side].q;
+    const here = times * parts.filter(({ at }) => at.includes(device.place)).length;
+    if (role === 'ratings') {
+      if (home[0] !== SPILL) least.host += times * parts.length * ofRatings;
+      // A device without memory of its own reads ratings where they are.
+      const each = device.ownMemory ? ofRatings : 0;
+      least.device += here * each;
+      if (here === 0) passing[side] += 2 * each;
+      buffers.push((ofRatings - 4 * (own + 1)) / 2);
+      continue;
+    }
+    const kind = matrices[role];
+    if (kind === undefined) continue;
+    buffers.push(bytes);
+    if (kind === 'whole') least.device += bytes;
+    else if (kind !== 'factors') passing[side] += kind * bytes;
+    else if (here > 0) least.device += (here + 1) * bytes;
+    else {
+      least.host += 4 * params.rank * (rows[side] + own);
+      passing[side] += 4 * bytes;
+      if (isInBlocks(grid, otherSide[side])) passing[otherSide[side]] += 2 * bytes;
+    }
+  }
+  least.device += Math.max(passing.users, passing.items);
+  return { ...least, buffer: UNEQUAL * Math.max(...buffers) };
 }
 
-/**
- * The bytes of host memory that a grid needs: ratings that do not lie in files, factors at the host in two
- * versions of a part, and a copy of the model.
- */
-export function hostBytes({ profile: { ratings: nz }, params: { rank }, device, rows, grid }: Sized): number {
-  const blocks = (side: Side) =>
-    grid[side].ratings === 'spill'
-      ? 0
-      : blockBytes(rows[side], nz) +
-        (isInBlocks(grid, side) ? 4 * rows[side] * verticalParts(grid, side) : 0);
-  const factors = (side: Side) => 4 * rows[side] * rank;
-  const copies = device.ownMemory ? 2 : 1;
-  return sides.reduce(
-    (sum, side) =>
-      sum +
-      blocks(side) +
-      copies * factors(side) +
-      (grid[side].factors === 'host' ? factors(side) * (1 + 1 / grid[side].q) : 0),
-    0,
-  );
-}
-
-/**
- * The largest buffer of a grid beside what a device binds, or the largest block beside the ratings that one
- * has, in units of that bound: beyond 1 it does not fit.
- */
-export function bindingShare({
-  profile: { ratings: nz },
-  params: { rank, biases },
-  device,
-  rows,
-  grid,
-}: Sized): number {
-  const { bindingBytes = Infinity } = device;
-  return Math.max(
-    blockShare({ profile: { ratings: nz }, grid }),
-    ...sides.map((side) => {
-      const { q, fixed } = grid[side];
-      const cut = q * verticalParts(grid, side);
-      const whole =
-        fixed === 'whole'
-          ? factorBytes(rows[side], rank, device.strideStep)
-          : factorBytes(rows[side] / q, rank, device.strideStep);
-      const sums = sumsOf(grid, side);
-      const equations =
-        sums === undefined
-          ? 0
-          : factorBytes(
-              rows[side] / q,
-              sums === 'vectors' ? gradientColumns(rank, biases) : equationColumns(rank, biases),
-              device.strideStep,
-            );
-      // Rows of one part have more ratings than those of another; the cut is by ratings and rows.
-      return (1.05 * Math.max(whole, equations, (4 * nz) / cut)) / bindingBytes;
-    }),
-  );
+function shownOf({ grid, places }: AlsProblem, side: Side): SideGrid {
+  return { ...grid[side], q: Math.min(grid[side].q, 2 * places.length) };
 }
 
 /**
@@ -126,5 +76,5 @@ export function blockShare({
   grid,
 }: Pick<AlsProblem, 'grid'> & { readonly profile: Pick<AlsProblem['profile'], 'ratings'> }): number {
   const blocks = Math.min(grid.users.q, grid.items.q * verticalParts(grid, 'items'));
-  return nz <= blockLimit.ratings ? 0 : (1.05 * nz) / blocks / blockLimit.ratings;
+  return nz <= blockLimit.ratings ? 0 : (UNEQUAL * nz) / blocks / blockLimit.ratings;
 }

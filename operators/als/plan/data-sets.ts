@@ -8,6 +8,7 @@ import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { sharers } from './parted-side.ts';
 import {
+  type AlsGrid,
   hasGramOfParts,
   hasLengths,
   isInBlocks,
@@ -53,21 +54,26 @@ export interface AlsSizes {
   readonly tests?: readonly BlockSize[] | undefined;
 }
 
-/** The sizes of even cuts. */
-export function estimatedSizes({ profile, testRatings, grid, rows }: AlsProblem): AlsSizes {
+/** The sizes of even cuts. `shown`: a grid with fewer parts, whose number are given. */
+export function estimatedSizes(
+  { profile, testRatings, grid, rows }: AlsProblem,
+  shown: AlsGrid = grid,
+): AlsSizes {
   const lengths = (side: Side): number[] => {
     const { q } = grid[side];
     const shares = sharesOfParts(grid[side]);
+    if (shares === undefined && shown !== grid)
+      return Array.from({ length: shown[side].q }, () => Math.ceil(rows[side] / q));
     const ranges = shares === undefined ? evenRanges(rows[side], q) : sharedRanges(rows[side], shares);
     return Array.from({ length: q }, (_, j) => (ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0));
   };
   const own = { users: lengths('users'), items: lengths('items') };
   const blocks = (side: Side, count = profile.ratings): BlockSize[] => {
-    const p = verticalParts(grid, side);
     const shares = sharesOfParts(grid[side]);
     return own[side].flatMap((part, j) => {
-      const ratings = Math.ceil((count * (shares?.[j] ?? 1 / grid[side].q)) / p);
-      return Array.from({ length: p }, () => ({ rows: part, ratings }));
+      const ratings = (count * (shares?.[j] ?? 1 / grid[side].q)) / verticalParts(grid, side);
+      const block = { rows: part, ratings: Math.ceil(ratings) };
+      return Array.from({ length: verticalParts(shown, side) }, () => block);
     });
   };
   return {

@@ -6,7 +6,7 @@ import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { candidateGrids, describeGrid, HEADROOM } from '../../planner/candidates.ts';
 import { costOf, type IterationCost } from '../../planner/cost.ts';
-import { blockShare, deviceBytes, hostBytes } from '../../planner/device-bytes.ts';
+import { blockShare, leastBytes } from '../../planner/device-bytes.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
 import { spreadGrid } from '../../planner/spread.ts';
@@ -251,13 +251,12 @@ function finer(
 
 /** The bound that a grid is beyond. */
 function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
-  const onHost = hostBytes({ ...problem, grid });
+  const { device: need, host: onHost } = leastBytes({ ...problem, grid });
   if (onHost > host)
     return `needs about ${formatBytes(onHost)} of host memory, which has ${formatBytes(host)}`;
   const [least] = [...problem.compute].sort(
     (left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity),
   );
-  const need = deviceBytes({ ...problem, grid });
   if (least.capacityBytes !== null && need > HEADROOM * least.capacityBytes)
     return `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`;
   if (blockShare({ ...problem, grid }) > 1)
@@ -276,7 +275,7 @@ function noneFits(
   { usual, reason = 'none has such parts', walked }: Refused,
 ): CapacityError {
   const sized = grids
-    .map(({ grid, fits }) => ({ grid, fits, need: deviceBytes({ ...problem, grid }) }))
+    .map(({ grid, fits }) => ({ grid, fits, need: leastBytes({ ...problem, grid }).device }))
     .sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
   const [best] = sized;
   const { summary, details } =
