@@ -15,6 +15,7 @@ import { runSteps } from '../engine/run/run-steps.ts';
 import { bindAls } from '../operators/als/bind/bind-als.ts';
 import { checkAlsParams } from '../operators/als/params.ts';
 import { planAls } from '../operators/als/plan/plan-als.ts';
+import { ratingsOf } from '../operators/ratings/ratings.ts';
 import { evenRanges } from '../operators/ratings/row-ranges.ts';
 import { bindSgd } from '../operators/sgd/bind.ts';
 import { checkSgdParams } from '../operators/sgd/params.ts';
@@ -64,7 +65,7 @@ function alsPlan(): BoundPlan {
   const plan = planAls({ users: rows, items: rows, ratings }, params, { compute: [info], host: info });
   return bindAls(
     plan,
-    { byUser: block('by-user'), byItem: block('by-item'), users: keys, items: keys },
+    { byUser: ratingsOf(block('by-user')), byItem: ratingsOf(block('by-item')), users: keys, items: keys },
     { biases: false, mean: 0, offset: 0, unit: 1 },
   ).bound;
 }
@@ -91,8 +92,8 @@ function sgdPlan(): BoundPlan {
   const data = {
     rows: side('users'),
     columns: side('items'),
-    ratings: whole,
-    columnOffsets: whole.offsets,
+    ratings: ratingsOf(whole),
+    columnOffsets: Float64Array.from(whole.offsets),
     scale: { mean: 3, center: 0, deviation: 1 },
     squares: 1,
     duplicates: 0,

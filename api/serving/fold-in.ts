@@ -2,7 +2,7 @@ import { DataError } from '../../engine/errors.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import { type BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import { knownRatings } from '../../operators/serving/fold-in/known-ratings.ts';
@@ -49,7 +49,7 @@ export async function foldInUsers(
     const found = await input.found(ratings, ctx);
     const rated = rule.implicit ? await unratedAsOnes(found, input.columnsOf(found).rating, ctx) : found;
     const indexed = await input.index(rated, undefined, ctx);
-    const { byUser } = await buildUserBlock(indexed, input.onDuplicates, ctx);
+    const byUser = await sortByUser(indexed, input.onDuplicates, ctx);
     const known = knownRatings({ users: indexed.users, items: indexed.items, byUser }, parts, rule);
     const { rows } = known.block;
     const phase = startPhase(ctx.events, 'fold-in', 'users', rows);

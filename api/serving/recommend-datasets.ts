@@ -9,7 +9,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import {
   type ChosenItems,
@@ -202,7 +202,7 @@ async function readBlock(
   const plan = andThen(dataset.plan, new SelectRatings(pairs));
   const { indexed, coldPairs } = await readKnownPairs(plan, model, dataset.session.splitBytes, ctx);
   reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
-  const { byUser: block } = await buildUserBlock(indexed, 'keep', ctx);
+  const block = await sortByUser(indexed, 'keep', ctx);
   return { block, unknown: coldPairs };
 }
 

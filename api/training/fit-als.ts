@@ -25,7 +25,7 @@ import { knownForm, type SizedAlsParams, sizedParams } from '../../operators/als
 import { weightedRatings } from '../../operators/als/implicit/weighted-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { inUnit, levelInUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
+import { inUnit, levelInUnit, ratingsInUnit, ratingUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import { HeldOutPairs } from '../../operators/evaluation/ranking/held-out-ranking.ts';
@@ -36,17 +36,14 @@ import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { evenRanges } from '../../operators/ratings/row-ranges.ts';
 import {
-  type BlocksInParts,
-  buildRatingBlocks,
-  buildRatingParts,
-  buildUserBlock,
   type SeeSorted,
-  spillRatingBlocks,
-} from '../../operators/ratings/rating-blocks.ts';
-import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+  sortByUser,
+  type SortOptions,
+  sortRatings,
+} from '../../operators/ratings/sort-ratings.ts';
 import { isInBlocks } from '../../operators/als/plan/grid.ts';
 import { rowsTaskOf } from '../../operators/als/plan/rows-task.ts';
-import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
+import { type Ratings, type RatingSides, soleBlock } from '../../operators/ratings/ratings.ts';
 import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';
@@ -268,11 +265,9 @@ async function fitHeld(
   // Ratings in parts leave host memory when training begins.
   const goesAhead = placesAhead && home.kind === 'memory';
   const sort = async () =>
-    home.kind === 'memory'
-      ? loadedOnce(ratings, `${form} blocks`, () =>
-          buildRatingBlocks(indexed, input.onDuplicates, ctx, sorted),
-        )
-      : sortInParts(indexed, input.onDuplicates, home, ctx, sorted);
+    loadedOnce(ratings, `${form} blocks`, () =>
+      sortRatings(indexed, { duplicates: input.onDuplicates, cut: cutOf(home), sorted }, ctx),
+    );
   const readTest = async () =>
     validation &&
     loadedOnce(validation, `${form} ${params.implicitPrefs} pairs`, () =>
@@ -338,13 +333,13 @@ async function fitHeld(
       alsMatrices(keyCount(users), keyCount(items), params),
     ));
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
-  if (unit !== 1 && placesAhead) await freeAhead([byUser, byItem], ctx, drawn);
+  if (unit !== 1 && placesAhead) await freeAhead({ byUser, byItem }, ctx, drawn);
   const weight = params.implicitPrefs
     ? await learnWeight(knownForm(params), byUser, indexed.itemCounts, ctx)
     : undefined;
-  const scale = async (sorted: SortedRatings, rows: 'users' | 'items') => {
+  const scale = async (sorted: Ratings, rows: 'users' | 'items') => {
     const own = await ownRatings(ratings, sorted, ctx);
-    if (weight === undefined) return sortedInUnit(own, unit, ctx);
+    if (weight === undefined) return ratingsInUnit(own, unit, ctx);
     return weight.changesNothing
       ? own
       : weightedRatings(
@@ -386,7 +381,7 @@ async function fitHeld(
   const parts =
     home.kind === 'parts'
       ? { grid: home.grid }
-      : isInParts(byUser) && isInParts(byItem)
+      : home.kind === 'spill'
         ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
         : {};
   const chosen = home.kind === 'parts' ? { estimate: home.plan.estimate, rejected: home.plan.rejected } : {};
@@ -473,36 +468,25 @@ function asPlanned({ ...asked }: AlsParams, given: GivenPlan): SizedAlsParams {
   return sizedParams(asked.implicitPrefs ? { ...asked, alpha, regParam } : asked, NO_SIZES);
 }
 
-/** Ratings that one block, or memory, does not hold. */
-function sortInParts(
-  indexed: IndexedRatings,
-  duplicates: DuplicatePolicy,
-  home: Exclude<RatingsHome, { readonly kind: 'memory' }>,
-  ctx: ExecutionContext,
-  sorted: SeeSorted,
-): Promise<BlocksInParts> {
-  if (home.kind === 'spill') return spillRatingBlocks(indexed, duplicates, home.partRatings, ctx);
+/** The parts of ratings that one block, or memory, does not hold. */
+function cutOf(home: RatingsHome): SortOptions['cut'] {
+  if (home.kind === 'spill') return { partRatings: home.partRatings };
+  if (home.kind === 'memory') return undefined;
   const { users, items } = home.grid;
-  return buildRatingParts(
-    indexed,
-    duplicates,
-    { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') },
-    ctx,
-    sorted,
-  );
+  return { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') };
 }
 
 /** The kernels to use, timed first where that pays. */
 async function choose(
-  { byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>,
+  sides: RatingSides,
   known: RatingsProfile,
   params: AlsParams,
   ctx: ExecutionContext,
 ): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
   // Of ratings in parts the rule decides.
-  if (!isInParts(byUser) && !isInParts(byItem))
-    await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
+  if (soleBlock(sides.byUser) && soleBlock(sides.byItem))
+    await tuneKernels(sides, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
 
@@ -565,7 +549,7 @@ async function testPairs(
 ): Promise<ValidationPairs> {
   using _ = ctx.metrics.begin('test set');
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx, ahead);
-  const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
+  const byUser = await sortByUser(indexed, 'keep', ctx);
   return { block: byUser, coldPairs };
 }
 

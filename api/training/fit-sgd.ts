@@ -8,8 +8,8 @@ import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type HeldOutOptions, HeldOutPairs } from '../../operators/evaluation/ranking/held-out-ranking.ts';
-import { inMemory } from '../../operators/ratings/spilled-ratings.ts';
-import { byPosition, idsByPosition } from '../../operators/sgd/data/by-position.ts';
+import { ratingsOf } from '../../operators/ratings/ratings.ts';
+import { pairsByPosition } from '../../operators/sgd/data/by-position.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
@@ -346,15 +346,8 @@ async function heldOutOf(
   options: HeldOutOptions,
   ctx: ExecutionContext,
 ): Promise<HeldOutPairs | undefined> {
-  return HeldOutPairs.of(
-    {
-      ...idsByPosition(data),
-      test: byPosition(test, data),
-      train: byPosition(await inMemory(data.ratings, ctx), data),
-    },
-    options,
-    ctx,
-  );
+  const pairs = await pairsByPosition(data, test, ctx);
+  return HeldOutPairs.of({ ...pairs, train: ratingsOf(pairs.train) }, options, ctx);
 }
 
 /**

@@ -7,7 +7,7 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hostForm, type RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { isInParts, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
+import { oneBlock, type Ratings, ratingsOf } from '../../operators/ratings/ratings.ts';
 import { Dataset } from '../dataset.ts';
 import type { TrainingIteration } from '../../operators/training/iteration.ts';
 import type { FitOptions } from '../rating-input.ts';
@@ -112,13 +112,13 @@ export async function ownBlock(
   return { ...block, ref };
 }
 
-/** The same of ratings that may lie in files, where none are kept. */
+/** The same of ratings; those that are kept are one block. */
 export async function ownRatings(
   dataset: Dataset,
-  ratings: SortedRatings,
+  ratings: Ratings,
   ctx: ExecutionContext,
-): Promise<SortedRatings> {
-  return isInParts(ratings) ? ratings : ownBlock(dataset, ratings, ctx);
+): Promise<Ratings> {
+  return isKept(dataset) ? ratingsOf(await ownBlock(dataset, oneBlock(ratings), ctx)) : ratings;
 }
 
 /** Options of a fit with what a search hands from one to the next. */

@@ -1,8 +1,9 @@
 import { Holdings } from '../../engine/run/holdings.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
-import { profileOfBlocks, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
-import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { profileOfSorted, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
+import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';
 import type { RunOptions } from '../session.ts';
@@ -29,8 +30,9 @@ export async function tuneRatings(
     const input = new RatingInput(columns);
     const indexed = await input.index(await input.found(ratings, ctx), undefined, ctx);
     const { users, items } = indexed;
-    const blocks = await buildRatingBlocks(indexed, 'keep', ctx);
-    const profile = profileOfBlocks(blocks);
+    const blocks = await sortRatings(indexed, { duplicates: 'keep' }, ctx);
+    const { least, most } = await sortedRatingFacts(blocks, ctx);
+    const profile = profileOfSorted(blocks, Math.max(Math.abs(least), Math.abs(most)));
     const tunings: SideTunings[] = [];
     for (const params of wanted) tunings.push(await tuneKernels(blocks, profile, params, 'thorough', ctx));
     return { users: keyCount(users), items: keyCount(items), ratings: blocks.byUser.ratings, tunings };

@@ -11,9 +11,9 @@ import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/s
 import { weightedRatings } from '../../operators/als/implicit/weighted-ratings.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import type { Ratings } from '../../operators/ratings/ratings.ts';
 import { namesOf } from '../../operators/params/table.ts';
-import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import { widenRatings } from '../../operators/ratings/ids/widen-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
@@ -141,12 +141,12 @@ async function prepare(
     factors,
     ctx,
   );
-  const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  const read = await sortRatings(indexed, { duplicates: input.onDuplicates }, ctx);
   input.tellDuplicates(read.duplicates, ctx);
   const itemCounts = Uint32Array.from(indexed.itemCounts);
   model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
   const weight = readWeight(model.metadata.ratingWeight);
-  const weighted = (rows: 'users' | 'items', ratings: RatingBlock) =>
+  const weighted = (rows: 'users' | 'items', ratings: Ratings) =>
     weightedRatings({ ratings, rows }, weight, { counts: itemCounts, keeps: false }, ctx);
   const blocks = {
     ...read,

@@ -15,7 +15,7 @@ import {
   rankingMetricNames,
 } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
-import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
@@ -196,7 +196,7 @@ async function excludedPairs(
   const warning = reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
   if (warning) warnings.push(warning);
   // Repeated pairs become one, with their mean rating.
-  return { block: (await buildUserBlock(indexed, 'mean', ctx)).byUser, hasRatings, unknown: coldPairs };
+  return { block: await sortByUser(indexed, 'mean', ctx), hasRatings, unknown: coldPairs };
 }
 
 async function candidatePairs(
@@ -217,7 +217,7 @@ async function candidatePairs(
       phase: 'evaluate',
       advice: 'Give rows of user and item, or leave the option candidates out to rank all items',
     });
-  return { block: (await buildUserBlock(indexed, 'keep', ctx)).byUser, pairs, coldPairs };
+  return { block: await sortByUser(indexed, 'keep', ctx), pairs, coldPairs };
 }
 
 function checkKs(given: number | readonly number[]): number[] {

@@ -9,7 +9,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
 import { RowSolver } from '../../operators/als/rows/row-solver.ts';
-import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { RatingInput } from '../rating-input.ts';
@@ -108,7 +108,7 @@ export class RowBlock {
     if (rows === 0) return this.#buildEmpty();
     await this.#channel.end();
     const indexed = await this.#indexed;
-    const { byUser: block } = await buildUserBlock(indexed, 'keep', this.#ctx);
+    const block = await sortByUser(indexed, 'keep', this.#ctx);
     this.#built = {
       keys: indexed.users,
       columns: indexed.items,

@@ -8,7 +8,8 @@ import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
 import { readRatings } from '../../operators/ratings/reading/read-ratings.ts';
 import { collectKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { oneBlock } from '../../operators/ratings/ratings.ts';
+import { sortByUser, sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 
 export interface LoadedBlocks {
@@ -29,7 +30,7 @@ export async function loadBlocks(folder: string): Promise<LoadedBlocks> {
     ctx,
   );
   const { users, items } = indexed;
-  const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
+  const { byUser, byItem } = await sortRatings(indexed, { duplicates: 'keep' }, ctx);
   const seconds = (performance.now() - start) / 1000;
   const known = await collectKnownPairs(
     await executePlan(andThen(session.read.parquet(join(folder, 'test')).plan, select), ctx),
@@ -37,6 +38,6 @@ export async function loadBlocks(folder: string): Promise<LoadedBlocks> {
     items,
     ctx,
   );
-  const test = (await buildUserBlock(known.indexed, 'keep', ctx)).byUser;
-  return { byUser, byItem, test, seconds };
+  const test = await sortByUser(known.indexed, 'keep', ctx);
+  return { byUser: oneBlock(byUser), byItem: oneBlock(byItem), test, seconds };
 }

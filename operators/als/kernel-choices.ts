@@ -7,8 +7,7 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
-import type { RatingBlocks } from '../ratings/rating-blocks.ts';
-import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { oneBlock, type Ratings, type RatingSides } from '../ratings/ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import {
   contracts,
@@ -110,13 +109,13 @@ async function beginCompiling(
 }
 
 /**
- * Times the kernels on the blocks, on a device that chooses among them, so that chooseKernels takes the
+ * Times the kernels on ratings in one block a side, on a device that chooses among them, so that chooseKernels takes the
  * fastest. The blocks stay on the device for training: see freeTimed. `where-it-pays`: an error becomes a
  * note, and the rule decides.
  *
  */
 export async function tuneKernels(
-  blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>,
+  sides: RatingSides,
   profile: RatingsProfile,
   params: AlsParams,
   how: 'where-it-pays' | 'thorough',
@@ -127,8 +126,8 @@ export async function tuneKernels(
   const problems = updateProblems(profile, params);
   const tunings: { users?: KernelTuning; items?: KernelTuning } = {};
   for (const [side, block] of [
-    ['users', blocks.byUser],
-    ['items', blocks.byItem],
+    ['users', oneBlock(sides.byUser)],
+    ['items', oneBlock(sides.byItem)],
   ] as const) {
     const start = performance.now();
     try {
@@ -175,19 +174,8 @@ export function updateProblems(
 }
 
 /** The properties of sorted ratings that the choice of kernels depends on. */
-export function profileOfBlocks(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>): RatingsProfile {
-  const { values } = blocks.byUser;
-  let largestRating = 0;
-  for (let k = 0; k < values.length; k++) largestRating = Math.max(largestRating, Math.abs(values[k]));
-  return profileOfSorted(blocks, largestRating);
-}
-
-/** The same of ratings that may lie in files, the largest of which is known. */
-export function profileOfSorted(
-  { byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>,
-  largestRating: number,
-): RatingsProfile {
-  const longest = (ratings: SortedRatings) => Math.max(...rowParts(ratings).map(longestRow));
+export function profileOfSorted({ byUser, byItem }: RatingSides, largestRating: number): RatingsProfile {
+  const longest = (ratings: Ratings) => Math.max(...ratings.parts.map(longestRow));
   return {
     users: byUser.rows,
     items: byItem.rows,

@@ -7,7 +7,7 @@ import { type BoundPlan, dataSetOf } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
-import { isInParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { type RatingSides, soleBlock } from '../ratings/ratings.ts';
 import { contracts, type RowsTask } from '../tasks/tasks.ts';
 import type { AlsStart } from './bind/als-data.ts';
 import { ALS } from './bind/bind-als.ts';
@@ -106,29 +106,27 @@ export function staysAt(
  * brings them for as long as they are used.
  */
 export async function freeTimed(
-  sides: Readonly<Record<'byUser' | 'byItem', SortedRatings>>,
+  { byUser, byItem }: RatingSides,
   plan: PhysicalPlan,
   ctx: ExecutionContext,
 ): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
-  const ratings = [sides.byUser, sides.byItem];
-  if (info.choosesKernels && !ratings.some(isInParts) && !staysAt(plan, info.place, 'whole'))
-    await freeAhead(ratings, ctx);
+  const inBlocks = soleBlock(byUser) !== undefined && soleBlock(byItem) !== undefined;
+  if (info.choosesKernels && inBlocks && !staysAt(plan, info.place, 'whole'))
+    await freeAhead({ byUser, byItem }, ctx);
 }
 
 /** Frees blocks that were sent ahead, and a start. */
 export async function freeAhead(
-  ratings: readonly SortedRatings[],
+  { byUser, byItem }: RatingSides,
   ctx: ExecutionContext,
   start?: AlsStart,
 ): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);
   steps.free('place-ratings', info.place, [
-    ...ratings.flatMap((one) =>
-      isInParts(one)
-        ? one.parts.flatMap(({ blocks = [] }) => blocks.map(({ block }) => block.ref))
-        : [one.ref],
+    ...[byUser, byItem].flatMap(({ parts }) =>
+      parts.flatMap(({ blocks = [] }) => blocks.map(({ block }) => block.ref)),
     ),
     ...(start?.name === undefined ? [] : [startRef(start.name)]),
   ]);

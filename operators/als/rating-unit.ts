@@ -1,7 +1,8 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { isInParts, replaceParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { replaceParts } from '../ratings/parts-in-files.ts';
+import type { Ratings } from '../ratings/ratings.ts';
 
 /** Ratings whose size lies in this range, or whose inverse does, are trained as they are. */
 const USUAL = 64;
@@ -54,13 +55,8 @@ export function startNorm(unit: number): number {
   return Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST);
 }
 
-/** The same of ratings that may lie in files, which are written anew. */
-export async function sortedInUnit(
-  ratings: SortedRatings,
-  unit: number,
-  ctx: ExecutionContext,
-): Promise<SortedRatings> {
-  if (!isInParts(ratings)) return inUnit(ratings, unit);
+/** Ratings in a unit; those in files are written anew. */
+export async function ratingsInUnit(ratings: Ratings, unit: number, ctx: ExecutionContext): Promise<Ratings> {
   return unit === 1 ? ratings : replaceParts(ratings, ({ block }) => inUnit(block, unit), ctx);
 }
 

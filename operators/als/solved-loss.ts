@@ -1,7 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { DAMPING } from '../evaluation/rating-facts.ts';
-import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import type { Ratings } from '../ratings/ratings.ts';
 import type { SideNorms, TrainingErrors } from '../training/loss.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
@@ -33,9 +33,9 @@ export function solvedObjective(round: StepResults): number {
 }
 
 /** T_v = Σ (r - μ) of each item, from the damped means T_v / (n_v + 25), in shared memory. */
-export function itemTotals(byItem: SortedRatings, { columns }: Pick<RatingLevel, 'columns'>): Float32Array {
+export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'columns'>): Float32Array {
   const totals = sharedArray(Float32Array, byItem.rows);
-  for (const { from, rows, offsets } of rowParts(byItem)) {
+  for (const { from, rows, offsets } of byItem.parts) {
     for (let row = 0; row < rows; row++)
       totals[from + row] = columns[from + row] * (offsets[row + 1] - offsets[row] + DAMPING.items);
   }

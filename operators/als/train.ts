@@ -8,7 +8,9 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
-import { inMemory, isInParts, leaveRatings, lengthOfRow } from '../ratings/spilled-ratings.ts';
+import { inMemory } from '../ratings/parts-in-files.ts';
+import { lengthOfRow } from '../ratings/ratings.ts';
+import { leaveRatings } from '../ratings/leave-ratings.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import { joined, partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
@@ -41,6 +43,7 @@ import { TEST_PLACES } from './implicit/stages.ts';
 import { implicitWeights, positiveTargets, sortedRowShifts } from './implicit/weights.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
 import { placeRows, staysAt } from './place-ahead.ts';
+import { sides } from './plan/grid.ts';
 import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { itemTotals, solvedErrors, solvedObjective, squaresBeside } from './solved-loss.ts';
@@ -226,13 +229,10 @@ async function leaveRatingsAlone(
   ctx: ExecutionContext,
 ): Promise<void> {
   if (!ownMemory || others.length > 0 || !staysAt(bound, place, 'in parts')) return;
-  const [users, items] = [byUser, byItem].map((ratings) => (isInParts(ratings) ? ratings : undefined));
-  await Promise.all([
-    users && placeRows(bound, 'users', place, ctx),
-    items && placeRows(bound, 'items', place, ctx),
-  ]);
-  if (users) await leaveRatings(users, bound.given['ratings-by-user'], place, ctx);
-  if (items) await leaveRatings(items, bound.given['ratings-by-item'], place, ctx);
+  if (byUser.parts.length === 1 && byItem.parts.length === 1) return;
+  await Promise.all(sides.map((side) => placeRows(bound, side, place, ctx)));
+  await leaveRatings(byUser, bound.given['ratings-by-user'], place, ctx);
+  await leaveRatings(byItem, bound.given['ratings-by-item'], place, ctx);
 }
 
 function toMatrices(factors: TrainedFactors): Matrices {

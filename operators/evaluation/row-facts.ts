@@ -5,7 +5,8 @@ import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { hostForm } from '../ratings/rating-block.ts';
 import { balancedRanges } from '../ratings/row-ranges.ts';
-import { blocksOf, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { blocksOf } from '../ratings/parts-in-files.ts';
+import type { Ratings } from '../ratings/ratings.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 import { type BlockMeans, DAMPING, type RatingFacts, type SideFacts } from './rating-facts.ts';
 import { passOver, sideOf, totalOf } from './sorted-facts.ts';
@@ -30,7 +31,7 @@ const RATINGS_A_COLUMN = 4;
  *
  */
 export async function rowFacts(
-  ratings: SortedRatings,
+  ratings: Ratings,
   columns: number,
   rowsAre: 'users' | 'items',
   given: BlockMeans | undefined,
@@ -107,7 +108,7 @@ export async function rowFacts(
 
 /** Σ of the ratings of each column, or of what the means of the rows leave of them, and their number. */
 async function columnSums(
-  ratings: SortedRatings,
+  ratings: Ratings,
   columns: number,
   means: BlockMeans | undefined,
   ctx: ExecutionContext,

@@ -6,13 +6,8 @@ import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { hostForm } from '../ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
-import {
-  blocksOf,
-  type HeldBlock,
-  isInParts,
-  rowParts,
-  type SortedRatings,
-} from '../ratings/spilled-ratings.ts';
+import { blocksOf } from '../ratings/parts-in-files.ts';
+import type { HeldBlock, Ratings } from '../ratings/ratings.ts';
 import { addSliced, type WholeTask } from '../tasks/run-tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import { contracts, type ValuesOf } from '../tasks/tasks.ts';
@@ -22,8 +17,8 @@ const STAGE = 'look-at-ratings';
 
 /** Ratings by both sides. */
 interface Sides {
-  readonly byUser: SortedRatings;
-  readonly byItem: SortedRatings;
+  readonly byUser: Ratings;
+  readonly byItem: Ratings;
 }
 
 /** The shape of ratings, and γ of rowFacts, which follows from the items' sums. */
@@ -59,7 +54,7 @@ export async function sortedRatingFacts(
   // Equal ratings have a mean without rounding.
   const mean = least === most ? least : sum / byItem.ratings;
   const columns = sharedArray(Float32Array, byItem.rows);
-  for (const { from, rows, offsets } of rowParts(byItem)) {
+  for (const { from, rows, offsets } of byItem.parts) {
     for (let row = 0; row < rows; row++) {
       const count = offsets[row + 1] - offsets[row];
       columns[from + row] = (sums[from + row] - count * mean) / (count + DAMPING.items);
@@ -81,7 +76,7 @@ export async function sortedRatingFacts(
 
 /** Damped means of rowFacts: those of the users by another pass, over the ratings by user. */
 export async function sortedMeans(
-  byUser: SortedRatings,
+  byUser: Ratings,
   { mean, columns }: Pick<SortedFacts, 'mean' | 'columns'>,
   ctx: ExecutionContext,
 ): Promise<BlockMeans> {
@@ -108,9 +103,9 @@ export async function sortedMeans(
 }
 
 /** The rows with ratings, counted by their pointers. */
-export function sideOf(ratings: SortedRatings): SideFacts {
+export function sideOf(ratings: Ratings): SideFacts {
   let [rated, single] = [0, 0];
-  for (const { rows, offsets } of rowParts(ratings)) {
+  for (const { rows, offsets } of ratings.parts) {
     for (let row = 0; row < rows; row++) {
       const count = offsets[row + 1] - offsets[row];
       if (count > 0) rated++;
@@ -143,7 +138,7 @@ export function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'s
  * gives.
  */
 export async function passOver<K extends 'sum-ratings' | 'damped-means' | 'standardize'>(
-  ratings: SortedRatings,
+  ratings: Ratings,
   ctx: ExecutionContext,
   taskOf: (part: HeldBlock, given: (what: string, partition: Partition) => PartitionRef) => WholeTask<K>,
 ): Promise<ValuesOf<K>[]> {
@@ -178,6 +173,6 @@ export async function passOver<K extends 'sum-ratings' | 'damped-means' | 'stand
   return values;
 }
 
-function slicesOf(ratings: SortedRatings, { from }: HeldBlock): readonly RowRange[] | undefined {
-  return isInParts(ratings) ? ratings.parts.find((part) => part.from === from)?.slices : undefined;
+function slicesOf(ratings: Ratings, { from }: HeldBlock): readonly RowRange[] | undefined {
+  return ratings.parts.find((part) => part.from === from)?.slices;
 }

@@ -6,7 +6,7 @@ import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
-import { inMemory, isInParts, leaveRatings } from '../ratings/spilled-ratings.ts';
+import { leaveRatings } from '../ratings/leave-ratings.ts';
 import { partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type SideNorms, trainingErrors } from '../training/loss.ts';
@@ -19,7 +19,7 @@ import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
 import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { bindSgd } from './bind.ts';
-import { byPosition, idsByPosition } from './data/by-position.ts';
+import { pairsByPosition } from './data/by-position.ts';
 import type { SgdData } from './data/data.ts';
 import { fromModelSide, type ModelFactors, modelSides, type TrainedFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
@@ -83,11 +83,7 @@ export async function trainSgd(
       ? undefined
       : validationMetric(
           metric,
-          {
-            ...idsByPosition(data),
-            test: byPosition(test, data),
-            train: byPosition(await inMemory(data.ratings, ctx), data),
-          },
+          await pairsByPosition(data, test, ctx),
           { rankUsers, seed: params.seed },
           ctx,
         );
@@ -155,7 +151,7 @@ async function leaveBands(
   { given }: BoundPlan,
   ctx: ExecutionContext,
 ): Promise<void> {
-  if (isInParts(ratings) && bandsLeave(scheduleOf(plan), plan.devices[0]))
+  if (ratings.parts.length > 1 && bandsLeave(scheduleOf(plan), plan.devices[0]))
     await leaveRatings(ratings, given.blocks, plan.devices[0].place, ctx);
 }
 

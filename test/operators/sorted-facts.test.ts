@@ -10,8 +10,8 @@ import { rowFacts } from '../../operators/evaluation/row-facts.ts';
 import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
 import { rowsOfBlock } from '../../operators/ratings/rating-block.ts';
 import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
-import { ofParts, partOfBlocks } from '../../operators/ratings/spilled-ratings.ts';
-import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { ofParts, partOfBlock, ratingsOf } from '../../operators/ratings/ratings.ts';
+import { sortedBlocks } from '../support/blocks.ts';
 import { ratingScale, standardize } from '../../operators/sgd/data/standardize.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { ratingFacts } from '../support/devices/slow-facts.ts';
@@ -48,7 +48,7 @@ describe('the facts of sorted ratings', () => {
         undefined,
         ctx,
       );
-      const blocks = await buildRatingBlocks(indexed, 'keep', ctx);
+      const blocks = await sortedBlocks(indexed, 'keep', ctx);
       const {
         means,
         columnCounts: _counts,
@@ -56,14 +56,17 @@ describe('the facts of sorted ratings', () => {
         mean,
         ...shape
       } = ratingFacts(blocks.byUser, blocks.byItem.rows, 'users');
-      const facts = await sortedRatingFacts(blocks, ctx);
+      const facts = await sortedRatingFacts(
+        { byUser: ratingsOf(blocks.byUser), byItem: ratingsOf(blocks.byItem) },
+        ctx,
+      );
       expect(facts).toMatchObject(shape);
       expect(Math.abs(facts.mean - mean)).toBeLessThanOrEqual(1e-12 * Math.abs(mean));
       const deviation = Math.sqrt(
         blocks.byUser.values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / shape.ratings,
       );
       expect(Math.abs(facts.deviation - deviation)).toBeLessThanOrEqual(1e-12 * Math.abs(mean));
-      const found = await sortedMeans(blocks.byUser, facts, ctx);
+      const found = await sortedMeans(ratingsOf(blocks.byUser), facts, ctx);
       for (const side of ['rows', 'columns'] as const)
         found[side].forEach(
           (value, at) => Math.abs(value - means[side][at]) <= 1e-5 || expect(value).toBe(means[side][at]),
@@ -73,7 +76,7 @@ describe('the facts of sorted ratings', () => {
 
   it('have a scale of the same bits in one block and in bands, near that of one pass', async () => {
     await Holdings.within(session.context(), async (ctx) => {
-      const { byUser: block } = await buildRatingBlocks(
+      const { byUser: block } = await sortedBlocks(
         await new RatingInput({}).index(session.from(ratingBatches(long, 100_000)), undefined, ctx),
         'keep',
         ctx,
@@ -84,15 +87,10 @@ describe('the facts of sorted ratings', () => {
       }));
       const parts = ofParts(
         bands.map(({ from, to }, partition) =>
-          partOfBlocks(from, [
-            {
-              firstColumn: 0,
-              block: rowsOfBlock(block, from, to, { name: 'scaled', partition, version: 0 }),
-            },
-          ]),
+          partOfBlock(from, rowsOfBlock(block, from, to, { name: 'scaled', partition, version: 0 })),
         ),
       );
-      const scale = await ratingScale(block, true, {}, ctx);
+      const scale = await ratingScale(ratingsOf(block), true, {}, ctx);
       expect(await ratingScale(parts, true, {}, ctx)).toEqual(scale);
       const mean = block.values.reduce((sum, value) => sum + value, 0) / block.ratings;
       expect(Math.abs(scale.mean / mean - 1)).toBeLessThan(1e-12);
@@ -118,16 +116,14 @@ describe('the facts of sorted ratings', () => {
     'are those of one pass over the rows alone: %s in %s, with known means %j',
     async (rowsAre, _form, known) => {
       await Holdings.within(session.context(), async (ctx) => {
-        const { byUser, byItem } = await buildRatingBlocks(
+        const { byUser, byItem } = await sortedBlocks(
           await new RatingInput({}).index(session.from(ratingBatches([...rows])), undefined, ctx),
           'keep',
           ctx,
         );
         const [block, columns] = rowsAre === 'users' ? [byUser, byItem.rows] : [byItem, byUser.rows];
         const parts = balancedRanges(block.offsets, 3).map(({ from, to }, partition) =>
-          partOfBlocks(from, [
-            { firstColumn: 0, block: rowsOfBlock(block, from, to, { name: 'bands', partition, version: 0 }) },
-          ]),
+          partOfBlock(from, rowsOfBlock(block, from, to, { name: 'bands', partition, version: 0 })),
         );
         const given =
           known === undefined
@@ -141,7 +137,7 @@ describe('the facts of sorted ratings', () => {
               };
         const expected = ratingFacts(block, columns, rowsAre, given);
         const { means, mean, deviation, ...shape } = await rowFacts(
-          _form === 'bands' ? ofParts(parts) : block,
+          _form === 'bands' ? ofParts(parts) : ratingsOf(block),
           columns,
           rowsAre,
           given,

@@ -1,3 +1,4 @@
+import { oneBlock } from '../../operators/ratings/ratings.ts';
 import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
@@ -31,7 +32,12 @@ export function smallAls(
       profile,
     );
     const shifts = params.implicitPrefs
-      ? { shifts: { users: rowShifts(data.byUser, 40, params), items: rowShifts(data.byItem, 90, params) } }
+      ? {
+          shifts: {
+            users: rowShifts(oneBlock(data.byUser), 40, params),
+            items: rowShifts(oneBlock(data.byItem), 90, params),
+          },
+        }
       : {};
     return Holdings.within(session.context(), async (ctx) => {
       const devices = planDevices(ctx.executor);

@@ -6,7 +6,8 @@ import { keyCount } from '../../../engine/keys/key-column.ts';
 import { keyHashes } from '../../../engine/keys/key-hash.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
-import { blocksOf, rowParts, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
+import { blocksOf } from '../../../operators/ratings/parts-in-files.ts';
+import { type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
 import { differencesOf } from '../plans/given-plan.ts';
 
 /** The data of a run as a checkpoint tells them apart. */
@@ -34,7 +35,7 @@ export async function fingerprintOf(
   }: {
     readonly users: KeyColumn;
     readonly items: KeyColumn;
-    readonly ratings: SortedRatings;
+    readonly ratings: Ratings;
     readonly test: RatingBlock | undefined;
   },
   ctx: ExecutionContext,
@@ -47,17 +48,17 @@ export async function fingerprintOf(
     userIds: await digestOf(Object.values(keyHashes(users))),
     itemIds: await digestOf(Object.values(keyHashes(items))),
     values: await digestOfRatings(ratings, ctx),
-    validation: test === undefined ? null : await digestOfRatings(test, ctx),
+    validation: test === undefined ? null : await digestOfRatings(ratingsOf(test), ctx),
   };
 }
 
 /**
  * Of the row pointers and indices, then of the values: both at once, so that ratings in files are read once.
  */
-async function digestOfRatings(ratings: SortedRatings, ctx: ExecutionContext): Promise<string> {
+async function digestOfRatings(ratings: Ratings, ctx: ExecutionContext): Promise<string> {
   const [places, values] = [createHash('sha256'), createHash('sha256')];
   let first = 0;
-  for (const { rows, offsets } of rowParts(ratings)) {
+  for (const { rows, offsets } of ratings.parts) {
     await feed(places, first === 0 ? offsets : offsets.subarray(1).map((offset) => first + offset));
     first += offsets[rows];
   }

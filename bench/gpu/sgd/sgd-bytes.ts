@@ -3,7 +3,8 @@ import { dealColumns } from '../../../gpu/sgd/tile-lists.ts';
 import { strideOf } from '../../../gpu/device/resources.ts';
 import { balancedRanges } from '../../../operators/ratings/row-ranges.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
-import { oneBlock, type SgdData } from '../../../operators/sgd/data/data.ts';
+import { oneBlock } from '../../../operators/ratings/ratings.ts';
+import type { SgdData } from '../../../operators/sgd/data/data.ts';
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
 
 /** The rules of `bytesOfEpoch`, for the text above a table. */
@@ -20,7 +21,7 @@ export function bytesOfEpoch(
   rank: number,
 ): number {
   const { columnOffsets } = data;
-  const block = oneBlock(data);
+  const block = oneBlock(data.ratings);
   const columns = columnOffsets.length - 1;
   const stride = strideOf(rank);
   const row = stride * (precision === 'f16' ? 2 : 4);
@@ -50,7 +51,7 @@ export function bytesOfEpoch(
 function visitsOf(data: SgdData, key: string, partOf: () => Uint32Array): number {
   const known = visits.get(data) ?? new Map<string, number>();
   visits.set(data, known);
-  const found = known.get(key) ?? countVisits(oneBlock(data), partOf());
+  const found = known.get(key) ?? countVisits(oneBlock(data.ratings), partOf());
   known.set(key, found);
   return found;
 }
@@ -70,7 +71,7 @@ function countVisits({ rows, offsets, indices }: RatingBlock, partOf: Uint32Arra
 }
 
 function tileOfColumns(data: SgdData, columns: number, tiles: number): Uint32Array {
-  return dealColumns(oneBlock(data).indices, columns, tiles).placeOf.map((place) => place & 0xffff);
+  return dealColumns(oneBlock(data.ratings).indices, columns, tiles).placeOf.map((place) => place & 0xffff);
 }
 
 function bandOfColumns(columnOffsets: SgdData['columnOffsets'], bands: number): Uint32Array {

@@ -1,11 +1,11 @@
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import type { RowPart } from '../../../engine/row-parts.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import type { SortedRatings } from '../../ratings/spilled-ratings.ts';
+import type { Ratings } from '../../ratings/ratings.ts';
 
 export interface AlsData {
-  readonly byUser: SortedRatings;
-  readonly byItem: SortedRatings;
+  readonly byUser: Ratings;
+  readonly byItem: Ratings;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   /**

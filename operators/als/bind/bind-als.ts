@@ -5,7 +5,7 @@ import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
-import { isInParts, type RatedRows, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { oneBlock, partOfBlock, type RatedRows, type Ratings, ratingsOf, soleBlock } from '../../ratings/ratings.ts';
 import { type BoundRun, bindPlan, cutKeys, cutRows, type GivenPart } from '../../training/bind-plan.ts';
 import { type AlsDataSet, alsDataSets, type GivenRole } from '../plan/data-sets.ts';
 import { isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid } from '../plan/grid.ts';
@@ -43,7 +43,7 @@ export function bindAls(
   const cuts = { users: cutOf(data.byUser, grid.users), items: cutOf(data.byItem, grid.items) };
   const name = start?.name ?? dataSetName(ALS);
   const columnCuts: ColumnCut[] = [];
-  const blocksOf = (set: string, side: Side, whole: SortedRatings) =>
+  const blocksOf = (set: string, side: Side, whole: Ratings) =>
     sideBlocks(problem, side, whole, { name: `${name}/${set}`, cuts, columnCuts });
   const ratings = {
     users: blocksOf(sideNames('users', problem).ratings, 'users', data.byUser),
@@ -51,7 +51,7 @@ export function bindAls(
   };
   const tests =
     data.test && problem.testRatings !== undefined
-      ? blocksOf('test-ratings', 'users', data.test).blocks
+      ? blocksOf('test-ratings', 'users', ratingsOf(data.test)).blocks
       : undefined;
   const lengths = (side: Side) => cuts[side].map(({ from, to }) => to - from);
   const datasets = alsDataSets(problem, {
@@ -75,7 +75,7 @@ export function bindAls(
 function sideBlocks(
   { grid }: AlsProblem,
   side: Side,
-  whole: SortedRatings,
+  whole: Ratings,
   {
     name,
     cuts,
@@ -89,17 +89,16 @@ function sideBlocks(
     columnCuts.push(cut);
     return cut.blocks;
   };
-  if (isInParts(whole)) {
-    const blocks = whole.parts.flatMap(({ blocks: own = [] }, j): readonly RatingBlock[] =>
-      own.length === 1 && isInBlocks(grid, side) ? blocksOf(own[0].block, j) : own.map(({ block }) => block),
-    );
-    return { parts: whole.parts, blocks: blocks.length === 0 ? whole.parts : blocks };
-  }
   const parts =
-    rows.length === 1
-      ? [whole]
-      : rows.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, ref(partition)));
-  return { parts, blocks: isInBlocks(grid, side) ? parts.flatMap(blocksOf) : parts };
+    rows.length === whole.parts.length
+      ? whole.parts
+      : rows.map(({ from, to }, partition) =>
+          partOfBlock(from, rowsOfBlock(oneBlock(whole), from, to, ref(partition))),
+        );
+  const blocks = parts.flatMap(({ blocks: own = [] }, j): readonly RatingBlock[] =>
+    own.length === 1 && isInBlocks(grid, side) ? blocksOf(own[0].block, j) : own.map(({ block }) => block),
+  );
+  return { parts, blocks: blocks.length === 0 ? parts : blocks };
 }
 
 /** The parts of a data set that exists before the first step. */
@@ -138,10 +137,11 @@ function givenParts(
  * The parts of a side: those that its ratings have already, else as many as the plan has, balanced by
  * ratings.
  */
-function cutOf(ratings: SortedRatings, grid: SideGrid): RowRange[] {
+function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   const { q } = grid;
-  if (!isInParts(ratings))
-    return balancedRanges(ratings.offsets, q, undefined, { exactly: true, shares: sharesOfParts(grid) });
+  const block = soleBlock(ratings);
+  if (block !== undefined)
+    return balancedRanges(block.offsets, q, undefined, { exactly: true, shares: sharesOfParts(grid) });
   if (ratings.parts.length !== q)
     throw new Error(`the plan has ${q} parts, and the ratings ${ratings.parts.length}`);
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));

@@ -1,5 +1,5 @@
 import type { RowRange, Slice } from '../../../engine/plan/stages.ts';
-import type { RatedRows } from '../../ratings/spilled-ratings.ts';
+import type { RatedRows } from '../../ratings/ratings.ts';
 import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';

@@ -1,17 +1,12 @@
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { blocksOf, isInParts, replaceParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
-
-/** Ratings by both sides. */
-export interface SortedSides {
-  readonly byUser: SortedRatings;
-  readonly byItem: SortedRatings;
-  readonly duplicates: number;
-}
+import type { SortedRatings } from '../../ratings/sort-ratings.ts';
+import { blocksOf, replaceParts } from '../../ratings/parts-in-files.ts';
+import type { Ratings } from '../../ratings/ratings.ts';
 
 export interface EffectiveRatings {
-  readonly blocks: SortedSides;
+  readonly blocks: SortedRatings;
   /** Ratings below 0, and of 0. */
   readonly negative: number;
   readonly zero: number;
@@ -28,7 +23,7 @@ export interface EffectiveRatings {
  *
  */
 export async function effectiveRatings(
-  blocks: SortedSides,
+  blocks: SortedRatings,
   ctx: ExecutionContext,
 ): Promise<EffectiveRatings> {
   const { byUser, byItem } = blocks;
@@ -45,33 +40,25 @@ export async function effectiveRatings(
   const count = (without: Uint8Array) => without.reduce((sum, one) => sum + one, 0);
   const counted = { negative, zero, users: count(users), items: count(items) };
   if (negative + zero === 0) return { blocks, ...counted };
+  const keep = (ratings: Ratings, rowsOut: Uint8Array, columnsOut: Uint8Array) =>
+    replaceParts(
+      ratings,
+      ({ from, firstColumn, block }) =>
+        kept(block, rowsOut.subarray(from, from + block.rows), columnsOut.subarray(firstColumn)),
+      ctx,
+    );
   return {
     blocks: {
       ...blocks,
-      byUser: await keptOf(byUser, users, items, ctx),
-      byItem: await keptOf(byItem, items, users, ctx),
+      byUser: await keep(byUser, users, items),
+      byItem: await keep(byItem, items, users),
     },
     ...counted,
   };
 }
 
-async function keptOf(
-  ratings: SortedRatings,
-  rowsOut: Uint8Array,
-  columnsOut: Uint8Array,
-  ctx: ExecutionContext,
-): Promise<SortedRatings> {
-  if (!isInParts(ratings)) return kept(ratings, rowsOut, columnsOut);
-  return replaceParts(
-    ratings,
-    ({ from, firstColumn, block }) =>
-      kept(block, rowsOut.subarray(from, from + block.rows), columnsOut.subarray(firstColumn)),
-    ctx,
-  );
-}
-
 /** 1 for each row that has no positive rating. */
-async function withoutPositive(ratings: SortedRatings, ctx: ExecutionContext): Promise<Uint8Array> {
+async function withoutPositive(ratings: Ratings, ctx: ExecutionContext): Promise<Uint8Array> {
   const without = new Uint8Array(ratings.rows).fill(1);
   for await (const {
     from,

@@ -1,7 +1,8 @@
 import { DataError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { blocksOf } from '../../ratings/parts-in-files.ts';
+import type { Ratings } from '../../ratings/ratings.ts';
 import { ValueCounts } from './value-index.ts';
 
 /** Forms of weights with their constants known: `auto` is `log`. */
@@ -66,7 +67,7 @@ export function weightOf(
  */
 export async function learnWeight(
   form: KnownForm,
-  byUser: SortedRatings,
+  byUser: Ratings,
   counts: ArrayLike<number>,
   ctx: ExecutionContext,
 ): Promise<LearnedWeight> {
@@ -138,7 +139,7 @@ function meanOfValues(distinct: Distinct, of: (value: number) => number): number
   return sum / all;
 }
 
-async function boundsOf(ratings: SortedRatings, ctx: ExecutionContext): Promise<[number, number]> {
+async function boundsOf(ratings: Ratings, ctx: ExecutionContext): Promise<[number, number]> {
   let [least, most] = [Infinity, 0];
   for await (const {
     block: { values },
@@ -154,7 +155,7 @@ async function boundsOf(ratings: SortedRatings, ctx: ExecutionContext): Promise<
 
 /** The mean of a function of a rating and its item, in float64, summed within rows first. */
 async function meanOver(
-  ratings: SortedRatings,
+  ratings: Ratings,
   of: (rating: number, item: number) => number,
   ctx: ExecutionContext,
 ): Promise<number> {

@@ -1,18 +1,13 @@
 import { sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { isInParts, replaceParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { replaceParts } from '../../ratings/parts-in-files.ts';
+import type { Ratings } from '../../ratings/ratings.ts';
 import { type RatingWeight, weightOf } from './rating-weight.ts';
 import { mapValues } from './value-index.ts';
 
 /** Ratings from which a table of distinct values costs less than the weights of all of them. */
 const LEAST_MAPPED = 4096;
-
-/** Ratings of one side, and the side that its rows are. */
-interface Sided {
-  readonly ratings: SortedRatings;
-  readonly rows: 'users' | 'items';
-}
 
 /**
  * The weights of sorted ratings in their place. `counts`: ratings of each item. `keeps`: the ratings are used
@@ -20,30 +15,23 @@ interface Sided {
  * are written anew.
  *
  */
-export async function weightedRatings(
-  { ratings, rows }: Sided,
+export function weightedRatings(
+  { ratings, rows }: { readonly ratings: Ratings; readonly rows: 'users' | 'items' },
   weight: RatingWeight,
   { counts, keeps }: { readonly counts: ArrayLike<number>; readonly keeps: boolean },
   ctx: ExecutionContext,
-): Promise<SortedRatings> {
+): Promise<Ratings> {
   const countAt =
     rows === 'items' ? (row: number) => counts[row] : (_: number, column: number) => counts[column];
-  const change = ({
-    from,
-    firstColumn,
-    block,
-  }: {
-    readonly from: number;
-    readonly firstColumn: number;
-    readonly block: RatingBlock;
-  }) =>
-    weightedBlock(block, weight, {
-      countAt: (row, column) => countAt(from + row, firstColumn + column),
-      keeps,
-    });
-  return isInParts(ratings)
-    ? replaceParts(ratings, change, ctx)
-    : change({ from: 0, firstColumn: 0, block: ratings });
+  return replaceParts(
+    ratings,
+    ({ from, firstColumn, block }) =>
+      weightedBlock(block, weight, {
+        countAt: (row, column) => countAt(from + row, firstColumn + column),
+        keeps,
+      }),
+    ctx,
+  );
 }
 
 /** The same of one block. `countAt`: n_v of the item of a rating, by the row and column of the block. */

@@ -1,7 +1,8 @@
 import { sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { blocksOf } from '../../ratings/parts-in-files.ts';
+import type { Ratings } from '../../ratings/ratings.ts';
 import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
 import type { SizedAlsParams } from './sized-params.ts';
 
@@ -39,7 +40,7 @@ export function rowShifts(block: RatingBlock, columns: number, params: ShiftPara
 
 /** The same of ratings that may lie in parts. */
 export async function sortedRowShifts(
-  ratings: SortedRatings,
+  ratings: Ratings,
   columns: number,
   params: ShiftParams,
   ctx: ExecutionContext,
@@ -55,7 +56,7 @@ export async function sortedRowShifts(
  * users does not tell.
  */
 export async function positiveTargets(
-  ratings: SortedRatings,
+  ratings: Ratings,
   { alpha, base }: ImplicitWeights,
   ctx: ExecutionContext,
 ): Promise<number> {

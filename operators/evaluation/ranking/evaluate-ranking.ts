@@ -8,7 +8,7 @@ import type { Sink } from '../../../engine/stream/operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { buildUserBlock } from '../../ratings/rating-blocks.ts';
+import { sortByUser } from '../../ratings/sort-ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import { coldWarnings } from '../cold-test.ts';
 import type { TrainingWarning } from '../rating-warnings.ts';
@@ -163,7 +163,7 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const [cold, test] = [new ColdPairs(this.#model), new TestPairs(minRating)];
     const { indexed, coldPairs } = await collectKnownPairs(test.relevant(input), users, items, ctx, cold.see);
     if (test.pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
-    const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
+    const byUser = await sortByUser(indexed, 'keep', ctx);
     const excluded = await exclude?.(ctx);
     const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
     if (leaked > 0)

@@ -6,7 +6,7 @@ import { Holdings } from '../../../engine/run/holdings.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import { readRows, type RowParts } from '../../../engine/row-parts.ts';
 import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
-import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { type Ratings, soleBlock } from '../../ratings/ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import type { ModelRows } from '../../training/model-rows.ts';
 import { metricsAt } from './chosen-metrics.ts';
@@ -51,7 +51,7 @@ export interface HeldOutSets {
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   readonly test: RatingBlock;
-  readonly train: SortedRatings;
+  readonly train: Ratings;
 }
 
 type LeftOut = Pick<HeldOutRanking, 'availableUsers' | 'leakedPairs' | 'repeatedPairs'>;
@@ -88,13 +88,14 @@ export class HeldOutPairs {
   ): Promise<HeldOutPairs | undefined> {
     const { users, items, test, train } = sets;
     // Pairs of ratings in parts, which may be in files, are compared with the test after the draw.
-    const whole = rankedTest(test, isInParts(train) ? undefined : train);
+    const block = soleBlock(train);
+    const whole = rankedTest(test, block);
     const eligible = usersOf(whole.positives);
     const drawn = drawUsers(users, eligible, rankUsers, seed);
-    const seen = isInParts(train) ? await seenRows(train, drawn, ctx) : rowsAt(train, drawn);
-    const { positives, leaked, repeated } = isInParts(train)
-      ? rankedTest(rowsAt(test, drawn), seen)
-      : { ...whole, positives: rowsAt(whole.positives, drawn) };
+    const seen = block ? rowsAt(block, drawn) : await seenRows(train, drawn, ctx);
+    const { positives, leaked, repeated } = block
+      ? { ...whole, positives: rowsAt(whole.positives, drawn) }
+      : rankedTest(rowsAt(test, drawn), seen);
     if (positives.ratings === 0) return undefined;
     const facts = {
       users: keyCount(users),

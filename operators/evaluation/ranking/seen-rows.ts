@@ -2,7 +2,8 @@ import { nextTurn } from '../../../engine/waits.ts';
 import { dataSetName } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
-import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { blocksOf } from '../../ratings/parts-in-files.ts';
+import type { Ratings } from '../../ratings/ratings.ts';
 
 /** Rows between two turns of other work in this thread. */
 const ROWS_AT_ONCE = 1 << 16;
@@ -12,7 +13,7 @@ const ROWS_AT_ONCE = 1 << 16;
  * once.
  */
 export async function seenRows(
-  ratings: SortedRatings,
+  ratings: Ratings,
   positions: Uint32Array,
   ctx: ExecutionContext,
 ): Promise<RatingBlock> {
@@ -38,7 +39,7 @@ export async function seenRows(
 
 /** Distinct rows of each column. */
 export async function usersOfItems(
-  ratings: SortedRatings,
+  ratings: Ratings,
   columns: number,
   ctx: ExecutionContext,
 ): Promise<Uint32Array> {

@@ -3,14 +3,14 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import { giveTo, takeFrom } from '../../../engine/run/hand-over.ts';
 import { hostForm, type RatingBlock } from '../rating-block.ts';
-import type { RatingPart } from './rating-parts.ts';
+import type { HeldBlock } from '../ratings.ts';
 
 /**
  * Places parts into one block of `rows` rows and at most `most` ratings, and frees each before the next is
  * made.
  */
 export async function joinParts(
-  parts: AsyncIterable<RatingPart>,
+  parts: AsyncIterable<HeldBlock>,
   rows: number,
   most: number,
   ctx: ExecutionContext,

@@ -9,7 +9,8 @@ import type { Task } from '../../../engine/task.ts';
 import { type RepeatedPairs, requireOnce } from './combine-duplicates.ts';
 import type { CodedChunk, IndexedRatings } from '../ids/index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
-import { lengthsWithout, sortByUser } from './sort-by-user.ts';
+import type { HeldBlock } from '../ratings.ts';
+import { lengthsWithout, sortRows } from './sort-rows.ts';
 import { balancedRanges, offsetsOf, taskCount } from '../row-ranges.ts';
 import { leaveRoom } from './pair-room.ts';
 import { inputsOf, partitionsOf, sortChunks } from './sort-chunks.ts';
@@ -32,15 +33,9 @@ const PARTS_OF_A_CHUNK = 4;
 /** Most chunks that one task cuts: as many are in the memory of each thread. */
 const MOST_TOGETHER = 16;
 
-/** The rows [from, from + block.rows) of one side, numbered from 0. */
-export interface RatingPart {
-  readonly from: number;
-  readonly block: RatingBlock;
-}
-
 export interface PartOptions {
   /** Most ratings of a part, but for slices that have more. */
-  readonly partRatings?: number;
+  readonly partRatings?: number | undefined;
   /** The rows of each part, in place of such a bound. */
   readonly cuts?: Readonly<Record<'users' | 'items', readonly RowRange[]>>;
   /** Keeps all but the part at hand in files of the run's spill folder. */
@@ -94,25 +89,16 @@ export class RatingParts {
   }
 
   /** Once. */
-  async *byUser(): AsyncGenerator<RatingPart, void> {
-    const { users, items, itemCounts, swapped } = this.#indexed;
+  async *byUser(): AsyncGenerator<HeldBlock, void> {
+    const { room } = this.#indexed;
     const ranges = this.#cut(this.#indexed.userCounts, 'users');
     const chunks = await this.#splitChunks(ranges);
-    if (this.#indexed.room) await leaveRoom(this.#indexed.room, false, this.#ctx);
+    if (room) await leaveRoom(room, false, this.#ctx);
     for (const [p, { from, to }] of ranges.entries()) {
       const userCounts = this.#indexed.userCounts.subarray(from, to);
       const rows = chunks[p].reduce((sum, chunk) => sum + chunk.rows, 0);
-      const part: IndexedRatings = {
-        users,
-        items,
-        rows,
-        userCounts,
-        itemCounts,
-        chunks: chunks[p],
-        ...(swapped ? { swapped } : {}),
-      };
-      const { block, repeated, removed } = await sortByUser(
-        part,
+      const { block, repeated, removed } = await sortRows(
+        { ...this.#indexed, rows, userCounts, chunks: chunks[p] },
         this.#policy,
         { by: 'users', firstRow: from },
         this.#ctx,
@@ -128,7 +114,7 @@ export class RatingParts {
       }
       this.#removed.push(...removed);
       if (this.#options.bothSides) await this.#splitBlock(block, from);
-      yield { from, block };
+      yield { from, firstColumn: 0, block };
     }
     if (this.#policy === 'error') requireOnce(this.#repeated, this.#indexed);
   }
@@ -140,7 +126,7 @@ export class RatingParts {
   }
 
   /** Once, behind `byUser`. */
-  async *byItem(): AsyncGenerator<RatingPart, void> {
+  async *byItem(): AsyncGenerator<HeldBlock, void> {
     const lengths = lengthsWithout(this.#indexed.itemCounts, this.#removed);
     const name = dataSetName('items');
     for (const [p, { from, to }] of this.#itemRanges.entries()) {
@@ -157,7 +143,7 @@ export class RatingParts {
         { name, partition: p, version: 0 },
         this.#ctx,
       );
-      yield { from, block };
+      yield { from, firstColumn: 0, block };
     }
   }
 

@@ -1,22 +1,20 @@
-import { type KeyColumn, takeKeys } from '../../../engine/keys/key-column.ts';
+import { takeKeys } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { dataSetName } from '../../../engine/partition.ts';
+import { inMemory } from '../../ratings/parts-in-files.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { SgdData } from './data.ts';
 
-/** The ids of users and items in the order of positions. */
-export function idsByPosition({ rows, columns }: Pick<SgdData, 'rows' | 'columns'>): {
-  readonly users: KeyColumn;
-  readonly items: KeyColumn;
-} {
-  const [ofRows, ofColumns] = [rows, columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
-  return rows.name === 'users' ? { users: ofRows, items: ofColumns } : { users: ofColumns, items: ofRows };
+/** Validation pairs and training ratings by position, with the ids of users and items in that order. */
+export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: ExecutionContext) {
+  const [ofRows, ofColumns] = [data.rows, data.columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
+  const [users, items] = data.rows.name === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
+  const train = byPosition(await inMemory(data.ratings, ctx), data);
+  return { users, items, test: byPosition(test, data), train };
 }
 
 /** A block of labels as one of positions, by user: each row's items ascend. Its values are not filled. */
-export function byPosition(
-  block: RatingBlock,
-  { rows, columns }: Pick<SgdData, 'rows' | 'columns'>,
-): RatingBlock {
+function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
   const byUser = rows.name === 'users';
   const [users, items] = byUser ? [rows, columns] : [columns, rows];
   const pairs = (see: (user: number, item: number) => void) => {

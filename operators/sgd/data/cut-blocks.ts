@@ -5,7 +5,7 @@ import type { RowRange } from '../../../engine/plan/stages.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
-import { heldBlocks, isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { heldBlocks, type Ratings } from '../../ratings/ratings.ts';
 import { contracts } from '../../tasks/tasks.ts';
 
 /** A partition in host memory, and its name. */
@@ -22,64 +22,66 @@ export interface GridBands {
 }
 
 /**
- * Cuts sorted ratings, which lie at the CPU device or in parts in memory, into blocks by row band and column
- * band; every rating is in exactly one block. `local`: each block counts its columns from the first of its
- * band; else they keep their numbers. Where the columns are one band blocks are the rows themselves, over the
- * same memory. Parts are bands already.
- *
+ * Cuts sorted ratings in memory into blocks by row band and column band; every rating is in exactly one
+ * block. `local`: each block counts its columns from the first of its band; else they keep their numbers.
+ * Where the columns are one band blocks are the rows themselves, over the same memory. A band has rows of
+ * one part, and of several parts each is a band.
  */
 export async function cutBlocks(
-  ratings: SortedRatings,
+  ratings: Ratings,
   bands: GridBands,
   local: boolean,
   ctx: ExecutionContext,
 ): Promise<HostPart[][]> {
   const name = dataSetName('grid');
-  if (isInParts(ratings)) {
-    const blocks: HostPart[][] = [];
-    for (const [r, { block }] of heldBlocks(ratings).entries()) {
+  const blocks: HostPart[][] = [];
+  const held = heldBlocks(ratings);
+  for (const [p, { from, block }] of held.entries()) {
+    const rows = bands.rows
+      .filter((band) => band.from >= from && band.to <= from + block.rows)
+      .map((band) => ({ from: band.from - from, to: band.to - from }));
+    if (bands.columns.length > 1)
       blocks.push(
-        ...(bands.columns.length === 1
-          ? [[partOf(block)]]
-          : await cut(
-              block,
-              { rows: [{ from: 0, to: block.rows }], columns: bands.columns },
-              `${name}/${r}`,
-              { local, isThere: false },
-              ctx,
-            )),
+        ...(await cut(
+          block,
+          { rows, columns: bands.columns },
+          held.length === 1 ? name : `${name}/${p}`,
+          local,
+          ctx,
+        )),
       );
-    }
-    return blocks;
+    else if (held.length > 1) blocks.push([partOf(block)]);
+    else
+      blocks.push(
+        ...rows.map((band, partition) => [
+          partOf(rowsOfBlock(block, band.from, band.to, { name, partition, version: 0 })),
+        ]),
+      );
   }
-  if (bands.columns.length === 1)
-    return bands.rows.map(({ from, to }, partition) => [
-      partOf(rowsOfBlock(ratings, from, to, { name, partition, version: 0 })),
-    ]);
-  return cut(ratings, bands, name, { local, isThere: true }, ctx);
+  return blocks;
 }
 
 export function partOf(block: RatingBlock): HostPart {
   return { ref: block.ref, partition: hostForm(block), ratings: block.ratings };
 }
 
-/** `isThere`: the block lies at the CPU device. */
 async function cut(
   block: RatingBlock,
   { rows, columns }: GridBands,
   name: string,
-  { local, isThere }: { readonly local: boolean; readonly isThere: boolean },
+  local: boolean,
   ctx: ExecutionContext,
 ): Promise<HostPart[][]> {
   const { place } = hostDevice(ctx.executor).info;
   const columnStarts = [0, ...columns.map(({ to }) => to)];
+  const whole: PartitionRef = { name: `${name}/whole`, partition: 0, version: 0 };
   const steps = new StepList(contracts);
   const refs = rows.map((range, r) => {
     const row = columns.map((_, c): PartitionRef => ({ name: `${name}/${r}`, partition: c, version: 0 }));
     const outputs = Object.fromEntries(row.map((ref, c) => [`part.${c}`, ref]));
     steps.task('cut-blocks', place, {
       kernel: 'cut-block',
-      inputs: { block: block.ref },
+      inputs: { block: whole },
       outputs,
       params: { ...range, columnStarts, local },
     });
@@ -87,12 +89,10 @@ async function cut(
     steps.free('cut-blocks', place, row);
     return row;
   });
-  if (!isThere) steps.free('cut-blocks', place, [block.ref]);
-  const results = await runSteps(
-    steps.steps,
-    ctx,
-    isThere ? {} : { given: [[block.ref, { ...hostForm(block), reused: true }, place]] },
-  );
+  steps.free('cut-blocks', place, [whole]);
+  const results = await runSteps(steps.steps, ctx, {
+    given: [[whole, { ...hostForm(block), reused: true }, place]],
+  });
   return refs.map((row, r) => {
     const partitions = results.partitions(`${name}/${r}`);
     return row.map((ref, c) => ({

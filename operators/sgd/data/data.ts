@@ -6,8 +6,8 @@ import type { BlockMeans, RatingFacts } from '../../evaluation/rating-facts.ts';
 import { rowFacts } from '../../evaluation/row-facts.ts';
 import type { IndexedRatings } from '../../ratings/ids/index-ids.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { buildUserBands, buildUserBlock } from '../../ratings/rating-blocks.ts';
-import { isInParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
+import { type Ratings, ratingsOf } from '../../ratings/ratings.ts';
 import { type Labels, labelsOf, relabel } from '../../ratings/ids/relabel.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
@@ -26,9 +26,9 @@ export interface SgdData {
   readonly rows: SgdSide;
   readonly columns: SgdSide;
   /** One block, or one for each band of rows where a block does not have so many. */
-  readonly ratings: SortedRatings;
+  readonly ratings: Ratings;
   /** Ratings of the columns before each, columns + 1. */
-  readonly columnOffsets: Int32Array | Float64Array;
+  readonly columnOffsets: Float64Array;
   readonly scale: RatingScale;
   /** Σ r² on the scale: the squared error of factors that are all 0. */
   readonly squares: number;
@@ -68,9 +68,15 @@ export async function loadSgdData(
   const rows = rowSideOf(keyCount(indexed.users), keyCount(indexed.items));
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
-  const { byUser: ratings, extra } = await (options.bands === undefined
-    ? buildUserBlock(relabelled, options.duplicates, ctx)
-    : buildUserBands(relabelled, options.duplicates, options.bands, ctx));
+  const { byUser: ratings, duplicates } = await sortRatings(
+    relabelled,
+    {
+      duplicates: options.duplicates,
+      sides: 'users',
+      cut: options.bands === undefined ? undefined : { users: options.bands, items: 0, inBlocks: false },
+    },
+    ctx,
+  );
   const earlier = options.means && blockMeans(options.means, labels, rows);
   const facts = await rowFacts(ratings, relabelled.itemCounts.length, rows, earlier, ctx);
   const scale = await ratingScale(ratings, biases, options, ctx);
@@ -81,13 +87,11 @@ export async function loadSgdData(
     rows: side(rows, relabelled.users),
     columns: side(swapped ? 'users' : 'items', relabelled.items),
     ratings,
-    columnOffsets: isInParts(ratings)
-      ? offsetsOf(facts.columnCounts)
-      : Int32Array.from(offsetsOf(facts.columnCounts)),
+    columnOffsets: offsetsOf(facts.columnCounts),
     scale,
     facts,
     squares,
-    duplicates: extra,
+    duplicates,
   };
 }
 
@@ -103,9 +107,9 @@ export async function loadSgdTest(
 ): Promise<RatingBlock> {
   const [users, items] = rows.name === 'users' ? [rows, columns] : [columns, rows];
   const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', ctx);
-  const { byUser } = await buildUserBlock(relabelled, 'keep', ctx);
+  const byUser = await sortByUser(relabelled, 'keep', ctx);
   await look(byUser);
-  await standardize(byUser, scale, ctx);
+  await standardize(ratingsOf(byUser), scale, ctx);
   return byUser;
 }
 
@@ -120,12 +124,6 @@ export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdDa
   return rows.name === 'users'
     ? { mean: means.mean, users: ofRows, items: ofColumns }
     : { mean: means.mean, users: ofColumns, items: ofRows };
-}
-
-/** The ratings where they are one block. */
-export function oneBlock({ ratings }: Pick<SgdData, 'ratings'>): RatingBlock {
-  if (isInParts(ratings)) throw new Error('the ratings lie in parts');
-  return ratings;
 }
 
 /** Damped means by position as those of the block's rows and columns. */

@@ -1,9 +1,9 @@
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { blockOf, type RatingBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
-import { heldBlocks, isInParts } from '../../ratings/spilled-ratings.ts';
+import { heldBlocks, oneBlock, ratingsOf } from '../../ratings/ratings.ts';
 import { cutBlocks, type GridBands, type HostPart, partOf } from './cut-blocks.ts';
-import { oneBlock, type SgdData } from './data.ts';
+import type { SgdData } from './data.ts';
 import type { SgdSchedule } from '../schedules/schedule.ts';
 import { shuffleRatings } from './shuffle-ratings.ts';
 
@@ -32,9 +32,10 @@ export async function layOut(
   const parts = heldBlocks(ratings).map(({ block }) => partOf(block));
   // The number of parts is that of the plan.
   const exactly = deviceBlocks !== undefined;
-  const rows = isInParts(ratings)
-    ? ratings.parts.map((part) => ({ from: part.from, to: part.from + part.rows }))
-    : balancedRanges(ratings.offsets, rowBands, 0, { exactly });
+  const rows =
+    ratings.parts.length > 1
+      ? ratings.parts.map((part) => ({ from: part.from, to: part.from + part.rows }))
+      : balancedRanges(ratings.parts[0].offsets, rowBands, 0, { exactly });
   const bands = { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
   if (deviceBlocks) {
     const blocks = await cutBlocks(ratings, bands, true, ctx);
@@ -54,25 +55,25 @@ export async function layOut(
       ratings: parts,
       blocks,
       ...(lists.length > 0 ? { lists } : {}),
-      tests: test && (await cutBlocks(test, bands, true, ctx)),
+      tests: test && (await cutBlocks(ratingsOf(test), bands, true, ctx)),
     };
   }
-  if (inBands)
+  if (inBands) {
+    const columns = [{ from: 0, to: columnOffsets.length - 1 }];
     return {
       bands,
       ratings: parts,
-      tests:
-        test &&
-        (await cutBlocks(test, { rows, columns: [{ from: 0, to: columnOffsets.length - 1 }] }, false, ctx)),
+      tests: test && (await cutBlocks(ratingsOf(test), { rows, columns }, false, ctx)),
       blocks: await cutBlocks(ratings, bands, false, ctx),
     };
+  }
   const tests = test === undefined ? undefined : [[partOf(test)]];
   if (kind === 'hogwild' && tile === undefined)
     return {
       bands,
       ratings: parts,
       tests,
-      lists: [[await shuffleRatings(oneBlock({ ratings }), seed, ctx)]],
+      lists: [[await shuffleRatings(oneBlock(ratings), seed, ctx)]],
     };
   if (tile !== undefined || (kind === 'wavefront' && precision !== undefined))
     return { bands, ratings: parts, tests };

@@ -1,4 +1,5 @@
-import { oneBlock, type SgdData, type SgdSide } from './data.ts';
+import { oneBlock } from '../../ratings/ratings.ts';
+import type { SgdData, SgdSide } from './data.ts';
 
 /** The ratings of the users, or of the items, that a continued model does not have. */
 export interface NewRowRatings {
@@ -23,7 +24,7 @@ function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
     rows,
     scale: { center, deviation },
   } = data;
-  const block = oneBlock(data);
+  const block = oneBlock(data.ratings);
   const target = room(rows, positions, block.offsets);
   positions.forEach((position, row) => {
     let from = block.offsets[rows.labels.label[position]];
@@ -44,7 +45,7 @@ function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
   } = data;
   const target = room(columns, positions, columnOffsets);
   if (positions.length === 0) return target;
-  const block = oneBlock(data);
+  const block = oneBlock(data.ratings);
   // Place of the next rating of each column; -1 for columns that are not new.
   const next = new Int32Array(columnOffsets.length - 1).fill(-1);
   positions.forEach((position, row) => (next[columns.labels.label[position]] = target.offsets[row]));

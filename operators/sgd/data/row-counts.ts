@@ -1,6 +1,5 @@
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
-import { isInParts } from '../../ratings/spilled-ratings.ts';
 import type { SgdData } from './data.ts';
 
 /**
@@ -27,8 +26,7 @@ export function countsBlock(
 
 /** The pointers of some rows, which are those of a part where ratings are in parts. */
 function offsetsOfRows({ ratings }: SgdData, { from, to }: RowRange): Int32Array | Float64Array {
-  if (!isInParts(ratings)) return ratings.offsets.subarray(from, to + 1);
-  const part = ratings.parts.find((one) => one.from === from);
-  if (part === undefined) throw new Error(`no part of the ratings begins at row ${from}`);
-  return part.offsets;
+  const part = ratings.parts.find((one) => one.from <= from && to <= one.from + one.rows);
+  if (part === undefined) throw new Error(`no part of the ratings has the rows ${from} to ${to}`);
+  return part.offsets.subarray(from - part.from, to - part.from + 1);
 }

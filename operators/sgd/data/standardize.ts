@@ -7,7 +7,7 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { passOver } from '../../evaluation/sorted-facts.ts';
 import { hostForm } from '../../ratings/rating-block.ts';
-import { heldBlocks, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+import { heldBlocks, type Ratings } from '../../ratings/ratings.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts, type ValuesOf } from '../../tasks/tasks.ts';
 
@@ -39,7 +39,7 @@ const MOST_LEVEL = 8;
 
 /** The scale of ratings in memory. `given`: a μ to use in place of the ratings' own, and the least σ. */
 export async function ratingScale(
-  ratings: SortedRatings,
+  ratings: Ratings,
   centered: boolean,
   given: { readonly mean?: number; readonly leastDeviation?: number },
   ctx: ExecutionContext,
@@ -64,11 +64,7 @@ export async function ratingScale(
  * task; the ends of bands are summed here.
  *
  */
-async function sumOf(
-  ratings: SortedRatings,
-  apart: number | undefined,
-  ctx: ExecutionContext,
-): Promise<number> {
+async function sumOf(ratings: Ratings, apart: number | undefined, ctx: ExecutionContext): Promise<number> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('runs');
   const sums = new Float64Array(Math.ceil(ratings.ratings / RUN));
@@ -114,7 +110,7 @@ async function sumOf(
  * Σ r² on the scale.
  */
 export async function standardize(
-  ratings: SortedRatings,
+  ratings: Ratings,
   { center, deviation }: RatingScale,
   ctx: ExecutionContext,
 ): Promise<number> {

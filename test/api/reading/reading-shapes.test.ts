@@ -8,7 +8,7 @@ import { RatingInput } from '../../../api/rating-input.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { ALS, type Dataset, Session } from '../../../index.ts';
-import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -52,7 +52,7 @@ async function read(session: Session, dataset: Dataset) {
   const ctx = session.context();
   return Holdings.within(ctx, async (held) => {
     const indexed = await new RatingInput({}).index(dataset, undefined, held);
-    const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', held);
+    const { byUser, byItem } = await sortedBlocks(indexed, 'keep', held);
     const arrays = ({ offsets, indices, values }: typeof byUser) => [offsets, indices, values];
     const found = {
       users: keyArrays(indexed.users, 'key'),

@@ -7,7 +7,9 @@ import type { ProgressEvent } from '../../../engine/events.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { type Dataset, Session } from '../../../index.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../../operators/ratings/rating-blocks.ts';
+import { oneBlock } from '../../../operators/ratings/ratings.ts';
+import { sortRatings } from '../../../operators/ratings/sort-ratings.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -61,7 +63,7 @@ async function blocks(dataset: Dataset, options: RatingOptions = {}, ctx = datas
   const input = new RatingInput(options);
   return Holdings.within(ctx, async (held) => {
     const indexed = await input.index(dataset, undefined, held);
-    const { byUser, byItem, duplicates } = await buildRatingBlocks(indexed, input.onDuplicates, held);
+    const { byUser, byItem, duplicates } = await sortedBlocks(indexed, input.onDuplicates, held);
     const arrays = ({ offsets, indices, values }: typeof byUser) => [offsets, indices, values];
     const found = {
       users: keyArrays(indexed.users, 'key'),
@@ -139,11 +141,12 @@ describe('ratings that threads read from splits', () => {
           items,
           ctx,
         );
-        const { byUser, extra } = await buildUserBlock(indexed, 'keep', ctx);
+        const sorted = await sortRatings(indexed, { duplicates: 'keep', sides: 'users' }, ctx);
+        const byUser = oneBlock(sorted.byUser);
         return {
           coldPairs,
           rows: indexed.rows,
-          extra,
+          extra: sorted.duplicates,
           userCounts: indexed.userCounts,
           itemCounts: indexed.itemCounts,
           block: [byUser.offsets, byUser.indices, byUser.values],

@@ -17,7 +17,7 @@ import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
 import { RowSolver } from '../../../operators/als/rows/row-solver.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
-import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 
@@ -199,7 +199,7 @@ describe('blocks of rows', () => {
       {},
       ctx,
     );
-    const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
+    const { byUser, byItem } = await sortedBlocks(indexed, 'keep', ctx);
     const ofUsers = new RowSolver(byUser, { keys: indexed.users, columns: 100, unit: 1 }, params, ctx);
     await ofUsers.place();
     const start = await ofUsers.start(0);

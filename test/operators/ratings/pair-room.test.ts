@@ -6,7 +6,7 @@ import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { andThen, fromSource } from '../../../engine/stream/logical-plan.ts';
 import { Session } from '../../../index.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
-import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';
@@ -32,7 +32,7 @@ async function load(splitBytes: number, rowsInMemory?: number) {
     { splitBytes, ...(rowsInMemory !== undefined && { rowsInMemory }) },
     ctx,
   );
-  return { indexed, blocks: await buildRatingBlocks(indexed, 'keep', ctx) };
+  return { indexed, blocks: await sortedBlocks(indexed, 'keep', ctx) };
 }
 
 const numbers = ({ offsets, indices, values }: RatingBlock) => [[...offsets], [...indices], [...values]];

@@ -8,7 +8,7 @@ import { giveTo } from '../../../engine/run/hand-over.ts';
 import { andThen } from '../../../engine/stream/logical-plan.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { blockToArrow, type RatingBlock } from '../../../operators/ratings/rating-block.ts';
-import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
 import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
@@ -48,7 +48,7 @@ async function build(
     ...(timestamps ? { timestamp: 'timestamp' } : {}),
   };
   const indexed = await readRatings(andThen(session.from(batches).plan, new SelectRatings(columns)), {}, ctx);
-  return { indexed, blocks: await buildRatingBlocks(indexed, policy, ctx) };
+  return { indexed, blocks: await sortedBlocks(indexed, policy, ctx) };
 }
 
 /** (row, index, value) of every rating of a block, in its order. */
@@ -156,7 +156,7 @@ describe('rating-blocks', () => {
       itemCounts: counts(1, items),
       chunks: [{ rows: count, codes, values }],
     };
-    const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
+    const { byUser, byItem } = await sortedBlocks(indexed, 'keep', ctx);
     const ascending = [...rows].sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]);
     expect(entries(byUser)).toEqual(ascending);
     expect(entries(byItem)).toEqual(

@@ -8,12 +8,8 @@ import { andThen } from '../../../engine/stream/logical-plan.ts';
 import type { IndexedRatings } from '../../../operators/ratings/ids/index-ids.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { labelsOf, relabel } from '../../../operators/ratings/ids/relabel.ts';
-import {
-  buildRatingBlocks,
-  buildRatingParts,
-  buildUserBlock,
-  spillRatingBlocks,
-} from '../../../operators/ratings/rating-blocks.ts';
+import { sortByUser, sortRatings } from '../../../operators/ratings/sort-ratings.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { RatingParts } from '../../../operators/ratings/sorting/rating-parts.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
@@ -49,7 +45,7 @@ describe('rating parts', () => {
     async (policy: DuplicatePolicy) => {
       await using session = await Session.create({ workers: 2, spillDir: folder });
       const ctx = session.context();
-      const whole = await buildRatingBlocks(await index(session, ctx), policy, ctx);
+      const whole = await sortedBlocks(await index(session, ctx), policy, ctx);
       for (const spills of [true, false]) {
         const parts = new RatingParts(
           await index(session, ctx, spills ? 0 : undefined),
@@ -86,12 +82,12 @@ describe('rating parts', () => {
   it('are joined to the same blocks where chunks were spilled, and leave nothing behind', async () => {
     const session = await Session.create({ workers: 2, spillDir: folder });
     const ctx = session.context();
-    const whole = await buildRatingBlocks(await index(session, ctx), 'mean', ctx);
+    const whole = await sortedBlocks(await index(session, ctx), 'mean', ctx);
     const indexed = await index(session, ctx, 3000);
     expect(indexed.spilled).toBe(true);
     const [own] = spillFolders();
     expect(readdirSync(join(folder, own)).length).toBeGreaterThan(0);
-    const joined = await buildRatingBlocks(indexed, 'mean', ctx);
+    const joined = await sortedBlocks(indexed, 'mean', ctx);
     for (const side of ['byUser', 'byItem'] as const)
       for (const name of ['offsets', 'indices', 'values'] as const)
         expect(joined[side][name]).toEqual(whole[side][name]);
@@ -113,7 +109,7 @@ describe('rating parts', () => {
         true,
         ctx,
       );
-      blocks.push((await buildUserBlock(swapped, 'sum', ctx)).byUser);
+      blocks.push(await sortByUser(swapped, 'sum', ctx));
     }
     expect(blocks[0].rows).toBe(200);
     for (const name of ['offsets', 'indices', 'values'] as const)
@@ -125,7 +121,7 @@ describe('rating parts', () => {
     const ctx = session.context();
     const message = async (inMemory?: number) => {
       const indexed = await index(session, ctx, inMemory);
-      return buildRatingBlocks(indexed, 'error', ctx).then(
+      return sortedBlocks(indexed, 'error', ctx).then(
         () => '',
         (error: Error) => error.message,
       );
@@ -145,11 +141,13 @@ describe('rating parts', () => {
       );
     expect(
       await inParts(undefined, (indexed) =>
-        buildRatingParts(indexed, 'error', { users: 5, items: 3, inBlocks: false }, ctx),
+        sortRatings(indexed, { duplicates: 'error', cut: { users: 5, items: 3, inBlocks: false } }, ctx),
       ),
     ).toBe(await message());
-    expect(await inParts(0, (indexed) => spillRatingBlocks(indexed, 'error', 200, ctx))).toBe(
-      await message(),
-    );
+    expect(
+      await inParts(0, (indexed) =>
+        sortRatings(indexed, { duplicates: 'error', cut: { partRatings: 200 } }, ctx),
+      ),
+    ).toBe(await message());
   });
 });

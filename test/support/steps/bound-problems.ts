@@ -14,7 +14,7 @@ import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { type RatingBlock, rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../../../operators/ratings/row-ranges.ts';
-import { isInParts, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
+import { oneBlock, ofParts, type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
@@ -52,8 +52,8 @@ export function boundAls(
   const shifts = params.implicitPrefs
     ? {
         shifts: {
-          users: rowShifts(drawn.byUser, columns, params),
-          items: rowShifts(drawn.byItem, rows.length, params),
+          users: rowShifts(oneBlock(drawn.byUser), columns, params),
+          items: rowShifts(oneBlock(drawn.byItem), rows.length, params),
         },
       }
     : {};
@@ -62,8 +62,8 @@ export function boundAls(
     ...drawn,
     ...shifts,
     ...totals,
-    byUser: homeOf(drawn.byUser, grid?.users),
-    byItem: homeOf(drawn.byItem, grid?.items),
+    byUser: homeOf(oneBlock(drawn.byUser), grid?.users),
+    byItem: homeOf(oneBlock(drawn.byItem), grid?.items),
   };
   const { ratings } = data.byUser;
   const plan = planAls(
@@ -74,8 +74,8 @@ export function boundAls(
     { grid },
   );
   const made = bindAls(plan, data, { biases: params.biases, mean: 0, offset: 0, unit: 1 });
-  const inFiles = [data.byUser, data.byItem].flatMap((one) =>
-    isInParts(one) ? one.parts.map(({ ref }) => ref) : [],
+  const inFiles = [data.byUser, data.byItem].flatMap(({ parts }) =>
+    parts.flatMap(({ ref, blocks }) => (blocks ? [] : [ref])),
   );
   return {
     plan: made.plan,
@@ -86,8 +86,8 @@ export function boundAls(
 }
 
 /** A block in memory, or as parts that lie in files. */
-function homeOf(block: RatingBlock, side?: SideGrid): SortedRatings {
-  if (side?.ratings !== 'spill') return block;
+function homeOf(block: RatingBlock, side?: SideGrid): Ratings {
+  if (side?.ratings !== 'spill') return ratingsOf(block);
   const parts = balancedRanges(block.offsets, side.q, undefined, { exactly: true }).map(
     ({ from, to }, partition) => {
       const { ref, rows, ratings, offsets } = rowsOfBlock(block, from, to, {
@@ -98,7 +98,7 @@ function homeOf(block: RatingBlock, side?: SideGrid): SortedRatings {
       return { ref, from, rows, ratings, offsets, slices: balancedRanges(offsets, taskCount(ratings)) };
     },
   );
-  return { rows: block.rows, ratings: block.ratings, parts };
+  return ofParts(parts);
 }
 
 export async function boundSgd(
@@ -120,7 +120,7 @@ export async function boundSgd(
   });
   const tests = test ? blockOfRows(rows, 'tests') : undefined;
   const executor = new LocalExecutor([new RecordingDevice(hostOf(devices))]);
-  for (const block of [data.ratings, ...(tests ? [tests] : [])])
+  for (const block of [oneBlock(data.ratings), ...(tests ? [tests] : [])])
     executor.devices[0].put(block.ref, {
       layout: 'rating-block',
       rows: block.rows,

@@ -12,6 +12,7 @@ import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../../operators/als/train.ts';
 import { hostForm } from '../../../operators/ratings/rating-block.ts';
+import { oneBlock } from '../../../operators/ratings/ratings.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd } from '../../../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
@@ -141,7 +142,8 @@ export async function recordSgd(
   const train = (ctx: ExecutionContext) => {
     // As loading leaves them: at the CPU.
     const cpu = ctx.executor.devices.find(({ info }) => info.place === recording.host.place);
-    for (const block of [data.ratings, ...(test ? [test] : [])]) cpu?.put(block.ref, hostForm(block));
+    for (const block of [oneBlock(data.ratings), ...(test ? [test] : [])])
+      cpu?.put(block.ref, hostForm(block));
     return trainSgd({ data, test }, params, { devices: problem.compute, plan, copySeconds }, ctx);
   };
   return {

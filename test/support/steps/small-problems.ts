@@ -8,6 +8,7 @@ import { dataSetName, sharedArray } from '../../../engine/partition.ts';
 import type { AlsData } from '../../../operators/als/bind/als-data.ts';
 import type { SgdData } from '../../../operators/sgd/data/data.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import { ratingsOf } from '../../../operators/ratings/ratings.ts';
 
 export const cpuInfo: DeviceInfo = {
   place: 'cpu',
@@ -77,10 +78,10 @@ export function alsProblem(
   rows: readonly (readonly number[])[],
   columns: number,
   test?: readonly (readonly number[])[],
-): AlsData & { readonly byUser: RatingBlock; readonly byItem: RatingBlock } {
+): AlsData {
   return {
-    byUser: blockOfRows(rows, 'by-user'),
-    byItem: blockOfRows(transposed(rows, columns), 'by-item'),
+    byUser: ratingsOf(blockOfRows(rows, 'by-user')),
+    byItem: ratingsOf(blockOfRows(transposed(rows, columns), 'by-item')),
     users: keys(rows.length),
     items: keys(columns),
     ...(test ? { test: blockOfRows(test, 'tests') } : {}),
@@ -88,12 +89,9 @@ export function alsProblem(
 }
 
 /** Labels are the positions themselves; there are at least as many rows as columns. */
-export function sgdProblem(
-  rows: readonly (readonly number[])[],
-  columns: number,
-): SgdData & { readonly ratings: RatingBlock } {
+export function sgdProblem(rows: readonly (readonly number[])[], columns: number): SgdData {
   const block = blockOfRows(rows, 'ratings');
-  const columnOffsets = sharedArray(Int32Array, columns + 1);
+  const columnOffsets = new Float64Array(columns + 1);
   transposed(rows, columns).forEach(
     (users, column) => (columnOffsets[column + 1] = columnOffsets[column] + users.length),
   );
@@ -104,7 +102,7 @@ export function sgdProblem(
   return {
     rows: side('users', rows.length),
     columns: side('items', columns),
-    ratings: block,
+    ratings: ratingsOf(block),
     columnOffsets,
     scale: { mean: 3, center: 0, deviation: 1 },
     squares: block.values.reduce((sum, value) => sum + value * value, 0),

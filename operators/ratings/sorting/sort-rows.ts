@@ -15,8 +15,8 @@ interface Rows {
   readonly firstRow: number;
 }
 
-/** Sorts ratings by user, or some users' alone. Releases the chunks. */
-export async function sortByUser(
+/** Sorts ratings by user, or the ratings of some users alone. Releases the chunks. */
+export async function sortRows(
   indexed: IndexedRatings,
   duplicates: DuplicatePolicy,
   { by, firstRow }: Rows,

@@ -1,0 +1,134 @@
+import { CapacityError } from '../../engine/errors.ts';
+import { formatCount } from '../../engine/format.ts';
+import type { PartitionRef } from '../../engine/partition.ts';
+import { SPILL } from '../../engine/plan/place.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { blockLimit } from '../planner/sizes.ts';
+import { blockOf, hostForm, type RatingBlock } from './rating-block.ts';
+import {
+  type HeldBlock,
+  ofParts,
+  partOfBlocks,
+  type RatingPart,
+  type Ratings,
+  soleBlock,
+} from './ratings.ts';
+import { joinParts } from './sorting/join-parts.ts';
+
+const STAGE = 'rating-parts';
+
+/**
+ * The ratings in memory, part by part in the order of rows, of a part block by block in the order of columns:
+ * of those in files only the part at hand, whose arrays the next part overwrites.
+ */
+export async function* blocksOf(ratings: Ratings, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
+  for (const part of ratings.parts) {
+    if (part.blocks === undefined) yield* blockInFile(part, ctx);
+    else for (const block of part.blocks) yield { from: part.from, ...block };
+  }
+}
+
+async function* blockInFile(
+  { from, ref }: RatingPart,
+  ctx: ExecutionContext,
+): AsyncGenerator<HeldBlock, void> {
+  const { place } = hostDevice(ctx.executor).info;
+  const reading = new StepList({});
+  reading.move(STAGE, ref, SPILL, place);
+  reading.handOut(STAGE, ref, place);
+  const { handed } = await runSteps(reading.steps, ctx);
+  try {
+    yield { from, firstColumn: 0, block: blockOf(ref, handed[0]) };
+  } finally {
+    const freeing = new StepList({});
+    freeing.free(STAGE, place, [ref]);
+    await runSteps(freeing.steps, ctx);
+  }
+}
+
+/** All ratings as one block. Throws CapacityError where a block does not have so many. */
+export async function inMemory(ratings: Ratings, ctx: ExecutionContext): Promise<RatingBlock> {
+  const block = soleBlock(ratings);
+  if (block !== undefined) return block;
+  if (ratings.ratings > blockLimit.ratings)
+    throw new CapacityError(
+      `${formatCount(ratings.ratings)} ratings are more than the ${formatCount(blockLimit.ratings)} that rankings of a validation set leave out`,
+      {
+        phase: 'train',
+        advice: 'Leave rankings out while training, and use a part of the data to choose parameters',
+      },
+    );
+  return joinParts(blocksOf(ratings, ctx), ratings.rows, ratings.ratings, ctx);
+}
+
+/**
+ * Writes parts to files as they come, and frees them at the CPU. `slices`: of all rows, in order; a part ends
+ * where a slice ends.
+ */
+export async function spillParts(
+  parts: AsyncIterable<HeldBlock>,
+  slices: readonly RowRange[],
+  name: string,
+  ctx: ExecutionContext,
+): Promise<Ratings> {
+  const { place } = hostDevice(ctx.executor).info;
+  const spilled: RatingPart[] = [];
+  for await (const { from, block } of parts) {
+    const ref: PartitionRef = { name, partition: spilled.length, version: 0 };
+    const steps = new StepList({});
+    steps.move(STAGE, block.ref, place, SPILL, { as: ref });
+    steps.free(STAGE, place, [block.ref]);
+    await runSteps(steps.steps, ctx);
+    const own = slices
+      .filter((slice) => slice.from >= from && slice.to <= from + block.rows)
+      .map((slice) => ({ from: slice.from - from, to: slice.to - from }));
+    const { rows, ratings, offsets } = block;
+    spilled.push({ ref, from, rows, ratings, offsets, slices: own });
+  }
+  return ofParts(spilled);
+}
+
+/** The same parts with other ratings of their rows; those of before are removed from files. */
+export async function replaceParts(
+  ratings: Ratings,
+  change: (block: HeldBlock) => RatingBlock,
+  ctx: ExecutionContext,
+): Promise<Ratings> {
+  const parts: RatingPart[] = [];
+  for (const part of ratings.parts) {
+    const { from, blocks } = part;
+    if (blocks === undefined)
+      for await (const held of blockInFile(part, ctx))
+        parts.push(await replacedInFile(part, held.block, change(held), ctx));
+    else
+      parts.push(
+        partOfBlocks(
+          from,
+          blocks.map((one) => ({ ...one, block: change({ from, ...one }) })),
+        ),
+      );
+  }
+  return ofParts(parts);
+}
+
+async function replacedInFile(
+  old: RatingPart,
+  read: RatingBlock,
+  block: RatingBlock,
+  ctx: ExecutionContext,
+): Promise<RatingPart> {
+  const { place } = hostDevice(ctx.executor).info;
+  const ref: PartitionRef = { ...old.ref, version: old.ref.version + 1 };
+  const steps = new StepList({});
+  steps.move(STAGE, ref, place, SPILL);
+  steps.free(STAGE, place, [ref]);
+  steps.free(STAGE, SPILL, [old.ref]);
+  await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
+  // Those of the part that was read are overwritten by the next.
+  const offsets = block.offsets === read.offsets ? old.offsets : block.offsets;
+  return { ...old, ref, ratings: block.ratings, offsets };
+}

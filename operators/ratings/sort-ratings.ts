@@ -1,0 +1,219 @@
+import { hostDevice } from '../../engine/run/devices.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { dataSetName } from '../../engine/partition.ts';
+import { type Phase, startPhase } from '../../engine/phase.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { spilledBytes } from '../planner/sizes.ts';
+import type { IndexedRatings } from './ids/index-ids.ts';
+import { spillParts } from './parts-in-files.ts';
+import { hostForm, type RatingBlock, rowsOfBlock } from './rating-block.ts';
+import {
+  type HeldBlock,
+  oneBlock,
+  ofParts,
+  partOfBlock,
+  partOfBlocks,
+  type RatingPart,
+  type RatingSides,
+  ratingsOf,
+} from './ratings.ts';
+import { balancedRanges, offsetsOf } from './row-ranges.ts';
+import { joinParts } from './sorting/join-parts.ts';
+import { requireOnce } from './sorting/combine-duplicates.ts';
+import { leaveRoom } from './sorting/pair-room.ts';
+import { RatingParts } from './sorting/rating-parts.ts';
+import { lengthsWithout, sortRows } from './sorting/sort-rows.ts';
+import { columnLengths, transposeBlock } from './sorting/transpose-block.ts';
+import type { DuplicatePolicy } from '../tasks/tasks.ts';
+
+export interface SortedRatings extends RatingSides {
+  /** Ratings beyond the first of their (user, item) pair in the input. */
+  readonly duplicates: number;
+}
+
+/** Numbers of parts in memory, which are balanced by their ratings. */
+export interface PartCounts {
+  readonly users: number;
+  readonly items: number;
+  /** The parts by item are the transposes of those by user, side by side: the blocks R(ij). */
+  readonly inBlocks: boolean;
+}
+
+export interface SortOptions {
+  readonly duplicates: DuplicatePolicy;
+  /** `users`: there are no parts by item. Default: both. */
+  readonly sides?: 'users' | 'both';
+  /**
+   * Default: one part with one block in memory. `partRatings`: parts in files, of at most so many ratings
+   * each but for long rows.
+   */
+  readonly cut?: PartCounts | { readonly partRatings: number } | undefined;
+  /** Gets each block in memory as soon as it is sorted. */
+  readonly sorted?: SeeSorted;
+}
+
+/** Gets a sorted block, the number of its columns, and the block that it was transposed from. */
+export type SeeSorted = (
+  block: RatingBlock,
+  side: 'users' | 'items',
+  columns: number,
+  of?: RatingBlock,
+) => void;
+
+type Sorting = Required<Pick<SortOptions, 'duplicates' | 'sides' | 'sorted'>>;
+
+/** Bytes of a coded rating. */
+const CODED_BYTES = 12;
+
+/**
+ * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend):
+ * cuMF's R and Rᵀ. The order inside rows doesn't depend on the input's, duplicates are ordered by value, so
+ * permuted input gives the same bits. Releases the chunks; those that were spilled are read part by part.
+ */
+export async function sortRatings(
+  indexed: IndexedRatings,
+  { duplicates, sides = 'both', cut, sorted = () => {} }: SortOptions,
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
+  using _ = ctx.metrics.begin('sort');
+  const { rows, spilled } = indexed;
+  if (cut && 'partRatings' in cut)
+    await ctx.executor.spilled?.requireRoom(spilledBytes(rows) - (spilled ? CODED_BYTES * rows : 0));
+  const phase = sides === 'both' ? startPhase(ctx.events, 'sort', 'ratings', rows) : undefined;
+  const sorting = { duplicates, sides, sorted };
+  const sort = () => {
+    if (cut && !('partRatings' in cut)) return inParts(indexed, sorting, cut, phase, ctx);
+    if (cut || spilled) return throughFiles(indexed, sorting, cut?.partRatings, ctx);
+    return inOneBlock(indexed, sorting, ctx);
+  };
+  const made = await sort();
+  phase?.end(rows);
+  return made;
+}
+
+/** The ratings by user alone, as one block. */
+export async function sortByUser(
+  indexed: IndexedRatings,
+  duplicates: DuplicatePolicy,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
+  return oneBlock((await sortRatings(indexed, { duplicates, sides: 'users' }, ctx)).byUser);
+}
+
+/** Parts that stay in files, or are joined to one block where their size is not given. */
+async function throughFiles(
+  indexed: IndexedRatings,
+  { duplicates, sides, sorted }: Sorting,
+  partRatings: number | undefined,
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
+  const bothSides = sides === 'both';
+  const parts = new RatingParts(indexed, duplicates, { partRatings, spills: true, bothSides }, ctx);
+  const name = dataSetName('ratings');
+  const counts = { users: keyCount(indexed.users), items: keyCount(indexed.items) };
+  const take = async (side: 'users' | 'items', made: AsyncIterable<HeldBlock>, most: number) => {
+    if (partRatings !== undefined)
+      return spillParts(made, parts.slices[side], `${name}/by-${side.slice(0, -1)}`, ctx);
+    const block = await joinParts(made, counts[side], most, ctx);
+    sorted(block, side, counts[side === 'users' ? 'items' : 'users']);
+    return ratingsOf(block);
+  };
+  const byUser = await take('users', parts.byUser(), indexed.rows);
+  const byItem = bothSides ? await take('items', parts.byItem(), byUser.ratings) : ofParts([]);
+  return { byUser, byItem, duplicates: parts.duplicates };
+}
+
+async function inOneBlock(
+  indexed: IndexedRatings,
+  { duplicates, sides, sorted }: Sorting,
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
+  const { users, items, itemCounts, room, swapped } = indexed;
+  const by = swapped ? 'items' : 'users';
+  const { block, repeated, removed } = await sortRows(indexed, duplicates, { by, firstRow: 0 }, ctx);
+  if (duplicates === 'error') requireOnce(repeated, indexed);
+  sorted(block, 'users', keyCount(items));
+  const transposed =
+    sides === 'both'
+      ? await transposeBlock(block, lengthsWithout(itemCounts, removed), ctx, room?.columns)
+      : undefined;
+  if (room) await leaveRoom(room, transposed !== undefined, ctx);
+  if (transposed) sorted(transposed, 'items', keyCount(users), block);
+  const byItem = transposed ? ratingsOf(transposed) : ofParts([]);
+  return { byUser: ratingsOf(block), byItem, duplicates: repeated.extra };
+}
+
+async function inParts(
+  indexed: IndexedRatings,
+  { duplicates, sides, sorted }: Sorting,
+  { users, items, inBlocks }: PartCounts,
+  phase: Phase | undefined,
+  ctx: ExecutionContext,
+): Promise<SortedRatings> {
+  const n = keyCount(indexed.items);
+  const cutOf = (counts: Int32Array, parts: number, rowCost?: number) =>
+    balancedRanges(offsetsOf(counts), parts, rowCost, { exactly: true });
+  const cuts =
+    sides === 'both'
+      ? { users: cutOf(indexed.userCounts, users), items: cutOf(indexed.itemCounts, items) }
+      : { users: cutOf(indexed.userCounts, users, 0), items: [] };
+  const [spills, bothSides] = [indexed.spilled ?? false, sides === 'both' && !inBlocks];
+  const parts = new RatingParts(indexed, duplicates, { cuts, spills, bothSides }, ctx);
+  const [byUser, byItem, transposed]: [RatingPart[], RatingPart[], RatingBlock[]] = [[], [], []];
+  for await (const { from, block } of parts.byUser()) {
+    byUser.push(partOfBlock(from, block));
+    sorted(block, 'users', n);
+    if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, n, ctx), ctx));
+    if (inBlocks && items === 1) sorted(transposed[transposed.length - 1], 'items', block.rows, block);
+    await leaveThreads([block, ...transposed.slice(-1)], ctx);
+    phase?.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
+    // The garbage of a part is of its own size.
+    await hostDevice(ctx.executor).trim();
+  }
+  if (inBlocks) byItem.push(...blocksInParts(transposed, byUser, cuts.items, sorted));
+  else if (bothSides) {
+    for await (const { from, block } of parts.byItem()) {
+      byItem.push(partOfBlock(from, block));
+      sorted(block, 'items', keyCount(indexed.users));
+      await leaveThreads([block], ctx);
+    }
+  }
+  return { byUser: ofParts(byUser), byItem: ofParts(byItem), duplicates: parts.duplicates };
+}
+
+/** The transposes of the parts by user, whose rows are cut into the parts by item. */
+function blocksInParts(
+  transposed: readonly RatingBlock[],
+  byUser: readonly RatingPart[],
+  ranges: readonly RowRange[],
+  sorted: SeeSorted,
+): RatingPart[] {
+  const name = dataSetName('by-item');
+  return ranges.map(({ from, to }, j) => {
+    const blocks = transposed.map((block, i) => {
+      if (ranges.length === 1) return { firstColumn: byUser[i].from, block };
+      const ref = { name, partition: j * transposed.length + i, version: 0 };
+      const own = rowsOfBlock(block, from, to, ref);
+      sorted(own, 'items', byUser[i].rows);
+      return { firstColumn: byUser[i].from, block: own };
+    });
+    return partOfBlocks(from, blocks);
+  });
+}
+
+/** Frees blocks at the CPU device, which later steps give it again. */
+async function leaveThreads(blocks: readonly RatingBlock[], ctx: ExecutionContext): Promise<void> {
+  const { place } = hostDevice(ctx.executor).info;
+  const steps = new StepList({});
+  steps.free(
+    'rating-blocks',
+    place,
+    blocks.map(({ ref }) => ref),
+  );
+  await runSteps(steps.steps, ctx, {
+    given: blocks.map((block) => [block.ref, { ...hostForm(block), reused: true }, place]),
+  });
+}
