@@ -29,7 +29,7 @@ import { inUnit, levelInUnit, ratingsInUnit, ratingUnit } from '../../operators/
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import { HeldOutPairs } from '../../operators/evaluation/ranking/held-out-ranking.ts';
-import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
+import { sortedMeans, sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { ReadPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';

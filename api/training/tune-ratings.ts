@@ -2,7 +2,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { profileOfSorted, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
-import { sortedRatingFacts } from '../../operators/evaluation/sorted-facts.ts';
+import { sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';

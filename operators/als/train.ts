@@ -34,7 +34,7 @@ import {
 import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { forSides } from '../params/table.ts';
-import { sortedRatingFacts } from '../evaluation/sorted-facts.ts';
+import { sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { biasPenalty, modelRows } from './biases.ts';
 import type { AlsData, AlsStart, TrainedFactors, TrainedSide } from './bind/als-data.ts';
 import { bindAls } from './bind/bind-als.ts';

@@ -1,18 +1,30 @@
-/**
- * Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move
- * its mean little.
- */
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { columnSums } from '../ratings/column-sums.ts';
+import { blocksOf } from '../ratings/parts-in-files.ts';
+import { hostForm, type RowPointers } from '../ratings/rating-block.ts';
+import type { HeldBlock, Ratings, RatingSides } from '../ratings/ratings.ts';
+import { balancedRanges, offsetsOf, taskCount } from '../ratings/row-ranges.ts';
+import { addSliced, type WholeTask } from '../tasks/run-tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
+import { contracts, type ValuesOf } from '../tasks/tasks.ts';
+
+/** Ratings equal to the mean that are added to the ratings of each item and user, against means of few ratings. */
 export const DAMPING = { items: 25, users: 10 } as const;
 
-/** Rows or columns of a block. */
+const STAGE = 'look-at-ratings';
+
+/** Rows or columns with a rating, and with exactly one. */
 export interface SideFacts {
-  /** Those with a rating, and those with exactly one. */
   readonly rated: number;
   readonly single: number;
 }
 
-/** The values of ratings, and the users and items that they are of. */
-export interface RatingShape {
+/** Values of ratings. */
+interface ValueFacts {
   readonly ratings: number;
   /** μ */
   readonly mean: number;
@@ -22,18 +34,24 @@ export interface RatingShape {
   readonly most: number;
   /** True where all ratings are whole numbers. */
   readonly whole: boolean;
+}
+
+/** The values of ratings, and their users and items. */
+export interface RatingShape extends ValueFacts {
   readonly users: SideFacts;
   readonly items: SideFacts;
 }
 
-/**
- * The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in
- * the block's order.
- */
+/** The training ratings, summed once before training: what warnings and baselines need. */
 export interface RatingFacts extends RatingShape {
   readonly means: BlockMeans;
   /** Ratings of each column. */
   readonly columnCounts: Int32Array;
+}
+
+/** The shape of ratings, and γ of rowFacts, which follows from the items' sums. */
+export interface SortedFacts extends RatingShape {
+  readonly columns: Float32Array;
 }
 
 /** Damped means by row and column of sorted ratings: r ≈ mean + rows[row] + columns[column]. */
@@ -41,4 +59,183 @@ export interface BlockMeans {
   readonly mean: number;
   readonly rows: Float32Array;
   readonly columns: Float32Array;
+}
+
+/** The facts of ratings by both sides, but for the users' means: one pass over the ratings by item. */
+export async function sortedRatingFacts(
+  { byUser, byItem }: RatingSides,
+  ctx: ExecutionContext,
+): Promise<SortedFacts> {
+  const sums = sharedArray(Float64Array, byItem.rows);
+  const values = await valueFacts(byItem, ctx, sums);
+  const columns = sharedArray(Float32Array, byItem.rows);
+  for (const { from, rows, offsets } of byItem.parts) {
+    for (let row = 0; row < rows; row++) {
+      const count = offsets[row + 1] - offsets[row];
+      columns[from + row] = (sums[from + row] - count * values.mean) / (count + DAMPING.items);
+    }
+  }
+  return { ...values, users: sideOf(byUser.parts), items: sideOf(byItem.parts), columns };
+}
+
+/** Damped means of rowFacts from sortedRatingFacts, by another pass, over the ratings by user. */
+export async function sortedMeans(
+  byUser: Ratings,
+  { mean, columns }: Pick<SortedFacts, 'mean' | 'columns'>,
+  ctx: ExecutionContext,
+): Promise<BlockMeans> {
+  const means = { mean, rows: sharedArray(Float32Array, byUser.rows), columns };
+  await fillRows(byUser, means, DAMPING.users, ctx);
+  return means;
+}
+
+/**
+ * The facts of ratings by their rows alone. Damped means are the item's first, then the user's of what is left:
+ *
+ *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
+ *
+ * `rowsAre` says which side the rows are. `given`: μ and means of earlier ratings, NaN for rows and columns
+ * that are new; those stay as they are. Sums are float64, and do not depend on the number of threads.
+ */
+export async function rowFacts(
+  ratings: Ratings,
+  columns: number,
+  rowsAre: 'users' | 'items',
+  given: BlockMeans | undefined,
+  ctx: ExecutionContext,
+): Promise<RatingFacts> {
+  using _ = ctx.metrics.begin('look at ratings');
+  const values = await valueFacts(ratings, ctx);
+  const mean = given?.mean ?? values.mean;
+  const means = {
+    mean,
+    rows: sharedArray(Float32Array, ratings.rows),
+    columns: sharedArray(Float32Array, columns),
+  };
+  const rowsFirst = rowsAre === 'items';
+  const ofRows = async () => {
+    await fillRows(ratings, means, DAMPING[rowsAre], ctx);
+    keep(given?.rows, means.rows);
+  };
+  if (rowsFirst) await ofRows();
+  const { sums, counts } = await columnSums(ratings, columns, rowsFirst ? means : undefined, ctx);
+  const damping = DAMPING[rowsFirst ? 'users' : 'items'];
+  for (let column = 0; column < columns; column++)
+    means.columns[column] =
+      (sums[column] - (rowsFirst ? 0 : counts[column] * mean)) / (counts[column] + damping);
+  keep(given?.columns, means.columns);
+  if (!rowsFirst) await ofRows();
+  const ofCounts = sideOf([{ rows: columns, offsets: offsetsOf(counts) }]);
+  const [users, items] = rowsFirst ? [ofCounts, sideOf(ratings.parts)] : [sideOf(ratings.parts), ofCounts];
+  return { ...values, users, items, means, columnCounts: counts };
+}
+
+/** Fills the means of the rows from μ and the means of the columns. */
+async function fillRows(
+  ratings: Ratings,
+  { mean, rows, columns }: BlockMeans,
+  damping: number,
+  ctx: ExecutionContext,
+): Promise<void> {
+  const means = (values: Float32Array) => ({ layout: 'means', rows: values.length, columns: { values } });
+  await passOver(ratings, ctx, ({ from, block }, give) => ({
+    kernel: 'damped-means',
+    inputs: { block: give('block', hostForm(block)), columnMeans: give('columnMeans', means(columns)) },
+    outputs: { rowMeans: give('rowMeans', means(rows.subarray(from, from + block.rows))) },
+    params: { mean, damping },
+  }));
+}
+
+/** Puts the means that are known, which are numbers, in place of those computed. */
+function keep(known: Float32Array | undefined, means: Float32Array): void {
+  known?.forEach((mean, position) => {
+    if (!Number.isNaN(mean)) means[position] = mean;
+  });
+}
+
+/** Rows with ratings, counted by their pointers. */
+function sideOf(parts: readonly RowPointers[]): SideFacts {
+  let [rated, single] = [0, 0];
+  for (const { rows, offsets } of parts) {
+    for (let row = 0; row < rows; row++) {
+      const count = offsets[row + 1] - offsets[row];
+      if (count > 0) rated++;
+      if (count === 1) single++;
+    }
+  }
+  return { rated, single };
+}
+
+/** One pass over the ratings. `sums`: gets Σ r of each row. */
+async function valueFacts(ratings: Ratings, ctx: ExecutionContext, sums?: Float64Array): Promise<ValueFacts> {
+  const slices = await passOver(ratings, ctx, ({ from, block }, give) => {
+    const own = sums?.subarray(from, from + block.rows) ?? sharedArray(Float64Array, block.rows);
+    return {
+      kernel: 'sum-ratings',
+      inputs: { block: give('block', hostForm(block)) },
+      outputs: { rowSums: give('rowSums', { layout: 'row-sums', rows: block.rows, columns: { sums: own } }) },
+      params: {},
+    };
+  });
+  const { sum, least, most, whole, squares } = totalOf(slices);
+  // Equal ratings have a mean without rounding.
+  const [mean, deviation] =
+    least === most ? [least, 0] : [sum / ratings.ratings, Math.sqrt(squares / ratings.ratings)];
+  return { ratings: ratings.ratings, mean, deviation, least, most, whole };
+}
+
+/** The sums of all slices, in their order; squares are of differences to the mean. */
+function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
+  return slices.reduce((all, one) => {
+    const count = all.count + one.count;
+    const between = one.mean - all.mean;
+    const share = count === 0 ? 0 : one.count / count;
+    return {
+      sum: all.sum + one.sum,
+      least: Math.min(all.least, one.least),
+      most: Math.max(all.most, one.most),
+      whole: all.whole && one.whole,
+      count,
+      mean: all.mean + between * share,
+      squares: all.squares + one.squares + between * between * all.count * share,
+    };
+  });
+}
+
+/** Runs a task over all ratings, part by part. `taskOf` names the partitions that it gives. */
+export async function passOver<K extends 'sum-ratings' | 'damped-means' | 'standardize'>(
+  ratings: Ratings,
+  ctx: ExecutionContext,
+  taskOf: (part: HeldBlock, give: (name: string, partition: Partition) => PartitionRef) => WholeTask<K>,
+): Promise<ValuesOf<K>[]> {
+  const { place } = hostDevice(ctx.executor).info;
+  const set = dataSetName('facts');
+  const values: ValuesOf<K>[] = [];
+  let partition = 0;
+  for await (const part of blocksOf(ratings, ctx)) {
+    const given: Given[] = [];
+    const task = taskOf(part, (name, data) => {
+      const ref = { name: `${set}/${name}`, partition, version: 0 };
+      given.push([ref, { ...data, reused: true }, place]);
+      return ref;
+    });
+    const { from, block } = part;
+    const slices = ratings.parts.find((one) => one.from === from)?.slices;
+    const steps = new StepList(contracts);
+    addSliced<K>(
+      steps,
+      STAGE,
+      place,
+      task,
+      slices ?? balancedRanges(block.offsets, taskCount(block.ratings)),
+    );
+    steps.free(
+      STAGE,
+      place,
+      given.map(([ref]) => ref),
+    );
+    values.push(...valuesOfStage(await runSteps(steps.steps, ctx, { given }), STAGE, task.kernel));
+    partition++;
+  }
+  return values;
 }

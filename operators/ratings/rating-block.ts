@@ -1,20 +1,10 @@
-import {
-  Field,
-  Float32,
-  List,
-  makeData,
-  makeVector,
-  RecordBatch,
-  Schema,
-  Struct,
-  type TypeMap,
-  Uint32,
-} from 'apache-arrow';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 
 /**
  * One block R(ij) of ratings in compressed rows, and its name on the devices (layout rating-block of
- * operators/tasks/tasks.ts).
+ * operators/tasks/tasks.ts). The arrays are those of an Arrow List<Struct<index, value>>:
+ *
+ *   offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
  */
 export interface RatingBlock {
   readonly ref: PartitionRef;
@@ -130,43 +120,4 @@ export function longestRow(block: RowPointers): number {
   for (let row = 0; row < block.rows; row++)
     longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
   return longest;
-}
-
-/**
- * The block as Arrow: one column `ratings` of List<Struct<item: uint32, rating: float32>>, over the same
- * three buffers.
- *
- *   offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
- *
- */
-export function blockToArrow(block: RatingBlock): RecordBatch {
-  const fields = [new Field('item', new Uint32(), false), new Field('rating', new Float32(), false)];
-  const entry = new Struct<TypeMap>(fields);
-  const entries = makeData({
-    type: entry,
-    length: block.ratings,
-    nullCount: 0,
-    children: [
-      makeData({ type: new Uint32(), length: block.ratings, data: block.indices }),
-      makeData({ type: new Float32(), length: block.ratings, data: block.values }),
-    ],
-  });
-  const type = new List(new Field('entry', entry, false));
-  const list = makeData({
-    type,
-    length: block.rows,
-    nullCount: 0,
-    valueOffsets: block.offsets,
-    child: entries,
-  });
-  const schema = new Schema([new Field('ratings', type, false)]);
-  return new RecordBatch(
-    schema,
-    makeData({
-      type: new Struct<TypeMap>(schema.fields),
-      length: block.rows,
-      nullCount: 0,
-      children: [makeVector(list).data[0]],
-    }),
-  );
 }

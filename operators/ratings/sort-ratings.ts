@@ -7,6 +7,7 @@ import type { RowRange } from '../../engine/plan/stages.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { spilledBytes } from '../planner/sizes.ts';
+import { columnSums } from './column-sums.ts';
 import type { IndexedRatings } from './ids/index-ids.ts';
 import { spillParts } from './parts-in-files.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from './rating-block.ts';
@@ -26,7 +27,7 @@ import { requireOnce } from './sorting/combine-duplicates.ts';
 import { leaveRoom } from './sorting/pair-room.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
 import { lengthsWithout, sortRows } from './sorting/sort-rows.ts';
-import { columnLengths, transposeBlock } from './sorting/transpose-block.ts';
+import { transposeBlock } from './sorting/transpose-block.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 export interface SortedRatings extends RatingSides {
@@ -166,7 +167,10 @@ async function inParts(
   for await (const { from, block } of parts.byUser()) {
     byUser.push(partOfBlock(from, block));
     sorted(block, 'users', n);
-    if (inBlocks) transposed.push(await transposeBlock(block, await columnLengths(block, n, ctx), ctx));
+    if (inBlocks) {
+      const { counts } = await columnSums(ratingsOf(block), n, undefined, ctx);
+      transposed.push(await transposeBlock(block, counts, ctx));
+    }
     if (inBlocks && items === 1) sorted(transposed[transposed.length - 1], 'items', block.rows, block);
     await leaveThreads([block, ...transposed.slice(-1)], ctx);
     phase?.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));

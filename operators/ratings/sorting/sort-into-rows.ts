@@ -12,7 +12,7 @@ import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts, type ParamsOf, type ValuesOf } from '../../tasks/tasks.ts';
 import type { PairRoom } from './pair-room.ts';
 
-export const STAGE = 'rating-blocks';
+const STAGE = 'rating-blocks';
 
 /** Ratings of a band: 8 bytes each, twice, stay within a core's own cache. */
 const BAND_RATINGS = 1 << 16;

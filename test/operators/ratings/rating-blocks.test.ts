@@ -7,7 +7,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { andThen } from '../../../engine/stream/logical-plan.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
-import { blockToArrow, type RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
@@ -229,19 +229,5 @@ describe('rating-blocks', () => {
         '2 ratings repeat an earlier (user, item) pair; the first pair: user 1, item 5',
       );
     });
-  });
-
-  it('are an Arrow list of structs over the same memory', async () => {
-    const { blocks } = await build([
-      { user: 1, item: 9, rating: 3.5 },
-      { user: 1, item: 10, rating: 1 },
-      { user: 4, item: 9, rating: 5 },
-    ]);
-    const batch = blockToArrow(blocks.byUser);
-    expect(batch.toArray().map((row) => JSON.stringify(row))).toEqual([
-      '{"ratings":[{"item":0,"rating":3.5},{"item":1,"rating":1}]}',
-      '{"ratings":[{"item":0,"rating":5}]}',
-    ]);
-    expect(batch.data.children[0].valueOffsets.buffer).toBe(blocks.byUser.offsets.buffer);
   });
 });

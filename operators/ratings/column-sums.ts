@@ -1,0 +1,65 @@
+import { dataSetName } from '../../engine/partition.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { blocksOf } from './parts-in-files.ts';
+import { hostForm } from './rating-block.ts';
+import type { Ratings } from './ratings.ts';
+import { balancedRanges } from './row-ranges.ts';
+
+const STAGE = 'look-at-ratings';
+
+/** Most tasks that sum the columns of a block, each in arrays of its own, and the least ratings of each for a column. */
+const SUMMING_TASKS = 32;
+const RATINGS_A_COLUMN = 4;
+
+/**
+ * Σ r and the number of the ratings of each column. `means`: Σ (r - mean - rows[row]) in its place. Sums do
+ * not depend on the number of threads.
+ */
+export async function columnSums(
+  ratings: Ratings,
+  columns: number,
+  means: { readonly mean: number; readonly rows: Float32Array } | undefined,
+  ctx: ExecutionContext,
+): Promise<{ readonly sums: Float64Array; readonly counts: Int32Array }> {
+  const { place } = hostDevice(ctx.executor).info;
+  const name = dataSetName('columns');
+  const [sums, counts] = [new Float64Array(columns), new Int32Array(columns)];
+  let partition = 0;
+  for await (const { from, block } of blocksOf(ratings, ctx)) {
+    const held = { name: `${name}/block`, partition, version: 0 };
+    const rowMeans = { name: `${name}/rowMeans`, partition, version: 0 };
+    const given: Given[] = [[held, { ...hostForm(block), reused: true }, place]];
+    if (means) {
+      const values = means.rows.subarray(from, from + block.rows);
+      given.push([rowMeans, { layout: 'means', rows: block.rows, columns: { values }, reused: true }, place]);
+    }
+    const most = Math.floor(block.ratings / (RATINGS_A_COLUMN * columns));
+    const steps = new StepList(contracts);
+    const ranges = balancedRanges(block.offsets, Math.max(1, Math.min(SUMMING_TASKS, most)));
+    const refs = ranges.map((range, slice) => {
+      const ref = { name: `${name}/sums.${partition}`, partition: slice, version: 0 };
+      const task: TaskOf<'sum-columns'> = {
+        kernel: 'sum-columns',
+        inputs: { block: held, ...(means ? { rowMeans } : {}) },
+        outputs: { sums: ref },
+        params: { ...range, columns, ...(means ? { mean: means.mean } : {}) },
+      };
+      steps.handOut(STAGE, ref, place, steps.task(STAGE, place, task));
+      return ref;
+    });
+    steps.free(STAGE, place, [...given.map(([ref]) => ref), ...refs]);
+    for (const { columns: found } of (await runSteps(steps.steps, ctx, { given })).handed) {
+      const [more, count] = [found.sums as Float64Array, found.counts as Int32Array];
+      for (let column = 0; column < columns; column++) {
+        sums[column] += more[column];
+        counts[column] += count[column];
+      }
+    }
+    partition++;
+  }
+  return { sums, counts };
+}
