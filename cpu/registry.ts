@@ -2,7 +2,6 @@ import type { TaskOutcome } from '../engine/task.ts';
 import type { CpuTasks, TaskHandler, TaskScope } from './handler.ts';
 import { batchOrder } from './tasks/sgd/batch-order.ts';
 import { copyRows } from './tasks/sgd/copy-rows.ts';
-import { cutBlock } from './tasks/sgd/cut-block.ts';
 import { combineDuplicates, findDuplicates } from './tasks/loading/duplicates.ts';
 import { addRows } from './tasks/equations/add-rows.ts';
 import { normalEquations } from './tasks/equations/normal-equations.ts';
@@ -86,7 +85,6 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'sum-values': sumValues,
   standardize,
   'place-columns': placeColumns,
-  'cut-block': cutBlock,
   'deal-ratings': dealRatings,
   'shuffle-ratings': shuffleRatings,
   'copy-rows': copyRows,

@@ -22,7 +22,7 @@ export function layoutOf(
   const step = `sgd-block ${kind}`;
   const cut = {
     name: 'cut-blocks',
-    kernel: 'cut-block',
+    kernel: 'place-columns',
     where: 'host',
     tasks: rowBands,
     bytes: 8 * nz + 4 * rows * columnBands,
@@ -34,7 +34,7 @@ export function layoutOf(
   if (deviceBlocks)
     return {
       ...cut,
-      kernel: 'cut-block, shuffle-ratings',
+      kernel: 'place-columns, shuffle-ratings',
       bytes: cut.bytes + 12 * nz,
       bufferBytes: (4 * nz) / (rowBands * columnBands),
       step,

@@ -224,14 +224,13 @@ export interface DataTasks {
 
   /**
    * Copies the ratings of the rows [from, to), whose columns ascend, to blocks of runs of columns: `part.c`
-   * has those from columnStarts[c] to columnStarts[c + 1], counted from the first. Outputs, there already
-   * with their row pointers: `part.0`, `part.1`, ...
-   *
+   * has those from columnStarts[c] to columnStarts[c + 1], with their numbers or, `local`, counted from the
+   * first. Outputs, there already with their row pointers: `part.0`, `part.1`, ...
    */
   'place-columns': {
     inputs: { block: PartitionRef };
     outputs: Numbered<'part'>;
-    params: Rows & { readonly columnStarts: readonly number[] };
+    params: Rows & { readonly columnStarts: readonly number[]; readonly local: boolean };
     values: None;
   };
 }

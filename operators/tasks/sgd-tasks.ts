@@ -15,7 +15,7 @@
  *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None, Numbered, Rows } from './tasks.ts';
+import type { None, Rows } from './tasks.ts';
 
 /** Parameters of every kernel that steps ratings. */
 export type SgdStep = {
@@ -160,19 +160,6 @@ export interface SgdTasks {
       readonly workers: number;
       readonly columnBands: number;
     };
-    values: None;
-  };
-
-  /**
-   * Cuts the rows [from, to) of `block` (indices ascending inside a row) by columns: part c has the ratings
-   * whose column is in [columnStarts[c], columnStarts[c + 1]), columns unchanged or, `local`, counted from
-   * columnStarts[c]. Outputs `part.0`, `part.1`, ...: rating-blocks of to - from rows.
-   *
-   */
-  'cut-block': {
-    inputs: { block: PartitionRef };
-    outputs: Numbered<'part'>;
-    params: Rows & { readonly columnStarts: readonly number[]; readonly local?: boolean };
     values: None;
   };
 

@@ -454,7 +454,6 @@ export const contracts: {
   },
   'batch-order': { order: 'write' },
   'wave-order': { order: 'write' },
-  'cut-block': { block: 'read', 'part.*': 'write' },
   'deal-ratings': { block: 'read', list: 'alone' },
   'shuffle-ratings': { list: 'alone' },
   'shrink-rows': { sums: 'read', factors: 'alone' },

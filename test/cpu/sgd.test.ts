@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
 import {
@@ -8,7 +7,6 @@ import {
   type VisitedRatings,
 } from '../../cpu/reference/sgd.ts';
 import { copyRows } from '../../cpu/tasks/sgd/copy-rows.ts';
-import { cutBlock } from '../../cpu/tasks/sgd/cut-block.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { sgdBlock } from '../../cpu/tasks/sgd/sgd-block.ts';
 import { dealRatings, shuffleRatings } from '../../cpu/tasks/sgd/shuffle-ratings.ts';
@@ -179,51 +177,6 @@ describe.each(builds)('sgd-block with %s', (build) => {
       memory.scope({ ...small, adaptive: false }, { block }, { ...all }, () => ++looks > 1),
     );
     expect(outcome.rows).toBe(3);
-  });
-});
-
-describe('cut-block', () => {
-  it("puts every rating of the rows into the part of its column, counted from 0 or from the part's first", () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.nat(20), { minLength: 1, maxLength: 8 }),
-        fc.uniqueArray(fc.integer({ min: 1, max: 29 }), { maxLength: 5 }),
-        fc.nat(1000),
-        (lengths, cuts, seed) => {
-          const block = ratingBlock(lengths, 30, seed);
-          const columnStarts = [0, ...cuts.sort((a, b) => a - b), 30];
-          const from = Math.floor(lengths.length / 3);
-          const memory = new TestMemory('simd', 10);
-          const { partitions = {} } = cutBlock(
-            memory.scope({ from, to: lengths.length, columnStarts }, { block }, {}),
-          );
-          const ratings = visited(block);
-          columnStarts.slice(1).forEach((end, part) => {
-            const wanted = Array.from(ratings.columns, (column, k) => [
-              ratings.rows[k] - from,
-              column,
-              ratings.values[k],
-            ]).filter(([row, column]) => row >= 0 && column >= columnStarts[part] && column < end);
-            const got = visited(partitions[`part.${part}`]);
-            expect(Array.from(got.columns, (column, k) => [got.rows[k], column, got.values[k]])).toEqual(
-              wanted,
-            );
-          });
-          const { partitions: local = {} } = cutBlock(
-            memory.scope({ from, to: lengths.length, columnStarts, local: true }, { block }, {}),
-          );
-          columnStarts.slice(1).forEach((_, part) => {
-            const first = columnStarts[part];
-            const { columns } = partitions[`part.${part}`];
-            expect(local[`part.${part}`].columns).toEqual({
-              ...columns,
-              indices: (columns.indices as Uint32Array).map((column) => column - first),
-            });
-          });
-        },
-      ),
-      { numRuns: 40 },
-    );
   });
 });
 

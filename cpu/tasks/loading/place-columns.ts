@@ -11,7 +11,7 @@ const CHUNK_ROWS = 8_192;
 
 /** See `place-columns` of KernelTasks. */
 export const placeColumns: TaskHandler<'place-columns'> = (scope) => {
-  const { from, to, columnStarts } = scope.params;
+  const { from, to, columnStarts, local } = scope.params;
   const { offsets, indices, values } = scope.partition('block').columns as unknown as Block;
   const parts = columnStarts
     .slice(1)
@@ -20,7 +20,7 @@ export const placeColumns: TaskHandler<'place-columns'> = (scope) => {
     let k = offsets[row];
     for (let part = 0; part < parts.length; part++) {
       const target = parts[part];
-      const [end, first] = [target.offsets[row + 1], columnStarts[part]];
+      const [end, first] = [target.offsets[row + 1], local ? columnStarts[part] : 0];
       for (let place = target.offsets[row]; place < end; place++, k++) {
         target.indices[place] = indices[k] - first;
         target.values[place] = values[k];

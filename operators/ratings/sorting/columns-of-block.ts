@@ -11,10 +11,7 @@ import { balancedRanges, taskCount } from '../row-ranges.ts';
 
 const STAGE = 'cut-columns';
 
-/**
- * Blocks R(ij) of one part of rows: the columns of each range, numbered from 0. Their ratings are still to be
- * placed.
- */
+/** Blocks R(ij) of one part of rows: the columns of each range. Their ratings are still to be placed. */
 export interface ColumnCut {
   readonly whole: RatingBlock;
   /** They follow each other from column 0 on. */
@@ -42,9 +39,10 @@ export function cutColumns(
   return { whole, ranges, blocks };
 }
 
-/** Fills the blocks, by tasks on slices of rows. */
+/** Fills the blocks, by tasks on slices of rows. `local`: columns are counted from the first of their range. */
 export async function placeColumns(
   { whole, ranges, blocks }: ColumnCut,
+  local: boolean,
   ctx: ExecutionContext,
 ): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
@@ -61,7 +59,7 @@ export async function placeColumns(
       kernel: 'place-columns',
       inputs: { block },
       outputs,
-      params: { columnStarts: [0, ...ranges.map(({ to }) => to)] },
+      params: { columnStarts: [0, ...ranges.map(({ to }) => to)], local },
     },
     balancedRanges(whole.offsets, taskCount(whole.ratings)),
   );

@@ -285,11 +285,6 @@ const cases: Readonly<Record<string, Case>> = {
     outputs: { sums: undefined },
   },
   'sum-values': { params: { from: 2, to: 9, apart: 3 }, inputs: { block }, outputs: {} },
-  'cut-block': {
-    params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true },
-    inputs: { block },
-    outputs: { 'part.0': undefined, 'part.1': undefined },
-  },
   'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },
   'batch-order': {
     params: { seed: 1, stream: 2, epoch: 3, batches: 9 },

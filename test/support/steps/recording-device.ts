@@ -109,7 +109,7 @@ export class RecordingDevice implements Device {
       if (!this.#held.has(partitionKey(ref)))
         throw new Error(`${task.kernel} at ${this.info.place}: ${partitionKey(ref)} is not there`);
     const refs = [...Object.values(task.inputs), ...Object.values(task.outputs)];
-    const made = madeBy(task, (input) => this.#held.get(partitionKey(task.inputs[input]))?.partition);
+    const made = madeBy(task);
     this.running++;
     if (!this.info.inOrder)
       for (const ref of refs) this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) + 1);
