@@ -181,7 +181,7 @@ export async function trainAls(
           { biases: params.biases, mean, offset, unit },
           from ? startOf(from.factors) : start,
         );
-        for (const cut of columnCuts) await placeColumns(cut, true, ctx);
+        for (const cut of columnCuts) await placeColumns(cut, { stage: 'cut-columns', local: true }, ctx);
         [bound, run] = [made, steps];
         return {
           ...alsTraining(

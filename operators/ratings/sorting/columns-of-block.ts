@@ -9,8 +9,6 @@ import { contracts } from '../../tasks/tasks.ts';
 import { hostForm, type RatingBlock } from '../rating-block.ts';
 import { balancedRanges, taskCount } from '../row-ranges.ts';
 
-const STAGE = 'cut-columns';
-
 /** Blocks R(ij) of one part of rows: the columns of each range. Their ratings are still to be placed. */
 export interface ColumnCut {
   readonly whole: RatingBlock;
@@ -42,7 +40,7 @@ export function cutColumns(
 /** Fills the blocks, by tasks on slices of rows. `local`: columns are counted from the first of their range. */
 export async function placeColumns(
   { whole, ranges, blocks }: ColumnCut,
-  local: boolean,
+  { stage, local }: { readonly stage: string; readonly local: boolean },
   ctx: ExecutionContext,
 ): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
@@ -53,7 +51,7 @@ export async function placeColumns(
   const outputs = Object.fromEntries(parts.map((ref, part) => [`part.${part}`, ref]));
   addSliced(
     steps,
-    STAGE,
+    stage,
     place,
     {
       kernel: 'place-columns',
@@ -63,7 +61,7 @@ export async function placeColumns(
     },
     balancedRanges(whole.offsets, taskCount(whole.ratings)),
   );
-  steps.free(STAGE, place, [block, ...parts]);
+  steps.free(stage, place, [block, ...parts]);
   const given = [whole, ...blocks].map((one, at): Given => [
     at === 0 ? block : parts[at - 1],
     { ...hostForm(one), reused: true },

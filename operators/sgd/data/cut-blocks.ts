@@ -43,10 +43,12 @@ export async function cutBlocks(
       partition,
       version: 0,
     }));
-    await placeColumns(cut, local, ctx);
+    await placeColumns(cut, { stage: 'cut-blocks', local }, ctx);
     return cut.blocks.map(partOf);
   };
-  return Promise.all(bands.rows.map(cutBand));
+  const blocks: HostPart[][] = [];
+  for (const [r, range] of bands.rows.entries()) blocks.push(await cutBand(range, r));
+  return blocks;
 }
 
 export function partOf(block: RatingBlock): HostPart {
