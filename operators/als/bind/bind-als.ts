@@ -5,7 +5,14 @@ import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
-import { oneBlock, partOfBlock, type RatedRows, type Ratings, ratingsOf, soleBlock } from '../../ratings/ratings.ts';
+import {
+  oneBlock,
+  partOfBlock,
+  type RatedRows,
+  type Ratings,
+  ratingsOf,
+  soleBlock,
+} from '../../ratings/ratings.ts';
 import { type BoundRun, bindPlan, cutKeys, cutRows, type GivenPart } from '../../training/bind-plan.ts';
 import { type AlsDataSet, alsDataSets, type GivenRole } from '../plan/data-sets.ts';
 import { isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid } from '../plan/grid.ts';

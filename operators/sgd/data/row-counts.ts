@@ -24,7 +24,7 @@ export function countsBlock(
   };
 }
 
-/** The pointers of some rows, which are those of a part where ratings are in parts. */
+/** The pointers of some rows of a part. */
 function offsetsOfRows({ ratings }: SgdData, { from, to }: RowRange): Int32Array | Float64Array {
   const part = ratings.parts.find((one) => one.from <= from && to <= one.from + one.rows);
   if (part === undefined) throw new Error(`no part of the ratings has the rows ${from} to ${to}`);
