@@ -100,7 +100,6 @@ export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parqu
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet/parquet-source.ts';
 export type { RowRange } from './connectors/parquet/pages/cut-row-group.ts';
 export type { RowGroupRequest } from './connectors/parquet/read-row-groups.ts';
-export type { RowGroupFilter } from './connectors/parquet/row-group-filter.ts';
 export type { ArrowCodec } from './connectors/arrow/buffer-codecs.ts';
 export type { Compression } from './connectors/compression/compressions.ts';
 export { NdjsonSink, type NdjsonSinkOptions } from './connectors/ndjson/ndjson-sink.ts';
@@ -234,3 +233,29 @@ export type { BadRowPolicy } from './operators/ratings/rows/bad-rows.ts';
 export type { SgdParams } from './operators/sgd/params.ts';
 export type { Similarity } from './operators/serving/similar.ts';
 export type { TrainingIteration } from './operators/training/iteration.ts';
+export {
+  Cases,
+  col,
+  Column,
+  type ColumnOrValue,
+  functions,
+  lit,
+  type TimeUnit,
+  when,
+} from './api/expressions.ts';
+export type { ColumnSummary } from './api/inspect/summaries.ts';
+export type { ColumnRange } from './api/reading.ts';
+export type { MapBatchesOptions, PlainRow, SampleOptions } from './api/rows.ts';
+export type { PortableOperator } from './engine/stream/operator.ts';
+export type {
+  Bound,
+  Call,
+  Cast,
+  ColumnName,
+  Expression,
+  Literal,
+  Plain,
+  When,
+} from './engine/expressions/expression.ts';
+export type { ValueType } from './engine/expressions/types.ts';
+export type { BatchFunction, ModuleFunction } from './operators/dataflow/map-batches.ts';

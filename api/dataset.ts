@@ -1,16 +1,7 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import {
-  type LogicalPlan,
-  andThen,
-  executePlan,
-  operatorsOf,
-  rootSource,
-  runInto,
-  schemaOf,
-} from '../engine/stream/logical-plan.ts';
+import { type LogicalPlan, andThen, fromSource, rootSource, runInto } from '../engine/stream/logical-plan.ts';
 import type { Operator } from '../engine/stream/operator.ts';
-import type { BatchStream } from '../engine/stream/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
 import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
 import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
@@ -29,8 +20,12 @@ import { requireTimes, timeInUnit, unitsPerMillisecond } from '../operators/spli
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { datasetText } from './inspect/dataset-text.ts';
+import { Cached } from './cached.ts';
+import { readyPlan } from './run-rows.ts';
+import { Union } from '../operators/dataflow/union.ts';
 import { writeInto } from './write-into.ts';
 import { requireReplayable } from './replayable.ts';
+import { Rows } from './rows.ts';
 import type { RunOptions, Session } from './session.ts';
 import { timeCuts } from './validation/time-cuts.ts';
 
@@ -65,22 +60,17 @@ export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
  * reads no rows. Iterating (`for await`) runs the plan and yields record batches.
  *
  */
-export class Dataset implements AsyncIterable<RecordBatch> {
+export class Dataset extends Rows<Dataset> {
   readonly session: Session;
   readonly plan: LogicalPlan;
   /** The names of its columns as far as they are said. */
   readonly columns: ColumnNames;
 
   constructor(session: Session, plan: LogicalPlan, columns: ColumnNames = {}) {
+    super();
     this.session = session;
     this.plan = plan;
     this.columns = columns;
-  }
-
-  /** The columns; opens metadata only. */
-  async schema({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
-    using _ = this.session.beginPhase('open files');
-    return await schemaOf(this.plan, undefined, signal);
   }
 
   /** This data set through one more operator, of the library or of the caller. */
@@ -88,12 +78,37 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return new Dataset(this.session, andThen(this.plan, operator), this.columns);
   }
 
+  /** The column `from` under the name `to`, which then has the role of the other. */
+  override withColumnRenamed(from: string, to: string): Dataset {
+    const { session, plan, columns } = super.withColumnRenamed(from, to);
+    const names = Object.entries(columns).map(([role, name]) => [role, name === from ? to : name]);
+    return new Dataset(session, plan, Object.fromEntries(names) as ColumnNames);
+  }
+
+  /**
+   * The rows of this data set, then those of others, which have the same columns, by name, in any order. Throws
+   * UsageError when it is run where columns differ in name or type.
+   */
+  union(...others: readonly Dataset[]): Dataset {
+    const stranger = others.find((other) => !(other instanceof Dataset));
+    if (stranger !== undefined) throw new UsageError(`union takes data sets, got ${shown(stranger)}`);
+    const inputs = [this, ...others].map(({ plan }) => plan);
+    const threaded = async (plan: LogicalPlan, columns?: readonly string[]) =>
+      readyPlan({ plan, session: this.session }, columns, undefined);
+    return new Dataset(this.session, fromSource(new Union(inputs, threaded)), this.columns);
+  }
+
+  /** The same rows, kept in memory from the first time that they are read. */
+  cache(): Dataset {
+    return new Dataset(this.session, fromSource(new Cached(this)), this.columns);
+  }
+
   /**
    * The same rows with names of columns: splits, training, evaluation and all else that takes the data set
    * use them.
    */
-  withColumns(columns: ColumnNames): Dataset {
-    checkColumnNames('withColumns', columns);
+  withColumnNames(columns: ColumnNames): Dataset {
+    checkColumnNames('withColumnNames', columns);
     return new Dataset(this.session, this.plan, { ...this.columns, ...definedNames(columns) });
   }
 
@@ -248,29 +263,9 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return columns.time ?? usualNames.time;
   }
 
-  /** Runs the plan; `columns` lets sources prune the others. */
-  async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
-    checkOptions('stream', options, ['columns', ...runOptionNames]);
-    return executePlan(this.plan, this.session.context(options), options.columns);
-  }
-
   /** Source, format, size, columns and operators, as far as they are known without opening a file. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return datasetText(this.plan, { ...this.columns });
-  }
-
-  async *[Symbol.asyncIterator](): AsyncIterator<RecordBatch> {
-    yield* await this.stream();
-  }
-
-  /** Number of rows; from metadata where no operator changes it. */
-  async count(options: RunOptions = {}): Promise<number> {
-    checkOptions('count', options, runOptionNames);
-    const source = rootSource(this.plan);
-    if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
-    let rows = 0;
-    for await (const batch of await this.stream(options)) rows += batch.numRows;
-    return rows;
   }
 
   /** Writers. Output appears under its name only when it is whole. */

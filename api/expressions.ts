@@ -263,3 +263,36 @@ export const unixSeconds = (time: ColumnOrValue): Column => made('unixSeconds', 
 /** The timestamp of an ISO text: `toTimestamp(col('date'))`. */
 export const toTimestamp = (text: Column, onError: Cast['onError'] = 'error'): Column =>
   text.cast('timestamp', onError);
+
+/** Functions of columns, by the names of Spark's: `functions.log1p(col('plays'))`. */
+export const functions = {
+  abs,
+  ceil,
+  coalesce,
+  concat,
+  day,
+  dayOfWeek,
+  exp,
+  floor,
+  greatest,
+  hour,
+  ifNull,
+  least,
+  length,
+  ln,
+  log1p,
+  lower,
+  month,
+  pow,
+  replace,
+  round,
+  sqrt,
+  substring,
+  timestampSeconds,
+  toTimestamp,
+  trim,
+  truncate,
+  unixSeconds,
+  upper,
+  year,
+} as const;

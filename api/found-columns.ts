@@ -31,13 +31,13 @@ export async function withFoundColumns(
   const named = agreedNames({ named: dataset.columns, given });
   if (roles.every((role) => named[role] !== undefined)) {
     await warnOfMixedIds(dataset, named, { events });
-    return dataset.withColumns(named);
+    return dataset.withColumnNames(named);
   }
   const found = findColumns(await dataset.schema({ signal }), roles, { named, preferred });
   const note = noteOfRecognised(found);
   if (note !== undefined) events({ type: 'note', text: note });
   await warnOfMixedIds(dataset, found.columns, { events });
-  return dataset.withColumns(found.columns);
+  return dataset.withColumnNames(found.columns);
 }
 
 /** Sources whose mixed columns were reported: a data set is looked through several times in a run. */

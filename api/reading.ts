@@ -1,11 +1,11 @@
 import type { Schema } from 'apache-arrow';
 import type { OpenSourceOptions } from '../connectors/open-source.ts';
 import type { NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
-import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
 import type { RowSourceOptions } from '../connectors/rows/row-source.ts';
 import { checkValueOptions, type TextSourceOptions } from '../connectors/text/text-source.ts';
 import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import { UsageError } from '../engine/errors.ts';
+import { type Column, col, lit } from './expressions.ts';
 import { checkColumnNames, checkOptions, shown } from './check-options.ts';
 
 /**
@@ -23,8 +23,19 @@ export interface FromOptions extends NamedColumns {
 
 export interface FromRowsOptions extends NamedColumns, RowSourceOptions {}
 
+/** A range of one column's values, both ends included. */
+export interface ColumnRange {
+  readonly column: string;
+  readonly min?: number | bigint;
+  readonly max?: number | bigint;
+}
+
 export interface ReadParquetOptions extends NamedColumns {
-  readonly filter?: RowGroupFilter;
+  /**
+   * Reads the rows of which the condition is true, or whose value is in the range: as `filter`, with row groups
+   * left out whose statistics exclude all of their rows.
+   */
+  readonly filter?: Column | ColumnRange;
 }
 
 export type ReadArrowOptions = NamedColumns;
@@ -135,4 +146,15 @@ function requireBatches(batches: readonly unknown[]): void {
     throw new UsageError(
       'session.from takes Arrow record batches; for plain objects there is session.fromRows(rows)',
     );
+}
+
+/** The condition of the option filter; undefined for none. */
+export function conditionOf(filter: Column | ColumnRange): Column {
+  if (typeof filter !== 'object' || !('column' in filter)) return filter;
+  const { column, min, max } = filter;
+  const bounds = [
+    ...(min === undefined ? [] : [col(column).ge(min)]),
+    ...(max === undefined ? [] : [col(column).le(max)]),
+  ];
+  return bounds.reduce((all, bound) => all.and(bound), lit(true));
 }

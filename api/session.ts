@@ -47,6 +47,7 @@ import {
   type FromRowsOptions,
   type ReadAnyOptions,
   type ReadArrowOptions,
+  conditionOf,
   readingOf,
   type ReadNdjsonOptions,
   type ReadParquetOptions,
@@ -222,11 +223,10 @@ export class Session implements AsyncDisposable {
        * Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them.
        */
       parquet: (paths: string | readonly string[], options: ReadParquetOptions = {}): Dataset => {
-        const {
-          source: { filter },
-          names,
-        } = readingOf('read.parquet', options);
-        return this.source(new ParquetSource(paths, { backend: this.#parquetBackend, filter }), names);
+        const { filter, ...others } = options;
+        const { names } = readingOf('read.parquet', others);
+        const rows = this.source(new ParquetSource(paths, { backend: this.#parquetBackend }), names);
+        return filter === undefined ? rows : rows.filter(conditionOf(filter));
       },
       /**
        * Comma-separated text, plain or packed by gzip, zstd or lz4; header and types are found out where they

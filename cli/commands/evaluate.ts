@@ -5,7 +5,7 @@ import { besideMeans, isVerdict, withoutVerdict } from '../report/beside-means.t
 import { requireKnownPairs, requireRankedUsers, withoutColdTest } from '../report/nothing-measured.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
-import { readNamed } from '../sessions/read-ratings.ts';
+import { readNamed, readWhole } from '../sessions/read-ratings.ts';
 import { badRowsOption, columnOptions } from '../options/data/data-options.ts';
 import { readOptions } from '../options/data/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
@@ -62,9 +62,9 @@ export const evaluate = defineCommand({
     const listen = withoutColdTest(withoutVerdict(onEvent));
     if (values.ranking) {
       const exclude =
-        values.exclude === undefined ? undefined : await readNamed(session, values.exclude, values);
+        values.exclude === undefined ? undefined : await readWhole(session, values.exclude, values);
       const candidates =
-        values.candidates === undefined ? undefined : await readNamed(session, values.candidates, values);
+        values.candidates === undefined ? undefined : await readWhole(session, values.candidates, values);
       const found = await model.evaluateRanking(ratings, {
         ...rankingSettings(values),
         exclude,

@@ -1,7 +1,7 @@
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session } from '../../api/session.ts';
 import type { EventSink } from '../../index.ts';
-import type { ColumnValues } from '../options/data/data-options.ts';
+import type { ColumnValues, RowValues } from '../options/data/data-options.ts';
 import { readSpec, type ReadValues } from '../options/data/text-options.ts';
 
 /** Opens ratings with the names of columns that flags give. */
@@ -11,12 +11,32 @@ export async function readNamed(
   values: ReadValues & ColumnValues,
 ): Promise<Dataset> {
   const { userCol, itemCol, ratingCol, timestampCol } = values;
-  return (await session.read.any(paths, readSpec(values))).withColumns({
+  return (await chosenRows(await session.read.any(paths, readSpec(values)), values)).withColumnNames({
     user: userCol,
     item: itemCol,
     rating: ratingCol,
     time: timestampCol,
   });
+}
+
+/** The same without --with and --where, as exclusions and candidates are read. */
+export function readWhole(
+  session: Session,
+  paths: string | readonly string[],
+  values: ReadValues & ColumnValues,
+): Promise<Dataset> {
+  return readNamed(session, paths, { ...values, with: undefined, where: undefined });
+}
+
+/** The rows with the columns of --with, of which --where keeps some. */
+export async function chosenRows(rows: Dataset, { with: computed = [], where }: RowValues): Promise<Dataset> {
+  if (computed.length === 0 && where === undefined) return rows;
+  const { parseColumn } = await import('../../api/parse-column.ts');
+  const added = computed.reduce((made, { name, text }) => made.withColumn(name, parseColumn(text)), rows);
+  const chosen = where === undefined ? added : added.filter(parseColumn(where));
+  // A wrong name or type is an error before anything else is done.
+  await chosen.schema();
+  return chosen;
 }
 
 /** The listener without notes that it has had. */

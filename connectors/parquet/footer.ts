@@ -24,6 +24,8 @@ export interface ColumnStatistics {
 export interface ColumnChunkInfo {
   /** The path joined with "."; a flat column's name. */
   readonly column: string;
+  /** The physical type: 'int32', 'double', ... */
+  readonly type: string | undefined;
   readonly codec: string;
   readonly encodings: readonly string[];
   /** First byte of the first page (of the dictionary, if there is one), and the number of stored bytes. */
@@ -238,6 +240,7 @@ function columnChunk(
   }
   return {
     column,
+    type: element.physicalType,
     codec: lower(meta_data.codec ?? 'unknown'),
     encodings: meta_data.encodings.map((encoding) => lower(encoding ?? 'unknown')),
     start,

@@ -1,5 +1,6 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted } from '../../engine/errors.ts';
+import type { Bound } from '../../engine/expressions/expression.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
@@ -16,22 +17,15 @@ import { isUrl } from '../files/path-kinds.ts';
 import { otherWork } from '../files/small-file.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
+import { boundText, mayMatch } from './may-match.ts';
 import { parquetSplits } from './parquet-splits.ts';
 import { readRowGroups } from './read-row-groups.ts';
 import type { RowGroupRequest } from './read-row-groups.ts';
-import { mayMatch } from './row-group-filter.ts';
-import type { RowGroupFilter } from './row-group-filter.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
   /** Most rows of a batch. Default 131,072. */
   readonly batchSize?: number;
-  /**
-   * Skips row groups whose statistics rule out all of their rows. This is pruning, not filtering: the
-   * remaining row groups still give rows outside the range.
-   *
-   */
-  readonly filter?: RowGroupFilter;
 }
 
 /** A resolved data set: its files with their footers, and the schema they share. */
@@ -59,6 +53,7 @@ export class ParquetSource implements Source {
   readonly replayable = true;
   readonly #paths: readonly string[];
   readonly #options: ParquetSourceOptions;
+  #bounds: readonly Bound[] = [];
   #opened: Promise<Opened> | undefined;
 
   constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
@@ -66,12 +61,21 @@ export class ParquetSource implements Source {
     this.#options = options;
   }
 
+  /** The same files without the row groups that are outside the bounds by their statistics. */
+  within(bounds: readonly Bound[]): ParquetSource {
+    const source = new ParquetSource(this.#paths, this.#options);
+    source.#bounds = bounds;
+    source.#opened = this.#opened;
+    return source;
+  }
+
   describe(): JsonObject {
-    const { backend, filter } = this.#options;
+    const { backend } = this.#options;
+    const within = this.#bounds.map(boundText);
     return {
       paths: this.#paths.map(publicPath),
       ...(backend && { backend }),
-      ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }),
+      ...(within.length > 0 && { within }),
     };
   }
 
@@ -123,14 +127,13 @@ export class ParquetSource implements Source {
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
     const { files, partitionColumns, schema } = await this.#open();
-    const { filter, backend, batchSize } = this.#options;
-    if (filter !== undefined) pruneSchema(schema, [filter.column]);
+    const { backend, batchSize } = this.#options;
     const names = pruneSchema(schema, columns).fields.map((field) => field.name);
     return files
       .map(({ file, info }) => ({
         file: file.file,
         rowGroups: [...info.rowGroups.keys()].filter(
-          (group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], filter),
+          (group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], this.#bounds),
         ),
         columns: names,
         ...(batchSize !== undefined && { batchSize }),

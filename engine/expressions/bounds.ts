@@ -1,19 +1,7 @@
 import type { Checked } from './check.ts';
 import { textAt } from './cast.ts';
-import type { Literal } from './expression.ts';
+import type { Bound, Literal } from './expression.ts';
 import { numbersOf, type Values } from './values.ts';
-
-/**
- * A condition that each selected row meets: `column operator values[0]`, one of the values for `in`, and no
- * value for isNull and isNotNull. NaN is above all numbers: statistics without NaN say nothing of `>`, `>=`
- * and `!=`.
- */
-export interface Bound {
-  readonly column: string;
-  readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | '<=>' | 'in' | 'isNull' | 'isNotNull';
-  /** In the type in which they are compared. */
-  readonly values: readonly Literal[];
-}
 
 const mirrored = { '=': '=', '!=': '!=', '<': '>', '<=': '>=', '>': '<', '>=': '<=', '<=>': '<=>' } as const;
 

@@ -43,6 +43,18 @@ export interface When {
   readonly otherwise?: Expression;
 }
 
+/**
+ * A condition that each selected row meets: `column operator values[0]`, one of the values for `in`, and no
+ * value for isNull and isNotNull. NaN is above all numbers: statistics without NaN say nothing of `>`, `>=`
+ * and `!=`.
+ */
+export interface Bound {
+  readonly column: string;
+  readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | '<=>' | 'in' | 'isNull' | 'isNotNull';
+  /** In the type in which they are compared. */
+  readonly values: readonly Literal[];
+}
+
 /** A value of a program; whole numbers are int64. */
 export type Plain = string | number | bigint | boolean | Date | null;
 

@@ -63,7 +63,10 @@ async function openedSchema(source: Source, needs?: ValueNeeds, signal?: AbortSi
 }
 
 function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNeeds | undefined {
-  return operator.needs ?? (operator.passesNeeds ? needs : undefined);
+  if (operator.needs !== undefined || needs === undefined) return operator.needs;
+  const passes =
+    typeof operator.passesNeeds === 'function' ? operator.passesNeeds(needs) : operator.passesNeeds;
+  return passes ? needs : undefined;
 }
 
 /** The plan's needs of its source, for a consumer of `columns` of the result; default: all of them. */

@@ -1,4 +1,5 @@
 import type { Schema } from 'apache-arrow';
+import type { Bound } from '../expressions/expression.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from '../run/context.ts';
 import type { SourceSplits } from './split.ts';
@@ -32,6 +33,11 @@ export interface Source extends Description {
    * further.
    */
   mixedColumns?(): Promise<readonly MixedColumn[]>;
+  /**
+   * The source without rows that are outside all of some bounds, as far as statistics show it: other rows outside
+   * may remain.
+   */
+  within?(bounds: readonly Bound[]): Source;
   /** `columns`: those that are needed; a source may leave the others out. */
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
   /**
@@ -96,10 +102,12 @@ export interface Operator extends Description {
    */
   portable?(): PortableOperator;
   /**
-   * True for an operator that leaves rows out or adds columns, and keeps values and the rows' origins: what
-   * its consumer needs reaches the source.
+   * True, or gives true, where what its consumer needs reaches the source: it keeps the values and the rows'
+   * origins, and looks at none of the values itself.
    */
-  readonly passesNeeds?: boolean;
+  readonly passesNeeds?: boolean | ((needs: ValueNeeds) => boolean);
+  /** True where it keeps or leaves out each row by itself, so that other rows may be left out before it. */
+  readonly isRowwise?: boolean;
   /**
    * Columns of the input that it needs to give `wanted` (all of them when undefined): lets a source prune.
    */

@@ -1,4 +1,5 @@
 import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
@@ -22,6 +23,7 @@ import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { type BatchStream, batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { Limit } from '../dataflow/limit.ts';
 import { portableOf } from './portable.ts';
 import { type GroupEnd, groupSplits, type RowsBefore, type SplitGroup } from './split-order.ts';
 import { readSplits, schemaPartition } from './split-tasks.ts';
@@ -49,14 +51,51 @@ const MOST_ROW_BYTES = 64 << 20;
  * the device, where the source has splits. `readHere` reads a split in the calling thread.
  */
 export function inThreads(plan: LogicalPlan, readHere: ReadSplit, splitBytes = SPLIT_BYTES): LogicalPlan {
+  const { source, rest } = splitSource(plan, readHere, splitBytes);
+  return rest.reduce(andThen, fromSource(source));
+}
+
+/** How `inThreads` reads a plan's rows, for `explain`. */
+export interface RowsReading {
+  /** The operators that run with the source. */
+  readonly pipeline: readonly Operator[];
+  /** The operators after those, in the calling thread. */
+  readonly rest: readonly Operator[];
+  /** Tasks, and the stored bytes of all of them. */
+  readonly splits: number;
+  readonly bytes: number;
+  readonly threads: number;
+  /** The reason for which the calling thread reads; absent where tasks do. */
+  readonly reason?: string;
+}
+
+export async function howRowsAreRead(
+  plan: LogicalPlan,
+  splitBytes = SPLIT_BYTES,
+  ctx: ExecutionContext,
+): Promise<RowsReading> {
+  const { source, pipeline, rest } = splitSource(plan, noReader, splitBytes);
+  const { columns, needs } = sourceRequest(rest.reduce(andThen, fromSource(source)));
+  const found = await source.work(ctx, columns, needs);
+  if (typeof found === 'string') return { pipeline, rest, splits: 0, bytes: 0, threads: 1, reason: found };
+  const { groups, device } = found;
+  const bytes = groups.flat().reduce((sum, split) => sum + split.bytes, 0);
+  return { pipeline, rest, splits: groups.length, bytes, threads: device.parallelism };
+}
+
+const noReader: ReadSplit = () => {
+  throw new Error('a plan that is explained reads no rows');
+};
+
+function splitSource(plan: LogicalPlan, readHere: ReadSplit, splitBytes: number) {
   const operators = operatorsOf(plan);
-  const portable = operators.findIndex((operator) => operator.portable === undefined);
-  const own = portable < 0 ? operators : operators.slice(0, portable);
-  const others = operators.slice(own.length);
+  const first = operators.findIndex((operator) => operator.portable === undefined);
+  const pipeline = first < 0 ? operators : operators.slice(0, first);
+  const rest = operators.slice(pipeline.length);
   // Errors of operators name lines of a file, which ranges of it do not know in the calling thread.
-  const wholeFiles = others.length > 0;
-  const source = new SplitSource(rootSource(plan), own, { readHere, wholeFiles, splitBytes });
-  return others.reduce(andThen, fromSource(source));
+  const wholeFiles = rest.some((operator) => !(operator instanceof Limit));
+  const source = new SplitSource(rootSource(plan), pipeline, { readHere, wholeFiles, splitBytes });
+  return { source, pipeline, rest };
 }
 
 interface SplitReading {
@@ -97,35 +136,39 @@ class SplitSource implements Source {
     columns?: readonly string[],
     needs?: ValueNeeds,
   ): Promise<BatchStream> {
-    const stream = await this.#inTasks(ctx, columns, needs);
-    return stream ?? executePlan(this.#plan, ctx, columns, needs);
+    const work = await this.work(ctx, columns, needs);
+    if (typeof work === 'string') return executePlan(this.#plan, ctx, columns, needs);
+    return batchStream(work.schema, new SplitStream(work, ctx).batches());
   }
 
-  /** The stream by tasks; undefined, with nothing read, where the calling thread reads as fast. */
-  async #inTasks(
+  /** The work of the tasks; or, with nothing read, the reason for which the calling thread reads. */
+  async work(
     ctx: ExecutionContext,
     columns: readonly string[] | undefined,
     needs: ValueNeeds | undefined,
-  ): Promise<BatchStream | undefined> {
+  ): Promise<RowsWork | string> {
     const { readHere, wholeFiles, splitBytes } = this.#reading;
     const device = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
     const request = sourceRequest(this.#plan, columns, needs);
-    if (device === undefined || request.needs?.takesFaults) return undefined;
+    if (device === undefined) return 'the session has no threads';
+    if (request.needs?.takesFaults) return 'its consumer deals with values that cannot be read';
     const found = await this.#source.splits?.(ctx, request.columns, request.needs, splitBytes);
-    if (found === undefined) return undefined;
+    if (found === undefined) return 'the source comes in one stream';
     const { splits } = found;
+    if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
+      return `there are at most ${formatBytes(splitBytes)}`;
     const ranges = splits.some(({ range }) => range !== undefined);
-    const few = splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes;
-    const keepsUp = this.#operators.length === 0 && device.parallelism < FEWEST_THREADS;
-    if (few || (ranges ? wholeFiles : keepsUp)) return undefined;
-    const work: RowsWork = {
+    if (ranges && wholeFiles) return 'errors of a later operator name lines of the file';
+    if (!ranges && this.#operators.length === 0 && device.parallelism < FEWEST_THREADS)
+      return 'it keeps up with so few threads';
+    return {
       source: found.schema,
       schema: this.#operators.reduce((schema, operator) => operator.outputSchema(schema), found.schema),
       groups: groupSplits(splits, splitBytes),
       operators: this.#operators,
       readHere,
+      device,
     };
-    return batchStream(work.schema, new SplitStream(work, device, ctx).batches());
   }
 }
 
@@ -137,6 +180,7 @@ interface RowsWork {
   readonly groups: readonly SplitGroup[];
   readonly operators: readonly Operator[];
   readonly readHere: ReadSplit;
+  readonly device: Pick<DeviceInfo, 'place' | 'parallelism'>;
 }
 
 /** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
@@ -155,24 +199,23 @@ interface HeldRows {
 
 class SplitStream {
   readonly #work: RowsWork;
-  readonly #device: Pick<DeviceInfo, 'place' | 'parallelism'>;
   readonly #holdings: Holdings;
   readonly #name = dataSetName('rows');
   #started = 0;
 
-  constructor(work: RowsWork, device: Pick<DeviceInfo, 'place' | 'parallelism'>, ctx: ExecutionContext) {
-    [this.#work, this.#device] = [work, device];
+  constructor(work: RowsWork, ctx: ExecutionContext) {
+    this.#work = work;
     this.#holdings = new Holdings(ctx);
   }
 
   async *batches(): AsyncGenerator<RecordBatch> {
     const { ctx } = this.#holdings;
     try {
-      await giveTo(ctx, this.#device.place, [[this.#schemaRef, schemaPartition(this.#work.source)]]);
+      await giveTo(ctx, this.#work.device.place, [[this.#schemaRef, schemaPartition(this.#work.source)]]);
       const groups = readSplits(
         {
           groups: this.#work.groups,
-          atOnce: this.#device.parallelism + 2,
+          atOnce: this.#work.device.parallelism + 2,
           read: (group, tasks) => this.#read(group, tasks),
         },
         ctx,
@@ -224,7 +267,7 @@ class SplitStream {
 
   async #read(splits: SplitGroup, ctx: ExecutionContext): Promise<ReadRows> {
     if (splits.some(({ bytes }) => bytes > MOST_STORED)) return { rows: 0, end: null };
-    const { place } = this.#device;
+    const { place } = this.#work.device;
     const rows: PartitionRef = { name: `${this.#name}/rows`, partition: this.#started++, version: 0 };
     const task: TaskOf<'read-rows'> = {
       kernel: 'read-rows',

@@ -15,7 +15,7 @@ import { usualNames, type WantedColumns } from '../ratings/rows/column-names.ts'
 import { findColumns, noteOfRecognised } from '../ratings/rows/find-columns.ts';
 import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
-import { takeRows } from '../ratings/rows/take-rows.ts';
+import { takeRows } from '../dataflow/take-rows.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'predict-pairs';

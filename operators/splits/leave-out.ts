@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { takeRows } from '../ratings/rows/take-rows.ts';
+import { takeRows } from '../dataflow/take-rows.ts';
 import type { HeldOutRatings } from './held-out-ratings.ts';
 import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pair-order.ts';
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { pairColumns, type PairOptions } from '../ratings/rows/pair-columns.ts';
-import { takeRows } from '../ratings/rows/take-rows.ts';
+import { takeRows } from '../dataflow/take-rows.ts';
 import { pairHashes } from './pair-order.ts';
 
 export interface SplitOptions extends PairOptions {
@@ -20,6 +20,7 @@ export interface SplitOptions extends PairOptions {
 export class RandomSplit implements Operator {
   readonly name = 'random-split';
   readonly passesNeeds = true;
+  readonly isRowwise = true;
   readonly #from: number;
   readonly #to: number;
   readonly #options: SplitOptions;

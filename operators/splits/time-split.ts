@@ -3,7 +3,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { takeRows } from '../ratings/rows/take-rows.ts';
+import { takeRows } from '../dataflow/take-rows.ts';
 import { requireTimes, timesOf } from './times.ts';
 
 /** Times in [from, to), in the unit of the column; an end that is left out is open. */

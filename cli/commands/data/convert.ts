@@ -3,10 +3,12 @@ import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
 import { choice } from '../../options/kinds.ts';
+import { rowOptions } from '../../options/data/data-options.ts';
 import { readSpec, textOptions } from '../../options/data/text-options.ts';
 import { copyingOptions } from '../../options/writing-options.ts';
 import { openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
+import { chosenRows } from '../../sessions/read-ratings.ts';
 import { knownRows, openSession } from '../../sessions/open-session.ts';
 
 const options = {
@@ -16,6 +18,7 @@ const options = {
     choices: fileFormats,
     defaultText: "by the files' endings and first bytes",
   }),
+  ...rowOptions,
   ...textOptions,
   ...copyingOptions,
 };
@@ -37,6 +40,10 @@ export const convert = defineCommand({
     ['convert ratings.csv ratings.parquet', 'header, delimiter and types are inferred'],
     ['convert ml-1m/ratings.dat ratings/ --types user=int64', 'write part files in a folder'],
     ['convert ratings.jsonl.zst ratings.csv.lz4', 'NDJSON and text may be packed by gzip, zstd or lz4'],
+    [
+      `convert plays.csv liked.parquet --with "rating = log1p(plays)" --where "plays > 1"`,
+      'compute columns and keep some of the rows',
+    ],
     ['convert ratings/ - --to arrow', 'write an Arrow stream for the next program'],
   ],
   epilog:
@@ -52,7 +59,10 @@ export const convert = defineCommand({
       });
     const sink = await openOutput(output, { to, codec, parquetBackend, force, json }, inputs);
     await using session = await openSession({ device: 'cpu', workers, parquetBackend }, { signal, profile });
-    const source = await session.read.any(inputs, readSpec({ ...values, format: from }));
+    const source = await chosenRows(
+      await session.read.any(inputs, readSpec({ ...values, format: from })),
+      values,
+    );
     expect('write', (await knownRows(source)) ?? 0);
     const { rows, bytes } = await writeOutput(source, sink, { signal, onEvent });
     const seconds = (performance.now() - started) / 1000;

@@ -5,7 +5,7 @@ import { inspectionResult } from '../../report/inspection.ts';
 import { columnOptions } from '../../options/data/data-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { parquetBackendOption } from '../../options/machine-options.ts';
-import { readNamed } from '../../sessions/read-ratings.ts';
+import { chosenRows, readWhole } from '../../sessions/read-ratings.ts';
 import { flagName } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
 
@@ -51,8 +51,9 @@ export const inspect = defineCommand({
     const { inspectFiles, profileDataset } = await import('../../report/inspect-files.ts');
     const { Session } = await import('../../../api/session.ts');
     await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });
-    const dataset = await readNamed(session, positionals.ratings, values);
-    const { layout, columns } = await inspectFiles(positionals.ratings, dataset, { signal });
+    const files = await readWhole(session, positionals.ratings, values);
+    const { layout, columns } = await inspectFiles(positionals.ratings, files, { signal });
+    const dataset = await chosenRows(files, values);
     const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));
     const { ratedPairsOf } = await import('../../../api/found-columns.ts');
     const found = await ratedPairsOf(dataset, {}, { events: onEvent, signal }).catch((error: unknown) => {

@@ -1,6 +1,8 @@
 import type { AlsOptions } from '../../../api/training/als.ts';
 import { fileFormats } from '../../../connectors/files/format-names.ts';
+import { UsageError } from '../../../engine/errors.ts';
 import { choice, text } from '../kinds.ts';
+import type { Option, Values } from '../option.ts';
 
 const duplicatePolicies = [
   'keep',
@@ -69,3 +71,34 @@ export const formatOption = choice({
   choices: fileFormats,
   defaultText: "by the files' endings and first bytes",
 });
+
+/** Conditions and computed columns of the rows that a command reads. */
+export const rowOptions = {
+  with: {
+    describe:
+      'a column computed from others, as SQL writes it: "rating = log1p(plays)"; may be given more than once',
+    group: 'Data:',
+    isList: true,
+    fallback: undefined,
+    read: (given, flag) =>
+      (Array.isArray(given) ? given : [given]).map((one): ComputedColumn => {
+        const [, name, text] =
+          (typeof one === 'string' && /^\s*([^=<>!]+?)\s*=(?!=)\s*(.+)$/s.exec(one)) || [];
+        if (name !== undefined && text !== undefined)
+          return { name: name.replaceAll(/^["`]|["`]$/g, ''), text };
+        throw new UsageError(`${flag} takes NAME = EXPRESSION, got ${JSON.stringify(one)}`);
+      }),
+  } satisfies Option<readonly ComputedColumn[] | undefined>,
+  where: text({
+    describe: `the rows to keep, as SQL writes it: "rating >= 3.5 and ts < '2024-01-01'"; after --with`,
+    group: 'Data:',
+  }),
+};
+
+/** A column of --with. */
+export interface ComputedColumn {
+  readonly name: string;
+  readonly text: string;
+}
+
+export type RowValues = Partial<Values<typeof rowOptions>>;

@@ -1,7 +1,7 @@
 import { type TextType, textTypes } from '../../../connectors/lines/text-type.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { OpenSourceOptions } from '../../../index.ts';
-import { formatOption } from './data-options.ts';
+import { formatOption, rowOptions } from './data-options.ts';
 import { list, listOf, readList, text, toggle } from '../kinds.ts';
 import type { Option, Values } from '../option.ts';
 
@@ -54,7 +54,7 @@ export const textOptions = {
 };
 
 /** The flags of ratings that a command reads. */
-export const readOptions = { format: formatOption, ...textOptions };
+export const readOptions = { format: formatOption, ...rowOptions, ...textOptions };
 
 export type ReadValues = Values<typeof readOptions>;
 
@@ -67,7 +67,7 @@ export function readSpec({
   types,
   nullValues,
   decimalComma,
-}: ReadValues): OpenSourceOptions {
+}: Omit<ReadValues, keyof typeof rowOptions>): OpenSourceOptions {
   return {
     format,
     delimiter,

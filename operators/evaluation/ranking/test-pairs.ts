@@ -4,7 +4,7 @@ import { keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { makeKeyTable } from '../../../engine/keys/tables/make-key-table.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
-import { takeRows } from '../../ratings/rows/take-rows.ts';
+import { takeRows } from '../../dataflow/take-rows.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 
 /** Test pairs with a user or an item that the model does not know. */

@@ -1,6 +1,7 @@
 import { throwIfAborted } from '../../../engine/errors.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
+import { optimize } from '../../dataflow/optimize.ts';
 import type { NumberedChunk } from '../ids/number-ids.ts';
 import type { PairRoom } from '../sorting/pair-room.ts';
 import { type RatingTypes, requireFewer } from './rating-chunk.ts';
@@ -50,8 +51,9 @@ export async function readChunks(
     options.onRows?.(rows);
   };
   const asked = { ...options, onRows };
+  const ready = await optimize(plan, {}, ctx.signal);
   const { chunks, types, room } =
-    (await splitChunks(plan, asked, ctx)) ?? (await streamChunks(plan, asked, ctx));
+    (await splitChunks(ready, asked, ctx)) ?? (await streamChunks(ready, asked, ctx));
   const numbered: NumberedChunk[] = [];
   let rows = 0;
   for await (const some of chunks) {

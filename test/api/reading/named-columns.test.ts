@@ -269,7 +269,7 @@ describe('a data set that names nothing', () => {
     expect((await new ALS({ rank: 2, maxIter: 1, itemCol: 'movieId' }).fit(two)).columns.item).toBe(
       'movieId',
     );
-    expect((await als.fit(two.withColumns({ item: 'movieId' }))).columns.item).toBe('movieId');
+    expect((await als.fit(two.withColumnNames({ item: 'movieId' }))).columns.item).toBe('movieId');
   });
 
   it('has ratings of 1 in implicit data without a column of ratings, and its own where one is recognised', async () => {

@@ -1,3 +1,4 @@
+import type { Bound } from '../../../engine/expressions/expression.ts';
 import { util } from 'apache-arrow';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -5,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { readRowGroups } from '../../../connectors/parquet/read-row-groups.ts';
-import { CancelledError, DataError } from '../../../engine/errors.ts';
+import { CancelledError } from '../../../engine/errors.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
 import {
   arrowRows,
@@ -142,23 +143,43 @@ describe('row groups that cannot match', () => {
       'sorted.parquet',
       ', ROW_GROUP_SIZE 2048',
     );
-    const range = async (filter: { column: string; min?: number; max?: number }) => {
-      const batches = await collect(
-        await new ParquetSource(path('sorted.parquet'), { filter }).execute(context(), ['item']),
-      );
-      const items = arrowRows(batches).map(([item]) => item as number);
-      return [items[0], items.at(-1)];
+    const range = async (...bounds: Bound[]) => {
+      const source = new ParquetSource(path('sorted.parquet')).within(bounds);
+      const items = arrowRows(await collect(await source.execute(context(), ['item'])));
+      return [items[0]?.[0], items.at(-1)?.[0]];
     };
-    expect(await range({ column: 'item', min: 5000, max: 5100 })).toEqual([4096, 6143]);
-    expect(await range({ column: 'at', max: 100 })).toEqual([0, 2047]);
-    expect(await range({ column: 'at', min: 20000 })).toEqual([undefined, undefined]);
-    await expect(range({ column: 'when', min: 1 })).rejects.toThrow(DataError);
+    const bound = (column: string, operator: Bound['operator'], value: number): Bound => ({
+      column,
+      operator,
+      values: [{ kind: 'literal', type: 'int64', value: String(value) }],
+    });
+    expect(await range(bound('item', '>=', 5000), bound('item', '<=', 5100))).toEqual([4096, 6143]);
+    expect(await range(bound('at', '<=', 100))).toEqual([0, 2047]);
+    expect(await range(bound('at', '<', 0))).toEqual([undefined, undefined]);
+    expect(await range(bound('at', '>=', 20000))).toEqual([undefined, undefined]);
+    expect(await range(bound('at', '=', 2048))).toEqual([2048, 4095]);
+    expect(await range({ column: 'item', operator: 'isNull', values: [] })).toEqual([undefined, undefined]);
+    expect(await range(bound('other', '>', 1))).toEqual([0, 9999]);
+  });
+
+  test('a float that may be NaN is above any number', async () => {
+    await copy(
+      "SELECT CASE WHEN i = 7 THEN 'nan'::DOUBLE ELSE i END AS x FROM range(10) t(i)",
+      'nan.parquet',
+    );
+    const above: Bound = {
+      column: 'x',
+      operator: '>',
+      values: [{ kind: 'literal', type: 'float64', value: 100 }],
+    };
+    const source = new ParquetSource(path('nan.parquet')).within([above]);
+    expect(arrowRows(await collect(await source.execute(context())))).toHaveLength(10);
   });
 
   test('unsigned columns have no usable order', async () => {
-    const source = new ParquetSource(join(goldenFolder, 'unsigned.parquet'), {
-      filter: { column: 'u32', min: 4294967000 },
-    });
+    const source = new ParquetSource(join(goldenFolder, 'unsigned.parquet')).within([
+      { column: 'u32', operator: '>=', values: [{ kind: 'literal', type: 'int64', value: '4294967000' }] },
+    ]);
     expect(arrowRows(await collect(await source.execute(context())))).toHaveLength(50);
   });
 });

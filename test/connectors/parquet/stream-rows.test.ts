@@ -12,6 +12,7 @@ function rowGroup(rows: number, ...texts: readonly Partial<ColumnChunkInfo>[]) {
     start: 4,
     bytes: 100,
     unpackedBytes: MiB,
+    type: 'double',
     statistics: {},
     ...chunk,
   }));

@@ -26,7 +26,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
-import { takeRows } from '../../../operators/ratings/rows/take-rows.ts';
+import { takeRows } from '../../../operators/dataflow/take-rows.ts';
 import {
   collect,
   context,

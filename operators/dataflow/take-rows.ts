@@ -1,6 +1,6 @@
 import { makeData, RecordBatch, Struct, type TypeMap } from 'apache-arrow';
-import { takeData } from '../../../engine/stream/take-data.ts';
-import { setTakenOrigin } from '../../../engine/stream/stream.ts';
+import { takeData } from '../../engine/stream/take-data.ts';
+import { setTakenOrigin } from '../../engine/stream/stream.ts';
 
 /**
  * The rows of a batch at the given positions, in that order, with every column, its nulls and the rows'

@@ -1,0 +1,102 @@
+import { counted, formatBytes } from '../../engine/format.ts';
+import type { Json } from '../../engine/json.ts';
+import {
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  sourceRequest,
+} from '../../engine/stream/logical-plan.ts';
+import type { Description } from '../../engine/stream/operator.ts';
+import { optimize } from '../../operators/dataflow/optimize.ts';
+import { Union } from '../../operators/dataflow/union.ts';
+import { howRowsAreRead } from '../../operators/pipeline/rows-of-splits.ts';
+import type { RunOptions, Session } from '../session.ts';
+
+/** The plans of rows as text: as they were composed, optimized, and as they are run. */
+export async function explainRows(
+  plan: LogicalPlan,
+  session: Session,
+  options: Pick<RunOptions, 'signal'>,
+): Promise<string> {
+  const ctx = session.context(options);
+  const optimized = await optimize(plan, {}, ctx.signal);
+  return [
+    'Logical plan',
+    ...treeOf(plan),
+    '',
+    'Optimized plan',
+    ...treeOf(optimized),
+    '',
+    'Physical plan',
+    ...(await physicalLines(optimized, session, ctx)),
+  ].join('\n');
+}
+
+/** The operators from the result to the source, one a line, deeper by two spaces each. */
+function treeOf(plan: LogicalPlan, indent = '  '): string[] {
+  const operators = operatorsOf(plan).toReversed();
+  const source = rootSource(plan);
+  const deeper = indent + '  '.repeat(operators.length);
+  const { columns } = sourceRequest(plan);
+  const inputs =
+    source instanceof Union ? source.inputs.flatMap((input) => treeOf(input, `${deeper}  `)) : [];
+  const read = columns === undefined ? '' : ` columns: ${columns.join(', ')}`;
+  return [
+    ...operators.map((operator, depth) => indent + '  '.repeat(depth) + lineOf(operator)),
+    `${deeper}${lineOf(source)}${read}`,
+    ...inputs,
+  ];
+}
+
+function lineOf(described: Description): string {
+  const facts = Object.entries(described.describe()).map(([name, value]) => `${name}: ${textOf(value)}`);
+  return [described.name, facts.join('; ')].filter((text) => text !== '').join(' ');
+}
+
+function textOf(value: Json | undefined): string {
+  if (Array.isArray(value)) return value.map(textOf).join(', ');
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
+}
+
+async function physicalLines(
+  plan: LogicalPlan,
+  session: Session,
+  ctx: ReturnType<Session['context']>,
+  indent = '  ',
+): Promise<string[]> {
+  const source = rootSource(plan);
+  if (source instanceof Union) {
+    const inputs: string[] = [];
+    for (const [i, input] of source.inputs.entries()) {
+      const lines = await physicalLines(await optimize(input, {}, ctx.signal), session, ctx, `${indent}  `);
+      inputs.push(`${indent}input ${i + 1} of the union:`, ...lines);
+    }
+    const above = operatorsOf(plan).map(({ name }) => name);
+    return [...inputs, `${indent}in the calling thread: ${['union', ...above].join(' > ')}`];
+  }
+  const { pipeline, rest, splits, bytes, threads, reason } = await howRowsAreRead(
+    plan,
+    session.splitBytes,
+    ctx,
+  );
+  const stages = [source.name, ...pipeline.map(({ name }) => name)].join(' > ');
+  const where =
+    reason === undefined
+      ? `${counted(splits, 'task')} of about ${formatBytes(bytes / splits)}, by ${counted(threads, 'thread')}: ${stages}`
+      : `in the calling thread: ${stages} (${reason})`;
+  const after = rest.map((operator) => `${operator.name}, ${reasonOf(operator)}`);
+  return [
+    `${indent}${where}`,
+    ...after.map((line) => `${indent}in the calling thread: ${line}`),
+    `${indent}end: batches in the order of rows`,
+  ];
+}
+
+function reasonOf({ name, portable }: { readonly name: string; readonly portable?: unknown }): string {
+  if (name === 'limit') return 'whose rows depend on the rows before them';
+  if (name === 'map-batches' && portable === undefined)
+    return 'since a closure cannot go to another thread: name its module';
+  return portable === undefined
+    ? 'since it cannot go to another thread'
+    : 'since it follows one that is there';
+}

@@ -1,0 +1,23 @@
+import type { Table as Rows } from 'apache-arrow';
+import Table from 'cli-table3';
+
+/** Characters of a value that are shown. */
+const MOST_CHARACTERS = 40;
+
+/** Rows as a table of text; `more`: there are others after them. */
+export function tableText(rows: Rows, more: boolean): string {
+  const names = rows.schema.fields.map(({ name }) => name);
+  const table = new Table({ head: names, style: { head: [], border: [] } });
+  for (const row of rows) table.push(names.map((name) => valueText(row[name])));
+  return `${table.toString()}${more ? `\nonly the first ${rows.numRows} rows` : ''}`;
+}
+
+function valueText(value: unknown): string {
+  const text =
+    value instanceof Date
+      ? value.toISOString()
+      : value === null || value === undefined
+        ? 'null'
+        : String(value);
+  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS - 1)}…` : text;
+}

@@ -1,0 +1,233 @@
+import { type RecordBatch, type Schema, Table } from 'apache-arrow';
+import { UsageError } from '../engine/errors.ts';
+import type { Expression } from '../engine/expressions/expression.ts';
+import type { ValueType } from '../engine/expressions/types.ts';
+import { type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
+import type { Operator } from '../engine/stream/operator.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
+import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
+import { Filter } from '../operators/dataflow/filter.ts';
+import { Limit } from '../operators/dataflow/limit.ts';
+import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
+import { Project, type Projection } from '../operators/dataflow/project.ts';
+import { Sample } from '../operators/dataflow/sample.ts';
+import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
+import { Column, col, coalesce, lit } from './expressions.ts';
+import { checkModule } from './inspect/user-modules.ts';
+import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
+import { tableText } from './inspect/table-text.ts';
+import { explainRows } from './inspect/explain-rows.ts';
+import { runRows } from './run-rows.ts';
+import type { Plain } from '../engine/expressions/expression.ts';
+import type { RunOptions, Session } from './session.ts';
+
+export interface SampleOptions {
+  /** Default 0. */
+  readonly seed?: number;
+  /** Columns whose values decide, so that rows with the same ones stay together; default: all. */
+  readonly by?: readonly string[];
+}
+
+export interface MapBatchesOptions {
+  /** The columns of the batches that the function gives; default: those of its input. */
+  readonly schema?: Schema;
+}
+
+/** A row as a plain object, by names of columns. */
+export type PlainRow = Record<string, unknown>;
+
+/**
+ * Rows of named columns that are read later: what is common to all data, named as in Spark's DataFrame.
+ * `Made` is what a transformation gives.
+ */
+export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
+  abstract readonly session: Session;
+  abstract readonly plan: LogicalPlan;
+
+  /** These rows through one more operator, of the library or of the caller. */
+  abstract pipe(operator: Operator): Made;
+
+  /** The columns; opens metadata only. */
+  async schema({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
+    using _ = this.session.beginPhase('open files');
+    return await schemaOf(this.plan, undefined, signal);
+  }
+
+  /** These columns alone, in this order: names, or expressions with names: `select('user', col('r').times(2).as('x'))`. */
+  select(...columns: readonly (string | Column)[]): Made {
+    if (columns.length === 0) throw new UsageError('select takes one column or more');
+    const named = columns.map((column) => {
+      if (typeof column === 'string') return { name: column, value: col(column).expression };
+      if (!(column instanceof Column))
+        throw new UsageError(`select takes names and columns, got ${shown(column)}`);
+      return { name: column.name ?? column.toString(), value: column.expression };
+    });
+    return this.#project({ kind: 'select', columns: named });
+  }
+
+  /** All columns but these. */
+  drop(...names: readonly string[]): Made {
+    return this.#project({ kind: 'drop', names });
+  }
+
+  /** The column `from` under the name `to`. */
+  withColumnRenamed(from: string, to: string): Made {
+    return this.#project({ kind: 'rename', from, to });
+  }
+
+  /** One more column, or another in its place: `withColumn('rating', log1p(col('plays')))`. */
+  withColumn(name: string, value: Column): Made {
+    return this.withColumns({ [name]: value });
+  }
+
+  /** The same for several columns, all computed from those of before. */
+  withColumns(values: Readonly<Record<string, Column>>): Made {
+    const columns = Object.entries(values).map(([name, value]) => ({
+      name,
+      value: expressionOf(value, name),
+    }));
+    return this.#project({ kind: 'with', columns });
+  }
+
+  /** The rows of which a condition is true: `filter(col('rating').ge(3.5))`. */
+  filter(condition: Column): Made {
+    return this.pipe(new Filter(expressionOf(condition, 'filter')));
+  }
+
+  /** As `filter`. */
+  where(condition: Column): Made {
+    return this.filter(condition);
+  }
+
+  /** Columns as other types: `cast({ rating: 'float32' })`. A value that cannot be is an error, or null. */
+  cast(types: Readonly<Record<string, ValueType>>, onError: 'error' | 'null' = 'error'): Made {
+    return this.withColumns(
+      Object.fromEntries(Object.entries(types).map(([name, type]) => [name, col(name).cast(type, onError)])),
+    );
+  }
+
+  /** The rows without a null in these columns; default: in any column. */
+  dropNulls(...names: readonly string[]): Made {
+    return this.pipe(new DropNulls(names.length === 0 ? undefined : names));
+  }
+
+  /** Values in place of nulls, by column: `fillNulls({ rating: 0 })`. */
+  fillNulls(values: Readonly<Record<string, Plain>>): Made {
+    return this.withColumns(
+      Object.fromEntries(
+        Object.entries(values).map(([name, value]) => [name, coalesce(col(name), lit(value))]),
+      ),
+    );
+  }
+
+  /**
+   * A function of yours in the place of each batch, by the threads where it is named by a module
+   * (`{ module: import.meta.url, name: 'clean', args }`), else in the calling thread. It must be pure: a thread may
+   * call it twice for the same rows.
+   */
+  mapBatches(apply: BatchFunction | ModuleFunction, options: MapBatchesOptions = {}): Made {
+    checkOptions('mapBatches', options, ['schema'], '{ schema }');
+    if (typeof apply !== 'function') checkModule(apply);
+    return this.pipe(new MapBatches(apply, options.schema));
+  }
+
+  /** The first rows. Where they come from several files, those of the first. */
+  limit(rows: number): Made {
+    if (!Number.isSafeInteger(rows) || rows < 0)
+      throw new UsageError(`limit takes a whole number of rows, got ${shown(rows)}`);
+    return this.pipe(new Limit(rows));
+  }
+
+  /**
+   * About a fraction of the rows, drawn by a hash of their values and the seed: the same rows for any order, and
+   * equal rows together.
+   */
+  sample(fraction: number, options: SampleOptions = {}): Made {
+    checkOptions('sample', options, ['seed', 'by'], '{ seed: 42 }');
+    if (!(fraction >= 0 && fraction <= 1))
+      throw new UsageError(`the fraction of a sample must be from 0 to 1, got ${shown(fraction)}`);
+    const { seed = 0, by } = options;
+    checkSeed(seed);
+    return this.pipe(new Sample(fraction, { seed, ...(by && { by }) }));
+  }
+
+  /** The logical, the optimized and the physical plan, with reasons; reads metadata only. */
+  explain(options: Pick<RunOptions, 'signal'> = {}): Promise<string> {
+    return explainRows(this.plan, this.session, options);
+  }
+
+  /** Runs the plan; `columns` lets it compute and read no others. */
+  async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
+    checkOptions('stream', options, ['columns', ...runOptionNames]);
+    return runRows(this, options.columns, this.session.context(options));
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<RecordBatch> {
+    yield* await this.stream();
+  }
+
+  /** Number of rows; from metadata where no operator changes it. */
+  async count(options: RunOptions = {}): Promise<number> {
+    checkOptions('count', options, runOptionNames);
+    const source = rootSource(this.plan);
+    if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
+    const [first] = (await this.schema(options)).fields;
+    let rows = 0;
+    for await (const batch of await this.stream({ ...options, columns: [first.name] })) rows += batch.numRows;
+    return rows;
+  }
+
+  /** All rows as one Arrow table, in memory. */
+  async collect(options: RunOptions = {}): Promise<Table> {
+    const stream = await this.stream(options);
+    const batches: RecordBatch[] = [];
+    for await (const batch of stream) batches.push(batch);
+    return new Table(stream.schema, batches);
+  }
+
+  /** All rows as plain objects, in memory; integers of 64 bits as bigint, times as numbers of milliseconds. */
+  async toArray(options: RunOptions = {}): Promise<PlainRow[]> {
+    return (await this.collect(options)).toArray().map((row: { toJSON(): PlainRow }) => row.toJSON());
+  }
+
+  /** The first row as a plain object; undefined where there is none. */
+  async first(options: RunOptions = {}): Promise<PlainRow | undefined> {
+    for await (const batch of await this.stream(options))
+      if (batch.numRows > 0) return batch.get(0)?.toJSON() as PlainRow;
+    return undefined;
+  }
+
+  /** Prints the first rows, 20 by default, as a table. */
+  async show(rows = 20, options: RunOptions = {}): Promise<void> {
+    const shownRows: RecordBatch[] = [];
+    let left = rows;
+    const stream = await this.stream(options);
+    for await (const batch of stream) {
+      shownRows.push(batch.slice(0, left));
+      left -= batch.numRows;
+      if (left <= 0) break;
+    }
+    console.log(tableText(new Table(stream.schema, shownRows), left < 0));
+  }
+
+  /** Of each column: values, nulls, least and greatest; of numbers also mean and standard deviation. */
+  async describe(...names: readonly string[]): Promise<ColumnSummary[]> {
+    const stream = await this.stream(names.length === 0 ? {} : { columns: names });
+    const summaries = new Summaries(stream.schema, names.length === 0 ? undefined : names);
+    for await (const batch of stream) summaries.add(batch);
+    return summaries.found;
+  }
+
+  #project(projection: Projection): Made {
+    return this.pipe(new Project(projection));
+  }
+}
+
+function expressionOf(value: unknown, what: string): Expression {
+  if (value instanceof Column) return value.expression;
+  throw new UsageError(`${what} takes an expression such as col('rating').ge(3.5), got ${shown(value)}`, {
+    ...(typeof value === 'string' && {
+      advice: 'Write it with col: text is read by --where on the command line',
+    }),
+  });
+}

@@ -1,0 +1,68 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { check } from '../../engine/expressions/check.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { takeRows } from './take-rows.ts';
+
+/** Leaves out the rows with a null in one of some columns; default: in any column. */
+export class DropNulls implements Operator {
+  readonly name = 'drop-nulls';
+  readonly isRowwise = true;
+  readonly #names: readonly string[] | undefined;
+
+  constructor(names?: readonly string[]) {
+    this.#names = names;
+  }
+
+  static from({ names }: ReturnType<DropNulls['portable']>): DropNulls {
+    return new DropNulls(names);
+  }
+
+  describe(): JsonObject {
+    return { columns: this.#names ? [...this.#names] : 'all' };
+  }
+
+  portable() {
+    return { operator: 'drop-nulls', ...(this.#names && { names: [...this.#names] }) } as const;
+  }
+
+  /** A value that cannot be read must not pass as null. */
+  passesNeeds({ numbers }: ValueNeeds): boolean {
+    return this.#names !== undefined && !this.#names.some((name) => numbers.includes(name));
+  }
+
+  outputSchema(input: Schema): Schema {
+    for (const name of this.#names ?? []) check({ kind: 'column', name }, input);
+    return input;
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    return wanted && this.#names && [...new Set([...wanted, ...this.#names])];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    return batchStream(input.schema, this.#keep(input));
+  }
+
+  async *#keep(input: BatchStream) {
+    const { fields } = input.schema;
+    const columns = [...fields.keys()].filter((i) => this.#names?.includes(fields[i].name) ?? true);
+    for await (const batch of input) {
+      const positions = wholeRows(batch, columns);
+      if (positions === undefined) yield batch;
+      else if (positions.length > 0) yield takeRows(batch, positions);
+    }
+  }
+}
+
+/** The rows without a null; undefined where none has one. */
+function wholeRows({ data, numRows }: RecordBatch, columns: readonly number[]): Uint32Array | undefined {
+  const nullable = columns.map((i) => data.children[i]).filter(({ nullCount }) => nullCount > 0);
+  if (nullable.length === 0) return undefined;
+  const positions = new Uint32Array(numRows);
+  let kept = 0;
+  for (let row = 0; row < numRows; row++)
+    if (nullable.every((column) => column.getValid(row))) positions[kept++] = row;
+  return positions.subarray(0, kept);
+}

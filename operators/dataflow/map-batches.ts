@@ -1,0 +1,136 @@
+import { RecordBatch, RecordBatchReader, type Schema, Table, tableToIPC } from 'apache-arrow';
+import { FactorFlowError, UsageError } from '../../engine/errors.ts';
+import type { Json, JsonObject } from '../../engine/json.ts';
+import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+
+/** A pure function of the caller's: the batch that takes the place of another, with any number of rows. */
+export type BatchFunction = (batch: RecordBatch, args: never) => RecordBatch | Promise<RecordBatch>;
+
+/** A function that each thread imports by itself. */
+export interface ModuleFunction {
+  /** The URL of the module that exports it, such as `import.meta.url`. */
+  readonly module: string;
+  readonly name: string;
+  /** Given to it with each batch: plain JSON. */
+  readonly args?: Json;
+}
+
+/**
+ * Puts the batches of a caller's function in the place of those of the input. `schema`: their columns; default:
+ * those of the input.
+ */
+export class MapBatches implements Operator {
+  readonly name = 'map-batches';
+  readonly portable?: () => PortableOperator;
+  readonly #function: BatchFunction | ModuleFunction;
+  readonly #schema: Schema | undefined;
+
+  constructor(apply: BatchFunction | ModuleFunction, schema?: Schema) {
+    [this.#function, this.#schema] = [apply, schema];
+    if (typeof apply === 'function') return;
+    const { module, name, args } = apply;
+    this.portable = () => ({
+      operator: 'map-batches',
+      module,
+      name,
+      ...(args !== undefined && { args }),
+      ...(schema && { schema: [...tableToIPC(new Table(schema))] }),
+    });
+  }
+
+  static from({
+    module,
+    name,
+    args,
+    schema,
+  }: JsonObject & { module: string; name: string; schema?: number[] }) {
+    const columns = schema && RecordBatchReader.from(Uint8Array.from(schema)).open().schema;
+    return new MapBatches({ module, name, ...(args !== undefined && { args }) }, columns);
+  }
+
+  describe(): JsonObject {
+    const { name } = this.#function;
+    return typeof this.#function === 'function'
+      ? { closure: name || 'a function' }
+      : { module: this.#function.module.split('/').at(-1) as string, name };
+  }
+
+  outputSchema(input: Schema): Schema {
+    return this.#schema ?? input;
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#map(input, schema));
+  }
+
+  get #text(): string {
+    const apply = this.#function;
+    return typeof apply === 'function'
+      ? `the function ${apply.name || 'of mapBatches'}`
+      : `${apply.name} of ${apply.module}`;
+  }
+
+  async *#map(input: BatchStream, schema: Schema) {
+    const apply = await this.#imported();
+    const args = (typeof this.#function === 'function' ? undefined : this.#function.args) as never;
+    for await (const batch of input) {
+      if (batch.numRows === 0) continue;
+      const made = this.#checked(await this.#called(apply, batch, args), schema);
+      if (made.numRows === 0) continue;
+      const origin = originOf(batch);
+      // Rows that are as many are taken for the same ones.
+      yield origin !== undefined && made.numRows === batch.numRows ? setOrigin(made, origin) : made;
+    }
+  }
+
+  async #imported(): Promise<BatchFunction> {
+    if (typeof this.#function === 'function') return this.#function;
+    const { module, name } = this.#function;
+    let exported: Readonly<Record<string, unknown>>;
+    try {
+      exported = (await import(module)) as typeof exported;
+    } catch (cause) {
+      throw new UsageError(`mapBatches cannot load ${module}: ${(cause as Error).message}`, { cause });
+    }
+    const found = exported[name];
+    if (typeof found === 'function') return found as BatchFunction;
+    throw new UsageError(`mapBatches: ${module} exports no function ${name}`, {
+      advice: `It exports: ${Object.keys(exported).join(', ') || 'nothing'}`,
+    });
+  }
+
+  async #called(apply: BatchFunction, batch: RecordBatch, args: never): Promise<unknown> {
+    try {
+      return await apply(batch, args);
+    } catch (cause) {
+      if (cause instanceof FactorFlowError) throw cause;
+      const { file, firstRow: row } = originOf(batch) ?? {};
+      const message = cause instanceof Error ? cause.message : String(cause);
+      throw new UsageError(`mapBatches: ${this.#text} failed: ${message}`, { file, row, cause });
+    }
+  }
+
+  /** The batch of the function, where it has the columns that were said. */
+  #checked(made: unknown, schema: Schema): RecordBatch {
+    const wrong = (text: string) => new UsageError(`mapBatches: ${this.#text} gave ${text}`);
+    if (
+      typeof made !== 'object' ||
+      made === null ||
+      !('schema' in made && 'data' in made && 'numRows' in made)
+    )
+      throw wrong('no record batch');
+    const batch = made as RecordBatch;
+    const [given, expected] = [batch.schema, schema].map(({ fields }) =>
+      fields.map(({ name, type }) => `${name}: ${type}`).join(', '),
+    );
+    if (given !== expected)
+      throw wrong(`the columns ${given}, not ${expected}: give the option schema where they change`);
+    return new RecordBatch(schema, batch.data);
+  }
+}

@@ -1,0 +1,52 @@
+import {
+  andThen,
+  fromSource,
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  schemaOf,
+  sourceRequest,
+} from '../../engine/stream/logical-plan.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
+import type { Chain, Rule } from './rules/chain.ts';
+import { dropIdle } from './rules/drop-idle.ts';
+import { mergeProjections } from './rules/merge-projections.ts';
+import { pruneColumns } from './rules/prune-columns.ts';
+import { pushFilters } from './rules/push-filters.ts';
+import { pushLimits } from './rules/push-limits.ts';
+import { pushToSource } from './rules/push-to-source.ts';
+import { resolveColumns } from './rules/resolve-columns.ts';
+
+/** In the order in which they are applied, and by name for `explain`. */
+export const rules: Readonly<Record<string, Rule>> = {
+  'resolve columns': resolveColumns,
+  'push filters': pushFilters,
+  'push limits': pushLimits,
+  'merge projections': mergeProjections,
+  'prune columns': pruneColumns,
+  'drop what does nothing': dropIdle,
+  'push bounds to the source': pushToSource,
+};
+
+/** The consumer of a plan's result. */
+export interface Consumer {
+  /** The columns that it needs; default: all. */
+  readonly columns?: readonly string[];
+  readonly needs?: ValueNeeds;
+}
+
+/** A plan with the same rows that costs less; opens the source's metadata where there are operators. */
+export async function optimize(
+  plan: LogicalPlan,
+  { columns, needs }: Consumer = {},
+  signal?: AbortSignal,
+): Promise<LogicalPlan> {
+  const operators = operatorsOf(plan);
+  if (operators.length === 0) return plan;
+  const source = rootSource(plan);
+  const request = sourceRequest(plan, columns, needs);
+  const schema = await schemaOf(fromSource(source), request.needs, signal);
+  const first: Chain = { source, schema, operators, ...(columns && { wanted: columns }) };
+  const chain = Object.values(rules).reduce((own, rule) => rule(own), first);
+  return chain.operators.reduce(andThen, fromSource(chain.source));
+}

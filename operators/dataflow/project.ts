@@ -1,0 +1,150 @@
+import { Field, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { UsageError } from '../../engine/errors.ts';
+import { check } from '../../engine/expressions/check.ts';
+import { Evaluation, resultType } from '../../engine/expressions/evaluate.ts';
+import { columnsOf, type Expression } from '../../engine/expressions/expression.ts';
+import { print } from '../../engine/expressions/print.ts';
+import { writeData } from '../../engine/expressions/write.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
+import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+
+/** A column of the result. */
+export interface NamedExpression {
+  readonly name: string;
+  readonly value: Expression;
+}
+
+/** The columns of the result, by those of the input. */
+export type Projection =
+  | { readonly kind: 'select'; readonly columns: readonly NamedExpression[] }
+  /** All columns, these among them: in the place of one with the same name, else at the end. */
+  | { readonly kind: 'with'; readonly columns: readonly NamedExpression[] }
+  | { readonly kind: 'drop'; readonly names: readonly string[] }
+  | { readonly kind: 'rename'; readonly from: string; readonly to: string };
+
+/** Computes columns of each row from others. */
+export class Project implements Operator {
+  readonly name = 'project';
+  readonly projection: Projection;
+
+  constructor(projection: Projection) {
+    this.projection = projection;
+  }
+
+  static from({ projection }: ReturnType<Project['portable']>): Project {
+    return new Project(projection as unknown as Projection);
+  }
+
+  describe(): JsonObject {
+    const { projection } = this;
+    if (projection.kind === 'drop') return { drop: [...projection.names] };
+    if (projection.kind === 'rename') return { rename: `${projection.from} to ${projection.to}` };
+    const { kind, columns } = projection;
+    return {
+      [kind]: columns.map(({ name, value }) => {
+        const text = print(value);
+        return value.kind === 'column' && value.name === name ? text : `${text} as ${name}`;
+      }),
+    };
+  }
+
+  portable() {
+    return { operator: 'project', projection: this.projection as unknown as JsonObject } as const;
+  }
+
+  passesNeeds({ numbers }: ValueNeeds): boolean {
+    const { projection } = this;
+    if (projection.kind === 'drop') return true;
+    if (projection.kind === 'rename')
+      return !numbers.includes(projection.from) && !numbers.includes(projection.to);
+    // A column that is computed, or computed from, is read with its errors.
+    return !projection.columns.some(
+      ({ name, value }) =>
+        !(value.kind === 'column' && value.name === name) &&
+        [name, ...columnsOf(value)].some((column) => numbers.includes(column)),
+    );
+  }
+
+  /** The columns of the result for an input. Throws UsageError naming a column that is not there. */
+  columns(input: Schema): readonly NamedExpression[] {
+    const { projection } = this;
+    const names = input.fields.map((field) => field.name);
+    const same = (name: string): NamedExpression => ({ name, value: { kind: 'column', name } });
+    switch (projection.kind) {
+      case 'select':
+        return projection.columns;
+      case 'with': {
+        const added = new Map(projection.columns.map((column) => [column.name, column]));
+        const kept = names.map((name) => added.get(name) ?? same(name));
+        return [...kept, ...projection.columns.filter(({ name }) => !names.includes(name))];
+      }
+      case 'drop':
+        for (const name of projection.names) requireName(name, names, 'drop');
+        return names.filter((name) => !projection.names.includes(name)).map(same);
+      default: {
+        const { from, to } = projection;
+        requireName(from, names, 'rename');
+        return names.map((name) => (name === from ? { ...same(name), name: to } : same(name)));
+      }
+    }
+  }
+
+  outputSchema(input: Schema): Schema {
+    const columns = this.columns(input);
+    const names = columns.map(({ name }) => name);
+    const twice = names.find((name, i) => names.indexOf(name) < i);
+    if (twice !== undefined) throw new UsageError(`the result would have the column "${twice}" twice`);
+    return new Schema(
+      columns.map(({ name, value }) => {
+        const checked = check(value, input);
+        const { nullable = true, metadata } =
+          checked.kind === 'column' ? input.fields[checked.index] : { metadata: undefined };
+        return new Field(name, resultType(checked, input), nullable, metadata);
+      }),
+    );
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    const { projection } = this;
+    if (projection.kind === 'drop') return wanted;
+    if (projection.kind === 'rename')
+      return wanted?.map((name) => (name === projection.to ? projection.from : name));
+    // All of its own columns are computed: the rule that prunes columns leaves out those without a reader.
+    const { kind, columns } = projection;
+    const used = columns.flatMap(({ value }) => columnsOf(value));
+    if (kind === 'select') return [...new Set(used)];
+    const others = wanted?.filter((name) => !columns.some((one) => one.name === name));
+    return others && [...new Set([...others, ...used])];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#compute(input, schema));
+  }
+
+  async *#compute(input: BatchStream, schema: Schema) {
+    const columns = this.columns(input.schema).map(({ value }) => check(value, input.schema));
+    for await (const batch of input) {
+      const evaluation = new Evaluation(batch);
+      const children = columns.map((column) =>
+        column.kind === 'column'
+          ? batch.data.children[column.index]
+          : writeData(evaluation.values(column), batch.numRows),
+      );
+      const type = new Struct<TypeMap>(schema.fields);
+      const data = makeData({ type, length: batch.numRows, nullCount: 0, children });
+      const made = new RecordBatch(schema, data);
+      const origin = originOf(batch);
+      yield origin === undefined ? made : setOrigin(made, origin);
+    }
+  }
+}
+
+function requireName(name: string, names: readonly string[], verb: string): void {
+  if (names.includes(name)) return;
+  throw new UsageError(`there is no column "${name}" to ${verb}`, {
+    advice: spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
+  });
+}

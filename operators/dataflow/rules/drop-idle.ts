@@ -1,0 +1,31 @@
+import type { Schema } from 'apache-arrow';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { Filter } from '../filter.ts';
+import { Project } from '../project.ts';
+import { Sample } from '../sample.ts';
+import type { Rule } from './chain.ts';
+
+/** Leaves out what changes nothing: all columns in their order, filters that are true, whole samples. */
+export const dropIdle: Rule = (chain) => {
+  let { schema } = chain;
+  const operators = chain.operators.filter((operator) => {
+    if (isIdle(operator, schema)) return false;
+    schema = operator.outputSchema(schema);
+    return true;
+  });
+  return { ...chain, operators };
+};
+
+function isIdle(operator: Operator, { fields }: Schema): boolean {
+  if (operator instanceof Sample) return operator.fraction >= 1;
+  if (operator instanceof Filter)
+    return operator.predicate.kind === 'literal' && operator.predicate.value === true;
+  if (!(operator instanceof Project) || operator.projection.kind !== 'select') return false;
+  const { columns } = operator.projection;
+  return (
+    columns.length === fields.length &&
+    columns.every(
+      ({ name, value }, i) => value.kind === 'column' && value.name === name && fields[i].name === name,
+    )
+  );
+}

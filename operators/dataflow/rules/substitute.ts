@@ -1,0 +1,33 @@
+import { type Expression, partsOf } from '../../../engine/expressions/expression.ts';
+import type { NamedExpression } from '../project.ts';
+
+/** An expression over the columns of a projection's result, as one over those of its input. */
+export function substitute(expression: Expression, columns: readonly NamedExpression[]): Expression {
+  const inside = (part: Expression) => substitute(part, columns);
+  switch (expression.kind) {
+    case 'column':
+      return columns.find(({ name }) => name === expression.name)?.value ?? expression;
+    case 'call':
+      return { ...expression, args: expression.args.map(inside) };
+    case 'cast':
+      return { ...expression, value: inside(expression.value) };
+    case 'when':
+      return {
+        ...expression,
+        branches: expression.branches.map(({ when, value }) => ({
+          when: inside(when),
+          value: inside(value),
+        })),
+        ...(expression.otherwise && { otherwise: inside(expression.otherwise) }),
+      };
+    default:
+      return expression;
+  }
+}
+
+/** How many times an expression reads each column. */
+export function uses(expression: Expression, counts = new Map<string, number>()): Map<string, number> {
+  if (expression.kind === 'column') counts.set(expression.name, (counts.get(expression.name) ?? 0) + 1);
+  else for (const part of partsOf(expression)) uses(part, counts);
+  return counts;
+}

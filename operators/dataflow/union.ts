@@ -1,0 +1,88 @@
+import { makeData, RecordBatch, type Schema, Struct, type TypeMap } from 'apache-arrow';
+import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { executePlan, type LogicalPlan, rootSource, schemaOf } from '../../engine/stream/logical-plan.ts';
+import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+
+/** Makes a plan ready to run: optimized for the wanted columns, and read by the threads where they can. */
+export type Ready = (plan: LogicalPlan, columns?: readonly string[]) => Promise<LogicalPlan>;
+
+/** The rows of several plans, one plan after the other; columns have the names and the order of the first. */
+export class Union implements Source {
+  readonly name = 'union';
+  readonly inputs: readonly LogicalPlan[];
+  readonly #ready: Ready;
+
+  constructor(inputs: readonly LogicalPlan[], ready: Ready) {
+    this.inputs = inputs;
+    this.#ready = ready;
+  }
+
+  get replayable(): boolean {
+    return this.inputs.every((plan) => rootSource(plan).replayable);
+  }
+
+  describe(): JsonObject {
+    return { inputs: this.inputs.length };
+  }
+
+  /** Throws UsageError where columns differ in number, name or type. */
+  async schema(needs?: ValueNeeds): Promise<Schema> {
+    const [first, ...others] = await Promise.all(this.inputs.map((plan) => schemaOf(plan, needs)));
+    others.forEach((schema, i) => requireSame(first, schema, i + 2));
+    return first;
+  }
+
+  async execute(
+    ctx: ExecutionContext,
+    columns?: readonly string[],
+    needs?: ValueNeeds,
+  ): Promise<BatchStream> {
+    const whole = await this.schema(needs);
+    const names = columns ?? whole.fields.map(({ name }) => name);
+    const schema = whole.select(whole.fields.map(({ name }) => name).filter((name) => names.includes(name)));
+    return batchStream(schema, this.#all(schema, ctx, columns, needs));
+  }
+
+  async *#all(
+    schema: Schema,
+    ctx: ExecutionContext,
+    columns: readonly string[] | undefined,
+    needs: ValueNeeds | undefined,
+  ): AsyncGenerator<RecordBatch> {
+    const names = schema.fields.map(({ name }) => name);
+    for (const plan of this.inputs)
+      for await (const batch of await executePlan(await this.#ready(plan, columns), ctx, columns, needs)) {
+        // Columns may come in another order, with more of them.
+        const { fields } = batch.schema;
+        const children = names.map(
+          (name) => batch.data.children[fields.findIndex((one) => one.name === name)],
+        );
+        const type = new Struct<TypeMap>(schema.fields);
+        const made = new RecordBatch(
+          schema,
+          makeData({ type, length: batch.numRows, nullCount: 0, children }),
+        );
+        const origin = originOf(batch);
+        yield origin === undefined ? made : setOrigin(made, origin);
+      }
+  }
+}
+
+function requireSame(first: Schema, other: Schema, number: number): void {
+  const wrong = (text: string) =>
+    new UsageError(`union: ${text}`, {
+      advice: 'Select the same columns of both, and cast those that differ',
+    });
+  if (first.fields.length !== other.fields.length)
+    throw wrong(`input ${number} has ${other.fields.length} columns, and the first ${first.fields.length}`);
+  for (const { name, type } of first.fields) {
+    const found = other.fields.find((field) => field.name === name);
+    if (found === undefined) throw wrong(`input ${number} has no column "${name}"`);
+    if (`${found.type}` === `${type}`) continue;
+    const [was, is] = [type, found.type].map((one) => `${one}`);
+    throw wrong(`"${name}" is ${is} in input ${number}, and ${was} in the first`);
+  }
+}

@@ -1,0 +1,14 @@
+/** A function that threads import: doubles the ratings of a batch, or does what `args` says. */
+import { Float64, makeData, RecordBatch, Struct } from 'apache-arrow';
+
+export function doubled(batch: RecordBatch, args?: { readonly fails?: boolean }) {
+  if (args?.fails) throw new Error('no more');
+  const at = batch.schema.fields.findIndex(({ name }) => name === 'x');
+  const values = Float64Array.from(batch.data.children[at].values as Float64Array, (value) => 2 * value);
+  const children = [...batch.data.children];
+  children[at] = makeData({ type: new Float64(), length: batch.numRows, data: values });
+  const type = new Struct(batch.schema.fields);
+  return new RecordBatch(batch.schema, makeData({ type, length: batch.numRows, nullCount: 0, children }));
+}
+
+export const notAFunction = 1;

@@ -1,0 +1,228 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Field, Float32, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ALS, col, type Dataset, functions, lit, Session, when } from '../../../index.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-rows-'));
+const path = (name: string) => join(folder, name);
+const ROWS = 20_000;
+let session: Session;
+let rows: Dataset;
+let csv: Dataset;
+
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 2, splitBytes: 20_000 });
+  const lines = Array.from(
+    { length: ROWS },
+    (_, i) => `${i},${i % 100},${(i % 7) / 2},${i % 5 === 0 ? '' : `t${i % 3}`}\n`,
+  );
+  writeFileSync(path('rows.csv'), `i,user,x,t\n${lines.join('')}`);
+  csv = session.read.csv(path('rows.csv'), { types: { x: 'float64' } });
+  await csv.write.parquet(path('rows.parquet'), { rowGroupSize: 2000 });
+  rows = session.read.parquet(path('rows.parquet'));
+});
+
+afterAll(async () => {
+  await session.close();
+  rmSync(folder, { recursive: true });
+});
+
+const numbers = async (dataset: Dataset, name = 'i') =>
+  (await dataset.toArray()).map((row) => Number(row[name]));
+
+describe('transformations', () => {
+  it('choose, compute, rename and drop columns', async () => {
+    const made = rows
+      .withColumns({ y: col('x').times(2), user: col('user').plus(1) })
+      .withColumnRenamed('t', 'text')
+      .drop('x');
+    expect((await made.schema()).fields.map(({ name }) => name)).toEqual(['i', 'user', 'text', 'y']);
+    expect(await made.first()).toMatchObject({ user: 1n, text: null, y: 0 });
+    expect((await made.toArray())[8]).toMatchObject({ i: 8, user: 9n, text: 't2', y: 1 });
+    const selected = made.select('y', col('i').mod(2).as('odd'));
+    expect((await selected.toArray())[3]).toEqual({ y: 3, odd: 1n });
+  });
+
+  it('keep the rows of which a condition is true, from Parquet and from ranges of text alike', async () => {
+    const kept = Array.from({ length: ROWS }, (_, i) => i).filter((i) => (i % 7) / 2 >= 2.5 && i % 100 < 50);
+    for (const dataset of [rows, csv])
+      expect(await numbers(dataset.filter(col('x').ge(2.5)).where(col('user').lt(50)))).toEqual(kept);
+    expect(await rows.filter(col('t').eq('t1').and(lit(null))).count()).toBe(0);
+  });
+
+  it('deal with nulls', async () => {
+    expect(await rows.dropNulls().count()).toBe(ROWS - ROWS / 5);
+    expect(await rows.dropNulls('i', 'x').count()).toBe(ROWS);
+    expect((await rows.fillNulls({ t: 'none' }).first())?.t).toBe('none');
+    expect(await rows.filter(col('t').isNull()).count()).toBe(ROWS / 5);
+  });
+
+  it('join rows of several inputs, by the names of their columns', async () => {
+    const high = rows.filter(col('i').ge(ROWS - 2)).select('x', 'i');
+    const both = rows
+      .filter(col('i').lt(2))
+      .select('i', 'x')
+      .union(high, csv.filter(col('i').eq(7)).select('i', 'x'));
+    expect(await numbers(both)).toEqual([0, 1, ROWS - 2, ROWS - 1, 7]);
+    expect(await both.filter(col('i').gt(5)).count()).toBe(3);
+    await expect(rows.union(rows.drop('t')).count()).rejects.toThrow(
+      /input 2 has 3 columns, and the first 4/,
+    );
+    await expect(rows.union(rows.cast({ x: 'utf8' })).count()).rejects.toThrow(/"x" is Utf8 in input 2/);
+  });
+
+  it('take the first rows, and read no more than they need', async () => {
+    expect(await numbers(rows.limit(2500))).toEqual(Array.from({ length: 2500 }, (_, i) => i));
+    expect(await numbers(csv.limit(1000).filter(col('i').ge(990)))).toHaveLength(10);
+    expect(await rows.limit(0).count()).toBe(0);
+    expect(() => rows.limit(-1)).toThrow(/limit takes a whole number of rows, got -1/);
+  });
+
+  it('sample rows by their values, whatever their order', async () => {
+    const sampled = await numbers(rows.sample(0.1, { seed: 3 }));
+    expect(sampled.length).toBeGreaterThan(1700);
+    expect(sampled.length).toBeLessThan(2300);
+    expect(await numbers(csv.sample(0.1, { seed: 3 }))).toEqual(sampled);
+    const users = await numbers(rows.sample(0.5, { by: ['user'] }).select('user'), 'user');
+    expect(users).toHaveLength(200 * new Set(users).size);
+  });
+
+  it('are read once by cache', async () => {
+    const cached = csv.filter(col('user').lt(10)).cache();
+    expect([await cached.count(), await cached.count()]).toEqual([2000, 2000]);
+    writeFileSync(path('once.csv'), 'a\n1\n');
+    const once = session.read.csv(path('once.csv')).cache();
+    expect(await once.count()).toBe(1);
+    rmSync(path('once.csv'));
+    expect(await once.toArray()).toEqual([{ a: 1 }]);
+  });
+});
+
+const vectorOf = (n: number) =>
+  makeData({ type: new Float32(), length: 1, nullCount: 0, data: Float32Array.of(n) });
+
+describe('functions of the caller', () => {
+  const module = new URL('clean.ts', import.meta.url).href;
+
+  it('run in the threads by the name of their module, and in the calling thread as closures', async () => {
+    const expected = (await numbers(rows, 'x')).map((x) => 2 * x);
+    const named = rows.mapBatches({ module, name: 'doubled' });
+    expect(await numbers(named, 'x')).toEqual(expected);
+    expect(await named.explain()).toMatch(/by 2 threads: parquet-source > map-batches/);
+    const { doubled } = await import('./clean.ts');
+    const closure = rows.mapBatches((batch) => doubled(batch));
+    expect(await numbers(closure, 'x')).toEqual(expected);
+    expect(await closure.explain()).toMatch(
+      /calling thread: map-batches, since a closure cannot go to another/,
+    );
+  });
+
+  it('may change the columns', async () => {
+    const schema = new Schema([new Field('n', new Float32(), false)]);
+    const counted = rows.mapBatches(({ numRows }) => new RecordBatch({ n: vectorOf(numRows) }), { schema });
+    expect((await numbers(counted, 'n')).reduce((sum, n) => sum + n, 0)).toBe(ROWS);
+    const wrong = rows.mapBatches((batch) => batch.select(['i']));
+    await expect(wrong.count()).rejects.toThrow(/gave the columns i: Int.., not i: .*give the option schema/);
+  });
+
+  it.each([
+    ['fails', { module, name: 'doubled', args: { fails: true } }, /doubled of .*clean\.ts failed: no more/],
+    ['is not exported', { module, name: 'tripled' }, /exports no function tripled.*doubled, notAFunction/s],
+    ['lives in no module', { module: `${module}x`, name: 'doubled' }, /cannot load .*clean\.tsx/],
+  ])('are named where one %s', async (_, given, message) => {
+    await expect(rows.mapBatches(given).count()).rejects.toThrow(message);
+  });
+
+  it('must be in a module that is not the program', () => {
+    const entry = new URL(`file://${process.argv[1]}`).href;
+    expect(() => rows.mapBatches({ module: entry, name: 'main' })).toThrow(/is the program itself/);
+    expect(() => rows.mapBatches({ module: './clean.ts', name: 'x' })).toThrow(/takes a module's URL/);
+  });
+});
+
+describe('actions', () => {
+  it('describe, show and collect', async () => {
+    const [i, , x, t] = await rows.describe();
+    expect(i).toMatchObject({
+      column: 'i',
+      count: ROWS,
+      nulls: 0,
+      min: 0,
+      max: ROWS - 1,
+      mean: (ROWS - 1) / 2,
+    });
+    expect(x.stddev).toBeCloseTo(1, 2);
+    expect(t).toMatchObject({ count: ROWS * 0.8, nulls: ROWS * 0.2, min: 't0', max: 't2' });
+    expect((await rows.filter(col('i').lt(3)).collect()).numRows).toBe(3);
+    const log = vi.spyOn(console, 'log').mockImplementation(() => {});
+    await rows.select('i', 't').show(2);
+    expect(log.mock.calls[0][0]).toMatch(/│ i │ t +│[^]*│ 0 │ null │[^]*only the first 2 rows/);
+    log.mockRestore();
+  });
+
+  it('write what was computed', async () => {
+    const made = csv
+      .withColumn('grade', when(col('x').ge(2), 'high').otherwise('low'))
+      .filter(col('user').eq(7));
+    await made.write.parquet(path('grades.parquet'));
+    const back = session.read.parquet(path('grades.parquet'));
+    expect(await back.count()).toBe(ROWS / 100);
+    expect(await back.toArray()).toEqual(await made.toArray());
+  });
+});
+
+describe('a filter of Parquet', () => {
+  it('gives the rows of the range alone', async () => {
+    const range = session.read.parquet(path('rows.parquet'), {
+      filter: { column: 'i', min: 4990, max: 5003 },
+    });
+    expect(await numbers(range)).toEqual(Array.from({ length: 14 }, (_, i) => 4990 + i));
+    expect(await range.explain()).toMatch(/within: i >= 4990, i <= 5003/);
+    const above = session.read.parquet(path('rows.parquet'), { filter: col('x').ge(3) });
+    expect(await above.count()).toBe(Math.floor(ROWS / 7));
+  });
+});
+
+describe('errors', () => {
+  it.each([
+    ['filter', () => rows.filter(col('usr').gt(1)), /there is no column "usr". Did you mean user\?/],
+    ['select', () => rows.select('usr'), /there is no column "usr"/],
+    ['drop', () => rows.drop('usr'), /there is no column "usr" to drop. Did you mean user\?/],
+    ['rename', () => rows.withColumnRenamed('usr', 'u'), /no column "usr" to rename/],
+    ['twice', () => rows.withColumnRenamed('i', 'user'), /would have the column "user" twice/],
+    ['type', () => rows.filter(col('x').plus(1)), /must be true or false/],
+  ])('of %s come when the plan is run, without a stack for the user', async (_, make, message) => {
+    await expect(make().count()).rejects.toThrow(message);
+    await expect(make().explain()).rejects.toThrow(message);
+  });
+
+  it('of a cast name the row and the value, of ranges of text too', async () => {
+    const lines = Array.from({ length: 9000 }, (_, i) => `${i === 8123 ? 'x8' : i},a\n`);
+    writeFileSync(path('words.csv'), `word,other\n${lines.join('')}`);
+    const words = session.read.csv(path('words.csv'), { header: true, types: { word: 'utf8' } });
+    await expect(words.cast({ word: 'int32' }).count()).rejects.toThrow(
+      /'x8' is no int32 .*words\.csv, .*8,?12[45]/,
+    );
+    expect(await words.cast({ word: 'int32' }, 'null').filter(col('word').isNull()).count()).toBe(1);
+  });
+
+  it('of a text for an expression say so', () => {
+    expect(() => rows.filter('x > 1' as never)).toThrow(/takes an expression such as/);
+  });
+});
+
+it('trains on what was computed, as on a file of it', async () => {
+  const ratings = rows
+    .withColumn('rating', functions.log1p(col('x').plus(1)))
+    .withColumn('item', col('i').mod(37));
+  const als = new ALS({ rank: 4, maxIter: 2, seed: 1 });
+  const direct = await als.fit(ratings.filter(col('user').lt(60)));
+  await ratings.filter(col('user').lt(60)).write.parquet(path('computed.parquet'));
+  const read = await als.fit(session.read.parquet(path('computed.parquet')));
+  expect(direct.training?.iterations.map(({ loss }) => loss)).toEqual(
+    read.training?.iterations.map(({ loss }) => loss),
+  );
+  await expect(als.fit(ratings.filter(lit(false)))).rejects.toThrow(/no ratings are left to work on/);
+});
