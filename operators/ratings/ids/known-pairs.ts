@@ -66,8 +66,6 @@ export async function readKnownPairs(
   ahead = readPairs(plan, splitBytes, ctx),
 ): Promise<KnownPairs> {
   const found = await ahead;
-  lookupOf(users).requireComparable(found.types.users, 'user');
-  lookupOf(items).requireComparable(found.types.items, 'item');
   const { own } = found;
   if (own === undefined)
     return {
@@ -81,6 +79,9 @@ export async function readKnownPairs(
       },
       coldPairs: 0,
     };
+  // Text without rows has no types.
+  lookupOf(users).requireComparable(found.types.users, 'user');
+  lookupOf(items).requireComparable(found.types.items, 'item');
   using _ = ctx.metrics.begin('number');
   const chunks = await renumberChunks(
     own.chunks,
