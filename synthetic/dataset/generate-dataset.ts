@@ -36,6 +36,8 @@ export interface GenerateDatasetOptions {
   readonly copies?: Copies;
   /** An integer from 0 below 2^53. Default 0. */
   readonly seed?: number;
+  /** Adds a column of times, `timestamp`, in seconds since 1970. Default false. */
+  readonly timestamps?: boolean;
   readonly output: string;
   /** Replaces an existing data set. */
   readonly overwrite?: boolean;
@@ -89,7 +91,7 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
     async (folder) => {
       onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
       const tables = buildRatingTables(shape, seed);
-      const workerData: RangeWorkerData = { folder, tables, layout };
+      const workerData: RangeWorkerData = { folder, tables, layout, timestamps: options.timestamps ?? false };
       const worker = workerFile(new URL('./range-worker.js', import.meta.url));
       const outcomes = await runPartTasks<RangeRequest>({
         worker,

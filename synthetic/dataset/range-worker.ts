@@ -5,7 +5,7 @@ import { copiedSchema, copyStream, type ReplayableBatches } from '../copies/copy
 import { addFiles, type FolderBatch, type PartSummary, writePartFiles } from '../parts/part-files.ts';
 import { ownWorkerData, partWorker } from '../parts/part-worker.ts';
 import { ratingParts } from '../preset.ts';
-import { ratingSchema } from '../ratings/rating-batch.ts';
+import { ratingSchema, timedSchema } from '../ratings/rating-batch.ts';
 import { generateRatings } from '../ratings/rating-generator.ts';
 import { RatingStatistics } from '../ratings/rating-statistics.ts';
 import type { RatingTables, UserRange } from '../ratings/rating-tables.ts';
@@ -14,6 +14,7 @@ export interface RangeWorkerData {
   readonly folder: string;
   readonly tables: RatingTables;
   readonly layout: CopyLayout;
+  readonly timestamps: boolean;
 }
 
 /** One range of users with some of its copies. */
@@ -25,8 +26,8 @@ export interface RangeRequest {
   readonly counted: boolean;
 }
 
-const { folder, tables, layout } = ownWorkerData<RangeWorkerData>();
-const schema = copiedSchema(ratingSchema, layout);
+const { folder, tables, layout, timestamps } = ownWorkerData<RangeWorkerData>();
+const schema = copiedSchema(timestamps ? timedSchema : ratingSchema, layout);
 
 export default partWorker<RangeRequest>(async ({ users, groups, counted }, stop): Promise<TaskOutcome> => {
   const statistics = counted ? new RatingStatistics(tables.preset) : undefined;
@@ -52,7 +53,7 @@ async function* generated(
   users: UserRange,
   statistics: RatingStatistics | undefined,
 ): AsyncGenerator<FolderBatch> {
-  yield* generateRatings(tables, { users, statistics });
+  yield* generateRatings(tables, { users, statistics, timestamps });
 }
 
 /** The batches, kept for the next copy: those of a range are few enough. */

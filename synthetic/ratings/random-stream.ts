@@ -11,6 +11,7 @@ export const purposes = {
   itemsOfUser: 5,
   split: 6,
   noise: 7,
+  times: 8,
 } as const;
 
 export type Purpose = (typeof purposes)[keyof typeof purposes];

@@ -1,4 +1,14 @@
-import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import {
+  Field,
+  Float32,
+  Int32,
+  Int64,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  type TypeMap,
+} from 'apache-arrow';
 
 /** The columns of generated ratings, without nulls. */
 export const ratingSchema = new Schema([
@@ -7,7 +17,8 @@ export const ratingSchema = new Schema([
   new Field('rating', new Float32(), false),
 ]);
 
-const rowType = new Struct(ratingSchema.fields);
+/** The same with the second of each rating, since 1970. */
+export const timedSchema = new Schema([...ratingSchema.fields, new Field('timestamp', new Int64(), false)]);
 
 /** A builder of batches of at most `capacity` rows, one after the other. Each batch has arrays of its own. */
 export class RatingBatchBuilder {
@@ -16,9 +27,12 @@ export class RatingBatchBuilder {
   #users: Int32Array;
   #items: Int32Array;
   #ratings: Float32Array;
+  #times: BigInt64Array | undefined;
 
-  constructor(capacity: number) {
+  /** `timed`: batches have the schema `timedSchema`. */
+  constructor(capacity: number, timed = false) {
     this.capacity = capacity;
+    this.#times = timed ? new BigInt64Array(capacity) : undefined;
     this.#users = new Int32Array(capacity);
     this.#items = new Int32Array(capacity);
     this.#ratings = new Float32Array(capacity);
@@ -28,11 +42,12 @@ export class RatingBatchBuilder {
     return this.rows === this.capacity;
   }
 
-  append(user: number, item: number, rating: number): void {
+  append(user: number, item: number, rating: number, time = 0): void {
     const row = this.rows++;
     this.#users[row] = user;
     this.#items[row] = item;
     this.#ratings[row] = rating;
+    if (this.#times) this.#times[row] = BigInt(time);
   }
 
   /** The rows so far as a batch; the builder is empty afterwards. */
@@ -42,11 +57,17 @@ export class RatingBatchBuilder {
       makeData({ type: new Int32(), length, nullCount: 0, data: this.#users.subarray(0, length) }),
       makeData({ type: new Int32(), length, nullCount: 0, data: this.#items.subarray(0, length) }),
       makeData({ type: new Float32(), length, nullCount: 0, data: this.#ratings.subarray(0, length) }),
+      ...(this.#times
+        ? [makeData({ type: new Int64(), length, nullCount: 0, data: this.#times.subarray(0, length) })]
+        : []),
     ];
+    const schema = this.#times ? timedSchema : ratingSchema;
     this.rows = 0;
     this.#users = new Int32Array(this.capacity);
     this.#items = new Int32Array(this.capacity);
     this.#ratings = new Float32Array(this.capacity);
-    return new RecordBatch(ratingSchema, makeData({ type: rowType, length, nullCount: 0, children }));
+    if (this.#times) this.#times = new BigInt64Array(this.capacity);
+    const type = new Struct<TypeMap>(schema.fields);
+    return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
   }
 }

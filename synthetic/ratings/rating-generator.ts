@@ -4,6 +4,7 @@ import { ItemSampler } from './item-sampler.ts';
 import { expectedLevel, PlantedUser } from './planted-model.ts';
 import { purposes, RandomStream } from './random-stream.ts';
 import { RatingBatchBuilder } from './rating-batch.ts';
+import { RatingTimes } from './rating-times.ts';
 import type { RatingStatistics } from './rating-statistics.ts';
 import { degreeOf, type RatingTables, testDegreeOf, type UserRange } from './rating-tables.ts';
 
@@ -14,13 +15,15 @@ export interface GenerateOptions {
   readonly parts?: readonly RatingPart[];
   /** Rows of a full batch. Default 65,536. */
   readonly batchSize?: number;
+  /** Adds the column `timestamp` (see RatingTimes). */
+  readonly timestamps?: boolean;
   /** Counters of the generated ratings. */
   readonly statistics?: RatingStatistics;
 }
 
 export interface PartBatch {
   readonly part: RatingPart;
-  /** {user: int32, item: int32, rating: float32} */
+  /** {user: int32, item: int32, rating: float32[, timestamp: int64]} */
   readonly batch: RecordBatch;
   /** Ratings so far, with this batch. */
   readonly rowsSoFar: number;
@@ -41,9 +44,11 @@ export function* generateRatings(
 ): Generator<PartBatch, void, undefined> {
   const { preset, seed } = tables;
   const { first, end } = options.users ?? { first: 0, end: preset.users };
-  const { statistics, parts = ratingParts, batchSize = 65_536 } = options;
+  const { statistics, parts = ratingParts, batchSize = 65_536, timestamps = false } = options;
   const { scale, model } = preset;
-  const builders = { train: new RatingBatchBuilder(batchSize), test: new RatingBatchBuilder(batchSize) };
+  const builder = () => new RatingBatchBuilder(batchSize, timestamps);
+  const builders = { train: builder(), test: builder() };
+  const times = timestamps ? new RatingTimes(seed) : undefined;
   const wanted = { train: parts.includes('train'), test: parts.includes('test') };
   const sampler = new ItemSampler(tables.items);
   const planted = new PlantedUser(preset, seed, tables.planted);
@@ -59,10 +64,12 @@ export function* generateRatings(
     sampler.sample(degree, draws.aim(user), items);
     planted.aim(user);
     split.aim(user);
+    times?.aim(user, degree);
     for (let n = 0; n < degree; n++) {
       // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.
       const part = split.nextUniform() * (degree - n) < testLeft ? 'test' : 'train';
       if (part === 'test') testLeft--;
+      const time = times?.next();
       if (!wanted[part]) continue;
       const item = items[n];
       const signal = planted.signal(item);
@@ -72,7 +79,7 @@ export function* generateRatings(
         if (part === 'test') statistics.addTestError(level - expectedLevel(signal, model.noise, scale));
       }
       const builder = builders[part];
-      builder.append(user, item, scale.minimum + level * scale.step);
+      builder.append(user, item, scale.minimum + level * scale.step, time);
       if (builder.full) {
         rowsSoFar += batchSize;
         yield { part, batch: builder.take(), rowsSoFar };

@@ -5,7 +5,16 @@ import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { checkWritable } from '../../output/check-output.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { facts } from '../../report/facts.ts';
-import { choice, decimal, list, requiredText, shown, text, wholeNumber } from '../../options/kinds.ts';
+import {
+  choice,
+  decimal,
+  list,
+  requiredText,
+  shown,
+  text,
+  toggle,
+  wholeNumber,
+} from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { flagName, type Option, type Values } from '../../options/option.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';
@@ -60,6 +69,10 @@ const options = {
     most: Number.MAX_SAFE_INTEGER,
     fallback: 0,
   }),
+  timestamps: toggle({
+    describe: 'add a column of times, timestamp, in seconds since 1970',
+    group: 'Data:',
+  }),
   copies: copiesOption,
   userCol: text({
     describe: 'column of user ids in --from (int32 or int64)',
@@ -109,7 +122,7 @@ export const generate = defineCommand({
       });
     const [origin, idle] =
       from !== undefined
-        ? ['--from', ['scale', 'seed'] as const]
+        ? ['--from', ['scale', 'seed', 'timestamps'] as const]
         : preset !== undefined
           ? ['--preset', idColumns]
           : ['--users', ['scale', ...idColumns] as const];
@@ -138,12 +151,13 @@ async function generateOne(
   preset: string | RatingPreset,
   { signal, onEvent }: CommandContext,
 ): Promise<CommandResult> {
-  const { scale, seed, copies, workers, output, force } = values;
+  const { scale, seed, timestamps, copies, workers, output, force } = values;
   const { generateDataset } = await import('../../../synthetic/dataset/generate-dataset.ts');
   const { description, files, seconds } = await generateDataset({
     preset,
     scale,
     seed,
+    timestamps,
     copies,
     workers,
     output,

@@ -1,0 +1,40 @@
+import { purposes, RandomStream } from './random-stream.ts';
+
+/** Seconds since 1970 between which ratings lie: the years 2015 to 2024. */
+const FIRST = 1_420_070_400;
+const LAST = 1_735_689_599;
+
+/** Mean seconds between two ratings of a user in one sitting, and the share of ratings that begin another. */
+const GAP = 40;
+const SITTINGS = 0.1;
+
+/**
+ * The times of users' ratings, in seconds: a user comes at a random time and rates in sittings, days to months
+ * apart. They ascend with a user's ratings.
+ */
+export class RatingTimes {
+  readonly #random: RandomStream;
+  #time = 0;
+  #pause = 0;
+
+  constructor(seed: number) {
+    this.#random = new RandomStream(seed, purposes.times);
+  }
+
+  /** The next times are those of a user with so many ratings. */
+  aim(user: number, ratings: number): void {
+    this.#random.aim(user);
+    this.#time = FIRST + this.#random.nextUniform() * (LAST - FIRST);
+    // All sittings together fit into what is left.
+    const sittings = Math.max(1, 2 * SITTINGS * ratings);
+    this.#pause = (LAST - this.#time) / sittings;
+  }
+
+  next(): number {
+    const time = Math.floor(this.#time);
+    const gap = -GAP * Math.log(this.#random.nextUniform());
+    const pause = this.#random.nextUniform() < SITTINGS ? this.#random.nextUniform() * this.#pause : 0;
+    this.#time = Math.min(LAST, this.#time + gap + pause);
+    return time;
+  }
+}
