@@ -217,8 +217,8 @@ function argumentOf(checked: Checked): Argument {
   };
 }
 
-/** Numbers and texts as they are written, also with a sign. */
-function isLiteral(source: Expression): boolean {
+/** True for numbers and texts as they are written, also with a sign: they take the type of a value next to them. */
+export function isLiteral(source: Expression): boolean {
   if (source.kind === 'call' && source.name === 'negate') return isLiteral(source.args[0]);
   return source.kind === 'literal' && ['int64', 'float64', 'utf8', 'null'].includes(source.type);
 }

@@ -108,9 +108,12 @@ export class Project implements Operator {
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     const { projection } = this;
-    if (projection.kind === 'drop') return wanted;
-    if (projection.kind === 'rename')
-      return wanted?.map((name) => (name === projection.to ? projection.from : name));
+    // The columns that are dropped or renamed must be there, as in a plan that is optimized.
+    if (projection.kind === 'drop') return wanted && [...new Set([...wanted, ...projection.names])];
+    if (projection.kind === 'rename') {
+      const { from, to } = projection;
+      return wanted && [...new Set([...wanted.filter((name) => name !== to), from])];
+    }
     // All of its own columns are computed: the rule that prunes columns leaves out those without a reader.
     const { kind, columns } = projection;
     const used = columns.flatMap(({ value }) => columnsOf(value));

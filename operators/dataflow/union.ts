@@ -1,4 +1,4 @@
-import { makeData, RecordBatch, type Schema, Struct, type TypeMap } from 'apache-arrow';
+import { makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -32,7 +32,12 @@ export class Union implements Source {
   async schema(needs?: ValueNeeds): Promise<Schema> {
     const [first, ...others] = await Promise.all(this.inputs.map((plan) => schemaOf(plan, needs)));
     others.forEach((schema, i) => requireSame(first, schema, i + 2));
-    return first;
+    const mayBeNull = (name: string) =>
+      others.some(({ fields }) => fields.some((field) => field.name === name && field.nullable));
+    return new Schema(
+      first.fields.map((field) => field.clone({ nullable: field.nullable || mayBeNull(field.name) })),
+      first.metadata,
+    );
   }
 
   async execute(

@@ -1,7 +1,12 @@
+import { Schema } from 'apache-arrow';
+import { check, isLiteral } from '../../../engine/expressions/check.ts';
+import type { Expression } from '../../../engine/expressions/expression.ts';
 import { Project, type Projection } from '../project.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import type { Rule } from './chain.ts';
 import { substitute, uses } from './substitute.ts';
+
+const noColumns = new Schema([]);
 
 /** Two projections in a row become one, where no expression would be computed more than once. */
 export const mergeProjections: Rule = (chain) => {
@@ -23,8 +28,19 @@ function mergedInto(below: Operator | undefined, above: Operator): Project | und
     ({ name, value }) => value.kind !== 'column' && value.kind !== 'literal' && (counts.get(name) ?? 0) > 1,
   );
   if (isTwice) return undefined;
-  const columns = outer.columns.map(({ name, value }) => ({ name, value: substitute(value, inner.columns) }));
+  const typed = inner.columns.map(({ name, value }) => ({ name, value: typedLiteral(value) }));
+  const columns = outer.columns.map(({ name, value }) => ({
+    name,
+    value: substitute(value, value.kind === 'column' ? inner.columns : typed),
+  }));
   return new Project({ kind: 'select', columns });
+}
+
+/** A literal with the type that it has as a column: inside an expression it would take another's. */
+function typedLiteral(value: Expression): Expression {
+  if (!isLiteral(value)) return value;
+  const { type } = check(value, noColumns);
+  return type === 'null' ? value : { kind: 'cast', value, to: type, onError: 'error' };
 }
 
 function selectOf(operator: Operator | undefined): (Projection & { kind: 'select' }) | undefined {

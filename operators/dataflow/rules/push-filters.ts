@@ -1,3 +1,5 @@
+import type { Schema } from 'apache-arrow';
+import { checkPredicate } from '../../../engine/expressions/check.ts';
 import { call, columnsOf, type Expression } from '../../../engine/expressions/expression.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { Filter } from '../filter.ts';
@@ -7,13 +9,16 @@ import { substitute } from './substitute.ts';
 
 /**
  * Filters go before operators that don't change what they look at, so that fewer rows go through those, and
- * before the source's side a source may leave out what they rule out. Filters in a row become one.
+ * before the source's side a source may leave out what they rule out. Filters in a row become one. A condition
+ * that may fail is not asked of rows that an operator or a condition before it leaves out.
  */
 export const pushFilters: Rule = (chain) => {
+  let { schema } = chain;
   const operators: Operator[] = [];
   for (const operator of chain.operators) {
-    if (operator instanceof Filter) insert(operators, conjunctsOf(operator.predicate));
-    else operators.push(operator);
+    if (!(operator instanceof Filter)) operators.push(operator);
+    else insert(operators, conditionsOf(joined(operators, operator), schema));
+    schema = operator.outputSchema(schema);
   }
   return { ...chain, operators };
 };
@@ -25,13 +30,39 @@ export function conjunctsOf(predicate: Expression): Expression[] {
     : [predicate];
 }
 
-/** Puts each conjunct as near to the source as it can go. */
-function insert(operators: Operator[], conjuncts: readonly Expression[]): void {
-  for (let at = operators.length, left = conjuncts; left.length > 0; at--) {
+/** The conjuncts of a filter, after those of a filter that is the last operator, which is taken off. */
+function joined(operators: Operator[], { predicate }: Filter): Expression[] {
+  const last = operators.at(-1);
+  if (!(last instanceof Filter)) return conjunctsOf(predicate);
+  operators.pop();
+  return [...conjunctsOf(last.predicate), ...conjunctsOf(predicate)];
+}
+
+interface Condition {
+  readonly expression: Expression;
+  readonly mayFail: boolean;
+}
+
+function conditionsOf(conjuncts: readonly Expression[], schema: Schema): Condition[] {
+  return conjuncts.map((expression) => ({
+    expression,
+    mayFail: checkPredicate(expression, schema).mayFail,
+  }));
+}
+
+/** Puts each condition as near to the source as it can go. */
+function insert(operators: Operator[], conditions: readonly Condition[]): void {
+  for (let at = operators.length, left = conditions; left.length > 0; at--) {
     const below = at > 0 ? operators[at - 1] : undefined;
-    const passed = left.map((conjunct) => below && before(conjunct, below));
-    const stays = left.filter((_, i) => passed[i] === undefined);
-    left = passed.filter((conjunct) => conjunct !== undefined);
+    const passed: Condition[] = [];
+    const stays: Expression[] = [];
+    for (const { expression, mayFail } of left) {
+      const isFree = !mayFail || (stays.length === 0 && !below?.isRowwise);
+      const earlier = isFree && below ? before(expression, below) : undefined;
+      if (earlier === undefined) stays.push(expression);
+      else passed.push({ expression: earlier, mayFail });
+    }
+    left = passed;
     if (stays.length === 0) continue;
     if (below instanceof Filter) operators[at - 1] = filterOf([...conjunctsOf(below.predicate), ...stays]);
     else operators.splice(at, 0, filterOf(stays));

@@ -226,3 +226,37 @@ it('trains on what was computed, as on a file of it', async () => {
   );
   await expect(als.fit(ratings.filter(lit(false)))).rejects.toThrow(/no ratings are left to work on/);
 });
+
+describe('an optimized plan', () => {
+  it('asks a condition that may fail of no rows that one before it leaves out', async () => {
+    const texts = session.fromRows([
+      { t: '12', n: 1 },
+      { t: 'twelve', n: null },
+    ]);
+    const isNumber = texts.withColumn('ok', col('t').rlike('^\\d+$'));
+    expect(await isNumber.filter(col('ok').and(col('t').cast('int32').gt(3))).count()).toBe(1);
+    expect(await texts.dropNulls('n').filter(col('t').cast('int32').gt(3)).count()).toBe(1);
+  });
+
+  it('compares a column of a constant by its own type', async () => {
+    const floats = session.fromRows([{ i: 1 }]).withColumn('f', lit(3.3).cast('float32'));
+    const compared = floats.withColumn('k', lit(3.3)).withColumn('same', col('f').eq(col('k')));
+    expect(await compared.first()).toMatchObject({ same: false });
+  });
+
+  it('of a union says that a column may be null where one of its inputs says so', async () => {
+    const schema = (nullable: boolean) => new Schema([new Field('n', new Float32(), nullable)]);
+    const never = new RecordBatch(schema(false), new RecordBatch({ n: vectorOf(1) }).data);
+    const empty = makeData({
+      type: new Float32(),
+      length: 1,
+      nullCount: 1,
+      nullBitmap: Uint8Array.of(0),
+      data: Float32Array.of(0),
+    });
+    const may = new RecordBatch(schema(true), new RecordBatch({ n: empty }).data);
+    const both = session.from([never]).union(session.from([may]));
+    await both.write.parquet(path('union.parquet'));
+    expect(await session.read.parquet(path('union.parquet')).toArray()).toEqual([{ n: 1 }, { n: null }]);
+  });
+});

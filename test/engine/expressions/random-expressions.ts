@@ -7,8 +7,11 @@ export type Kind = (typeof kinds)[number];
 /** Draws numbers below 1. */
 type Random = () => number;
 
+/** Names of columns by kind; `wide`: integers that are compared alone. */
+export type Columns = Readonly<Record<Kind | 'wide', readonly string[]>>;
+
 /** Columns by kind. Sums of `int` stay far from the bounds of int64; `big` and `huge` are compared alone. */
-const columns: Readonly<Record<Kind, readonly string[]>> = {
+const tableColumns: Columns = {
   bool: ['b', 'c'],
   int: ['i', 'j'],
   float32: ['f', 'g'],
@@ -16,14 +19,17 @@ const columns: Readonly<Record<Kind, readonly string[]>> = {
   text: ['t', 's'],
   date: ['da', 'db'],
   timestamp: ['ts', 'tt'],
+  wide: ['big', 'huge', 'i'],
 };
 
 /** Draws an expression of a kind; deeper ones have more parts. */
 export class RandomExpressions {
   readonly #random: Random;
+  readonly #columns: Columns;
 
-  constructor(random: Random) {
+  constructor(random: Random, columns = tableColumns) {
     this.#random = random;
+    this.#columns = columns;
   }
 
   draw(kind: Kind, depth: number): Twin {
@@ -37,7 +43,8 @@ export class RandomExpressions {
   }
 
   #leaf(kind: Kind): Twin {
-    if (this.#random() < 0.7) return same(this.#pick(columns[kind]));
+    const isColumn = this.#random() < 0.7;
+    if (isColumn && this.#columns[kind].length > 0) return same(this.#pick(this.#columns[kind]));
     const number = Math.floor(this.#random() * 20) - 10;
     switch (kind) {
       case 'bool':
@@ -202,10 +209,7 @@ export class RandomExpressions {
       () => join([of('int'), of('float64')], (x, y) => `(${x} ${operator} ${y})`),
       () => join([of('date'), of('timestamp')], (x, y) => `(${x} ${operator} ${y})`),
       () => join([of('timestamp')], (x) => `(${x} ${operator} '2024-01-01')`),
-      () =>
-        same(
-          `(${this.#pick(['big', 'huge', 'i'])} ${operator} ${this.#pick(['big', 'huge', '9007199254740993'])})`,
-        ),
+      () => same(`(${this.#wide()} ${operator} ${this.#random() < 0.3 ? '9007199254740993' : this.#wide()})`),
       () => join([of('bool'), of('bool')], (x, y) => `(${x} ${this.#pick(['and', 'or'])} ${y})`),
       () => join([of('bool')], (x) => `(not ${x})`),
       () => join([of(kind)], (x) => `(${x} is ${this.#pick(['null', 'not null'])})`),
@@ -239,6 +243,11 @@ export class RandomExpressions {
           (x, y) => `${this.#pick(['contains', 'starts_with', 'ends_with'])}(${x}, ${y})`,
         ),
     ];
+  }
+
+  #wide(): string {
+    const { wide } = this.#columns;
+    return wide.length > 0 ? this.#pick(wide) : '9007199254740993';
   }
 
   #arithmetic(kind: 'int' | 'float32' | 'float64', depth: number): Twin {

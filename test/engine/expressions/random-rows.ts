@@ -1,0 +1,129 @@
+/** Random values of columns of all types, as Arrow and as DuckDB's SQL. */
+import type { RecordBatch } from 'apache-arrow';
+import { DAY, dateText, timestampText } from '../../../engine/expressions/civil.ts';
+import type { ValueType } from '../../../engine/expressions/types.ts';
+import { batchOf, type Cell, column } from './evaluated.ts';
+import type { Columns, Kind } from './random-expressions.ts';
+
+export interface RandomColumn {
+  readonly type: ValueType;
+  readonly sql: string;
+  readonly kind: Kind | 'wide';
+  readonly draw: () => Cell;
+}
+
+export type RandomColumns = Readonly<Record<string, RandomColumn>>;
+
+/** Columns of all types, whose values repeat and have the ends of their ranges. */
+export function randomColumns(random: () => number): RandomColumns {
+  const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)];
+  const whole = (bound: number) => Math.floor((random() * 2 - 1) * bound);
+  const fraction = () =>
+    pick([0, -0.5, 0.1, 2.5, 1e10, Number.NaN, Infinity, -Infinity, whole(100) / 8, random()]);
+  const made = (
+    kind: RandomColumn['kind'],
+    type: ValueType,
+    sql: string,
+    draw: () => Cell,
+  ): RandomColumn => ({
+    kind,
+    type,
+    sql,
+    draw,
+  });
+  return {
+    b: made('bool', 'bool', 'BOOLEAN', () => random() < 0.5),
+    c: made('bool', 'bool', 'BOOLEAN', () => random() < 0.8),
+    i: made('int', 'int32', 'INTEGER', () => whole(12)),
+    j: made('int', 'int64', 'BIGINT', () => whole(1000)),
+    f: made('float32', 'float32', 'FLOAT', () => Math.fround(pick([fraction(), 3.3]))),
+    g: made('float32', 'float32', 'FLOAT', () => whole(40) / 8),
+    d: made('float64', 'float64', 'DOUBLE', fraction),
+    e: made('float64', 'float64', 'DOUBLE', () => whole(40) / 8),
+    t: made('text', 'utf8', 'VARCHAR', () =>
+      pick(['a', 'abc', '', 'Été', ' x ', '12', '-7', '😀z', 'A%', '99999999999999999999']),
+    ),
+    s: made('text', 'utf8', 'VARCHAR', () => pick(['a', 'b', '1', '', 'é'])),
+    da: made('date', 'date', 'DATE', () => whole(30_000)),
+    db: made('date', 'date', 'DATE', () => 19_782 + whole(3)),
+    ts: made('timestamp', 'timestamp', 'TIMESTAMP', () => BigInt(whole(30_000) * DAY + whole(DAY))),
+    tt: made('timestamp', 'timestamp', 'TIMESTAMP', () => BigInt((19_782 + whole(3)) * DAY)),
+    big: made('wide', 'int64', 'BIGINT', () =>
+      pick([2n ** 53n + 1n, -(2n ** 63n), 2n ** 63n - 1n, 5n, BigInt(whole(2 ** 52)) * 1000n]),
+    ),
+    huge: made('wide', 'uint64', 'UBIGINT', () => pick([2n ** 64n - 1n, 2n ** 53n + 1n, 2n ** 63n, 5n, 0n])),
+  };
+}
+
+/** Names of columns by kind; also small integers are compared with wide ones. */
+export function namesByKind(columns: Readonly<Record<string, Kind | 'wide'>>): Columns {
+  const of = (kind: Kind | 'wide') => Object.keys(columns).filter((name) => columns[name] === kind);
+  return {
+    bool: of('bool'),
+    int: of('int'),
+    float32: of('float32'),
+    float64: of('float64'),
+    text: of('text'),
+    date: of('date'),
+    timestamp: of('timestamp'),
+    wide: of('wide'),
+  };
+}
+
+/** Cells by column, with a share of nulls. */
+export type Cells = Readonly<Record<string, readonly Cell[]>>;
+
+export function drawCells(columns: RandomColumns, rows: number, isNull: () => boolean): Cells {
+  return Object.fromEntries(
+    Object.entries(columns).map(([name, { draw }]) => [
+      name,
+      Array.from({ length: rows }, () => (isNull() ? null : draw())),
+    ]),
+  );
+}
+
+export function batchOfCells(columns: RandomColumns, cells: Cells): RecordBatch {
+  return batchOf(
+    Object.fromEntries(Object.entries(columns).map(([name, { type }]) => [name, column(type, cells[name])])),
+  );
+}
+
+/** Statements that make the table in DuckDB, its rows numbered by `order`. */
+export function duckTable(table: string, columns: RandomColumns, cells: Cells, order: string): string[] {
+  const types = Object.entries(columns).map(([name, { sql }]) => `"${name}" ${sql}`);
+  const rows = Object.values(cells)[0].length;
+  const values = Array.from({ length: rows }, (_, row) => {
+    const own = Object.entries(columns).map(([name, { type }]) => sqlOf(cells[name][row], type));
+    return `(${row}, ${own.join(', ')})`;
+  });
+  return [
+    `CREATE OR REPLACE TABLE ${table} ("${order}" BIGINT, ${types.join(', ')})`,
+    ...(rows > 0 ? [`INSERT INTO ${table} VALUES ${values.join(', ')}`] : []),
+  ];
+}
+
+function sqlOf(cell: Cell, type: ValueType): string {
+  if (cell === null) return 'NULL';
+  if (type === 'date') return `DATE '${dateText(Number(cell))}'`;
+  if (type === 'timestamp') {
+    const days = Math.floor(Number(BigInt(cell) / 1000n) / (DAY / 1000));
+    return `TIMESTAMP '${timestampText(days, Number(BigInt(cell) - BigInt(days) * BigInt(DAY)))}'`;
+  }
+  if (typeof cell === 'string') return `'${cell}'`;
+  // In quotes: a decimal literal would be rounded on its way to FLOAT.
+  return typeof cell === 'number' ? `'${cell}'` : String(cell);
+}
+
+/** DuckDB's value of a kind in a form that its JavaScript gives exactly. */
+export function exactly(kind: Kind | 'wide', text: string): string {
+  if (kind === 'int') return `(${text})::BIGINT`;
+  if (kind === 'date') return `(${text})::DATE - DATE '1970-01-01'`;
+  return kind === 'timestamp' ? `epoch_us((${text})::TIMESTAMP)` : text;
+}
+
+export function plainCell(cell: unknown, kind: Kind | 'wide'): unknown {
+  if (cell === null) return null;
+  if (['int', 'date', 'timestamp', 'wide'].includes(kind)) return BigInt(cell as bigint);
+  // 0 and -0 are equal, and float32 travels as the float64 of the same value.
+  return typeof cell === 'number' ? cell + 0 : cell;
+}

@@ -1,0 +1,162 @@
+/** Each rule of the optimizer by itself: a chain of operators, and the chain that it gives. */
+import { Field, Float32, Float64, Int32, Schema, Utf8 } from 'apache-arrow';
+import { describe, expect, it } from 'vitest';
+import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
+import { print } from '../../../engine/expressions/print.ts';
+import type { Bound } from '../../../engine/expressions/expression.ts';
+import type { Operator, Source } from '../../../engine/stream/operator.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
+import { DropNulls } from '../../../operators/dataflow/drop-nulls.ts';
+import { Filter } from '../../../operators/dataflow/filter.ts';
+import { Limit } from '../../../operators/dataflow/limit.ts';
+import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
+import { rules } from '../../../operators/dataflow/optimize.ts';
+import { Project } from '../../../operators/dataflow/project.ts';
+import { Sample } from '../../../operators/dataflow/sample.ts';
+
+const schema = new Schema([
+  new Field('a', new Int32(), true),
+  new Field('f', new Float32(), true),
+  new Field('x', new Float64(), true),
+  new Field('t', new Utf8(), true),
+]);
+
+class Rows implements Source {
+  readonly name = 'rows';
+  readonly replayable = true;
+  readonly bounds: readonly Bound[];
+  constructor(bounds: readonly Bound[] = []) {
+    this.bounds = bounds;
+  }
+  describe() {
+    return {};
+  }
+  async schema() {
+    return schema;
+  }
+  within(bounds: readonly Bound[]) {
+    return new Rows(bounds);
+  }
+  async execute() {
+    return batchStream(schema, (async function* () {})());
+  }
+}
+
+const filter = (text: string) => new Filter(parseExpression(text));
+const named = (columns: Readonly<Record<string, string>>) =>
+  Object.entries(columns).map(([name, text]) => ({ name, value: parseExpression(text) }));
+const select = (columns: Readonly<Record<string, string>>) =>
+  new Project({ kind: 'select', columns: named(columns) });
+const computed = (columns: Readonly<Record<string, string>>) =>
+  new Project({ kind: 'with', columns: named(columns) });
+
+const textOf = (operator: Operator) => {
+  if (operator instanceof Filter) return `filter ${print(operator.predicate)}`;
+  const facts = Object.entries(operator.describe()).map(([key, value]) => `${key} ${String(value)}`);
+  return operator instanceof Project ? facts.join() : `${operator.name} ${facts.join()}`;
+};
+
+/** The chain that a rule makes of another, as text. */
+function applied(rule: string, operators: readonly Operator[], wanted?: readonly string[]): string[] {
+  const chain = { source: new Rows(), schema, operators, ...(wanted && { wanted }) };
+  return rules[rule](chain).operators.map(textOf);
+}
+
+describe('resolve columns', () => {
+  it('writes projections as lists of all columns', () => {
+    expect(
+      applied('resolve columns', [
+        computed({ y: 'a + 1' }),
+        new Project({ kind: 'drop', names: ['t', 'x'] }),
+        new Project({ kind: 'rename', from: 'f', to: 'g' }),
+      ]),
+    ).toEqual(['select a,f,x,t,a + 1 as y', 'select a,f,y', 'select a,f as g,y']);
+  });
+});
+
+describe('push filters', () => {
+  it('joins filters, and moves parts before what does not change their columns', () => {
+    const wide = select({ b: 'a', f: 'f', y: 'x * 2' });
+    expect(applied('push filters', [wide, filter('b > 1 and y > 3'), filter('f < 2')])).toEqual([
+      'filter a > 1 and f < 2',
+      'select a as b,f,x * 2 as y',
+      'filter y > 3',
+    ]);
+    expect(applied('push filters', [new DropNulls(), new Sample(0.5, { seed: 1 }), filter('a > 1')])[0]).toBe(
+      'filter a > 1',
+    );
+  });
+
+  it('stays after limits and functions', () => {
+    for (const stop of [new Limit(3), new MapBatches((batch) => batch)])
+      expect(applied('push filters', [stop, filter('a > 1')])[1]).toBe('filter a > 1');
+  });
+
+  it('asks a condition that may fail of no row that a condition or an operator before it leaves out', () => {
+    const number = "t ~ '^[0-9]+$'";
+    const tested = select({ t: 't', ok: number });
+    expect(applied('push filters', [tested, filter('ok and cast(t as int) > 3')])).toHaveLength(2);
+    expect(applied('push filters', [new DropNulls(['x']), filter('cast(t as int) > 3')])[0]).toMatch(/^drop/);
+    expect(applied('push filters', [select({ t: 't' }), filter('cast(t as int) > 3')])[0]).toMatch(/^filter/);
+    expect(applied('push filters', [filter(number), filter('cast(t as int) > 3')])).toHaveLength(1);
+  });
+});
+
+describe('push limits', () => {
+  it('moves small limits before projections, and joins two in a row', () => {
+    expect(applied('push limits', [computed({ y: 'a + 1' }), new Limit(9), new Limit(4)])).toEqual([
+      'limit rows 4',
+      'with a + 1 as y',
+    ]);
+    expect(applied('push limits', [select({ a: 'a' }), new Limit(1 << 20)])[0]).toBe('select a');
+    expect(applied('push limits', [filter('a > 1'), new Limit(4)])[0]).toBe('filter a > 1');
+  });
+});
+
+describe('merge projections', () => {
+  it('computes two in a row as one, unless an expression would be computed twice', () => {
+    expect(applied('merge projections', [select({ y: 'a + 1' }), select({ z: 'y * 2' })])).toEqual([
+      'select (a + 1) * 2 as z',
+    ]);
+    expect(applied('merge projections', [select({ y: 'a + 1' }), select({ z: 'y * y' })])).toHaveLength(2);
+  });
+
+  it('keeps the types of constants, which inside an expression would take those of the values next to them', () => {
+    const [merged] = applied('merge projections', [
+      select({ f: 'f', k: '3.3', m: '-3.3' }),
+      select({ z: 'f <= k', n: 'f <= m', k: 'k' }),
+    ]);
+    expect(merged).toMatch(/f <= cast\(3\.3 as \w+\) as z,f <= cast\(-3\.3 as \w+\) as n,3\.3 as k/i);
+  });
+});
+
+describe('prune columns', () => {
+  it('leaves out what no reader needs, and keeps one column to count rows by', () => {
+    const chain = [select({ a: 'a', y: 'x * 2', z: 'x + 1' }), filter('y > 1')];
+    expect(applied('prune columns', chain, ['a'])[0]).toBe('select a,x * 2 as y');
+    expect(applied('prune columns', [select({ a: 'a', t: 't' })], [])[0]).toBe('select a');
+    expect(applied('prune columns', [select({ a: 'a', t: 't' }), new DropNulls()], ['a'])[0]).toBe(
+      'select a,t',
+    );
+  });
+});
+
+describe('drop what does nothing', () => {
+  it('leaves out whole samples, true filters and all columns in their order', () => {
+    const all = { a: 'a', f: 'f', x: 'x', t: 't' };
+    const idle = [select(all), filter('true'), new Sample(1, { seed: 0 })];
+    expect(applied('drop what does nothing', idle)).toEqual([]);
+    expect(applied('drop what does nothing', [select({ f: 'f', a: 'a', x: 'x', t: 't' })])).toHaveLength(1);
+  });
+});
+
+describe('push bounds to the source', () => {
+  it('gives the source the bounds of the first filter, which stays', () => {
+    const chain = { source: new Rows(), schema, operators: [filter('a >= 2 and x + 1 > 3')] };
+    const pushed = rules['push bounds to the source'](chain);
+    expect(pushed.operators).toHaveLength(1);
+    expect(pushed.source).toMatchObject({ bounds: [{ column: 'a' }] });
+    const later = { source: new Rows(), schema, operators: [new Limit(1), filter('a >= 2')] };
+    expect(rules['push bounds to the source'](later).source).toMatchObject({ bounds: [] });
+  });
+});
