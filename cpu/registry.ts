@@ -25,6 +25,7 @@ import { dampedMeans, standardize, sumColumns, sumRatings, sumValues } from './t
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { prepareSearch } from './tasks/search/prepare-search.ts';
 import { search } from './tasks/search/search.ts';
+import { searchForRow } from './tasks/search/search-for-row.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
@@ -60,6 +61,7 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'top-n': topN,
   'prepare-search': prepareSearch,
   search,
+  'search-for-row': searchForRow,
   'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,

@@ -1,13 +1,14 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
 import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
+import { searchForUser } from '../../operators/serving/fold-in/search-for-user.ts';
 import {
   type FixedItems,
   gramOfItems,
   type LaterRatings,
   rowOf,
-  solveUsers,
 } from '../../operators/serving/fold-in/solve-users.ts';
 import { shown } from '../check-options.ts';
 import type { RequestOptions } from './recommend-options.ts';
@@ -86,24 +87,20 @@ export async function recommendFromRatings(
   const ratings = requestRatings(served, rule, rated);
   const chosen = chooseItems(served.factors.items, options);
   const unknownItems = chosen.unknown + ratings.unknownItems;
-  const query =
-    ratings.items.length === 0
-      ? []
-      : (
-          await served.searches.solve((ctx) => solveUsers(...givenRow(served, rule, ratings), ctx), {
-            signal,
-            onEvent,
-          })
-        ).values;
-  if (query.length === 0) return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
   const { name, space } = sideSpace(served, 'item');
   const left = mergeAscending(ratings.items, chosen.denied);
-  const found = await served.searches.search(
-    name,
-    space,
-    { query, n, left, allowed: chosen.allowed },
-    { signal, onEvent },
-  );
+  const { searches } = served;
+  const search = async (ctx: ExecutionContext) => {
+    const index = await searches.prepare(name, space);
+    return searchForUser(
+      ...givenRow(served, rule, ratings),
+      index,
+      { n, left, allowed: chosen.allowed },
+      ctx,
+    );
+  };
+  const found = ratings.items.length === 0 ? undefined : await searches.solve(search, { signal, onEvent });
+  if (found === undefined) return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
   return {
     user: null,
     known: true,

@@ -108,7 +108,7 @@ export async function dropIndex(index: SearchIndex, ctx: ExecutionContext): Prom
 /** The n best vectors for a query, in a thread of the device that has the index. */
 export async function searchIndex(
   index: SearchIndex,
-  { query, n, left = [], allowed }: SearchRequest,
+  request: SearchRequest,
   ctx: ExecutionContext,
 ): Promise<Found> {
   const { place } = computeDevice(ctx.executor).info;
@@ -116,13 +116,13 @@ export async function searchIndex(
     kernel: 'search',
     inputs: index,
     outputs: {},
-    params: {
-      query: Array.from(query),
-      n,
-      left: Array.from(left),
-      ...(allowed === undefined ? {} : { allowed: Array.from(allowed) }),
-    },
+    params: { query: Array.from(request.query), ...searchParams(request) },
   };
   const [{ items, scores }] = await runTasks(ctx, STAGE, place, [task]);
   return { positions: items, scores };
+}
+
+/** What a search finds, but for the query. */
+export function searchParams({ n, left = [], allowed }: Omit<SearchRequest, 'query'>) {
+  return { n, left: Array.from(left), ...(allowed && { allowed: Array.from(allowed) }) };
 }

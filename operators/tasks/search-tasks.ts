@@ -3,7 +3,8 @@
  * between the operators and the devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None } from './tasks.ts';
+import type { ImplicitTasks } from './implicit-tasks.ts';
+import type { KernelTasks, None } from './tasks.ts';
 
 /**
  * A searchable form of some vectors θ_v, as matrices of a CPU device. Columns lie by falling distance from
@@ -49,12 +50,50 @@ export interface SearchTasks {
   search: {
     inputs: SearchIndex;
     outputs: None;
-    params: {
-      readonly query: readonly number[];
-      readonly n: number;
-      readonly left: readonly number[];
-      readonly allowed?: readonly number[];
+    params: Searched & { readonly query: readonly number[] };
+    values: FoundItems;
+  };
+
+  /**
+   * The same for the x of one row, which is solved by `update` or `update-implicit` from `values`, its ratings
+   * of the items `rated`, ascending; with a mean items are [θ_v, 1, γ_v], and the query is [x, β + μ, 1].
+   * Further input: `gram` of implicit rows, whose `shift` is that of row-shifts. `rows`: a matrix of as many
+   * rows as `rated` and two more, all 0, in which the row is solved. `solved` is false where x is not finite.
+   */
+  'search-for-row': {
+    inputs: SearchIndex & { readonly gram?: PartitionRef };
+    outputs: { rows: PartitionRef };
+    params: Searched & {
+      readonly rated: readonly number[];
+      readonly values: readonly number[];
+      readonly solving: RowSolving;
+      readonly shift: number;
     };
-    values: { readonly items: readonly number[]; readonly scores: readonly number[] };
+    values: FoundItems & { readonly solved: boolean };
   };
 }
+
+type Searched = {
+  readonly n: number;
+  readonly left: readonly number[];
+  readonly allowed?: readonly number[];
+};
+
+type FoundItems = { readonly items: readonly number[]; readonly scores: readonly number[] };
+
+/** The task that solves a row, without its inputs. */
+export type RowSolving =
+  | { readonly kernel: 'update'; readonly params: Omit<KernelTasks['update']['params'], 'from' | 'to'> }
+  | {
+      readonly kernel: 'update-implicit';
+      readonly params: Omit<ImplicitTasks['update-implicit']['params'], 'from' | 'to'>;
+    };
+
+const index = { exact: 'read', coarse: 'read', guide: 'read', center: 'read' } as const;
+
+/** The use of every input and output of these tasks. */
+export const searchContracts = {
+  'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
+  search: index,
+  'search-for-row': { ...index, gram: 'read', rows: 'write' },
+} as const;

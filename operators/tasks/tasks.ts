@@ -28,7 +28,7 @@ import { choosingContracts, type ChoosingTasks } from './choosing-tasks.ts';
 import type { DataTasks } from './data-tasks.ts';
 import { equationContracts, type EquationTasks } from './equation-tasks.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
-import type { SearchTasks } from './search-tasks.ts';
+import { searchContracts, type SearchTasks } from './search-tasks.ts';
 import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 import { vectorContracts, type VectorTasks } from './vector-tasks.ts';
@@ -377,8 +377,7 @@ export const contracts: {
     order: 'read',
     top: 'write',
   },
-  'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
-  search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
+  ...searchContracts,
   'rank-listed': {
     rowFactors: 'read',
     columnFactors: 'read',

@@ -143,3 +143,22 @@ export function residual(matrix: Float64Array, x: ArrayLike<number>, bias: Float
   });
   return norm(rest) / (norm(matrix) * norm(x) + norm(bias) || 1);
 }
+
+/** A block with the first column that each row of another has not. */
+export function missingColumns(block: Partition, columnCount: number): Partition {
+  const { offsets, indices } = block.columns as { offsets: Int32Array; indices: Uint32Array };
+  const free = Array.from({ length: block.rows }, (_, row) =>
+    Array.from({ length: columnCount }, (_, column) => column)
+      .filter((column) => !indices.subarray(offsets[row], offsets[row + 1]).includes(column))
+      .slice(0, 1),
+  );
+  const listedOffsets = sharedArray(Int32Array, block.rows + 1);
+  free.forEach((columns, row) => (listedOffsets[row + 1] = listedOffsets[row] + columns.length));
+  const columns = sharedArray(Uint32Array, listedOffsets[block.rows]);
+  columns.set(free.flat());
+  return {
+    layout: 'rating-block',
+    rows: block.rows,
+    columns: { offsets: listedOffsets, indices: columns, values: sharedArray(Float32Array, 0) },
+  };
+}

@@ -12,7 +12,8 @@ import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
-import { addSliced, type WholeTask } from '../../tasks/run-tasks.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import type { RowSolving } from '../../tasks/search-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import {
   contracts,
@@ -105,7 +106,6 @@ export async function solveRows(
   ctx: ExecutionContext,
 ): Promise<SolvedRows> {
   const { block, placed, fixed, previous } = rows;
-  const { implicit, ...explicit } = rule;
   const { rank } = rule;
   const { place, strideStep, parallelism } = device.info;
   const columns = fixed.length / rank;
@@ -127,9 +127,11 @@ export async function solveRows(
     previous: previous ? put('previous', factorsOf(previous, rank)) : make('previous', shape),
   };
   const outputs = { factors: make('factors', shape) };
-  const task = implicit
-    ? implicitTask({ inputs, outputs }, rows, { rule: { ...rule, implicit }, solver }, put)
-    : explicitTask({ inputs, outputs }, rows, { rule: explicit, solver }, { put, make });
+  const solving = solvingOf(rule, solver);
+  const task =
+    solving.kernel === 'update'
+      ? { ...solving, ...biasesOf({ inputs, outputs }, rows, rule, { put, make }) }
+      : { ...solving, inputs: { ...inputs, ...equationsOf(rows, rule, put) }, outputs };
   const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism };
   addSliced(steps, stage, place, task, tiledSlices(block.offsets, slicesOf(block, device), tiled));
   const solved = Object.values(task.outputs);
@@ -151,40 +153,32 @@ type Make = (part: string, shape: MatrixShape) => PartitionRef;
 
 type RowsUses = Pick<TaskOf<'update'>, 'inputs' | 'outputs'>;
 
-interface RowsParams<Rule> {
-  readonly rule: Rule;
-  readonly solver: RowsSolver;
+/** The task for a rule. */
+export function solvingOf({ implicit, ...explicit }: RowRule, solver: RowsSolver): RowSolving {
+  if (!implicit) return { kernel: 'update', params: { ...explicit, ...solver } };
+  const { rank, nonnegative = false } = explicit;
+  const { alpha, base } = implicit;
+  return { kernel: 'update-implicit', params: { rank, nonnegative, alpha, base, ...solver } };
 }
 
-function explicitTask(
+function biasesOf(
   { inputs, outputs }: RowsUses,
   { block, fixed, fixedBiases }: GivenRows,
-  { rule, solver }: RowsParams<Omit<RowRule, 'implicit'>>,
+  { rank, mean }: RowRule,
   { put, make }: { readonly put: Put; readonly make: Make },
-): WholeTask<'update'> {
-  const kernel = 'update';
-  const params = { ...rule, ...solver };
-  if (rule.mean === undefined) return { kernel, inputs, outputs, params };
-  const values = fixedBiases ?? sharedArray(Float32Array, fixed.length / rule.rank);
+): RowsUses {
+  if (mean === undefined) return { inputs, outputs };
+  const values = fixedBiases ?? sharedArray(Float32Array, fixed.length / rank);
   const fixedBias = put('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
   const bias = make('bias', { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
-  return { kernel, inputs: { ...inputs, fixedBias }, outputs: { ...outputs, bias }, params };
+  return { inputs: { ...inputs, fixedBias }, outputs: { ...outputs, bias } };
 }
 
-function implicitTask(
-  { inputs, outputs }: RowsUses,
-  { block, gram, columns = 0 }: GivenRows,
-  { rule, solver }: RowsParams<Required<Pick<RowRule, 'implicit'>> & RowRule>,
-  put: Put,
-): WholeTask<'update-implicit'> {
-  const { rank, nonnegative = false, implicit } = rule;
-  const { alpha, base } = implicit;
-  const equations = {
-    gram: put('gram', factorsOf(gram ?? emptyGram(rank), rank)),
+function equationsOf({ block, gram, columns = 0 }: GivenRows, rule: RowRule, put: Put) {
+  return {
+    gram: put('gram', factorsOf(gram ?? emptyGram(rule.rank), rule.rank)),
     shifts: put('shifts', shiftsOf(block, columns, rule)),
   };
-  const params = { rank, nonnegative, alpha, base, ...solver };
-  return { kernel: 'update-implicit', inputs: { ...inputs, ...equations }, outputs, params };
 }
 
 function valuesOf({ columns }: Partition): Float32Array {

@@ -6,7 +6,7 @@ import { weightedBlock } from '../../als/implicit/weighted-ratings.ts';
 import { emptyGram, gramOf, type GivenRows, type RowsSolver, solveRows } from '../../als/rows/solve-rows.ts';
 import { kernelOf } from '../../als/plan/half-iteration.ts';
 import { ALL_ROWS } from '../../als/solver-choice.ts';
-import { blockOf, emptyBlock, longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
+import { longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
 import { runTasks } from '../../tasks/run-tasks.ts';
 import type { FactorModel } from '../factor-model.ts';
 import type { UserRule } from './row-rule.ts';
@@ -68,10 +68,7 @@ export async function solveUsers(
     ...(mean === undefined ? {} : { fixedBiases: featuresOf(model, ratings.items, rank + 1, 1) }),
     ...(fixed.gram && { gram: await fixed.gram(), columns: itemsOf(model) }),
   };
-  const solver = {
-    ...(rank >= LEAST_SETTLING && !device.info.choosesKernels ? settling : exact),
-    ...(await kernelFor(block, rule, device, ctx)),
-  };
+  const solver = { ...solverOf(rank, device), ...(await kernelFor(block, rule, device, ctx)) };
   const solved = await solveRows(rows, { stage: STAGE, rule, solver, device }, ctx);
   return modelRows(solved.factors, solved.biases, rule, model.rank);
 }
@@ -132,14 +129,17 @@ const NO_WEIGHT = 2 ** -60;
 
 /** A block of one row, a column a value. */
 export function rowOf(values: ArrayLike<number>): RatingBlock {
-  const ref = { name: dataSetName('row'), partition: 0, version: 0 };
-  const block = blockOf(ref, emptyBlock(Int32Array.of(values.length)));
-  block.values.set(values);
-  block.indices.forEach((_, k) => (block.indices[k] = k));
-  return block;
+  return {
+    ref: { name: dataSetName('row'), partition: 0, version: 0 },
+    rows: 1,
+    ratings: values.length,
+    offsets: Int32Array.of(0, values.length),
+    indices: Uint32Array.from(values, (_, k) => k),
+    values: Float32Array.from(values),
+  };
 }
 
-function itemsOf({ itemFactors, rank }: FixedItems['model']): number {
+export function itemsOf({ itemFactors, rank }: FixedItems['model']): number {
   return itemFactors.length / rank;
 }
 
@@ -159,7 +159,10 @@ function featuresOf(
 }
 
 /** The ratings with the weights of implicit data in their place. */
-function weighted({ block, items }: LaterRatings, { rule: { weight }, itemCounts }: FixedItems): RatingBlock {
+export function weighted(
+  { block, items }: LaterRatings,
+  { rule: { weight }, itemCounts }: FixedItems,
+): RatingBlock {
   const countAt = (_: number, column: number) => itemCounts?.[items[column]] ?? 0;
   return weight ? weightedBlock(block, weight, { countAt, keeps: false }) : block;
 }
@@ -196,6 +199,11 @@ function modelRows(
 const LEAST_SETTLING = 48;
 /** Steps after which a row is solved exactly. */
 const MOST_STEPS = 12;
+
+/** The solver of users, by their features. */
+export function solverOf(rank: number, { info }: Device): RowsSolver {
+  return rank >= LEAST_SETTLING && !info.choosesKernels ? settling : exact;
+}
 
 const settling: RowsSolver = { cgBelow: ALL_ROWS, cgSteps: MOST_STEPS, settles: true };
 const exact: RowsSolver = { cgBelow: 0, cgSteps: 1 };

@@ -23,7 +23,7 @@ import { indexShapes } from '../../../operators/serving/search.ts';
 import { equationColumns } from '../../../operators/tasks/equation-tasks.ts';
 import { contracts, type UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { valuesOfTask } from '../../support/devices/values-of-task.ts';
-import { ratingBlock, rowOf } from '../../cpu/scope.ts';
+import { missingColumns, ratingBlock, rowOf } from '../../cpu/scope.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 const [ROWS, COLUMNS, RANK] = [12, 20, 9];
@@ -44,7 +44,7 @@ const zeros = (rows: number, columns: number): Partition => ({
 
 const block = ratingBlock(lengths, COLUMNS, 2);
 /** The first column that the row of `block` has not. */
-const listed = listedColumns();
+const listed = missingColumns(block, COLUMNS);
 const whole = { from: 0, to: ROWS };
 const [x, theta] = [matrix(ROWS, 1), matrix(COLUMNS, 2)];
 const equations = equationsOf(block);
@@ -98,24 +98,6 @@ function equationsOf(ratings: Partition): Partition {
 
 function map(numbers: readonly number[]): Partition {
   return { layout: 'map', rows: numbers.length, columns: { map: Uint32Array.from(numbers) } };
-}
-
-function listedColumns(): Partition {
-  const { offsets, indices } = block.columns as { offsets: Int32Array; indices: Uint32Array };
-  const free = lengths.map((_, row) =>
-    Array.from({ length: COLUMNS }, (_, column) => column)
-      .filter((column) => !indices.subarray(offsets[row], offsets[row + 1]).includes(column))
-      .slice(0, 1),
-  );
-  const listedOffsets = sharedArray(Int32Array, ROWS + 1);
-  free.forEach((columns, row) => (listedOffsets[row + 1] = listedOffsets[row] + columns.length));
-  const columns = sharedArray(Uint32Array, listedOffsets[ROWS]);
-  columns.set(free.flat());
-  return {
-    layout: 'rating-block',
-    rows: ROWS,
-    columns: { offsets: listedOffsets, indices: columns, values: sharedArray(Float32Array, 0) },
-  };
 }
 
 interface Case {
@@ -174,6 +156,18 @@ const cases: Readonly<Record<string, Case>> = {
   search: {
     params: { query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] },
     inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) },
+  },
+  'search-for-row': {
+    params: {
+      rated: [0, 1],
+      values: [3, -1],
+      solving: { kernel: 'update', params: { rank: RANK, lambda: 0.5, cgBelow: 0, cgSteps: 1 } },
+      shift: 0,
+      n: 5,
+      left: [0, 1],
+    },
+    inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) },
+    outputs: { rows: 4 },
   },
   'rank-listed': {
     params: { ...whole, rank: RANK },
