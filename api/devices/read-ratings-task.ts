@@ -30,7 +30,7 @@ export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<Kerne
 
 async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
   const params = scope.params as ReadParams;
-  const operators = params.operators.map(operatorFrom);
+  const operators = await Promise.all(params.operators.map(operatorFrom));
   const selection = operators.pop() as SelectRatings;
   let stream = batchStream(source.schema, source.read(params, true));
   for (const operator of operators) stream = operator.execute(stream, source.context);

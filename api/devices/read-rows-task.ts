@@ -18,12 +18,11 @@ async function collect(
   source: SplitRows,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
   const kept = new KeptBytes();
-  const stream = params.operators
-    .map(operatorFrom)
-    .reduce(
-      (input, operator) => operator.execute(input, source.context),
-      batchStream(source.schema, source.read(params, false)),
-    );
+  const operators = await Promise.all(params.operators.map(operatorFrom));
+  const stream = operators.reduce(
+    (input, operator) => operator.execute(input, source.context),
+    batchStream(source.schema, source.read(params, false)),
+  );
   const { schema } = stream;
   const writer = new RecordBatchStreamWriter().reset(kept, schema);
   const origins: ReadRowsValues['origins'][number][] = [];

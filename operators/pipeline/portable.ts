@@ -1,25 +1,25 @@
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
-import { DropNulls } from '../dataflow/drop-nulls.ts';
-import { Filter } from '../dataflow/filter.ts';
-import { MapBatches } from '../dataflow/map-batches.ts';
-import { Project } from '../dataflow/project.ts';
-import { Sample } from '../dataflow/sample.ts';
 import { Ones } from '../ratings/rows/ones.ts';
 import { SelectRatings } from '../ratings/rows/select-ratings.ts';
 import { RandomSplit } from '../splits/random-split.ts';
 import { TimeSplit } from '../splits/time-split.ts';
 
-/** The operators of the library that can go to another thread, by name: each is made from its JSON. */
-const makers: Readonly<Record<string, (portable: never) => Operator>> = {
-  'drop-nulls': DropNulls.from,
-  filter: Filter.from,
-  'map-batches': MapBatches.from,
-  ones: Ones.from,
-  project: Project.from,
-  'random-split': RandomSplit.from,
-  sample: Sample.from,
-  'select-ratings': SelectRatings.from,
-  'time-split': TimeSplit.from,
+type Maker = (portable: never) => Operator;
+
+/**
+ * The operators of the library that can go to another thread, by name: each is made from its JSON. The
+ * modules of expressions load where they are used, since every thread that reads ratings loads this one.
+ */
+const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
+  'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls.from,
+  filter: async () => (await import('../dataflow/filter.ts')).Filter.from,
+  'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches.from,
+  ones: () => Ones.from,
+  project: async () => (await import('../dataflow/project.ts')).Project.from,
+  'random-split': () => RandomSplit.from,
+  sample: async () => (await import('../dataflow/sample.ts')).Sample.from,
+  'select-ratings': () => SelectRatings.from,
+  'time-split': () => TimeSplit.from,
 };
 
 /** The operators as JSON. Throws where one cannot go to another thread. */
@@ -32,8 +32,8 @@ export function portableOf(operators: readonly Operator[]): PortableOperator[] {
 }
 
 /** Makes an operator from its JSON. */
-export function operatorFrom(portable: PortableOperator): Operator {
-  const make = makers[portable.operator];
-  if (make === undefined) throw new Error(`no operator has the name ${portable.operator}`);
-  return make(portable as never);
+export async function operatorFrom(portable: PortableOperator): Promise<Operator> {
+  const load = makers[portable.operator];
+  if (load === undefined) throw new Error(`no operator has the name ${portable.operator}`);
+  return (await load())(portable as never);
 }
