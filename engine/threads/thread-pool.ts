@@ -2,6 +2,9 @@ import { Piscina } from 'piscina';
 import { deserializeError, type SerializedError, sessionClosed, throwIfAborted } from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
 
+/** Time that a request has to end once it was cancelled, before closing the pool ends its thread. */
+const CANCEL_MILLISECONDS = 10_000;
+
 /** An outcome with its time; `start` by sharedClock(). */
 export interface ThreadOutcome {
   readonly outcome: TaskOutcome;
@@ -49,7 +52,7 @@ export class ThreadPool {
   readonly #free: number[];
   readonly #waiting: ((slot: number) => void)[] = [];
   readonly #crashed: (cause: unknown) => Error;
-  readonly #running = new Set<Promise<WorkerReply>>();
+  readonly #running = new Map<Promise<WorkerReply>, AbortSignal | undefined>();
   #closed = false;
 
   constructor(
@@ -91,7 +94,7 @@ export class ThreadPool {
       const running = this.#piscina.run({ slot, request: makeRequest(slot) }).catch((cause: unknown) => {
         throw this.#crashed(cause);
       });
-      this.#running.add(running);
+      this.#running.set(running, signal);
       const reply = await running.finally(() => this.#running.delete(running));
       throwIfAborted(signal);
       if ('error' in reply) throw deserializeError(reply.error);
@@ -110,13 +113,33 @@ export class ThreadPool {
   }
 
   /**
-   * Waits for the requests under way, then ends the threads. Later requests, and those that wait, throw
-   * UsageError.
+   * Waits for the requests under way, then ends the threads, also those that do not end a request in the time
+   * that a cancelled one has. Later requests, and those that wait, throw UsageError.
    */
   async close(): Promise<void> {
     this.#closed = true;
     // Piscina itself waits only for the first of several threads.
-    await Promise.allSettled(this.#running);
-    await this.#piscina.close();
+    const ended = await Promise.all(
+      [...this.#running].map(([request, signal]) => endsInTime(request, signal)),
+    );
+    await (ended.every(Boolean) ? this.#piscina.close() : this.#piscina.destroy());
   }
+}
+
+/** True once a request has ended; false where it goes on for too long after it was cancelled. */
+function endsInTime(request: Promise<unknown>, signal: AbortSignal | undefined): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let timer: NodeJS.Timeout | undefined;
+  const cancelled = () => {
+    timer = setTimeout(() => resolve(false), CANCEL_MILLISECONDS);
+  };
+  if (signal?.aborted) cancelled();
+  else signal?.addEventListener('abort', cancelled, { once: true });
+  const ended = () => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', cancelled);
+    resolve(true);
+  };
+  request.then(ended, ended);
+  return promise;
 }

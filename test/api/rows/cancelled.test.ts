@@ -1,0 +1,69 @@
+/** Pipelines that are cancelled, hang, or lose a thread. */
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Dataset, Session } from '../../../index.ts';
+import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+
+const folder = temporaryFolder();
+const file = join(folder, 'rows.parquet');
+const module = new URL('stubborn.ts', import.meta.url).href;
+
+const opened = () => Session.create({ device: 'cpu', workers: 2, splitBytes: 4000 });
+const read = (session: Session): Dataset => session.read.parquet(file);
+
+beforeAll(async () => {
+  await using session = await opened();
+  const rows = session.fromRows(Array.from({ length: 20_000 }, (_, i) => ({ i, x: i / 3 })));
+  await rows.write.parquet(file, { rowGroupSize: 500 });
+});
+
+async function secondsOf(run: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await run();
+  return (performance.now() - start) / 1000;
+}
+
+describe('a pipeline that is cancelled', () => {
+  it('in the middle leaves nothing running', async () => {
+    await using session = await opened();
+    const stop = new AbortController();
+    const rows = read(session).mapBatches({ module, name: 'slow' });
+    let batches = 0;
+    const counted = async () => {
+      for await (const _ of await rows.stream({ signal: stop.signal })) if (++batches === 3) stop.abort();
+    };
+    await expect(counted()).rejects.toMatchObject({ name: 'CancelledError' });
+    expect(batches).toBe(3);
+    expect(await secondsOf(() => session.close())).toBeLessThan(2);
+  });
+
+  it('by leaving the loop early gives the threads to the next plan', async () => {
+    await using session = await opened();
+    for await (const _ of read(session).mapBatches({ module, name: 'slow' })) break;
+    expect(await read(session).count()).toBe(20_000);
+  });
+
+  it(
+    'while a function hangs ends within seconds, and so does closing the session',
+    { timeout: 60_000 },
+    async () => {
+      const session = await opened();
+      const stop = new AbortController();
+      setTimeout(() => stop.abort(), 500);
+      const counting = read(session).mapBatches({ module, name: 'hangs' }).count({ signal: stop.signal });
+      const seconds = await secondsOf(() =>
+        expect(counting).rejects.toMatchObject({ name: 'CancelledError' }),
+      );
+      expect(seconds).toBeLessThan(15);
+      expect(await secondsOf(() => session.close())).toBeLessThan(15);
+    },
+  );
+});
+
+it('a function that ends its thread gives an error that names the file', { timeout: 60_000 }, async () => {
+  await using session = await opened();
+  await expect(read(session).mapBatches({ module, name: 'ends' }).count()).rejects.toMatchObject({
+    name: 'DeviceLostError',
+    message: expect.stringContaining('rows.parquet'),
+  });
+});

@@ -1,0 +1,19 @@
+/** Functions for threads, which end or hang as `args` says. */
+import type { RecordBatch } from 'apache-arrow';
+import { threadId } from 'node:worker_threads';
+
+/** Never gives its thread back. */
+export function hangs(): RecordBatch {
+  for (;;) if (threadId < 0) throw new Error('no thread has such a number');
+}
+
+/** Ends its thread in the middle of its work. */
+export function ends(): RecordBatch {
+  process.exit(3);
+}
+
+/** Takes a while for each batch. */
+export async function slow(batch: RecordBatch): Promise<RecordBatch> {
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  return batch;
+}
