@@ -61,6 +61,7 @@ export default async function runTask({
 }
 
 async function givenHandler(kernel: string): Promise<GivenHandlers[string]> {
+  if (kernel === 'spill') return (await import('./write-spilled.ts')).spill;
   const handler = (await given())?.handlers[kernel];
   if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
   return handler;

@@ -1,17 +1,17 @@
 import { open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { CapacityError } from '../../engine/errors.ts';
-import { formatBytes } from '../../engine/format.ts';
 import { type Partition, partitionKey, type PartitionRef } from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { StagedCopies } from '../../engine/run/staged-copies.ts';
-import { SpillWriter } from '../../engine/spill/spill-writer.ts';
-import { openProblem, readPartition, type SpilledPartition } from '../../engine/spill/spilled-partition.ts';
-import { errorCode } from '../files/file-problem.ts';
-import { appendAll } from '../output/new-file.ts';
+import {
+  openProblem,
+  readPartition,
+  type SpilledPartition,
+  type WrittenFile,
+} from '../../engine/spill/spilled-partition.ts';
 import type { SpillFolder } from './spill-folder.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
@@ -53,25 +53,13 @@ export class SpillMemory implements SpillStore {
     this.#folder = folder;
   }
 
-  async write(refs: readonly PartitionRef[], partitions: readonly Partition[]): Promise<Partition[]> {
-    const path = await this.#folder.newFile();
-    const writer = new SpillWriter(path, partitions, crc32);
-    const chunks = partitions.flatMap((partition) => writer.append(partition));
-    const { bytes: last, directory } = writer.finish();
-    chunks.push(...last);
-    const file = { bytes: chunks.reduce((sum, { length }) => sum + length, 0), left: refs.length };
-    try {
-      const handle = await open(path, 'wx', 0o600);
-      try {
-        await appendAll(handle, chunks);
-      } finally {
-        await handle.close();
-      }
-    } catch (error) {
-      await rm(path, { force: true });
-      throw writeProblem(error, path, file.bytes);
-    }
-    this.memory.add(file.bytes);
+  async write(
+    refs: readonly PartitionRef[],
+    writer: (file: string) => Promise<WrittenFile>,
+  ): Promise<Partition[]> {
+    const { bytes, directory } = await writer(await this.#folder.newFile());
+    const file = { bytes, left: refs.length };
+    this.memory.add(bytes);
     return directory.map((spilled, i) => {
       this.#stored.set(partitionKey(refs[i]), { spilled, file });
       return { layout: spilled.layout, rows: spilled.rows, columns: {}, spilled };
@@ -140,14 +128,4 @@ export class SpillMemory implements SpillStore {
     this.#staging.clear();
     await this.#folder.close();
   }
-}
-
-function writeProblem(error: unknown, file: string, bytes: number): unknown {
-  if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error) ?? '')) return error;
-  return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, {
-    phase: 'spill',
-    file,
-    advice: 'Free some space, choose another spillDir, or raise memoryBudget',
-    cause: error,
-  });
 }

@@ -2,6 +2,7 @@ import type { FileMemory, MatrixShape, Partition, PartitionRef } from '../partit
 import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskResult } from '../task.ts';
+import type { WrittenFile } from '../spill/spilled-partition.ts';
 import type { StagedCopies } from './staged-copies.ts';
 import type { Wire } from './step.ts';
 
@@ -92,10 +93,13 @@ export interface HostStore extends Device {
  */
 export interface SpillStore extends Device {
   /**
-   * Writes partitions to one new file, and gives what stands for them at a device that reads files. Throws
-   * CapacityError with the bytes where the disk is full, UsageError for a folder that cannot be written to.
+   * Has `writer` write partitions to one new file, and gives what stands for them at a device that reads files.
+   * Throws UsageError for a folder that cannot be written to.
    */
-  write(refs: readonly PartitionRef[], partitions: readonly Partition[]): Promise<readonly Partition[]>;
+  write(
+    refs: readonly PartitionRef[],
+    writer: (file: string) => Promise<WrittenFile>,
+  ): Promise<readonly Partition[]>;
   /** Throws CapacityError with both figures where the disk is known to have less room. */
   requireRoom(bytes: number): Promise<void>;
   readonly copies: StagedCopies;

@@ -1,6 +1,7 @@
 import type { Device, Executor, SpillStore, WireRequest } from './device.ts';
 import type { ExecutionContext } from './context.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../partition.ts';
+import type { WrittenFile } from '../spill/spilled-partition.ts';
 import type { Task, TaskResult } from '../task.ts';
 import { HostMemory } from './host-memory.ts';
 
@@ -88,9 +89,9 @@ class HeldDevice<Held extends Device = Device> implements Device {
 class HeldSpill extends HeldDevice<SpillStore> implements SpillStore {
   async write(
     refs: readonly PartitionRef[],
-    partitions: readonly Partition[],
+    writer: (file: string) => Promise<WrittenFile>,
   ): Promise<readonly Partition[]> {
-    const written = await this.device.write(refs, partitions);
+    const written = await this.device.write(refs, writer);
     for (const ref of refs) this.hold(ref);
     return written;
   }

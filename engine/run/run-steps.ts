@@ -8,7 +8,8 @@ import type { Task, TaskMetrics } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
 import { traceStep, traceTask } from '../trace/trace-steps.ts';
-import { spillFrom } from './staged-copies.ts';
+import { spilledSize } from '../spill/spilled-partition.ts';
+import { spillFrom, writeFrom } from './staged-copies.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -312,6 +313,7 @@ class StepRun {
   ): Promise<number> {
     const [source, target] = [this.#at(from), this.#at(to)];
     const { memory, spilled } = this.#ctx.executor;
+    if (to === SPILL) return spilledSize(await writeFrom(source, [ref], [as], spilled));
     const partition =
       from === HOST
         ? memory.get(ref)
@@ -319,11 +321,7 @@ class StepRun {
             .fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) })
             .catch((error: unknown) => Promise.reject(lostAt(error, from)));
     const bytes = partitionBytes(partition);
-    if (to === SPILL) {
-      await spilled?.write([as], [partition]);
-      return bytes;
-    }
-    if (from === SPILL) this.#ctx.executor.spilled?.copies.add(to, as, partition);
+    if (from === SPILL) spilled?.copies.add(to, as, partition);
     target.put(as, partition);
     if (source.info.ownMemory) this.#count(step.stage, { bytesDown: bytes }, 0);
     if (!load || !target.info.ownMemory) return bytes;
@@ -338,9 +336,10 @@ class StepRun {
 
   async #spill(device: Device, stage: string, refs: readonly PartitionRef[]): Promise<number> {
     const start = performance.now();
-    const { rows, bytes } = await spillFrom(device, refs, this.#ctx.executor.spilled);
+    const written = await spillFrom(device, refs, this.#ctx.executor.spilled);
+    const rows = written.reduce((sum, partition) => sum + partition.rows, 0);
     this.#count(stage, { rows, milliseconds: performance.now() - start });
-    return bytes;
+    return spilledSize(written);
   }
 
   async #handOut(

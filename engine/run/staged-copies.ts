@@ -1,5 +1,6 @@
-import { type Partition, partitionBytes, partitionKey, type PartitionRef } from '../partition.ts';
+import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Place } from '../plan/place.ts';
+import type { WrittenFile } from '../spill/spilled-partition.ts';
 import type { Device, SpillStore } from './device.ts';
 
 interface Copy {
@@ -58,25 +59,35 @@ export class StagedCopies {
   }
 }
 
+/** Writes partitions of a device to a file, under the names `as`; gives what stands for them. */
+export async function writeFrom(
+  device: Device,
+  refs: readonly PartitionRef[],
+  as: readonly PartitionRef[],
+  store: SpillStore | undefined,
+): Promise<readonly Partition[]> {
+  const { place } = device.info;
+  if (store === undefined) throw new Error(`there is no room to spill partitions of ${place}`);
+  const inputs = Object.fromEntries(refs.entries());
+  return store.write(as, async (file) => {
+    const { values } = await device.run({ kernel: 'spill', inputs, outputs: {}, params: { file } });
+    return values as WrittenFile;
+  });
+}
+
 /** Moves partitions of a device to a file, from where its tasks read them until they are freed. */
 export async function spillFrom(
   device: Device,
   refs: readonly PartitionRef[],
   store: SpillStore | undefined,
-): Promise<{ readonly rows: number; readonly bytes: number }> {
-  const { place } = device.info;
-  if (store === undefined) throw new Error(`there is no room to spill partitions of ${place}`);
-  const partitions = await Promise.all(refs.map((ref) => device.fetch(ref)));
-  const written = await store.write(refs, partitions);
+): Promise<readonly Partition[]> {
+  const written = await writeFrom(device, refs, refs, store);
   for (const [i, ref] of refs.entries()) {
     device.release(ref);
     device.put(ref, written[i]);
-    store.copies.add(place, ref, written[i]);
+    store?.copies.add(device.info.place, ref, written[i]);
   }
-  return {
-    rows: partitions.reduce((sum, { rows }) => sum + rows, 0),
-    bytes: partitions.reduce((sum, partition) => sum + partitionBytes(partition), 0),
-  };
+  return written;
 }
 
 function keyOf(at: Place, ref: PartitionRef): string {

@@ -15,7 +15,7 @@ import {
   Uint8,
   type TypeMap,
 } from 'apache-arrow';
-import type { ColumnKind, Partition, SharedColumn } from '../partition.ts';
+import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
 import type { Checksum, SpilledPartition } from './spilled-partition.ts';
 
 const arrowTypes = {
@@ -28,108 +28,126 @@ const arrowTypes = {
   BigInt64Array: Int64,
 } as const;
 
+/** The pieces of a column, one of each partition that has it. */
+interface FileColumn {
+  readonly name: string;
+  readonly kind: ColumnKind;
+  readonly pieces: SharedColumn[];
+  /** First element of each partition, in order, and the end. */
+  readonly offsets: Int32Array;
+  /** The first byte of each piece in the file. */
+  readonly places: Map<ArrayBufferView, number>;
+}
+
+/** A file's contents in order, over the partitions' own memory, and the places of these. */
+export interface SpillFile {
+  readonly chunks: readonly Uint8Array[];
+  readonly directory: readonly SpilledPartition[];
+}
+
 /**
- * Partitions as one Arrow IPC file, without copying them. Each is a record batch of one row, with a list of
- * elements for each column; columns that only others have are empty. The schema's metadata in the footer has
- * the directory under `partitions`: layout, rows, checksum and columns of each, in the order of batches.
+ * Partitions as one Arrow IPC file, without copying them: a record batch with a row for each, which has a list
+ * of elements for each column; columns that only others have are empty. The schema's metadata in the footer has
+ * the directory under `partitions`: layout, rows, checksum and columns of each, in the order of rows.
  *
  *     offsets list<int32>  indices list<uint32>  values list<float32>
  *     [0, 2, 3]            [4, 9, 0]             [3.5, 1, 5]
  *     [0, 1]               [7]                   [2]
  */
-export class SpillWriter {
-  readonly #file: string;
-  readonly #checksum: Checksum;
-  readonly #writer = new CollectingWriter();
-  readonly #columns = new Map<string, { readonly name: string; readonly type: List<Float32> }>();
-  readonly #schema: Schema<TypeMap>;
-  readonly #row: Struct<TypeMap>;
-  readonly #directory: SpilledPartition[] = [];
-
-  /** `partitions`: at least one with each of the columns that those have which are appended. */
-  constructor(file: string, partitions: readonly Partition[], checksum: Checksum) {
-    this.#file = file;
-    this.#checksum = checksum;
-    for (const { columns } of partitions)
-      for (const [name, column] of Object.entries(columns)) {
-        // The kinds of elements differ from column to column; one stands for all in types.
-        const element = new arrowTypes[kindOf(column)]() as Float32;
-        const type = new List(new Field('element', element, false));
-        this.#columns.set(`${name} ${kindOf(column)}`, { name, type });
-      }
-    this.#schema = new Schema(
-      [...this.#columns.values()].map(({ name, type }) => new Field(name, type, false)),
-    );
-    this.#row = new Struct<TypeMap>(this.#schema.fields);
-    this.#writer.reset(undefined, this.#schema);
-  }
-
-  /** The bytes that come next in the file, over the partition's own memory. */
-  append({ layout, rows, columns }: Partition): Uint8Array[] {
-    const children = [...this.#columns].map(([key, { name, type }]) => {
-      const own = columns[name];
-      const data = own && key === `${name} ${kindOf(own)}` ? (own as Float32Array) : new Float32Array(0);
-      const { length } = data;
-      const child = makeData({ type: type.children[0].type, length, nullCount: 0, data });
-      return makeData({ type, length: 1, nullCount: 0, valueOffsets: Int32Array.of(0, length), child });
-    });
-    const row = makeData({ type: this.#row, length: 1, nullCount: 0, children });
-    this.#writer.write(new RecordBatch(this.#schema, row));
-    let checksum = 0;
-    const placed = Object.entries(columns).map(([name, column]) => {
+export function spillFile(file: string, partitions: readonly Partition[], checksum: Checksum): SpillFile {
+  const columns = columnsOf(partitions);
+  const writer = new CollectingWriter();
+  const children = [...columns.values()].map((column) => {
+    const { kind, offsets } = column;
+    // The kinds of elements differ from column to column; one stands for all in types.
+    const element = new arrowTypes[kind]() as Float32;
+    const length = offsets[partitions.length];
+    const data = writer.standIn(column, length) as Float32Array;
+    const child = makeData({ type: element, length, nullCount: 0, data });
+    const type = new List(new Field('element', element, false));
+    return makeData({ type, length: partitions.length, nullCount: 0, valueOffsets: offsets, child });
+  });
+  const schema = new Schema<TypeMap>(
+    [...columns.values()].map(({ name }, c) => new Field(name, children[c].type, false)),
+  );
+  const type = new Struct<TypeMap>(schema.fields);
+  writer.reset(undefined, schema);
+  writer.write(
+    new RecordBatch(schema, makeData({ type, length: partitions.length, nullCount: 0, children })),
+  );
+  const directory = partitions.map(({ layout, rows, columns: own }, number): SpilledPartition => {
+    let sum = 0;
+    const placed = Object.entries(own).map(([name, column]) => {
       const { buffer, byteOffset, byteLength, length } = column;
-      checksum = this.#checksum(new Uint8Array(buffer, byteOffset, byteLength), checksum);
-      return [name, { kind: kindOf(column), at: this.#writer.placeOf(column), length }] as const;
+      sum = checksum(new Uint8Array(buffer, byteOffset, byteLength), sum);
+      const kind = kindOf(column);
+      const at = columns.get(`${name} ${kind}`)?.places.get(column) ?? 0;
+      return [name, { kind, at, length }] as const;
     });
-    const [file, number] = [this.#file, this.#directory.length];
-    this.#directory.push({ file, number, layout, rows, checksum, columns: Object.fromEntries(placed) });
-    return this.#writer.take();
-  }
-
-  /** The last bytes of the file, and the places of its partitions. */
-  finish(): { readonly bytes: Uint8Array[]; readonly directory: readonly SpilledPartition[] } {
-    this.#writer.directory = JSON.stringify(
-      this.#directory.map(({ layout, rows, checksum, columns }) => ({ layout, rows, checksum, columns })),
-    );
-    this.#writer.finish();
-    return { bytes: this.#writer.take(), directory: this.#directory };
-  }
+    return { file, number, layout, rows, checksum: sum, columns: Object.fromEntries(placed) };
+  });
+  return { chunks: writer.end(directory), directory };
 }
 
-/** Keeps the chunks that it would write, which are views of the columns. */
-class CollectingWriter extends RecordBatchFileWriter {
-  directory = '';
-  #chunks: Uint8Array[] = [];
-  #places = new Map<ArrayBufferLike, Map<number, number>>();
-  #bytes = 0;
+function columnsOf(partitions: readonly Partition[]): Map<string, FileColumn> {
+  const found = new Map<string, FileColumn>();
+  for (const [number, { columns }] of partitions.entries())
+    for (const [name, column] of Object.entries(columns)) {
+      const kind = kindOf(column);
+      const own = found.get(`${name} ${kind}`) ?? {
+        name,
+        kind,
+        pieces: [],
+        offsets: new Int32Array(partitions.length + 1),
+        places: new Map<ArrayBufferView, number>(),
+      };
+      found.set(`${name} ${kind}`, own);
+      own.pieces.push(column);
+      own.offsets[number + 1] = column.length;
+    }
+  for (const { offsets } of found.values())
+    for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
+  return found;
+}
 
-  protected override _write({ buffer, byteOffset, byteLength }: ArrayBufferView): this {
-    if (byteLength === 0) return this;
-    const places = this.#places.get(buffer) ?? new Map<number, number>();
-    this.#places.set(buffer, places.set(byteOffset, this.#bytes));
-    this.#chunks.push(new Uint8Array(buffer, byteOffset, byteLength));
-    this.#bytes += byteLength;
-    this._position += byteLength;
+/** Keeps the chunks that it would write, which are views of the partitions. */
+class CollectingWriter extends RecordBatchFileWriter {
+  readonly #chunks: Uint8Array[] = [];
+  readonly #columns = new Map<ArrayBufferLike, FileColumn>();
+  #directory = '';
+
+  /** An array in place of a column's pieces, whose memory is never touched. */
+  standIn(column: FileColumn, length: number): SharedColumn {
+    const type = columnTypes[column.kind];
+    const bytes = length * type.BYTES_PER_ELEMENT;
+    // A buffer that may grow has pages that come with their first use; one that is shared asks for no collection.
+    const buffer = new SharedArrayBuffer(bytes, { maxByteLength: Math.max(1, bytes) });
+    this.#columns.set(buffer, column);
+    return new type(buffer, 0, length);
+  }
+
+  protected override _write(view: ArrayBufferView): this {
+    const column = this.#columns.get(view.buffer);
+    for (const piece of column?.pieces ?? [view]) {
+      const { buffer, byteOffset, byteLength } = piece;
+      if (byteLength === 0) continue;
+      column?.places.set(piece, this._position);
+      this.#chunks.push(new Uint8Array(buffer, byteOffset, byteLength));
+      this._position += byteLength;
+    }
     return this;
   }
 
   protected override _writeFooter({ fields }: Schema): this {
-    return super._writeFooter(new Schema(fields, new Map([['partitions', this.directory]])));
+    return super._writeFooter(new Schema(fields, new Map([['partitions', this.#directory]])));
   }
 
-  /** The first byte of a column in the file. */
-  placeOf({ buffer, byteOffset, byteLength }: SharedColumn): number {
-    if (byteLength === 0) return 0;
-    const at = this.#places.get(buffer)?.get(byteOffset);
-    if (at === undefined) throw new Error('the Arrow writer copied a column');
-    return at;
-  }
-
-  /** The chunks since the last call. */
-  take(): Uint8Array[] {
-    const chunks = this.#chunks;
-    [this.#chunks, this.#places] = [[], new Map()];
-    return chunks;
+  end(directory: readonly SpilledPartition[]): Uint8Array[] {
+    this.#directory = JSON.stringify(
+      directory.map(({ layout, rows, checksum, columns }) => ({ layout, rows, checksum, columns })),
+    );
+    this.finish();
+    return this.#chunks;
   }
 }
 

@@ -1,4 +1,5 @@
-import { DataError } from '../errors.ts';
+import { CapacityError, DataError } from '../errors.ts';
+import { formatBytes } from '../format.ts';
 import type { JsonObject } from '../json.ts';
 import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
 
@@ -15,6 +16,12 @@ export type SpilledPartition = JsonObject & {
   readonly columns: Readonly<
     Record<string, { readonly kind: ColumnKind; readonly at: number; readonly length: number }>
   >;
+};
+
+/** A file that was written. */
+export type WrittenFile = JsonObject & {
+  readonly bytes: number;
+  readonly directory: readonly SpilledPartition[];
 };
 
 /** CRC-32 of bytes, which continues that of earlier bytes; zlib's, which the engine cannot import. */
@@ -58,6 +65,25 @@ export function* readPartition(
 export function openProblem(error: unknown, spilled: SpilledPartition): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'ENOENT' ? fileChanged(spilled, 'is gone') : error;
+}
+
+/** The error where a file of so many bytes cannot be written. */
+export function writeProblem(error: unknown, file: string, bytes: number): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code)) return error;
+  return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, {
+    phase: 'spill',
+    file,
+    advice: 'Free some space, choose another spillDir, or raise memoryBudget',
+    cause: error,
+  });
+}
+
+/** Bytes of the columns of partitions in files. */
+export function spilledSize(partitions: readonly Partition[]): number {
+  return partitions
+    .flatMap(({ spilled }) => Object.values(spilled?.columns ?? {}))
+    .reduce((sum, { kind, length }) => sum + length * columnTypes[kind].BYTES_PER_ELEMENT, 0);
 }
 
 function fileChanged({ file, number, layout }: SpilledPartition, found: string): DataError {

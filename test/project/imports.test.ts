@@ -276,6 +276,7 @@ describe('imports', () => {
         'cpu/worker.ts',
         'cpu/device.ts',
         'cpu/read-spilled.ts',
+        'cpu/write-spilled.ts',
         'gpu/worker.ts',
         'gpu/device.ts',
         'gpu/device/tuner-cache.ts',

@@ -6,6 +6,7 @@ import { crc32 } from 'node:zlib';
 import { tableFromIPC } from 'apache-arrow';
 import { afterAll, describe, expect, it } from 'vitest';
 import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
+import { writeSpilled } from '../../../cpu/write-spilled.ts';
 import { CpuDevice } from '../../../cpu/device.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
@@ -35,6 +36,8 @@ function block(rows: number, seed: number): Partition {
   return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
 }
 
+const writes = (partitions: readonly Partition[]) => async (file: string) => writeSpilled(file, partitions);
+
 /** Changes one bit of a file. */
 function flip(file: string, at: number): void {
   const bytes = readFileSync(file);
@@ -63,7 +66,7 @@ describe('the place spill', () => {
       none: new Float32Array(0),
     };
     const written: Partition = { layout: 'any', rows: 2, columns: kinds };
-    await store.write([refOf(0)], [written]);
+    await store.write([refOf(0)], writes([written]));
     expect(await store.fetch(refOf(0))).toEqual({ ...written, reused: true });
     const [row] = tableFromIPC(readFileSync(join(await folder.open(), '0')))
       .toArray()
@@ -78,7 +81,7 @@ describe('the place spill', () => {
     const { folder, store, files } = spillPlace();
     const codes: Partition = { layout: 'codes', rows: 3, columns: { users: Uint32Array.of(3, 1, 2) } };
     const values: Partition = { layout: 'values', rows: 3, columns: { values: Float32Array.of(5, 4, 0.5) } };
-    await store.write([refOf(0), refOf(1)], [codes, values]);
+    await store.write([refOf(0), refOf(1)], writes([codes, values]));
     expect(await files()).toEqual(['0']);
     const table = tableFromIPC(readFileSync(join(await folder.open(), '0')));
     expect(table.toArray().map((row) => JSON.parse(JSON.stringify(row)))).toEqual([
@@ -103,7 +106,7 @@ describe('the place spill', () => {
 
   it('reads into memory that was given back, and into new memory while there is none', async () => {
     const { store } = spillPlace();
-    for (let part = 0; part < 3; part++) await store.write([refOf(part)], [block(1000, part)]);
+    for (let part = 0; part < 3; part++) await store.write([refOf(part)], writes([block(1000, part)]));
     const [first, second] = [await store.fetch(refOf(0)), await store.fetch(refOf(1))];
     expect(second.columns.values.buffer).not.toBe(first.columns.values.buffer);
     store.copies.add('cpu', refOf(0), first);
@@ -127,7 +130,7 @@ describe('the place spill', () => {
     const { folder, store, files } = spillPlace();
     const device = new CpuDevice({ threads: 1 });
     const refs = [refOf(0), refOf(1)];
-    const stubs = await store.write(refs, [block(100, 1), block(100, 2)]);
+    const stubs = await store.write(refs, writes([block(100, 1), block(100, 2)]));
     const file = join(await folder.open(), '0');
     damage(file);
     device.put(refOf(1), stubs[1]);

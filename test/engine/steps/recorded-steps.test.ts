@@ -50,9 +50,10 @@ function verbsOf(
     case 'hand-out':
       return at === HOST ? [] : [`${at} fetch ${shortName(action.ref)}`];
     case 'spill':
-      return ['fetch', 'release', 'put'].flatMap((verb) =>
-        action.refs.map((ref) => `${at} ${verb} ${shortName(ref)}`),
-      );
+      return [
+        `${at} run spill ${action.refs.map(shortName).join(' ')} >`,
+        ...['release', 'put'].flatMap((verb) => action.refs.map((ref) => `${at} ${verb} ${shortName(ref)}`)),
+      ];
     case 'free':
       return action.refs.map((ref) => `${at} release ${shortName(ref)}`);
   }
