@@ -275,12 +275,11 @@ describe('imports', () => {
       [
         'cpu/worker.ts',
         'cpu/device.ts',
-        'cpu/read-spilled.ts',
-        'cpu/write-spilled.ts',
         'gpu/worker.ts',
         'gpu/device.ts',
         'gpu/device/tuner-cache.ts',
       ].includes(file) ||
+      /^cpu\/(read|write)-spilled\.ts$/.test(file) ||
       file.startsWith('gpu/exchange/') ||
       file.startsWith('gpu/probe/') ||
       file.startsWith('gpu/cards/');
