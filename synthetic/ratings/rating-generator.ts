@@ -44,11 +44,11 @@ export function* generateRatings(
 ): Generator<PartBatch, void, undefined> {
   const { preset, seed } = tables;
   const { first, end } = options.users ?? { first: 0, end: preset.users };
-  const { statistics, parts = ratingParts, batchSize = 65_536, timestamps = false } = options;
+  const { statistics, parts = ratingParts, batchSize = 65_536, timestamps } = options;
   const { scale, model } = preset;
   const builder = () => new RatingBatchBuilder(batchSize, timestamps);
   const builders = { train: builder(), test: builder() };
-  const times = timestamps ? new RatingTimes(seed) : undefined;
+  const times = new RatingTimes(seed, timestamps);
   const wanted = { train: parts.includes('train'), test: parts.includes('test') };
   const sampler = new ItemSampler(tables.items);
   const planted = new PlantedUser(preset, seed, tables.planted);
@@ -64,12 +64,12 @@ export function* generateRatings(
     sampler.sample(degree, draws.aim(user), items);
     planted.aim(user);
     split.aim(user);
-    times?.aim(user, degree);
+    times.aim(user, degree);
     for (let n = 0; n < degree; n++) {
       // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.
       const part = split.nextUniform() * (degree - n) < testLeft ? 'test' : 'train';
       if (part === 'test') testLeft--;
-      const time = times?.next();
+      const time = times.next();
       if (!wanted[part]) continue;
       const item = items[n];
       const signal = planted.signal(item);

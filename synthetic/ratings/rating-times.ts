@@ -14,15 +14,19 @@ const SITTINGS = 0.1;
  */
 export class RatingTimes {
   readonly #random: RandomStream;
+  readonly #wanted: boolean;
   #time = 0;
   #pause = 0;
 
-  constructor(seed: number) {
+  /** Without `wanted` no times are drawn: all are 0. */
+  constructor(seed: number, wanted = false) {
+    this.#wanted = wanted;
     this.#random = new RandomStream(seed, purposes.times);
   }
 
   /** The next times are those of a user with so many ratings. */
   aim(user: number, ratings: number): void {
+    if (!this.#wanted) return;
     this.#random.aim(user);
     this.#time = FIRST + this.#random.nextUniform() * (LAST - FIRST);
     // All sittings together fit into what is left.
@@ -31,6 +35,7 @@ export class RatingTimes {
   }
 
   next(): number {
+    if (!this.#wanted) return 0;
     const time = Math.floor(this.#time);
     const gap = -GAP * Math.log(this.#random.nextUniform());
     const pause = this.#random.nextUniform() < SITTINGS ? this.#random.nextUniform() * this.#pause : 0;

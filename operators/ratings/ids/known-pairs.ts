@@ -79,7 +79,6 @@ export async function readKnownPairs(
       },
       coldPairs: 0,
     };
-  // Text without rows has no types.
   lookupOf(users).requireComparable(found.types.users, 'user');
   lookupOf(items).requireComparable(found.types.items, 'item');
   using _ = ctx.metrics.begin('number');
