@@ -167,7 +167,7 @@ export type {
   PartitionRef,
   SharedColumn,
 } from './engine/partition.ts';
-export type { SpilledPartition } from './engine/spill/spilled-partition.ts';
+export type { SpilledPartition, WrittenFile } from './engine/spill/spilled-partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export {
   type Estimate,
