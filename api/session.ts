@@ -223,10 +223,9 @@ export class Session implements AsyncDisposable {
        * Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them.
        */
       parquet: (paths: string | readonly string[], options: ReadParquetOptions = {}): Dataset => {
-        const { filter, ...others } = options;
-        const { names } = readingOf('read.parquet', others);
+        const { source, names } = readingOf('read.parquet', options);
         const rows = this.source(new ParquetSource(paths, { backend: this.#parquetBackend }), names);
-        return filter === undefined ? rows : rows.filter(conditionOf(filter));
+        return source.filter === undefined ? rows : rows.filter(conditionOf(source.filter));
       },
       /**
        * Comma-separated text, plain or packed by gzip, zstd or lz4; header and types are found out where they
