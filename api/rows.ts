@@ -29,7 +29,7 @@ export interface SampleOptions {
 }
 
 export interface MapBatchesOptions {
-  /** The columns of the batches that the function gives; default: those of its input. */
+  /** The columns of the batches that the function gives; default: its input's columns. */
   readonly schema?: Schema;
 }
 
@@ -80,7 +80,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     return this.withColumns({ [name]: value });
   }
 
-  /** The same for several columns, all computed from those of before. */
+  /** The same for several columns, all computed from the columns before. */
   withColumns(values: Readonly<Record<string, Column>>): Made {
     const columns = Object.entries(values).map(([name, value]) => ({
       name,
@@ -131,7 +131,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     return this.pipe(new MapBatches(apply, options.schema));
   }
 
-  /** The first rows. Where they come from several files, those of the first. */
+  /** The first rows, in the order of files. */
   limit(rows: number): Made {
     if (!Number.isSafeInteger(rows) || rows < 0)
       throw new UsageError(`limit takes a whole number of rows, got ${shown(rows)}`);
@@ -190,7 +190,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     return (await this.collect(options)).toArray().map((row: { toJSON(): PlainRow }) => row.toJSON());
   }
 
-  /** The first row as a plain object; undefined where there is none. */
+  /** The first row as a plain object; undefined without rows. */
   async first(options: RunOptions = {}): Promise<PlainRow | undefined> {
     for await (const batch of await this.stream(options))
       if (batch.numRows > 0) return batch.get(0)?.toJSON() as PlainRow;

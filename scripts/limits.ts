@@ -22,7 +22,7 @@ interface Diagnostic {
 const listed = fileURLToPath(new URL('limits-exceptions.json', import.meta.url));
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** What oxlint finds beyond the limits of .oxlint-limits.json. */
+/** Code beyond the limits of .oxlint-limits.json, as oxlint finds it. */
 function found(): Exceptions {
   const oxlint = fileURLToPath(new URL('../node_modules/oxlint/bin/oxlint', import.meta.url));
   const config = fileURLToPath(new URL('../.oxlint-limits.json', import.meta.url));
@@ -65,7 +65,7 @@ function totals(exceptions: Exceptions): Map<string, { count: number; size: numb
   return sums;
 }
 
-/** Where `now` differs from the list, a line each. */
+/** The differences between `now` and the list, a line each. */
 function differences(now: Exceptions, allowed: Exceptions): string[] {
   const lines: string[] = [];
   for (const file of new Set([...Object.keys(now), ...Object.keys(allowed)])) {

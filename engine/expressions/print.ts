@@ -1,6 +1,6 @@
 import type { Expression, Literal } from './expression.ts';
 
-/** How tightly an expression's operator binds: 1 `or` ... 8 unary minus, 9 names, literals and calls. */
+/** The precedence of an expression's operator: 1 `or` ... 8 unary minus, 9 names, literals and calls. */
 const strengths: Readonly<Record<string, number>> = {
   or: 1,
   and: 2,

@@ -11,7 +11,7 @@ import {
   type WideValues,
 } from './values.ts';
 
-/** A column of a batch in the form in which kernels compute. Rows of a slice are those of the slice. */
+/** A column of a batch in the form in which kernels compute. A slice has its own rows alone. */
 export function readData(data: Data): Values {
   const type = valueTypeOf(data.type);
   const shape = { type, length: data.length, valid: validityOf(data), constant: false };

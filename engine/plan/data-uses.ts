@@ -37,7 +37,7 @@ export function columnPart({ parts }: DataSet, { column = 0 }: Visit): number {
   return parts.length > 1 ? column : 0;
 }
 
-/** How a task uses a data set whose usual use is that of its kernel's contract. */
+/** A task's use of a data set; by default the use in its kernel's contract. */
 export function howOf({ version, step, part }: DataUse, contract: How): How {
   return step ?? (version === undefined && part === undefined ? contract : 'read');
 }

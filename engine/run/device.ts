@@ -93,7 +93,7 @@ export interface HostStore extends Device {
  */
 export interface SpillStore extends Device {
   /**
-   * Has `writer` write partitions to one new file, and gives what stands for them at a device that reads files.
+   * Has `writer` write partitions to one new file, and gives their references for a device that reads files.
    * Throws UsageError for a folder that cannot be written to.
    */
   write(

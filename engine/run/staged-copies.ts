@@ -59,7 +59,7 @@ export class StagedCopies {
   }
 }
 
-/** Writes partitions of a device to a file, under the names `as`; gives what stands for them. */
+/** Writes partitions of a device to a file, under the names `as`; gives their references. */
 export async function writeFrom(
   device: Device,
   refs: readonly PartitionRef[],

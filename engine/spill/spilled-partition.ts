@@ -24,7 +24,7 @@ export type WrittenFile = JsonObject & {
   readonly directory: readonly SpilledPartition[];
 };
 
-/** CRC-32 of bytes, which continues that of earlier bytes; zlib's, which the engine cannot import. */
+/** CRC-32 of bytes, which continues the sum of earlier bytes; zlib's, which the engine cannot import. */
 export type Checksum = (bytes: Uint8Array, before: number) => number;
 
 /** Bytes of a read: few enough that a cache still holds them for the checksum. */
@@ -67,7 +67,7 @@ export function openProblem(error: unknown, spilled: SpilledPartition): unknown 
   return code === 'ENOENT' ? fileChanged(spilled, 'is gone') : error;
 }
 
-/** The error where a file of so many bytes cannot be written. */
+/** The error of a file that cannot be written, with its size. */
 export function writeProblem(error: unknown, file: string, bytes: number): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code)) return error;

@@ -17,8 +17,8 @@ export interface ModuleFunction {
 }
 
 /**
- * Puts the batches of a caller's function in the place of those of the input. `schema`: their columns; default:
- * those of the input.
+ * Puts the batches of a caller's function in the place of the input's. `schema`: their columns; default: the
+ * input's.
  */
 export class MapBatches implements Operator {
   readonly name = 'map-batches';

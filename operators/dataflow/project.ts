@@ -16,7 +16,7 @@ export interface NamedExpression {
   readonly value: Expression;
 }
 
-/** The columns of the result, by those of the input. */
+/** The columns of the result, by the columns of the input. */
 export type Projection =
   | { readonly kind: 'select'; readonly columns: readonly NamedExpression[] }
   /** All columns, these among them: in the place of one with the same name, else at the end. */

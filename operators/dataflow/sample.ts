@@ -79,7 +79,7 @@ export class Sample implements Operator {
   }
 }
 
-/** Mixes the hash of a column's values into those of the rows. */
+/** Mixes the hash of a column's values into the hashes of the rows. */
 function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
   const { low, high } = hashesOf(data, batch, name);

@@ -55,7 +55,7 @@ export function inThreads(plan: LogicalPlan, readHere: ReadSplit, splitBytes = S
   return rest.reduce(andThen, fromSource(source));
 }
 
-/** How `inThreads` reads a plan's rows, for `explain`. */
+/** The way in which `inThreads` reads a plan's rows, for `explain`. */
 export interface RowsReading {
   /** The operators that run with the source. */
   readonly pipeline: readonly Operator[];

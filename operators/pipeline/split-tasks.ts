@@ -76,7 +76,7 @@ export async function* readSplits<Read extends GroupEnd>(
   }
 }
 
-/** What was read, or the error, or neither where a group before it has failed. */
+/** A group that was read, or its error, or neither after an earlier failure. */
 interface Attempt<Read> {
   readonly group: SplitGroup;
   readonly read?: Read;

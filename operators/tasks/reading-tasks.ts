@@ -56,7 +56,7 @@ export type ReadRowsValues = {
     readonly file?: string;
     readonly rowGroup?: number;
     readonly firstRow: number;
-    /** Where rows of the origin were left out: those of the batch, in order, are the next so many of `kept`. */
+    /** Number of the batch's rows in `kept`, where rows of the origin were left out. */
     readonly kept?: number;
   }[];
 };

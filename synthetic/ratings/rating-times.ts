@@ -24,7 +24,7 @@ export class RatingTimes {
     this.#random = new RandomStream(seed, purposes.times);
   }
 
-  /** The next times are those of a user with so many ratings. */
+  /** Begins the times of a user with this number of ratings. */
   aim(user: number, ratings: number): void {
     if (!this.#wanted) return;
     this.#random.aim(user);

@@ -35,7 +35,7 @@ export interface FunctionSpec {
   readonly takes: string;
   /** The types for these arguments; undefined where the function takes no such ones. */
   readonly sign: (args: readonly Argument[]) => Signature | undefined;
-  /** Values of all rows; those of null arguments are left as nulls. */
+  /** Values of all rows; null arguments give nulls. */
   readonly kernel: Kernel;
   /** The kernel also decides about nulls (`rows.valid` is undefined). Else a null argument gives null. */
   readonly seesNulls?: true;

@@ -28,7 +28,7 @@ import { gramSlices } from '../implicit/stages.ts';
 import { rowShifts } from '../implicit/weights.ts';
 import { tiledSlices } from '../tiles.ts';
 
-/** How rows follow from their ratings and the fixed side. */
+/** The rule by which rows follow from their ratings and the fixed side. */
 export interface RowRule extends RowRegularization {
   readonly rank: number;
   /** μ, of rules with biases alone: each row has a bias, which is solved with its factors. */
@@ -88,7 +88,7 @@ export function shiftsOf(block: RatingBlock, columns: number, rule: RowRule): Pa
   return { layout: 'row-shifts', rows: block.rows, columns: { values } };
 }
 
-/** What is solved where: the rule, the solver and the device. */
+/** The rule, the solver and the device of a solve. */
 export interface RowsSolving {
   readonly stage: string;
   readonly rule: RowRule;

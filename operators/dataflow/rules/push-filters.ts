@@ -30,7 +30,7 @@ export function conjunctsOf(predicate: Expression): Expression[] {
     : [predicate];
 }
 
-/** The conjuncts of a filter, after those of a filter that is the last operator, which is taken off. */
+/** The conjuncts of a filter, after the conjuncts of a filter before it, which is taken off. */
 function joined(operators: Operator[], { predicate }: Filter): Expression[] {
   const last = operators.at(-1);
   if (!(last instanceof Filter)) return conjunctsOf(predicate);
@@ -79,7 +79,7 @@ function before(conjunct: Expression, operator: Operator): Expression | undefine
   if (!(operator instanceof Project) || operator.projection.kind !== 'select') return undefined;
   const { columns } = operator.projection;
   const names = columnsOf(conjunct);
-  // What is computed would be computed twice.
+  // A computed column would be computed twice.
   const isPlain = names.every((name) => columns.find((one) => one.name === name)?.value.kind === 'column');
   return isPlain ? substitute(conjunct, columns) : undefined;
 }

@@ -1,7 +1,7 @@
 import { type Expression, partsOf } from '../../../engine/expressions/expression.ts';
 import type { NamedExpression } from '../project.ts';
 
-/** An expression over the columns of a projection's result, as one over those of its input. */
+/** An expression over the columns of a projection's result, as one over the columns of its input. */
 export function substitute(expression: Expression, columns: readonly NamedExpression[]): Expression {
   const inside = (part: Expression) => substitute(part, columns);
   switch (expression.kind) {
@@ -25,7 +25,7 @@ export function substitute(expression: Expression, columns: readonly NamedExpres
   }
 }
 
-/** How many times an expression reads each column. */
+/** The number of times that an expression reads each column. */
 export function uses(expression: Expression, counts = new Map<string, number>()): Map<string, number> {
   if (expression.kind === 'column') counts.set(expression.name, (counts.get(expression.name) ?? 0) + 1);
   else for (const part of partsOf(expression)) uses(part, counts);

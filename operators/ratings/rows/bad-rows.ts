@@ -66,7 +66,7 @@ export class BadRowTotal {
   }
 }
 
-/** The same bad rows where so many rows and lines of the file come before the stretch. */
+/** The same bad rows with their places after earlier rows and lines of the file. */
 export function movedBy(
   { count, first }: BadRows,
   before: { readonly rows: number; readonly lines: number },
