@@ -4,7 +4,7 @@ import { alike, boolResult, type Argument, type Functions, type Rows, type Signa
 
 const two = alike((type) => type === 'bool', 'bool');
 const both = (args: readonly Argument[]) => (args.length === 2 ? two(args) : undefined);
-const any = ([arg, more]: readonly Argument[]): Signature | undefined =>
+const oneArgument = ([arg, more]: readonly Argument[]): Signature | undefined =>
   more || !arg ? undefined : { args: [arg.type], result: 'bool' };
 
 /** SQL's three values: `false and null` is false, `true or null` is true. */
@@ -18,14 +18,14 @@ export const logic: Functions = {
   },
   isNull: {
     takes: 'x is null',
-    sign: any,
+    sign: oneArgument,
     seesNulls: true,
     kernel: ([a], rows) =>
       boolResult(rows, a.valid ? inverted(a.valid.slice()) : new Uint8Array(rows.length)),
   },
   isNotNull: {
     takes: 'x is not null',
-    sign: any,
+    sign: oneArgument,
     seesNulls: true,
     kernel: ([a], rows) => boolResult(rows, a.valid?.slice() ?? new Uint8Array(rows.length).fill(1)),
   },
