@@ -1,0 +1,139 @@
+/**
+ * Pipelines over files of ratings next to DuckDB, Polars and arquero, each engine in a process of its own
+ * with two threads (arquero has one), in turn: a round to warm up, then the medians of the others and the
+ * medians of the ratios within a round.
+ *
+ *     npm run build && node bench/dataflow.ts FOLDER [--rounds 7] [--python PYTHON] [--arquero DIR] [--copies 6]
+ *
+ * FOLDER: `factorflow generate --preset movielens20m --seed 1 --output DIR` makes DIR/train. PYTHON has polars;
+ * DIR/node_modules has arquero; engines without one are left out. `write` is filter, project and write
+ * Parquet (zstd, level 1); `count` is filter and count; `sum` is a computed column and its sum. --copies: also
+ * the milliseconds until the first batch of a filter over so many copies (links) of the files, by a process that
+ * has read none of them.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import { type Pipeline, pipelineNames } from './dataflow/engines.ts';
+import { describeMachine } from './machine.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string', default: '7' },
+    python: { type: 'string' },
+    arquero: { type: 'string' },
+    copies: { type: 'string' },
+  },
+});
+const folder = resolve(positionals[0]);
+const scratch = mkdtempSync(join(tmpdir(), 'factorflow-dataflow-'));
+
+interface Measured {
+  readonly seconds: number;
+  readonly result: number;
+}
+
+/** An engine's process, which runs one pipeline at a time. */
+class Engine {
+  readonly name: string;
+  readonly #process: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(name: string, command: string, args: readonly string[]) {
+    this.name = name;
+    const env = { ...process.env, POLARS_MAX_THREADS: '2' };
+    this.#process = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
+    const output = this.#process.stdout as NodeJS.ReadableStream;
+    this.#lines = createInterface({ input: output })[Symbol.asyncIterator]();
+  }
+
+  async run(pipeline: Pipeline): Promise<Measured> {
+    this.#process.stdin?.write(`${pipeline}\n`);
+    const { value, done } = await this.#lines.next();
+    if (done) throw new Error(`${this.name} ended`);
+    return JSON.parse(value) as Measured;
+  }
+
+  async close(): Promise<void> {
+    const ended = once(this.#process, 'exit');
+    this.#process.stdin?.end();
+    await ended;
+  }
+}
+
+function engines(): Engine[] {
+  const output = (name: string) => join(scratch, `${name}.parquet`);
+  const ofNode = (name: string, folderOf: string, ...more: readonly string[]) =>
+    new Engine(name, process.execPath, [
+      join(import.meta.dirname, 'dataflow/engines.ts'),
+      name,
+      folderOf,
+      output(name),
+      ...more,
+    ]);
+  const python = join(import.meta.dirname, 'dataflow/polars-engine.py');
+  return [
+    ofNode('factorflow', folder),
+    ofNode('duckdb', folder),
+    ...(values.python ? [new Engine('polars', values.python, [python, folder, output('polars')])] : []),
+    ...(values.arquero ? [ofNode('arquero', folder, resolve(values.arquero))] : []),
+  ];
+}
+
+function median(numbers: readonly number[]): number {
+  return [...numbers].sort((a, b) => a - b)[numbers.length >> 1];
+}
+
+async function measure(all: readonly Engine[], pipeline: Pipeline): Promise<void> {
+  const seconds = all.map((): number[] => []);
+  for (let round = 0; round <= Number(values.rounds); round++) {
+    const results: number[] = [];
+    for (const [i, engine] of all.entries()) {
+      const measured = await engine.run(pipeline);
+      results.push(measured.result);
+      if (round > 0) seconds[i].push(measured.seconds);
+    }
+    if (results.some((result) => Math.abs(result - results[0]) > 1e-9 * Math.abs(results[0])))
+      throw new Error(`the results differ: ${results.join(', ')}`);
+  }
+  for (const [i, engine] of all.entries()) {
+    const [least, middle, most] = [Math.min(...seconds[i]), median(seconds[i]), Math.max(...seconds[i])];
+    const ratio = median(seconds[0].map((own, round) => own / seconds[i][round]));
+    console.log(
+      `${pipeline.padEnd(6)} ${engine.name.padEnd(11)} ${middle.toFixed(3)} s (${least.toFixed(3)} to ${most.toFixed(3)}); factorflow takes ${ratio.toFixed(2)} of it`,
+    );
+  }
+}
+
+/** Links to the files under other names, as one folder. */
+function copiesOf(count: number): string {
+  const copies = join(scratch, 'copies');
+  mkdirSync(copies);
+  for (const file of globSync(join(folder, '*.parquet')))
+    for (let copy = 0; copy < count; copy++) symlinkSync(file, join(copies, `${copy}-${basename(file)}`));
+  return copies;
+}
+
+function measureFirstBatch(copies: string): void {
+  const script = join(import.meta.dirname, 'dataflow/first-batch.ts');
+  const runs = Array.from({ length: Number(values.rounds) }, () =>
+    execFileSync(process.execPath, [script, copies], { encoding: 'utf8' }),
+  ).map((text) => JSON.parse(text) as Readonly<Record<string, number>>);
+  for (const name of Object.keys(runs[0]))
+    console.log(`first batch, ${name}: ${median(runs.map((run) => run[name])).toFixed(0)}`);
+}
+
+try {
+  console.log(describeMachine());
+  if (values.copies) measureFirstBatch(copiesOf(Number(values.copies)));
+  const all = engines();
+  for (const pipeline of pipelineNames) await measure(all, pipeline);
+  for (const engine of all) await engine.close();
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
