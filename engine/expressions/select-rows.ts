@@ -41,7 +41,8 @@ function comparedWith(node: Checked & { kind: 'call' }, rows: Evaluation): Compa
   if (!Object.hasOwn(tests, node.name) || right.kind !== 'constant') return undefined;
   const [column, { values: constants }] = [rows.values(left), right];
   if (column.form !== 'number' || column.constant) return undefined;
-  if (constants.form !== 'number' || Number.isNaN(constants.values[0])) return undefined;
+  if (constants.form !== 'number' || constants.valid?.[0] === 0) return undefined;
+  if (Number.isNaN(constants.values[0])) return undefined;
   return { values: column.values, valid: column.valid, constant: constants.values[0], ...tests[node.name] };
 }
 
