@@ -154,6 +154,7 @@ export type {
   Operator,
   Sink,
   Source,
+  SourceParts,
   SourceStatistics,
   ValueNeeds,
 } from './engine/stream/operator.ts';

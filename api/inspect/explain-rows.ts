@@ -7,6 +7,7 @@ import {
   sourceRequest,
 } from '../../engine/stream/logical-plan.ts';
 import type { Description } from '../../engine/stream/operator.ts';
+import { Filter } from '../../operators/dataflow/filter.ts';
 import { optimize } from '../../operators/dataflow/optimize.ts';
 import { Union } from '../../operators/dataflow/union.ts';
 import { howRowsAreRead } from '../../operators/pipeline/rows-of-splits.ts';
@@ -29,6 +30,7 @@ export async function explainRows(
     '',
     'Physical plan',
     ...(await physicalLines(optimized, session, ctx)),
+    '  result: batches in the order of rows',
   ].join('\n');
 }
 
@@ -40,7 +42,7 @@ function treeOf(plan: LogicalPlan, indent = '  '): string[] {
   const { columns } = sourceRequest(plan);
   const inputs =
     source instanceof Union ? source.inputs.flatMap((input) => treeOf(input, `${deeper}  `)) : [];
-  const read = columns === undefined ? '' : ` columns: ${columns.join(', ')}`;
+  const read = columns === undefined ? '' : `; columns: ${columns.join(', ')}`;
   return [
     ...operators.map((operator, depth) => indent + '  '.repeat(depth) + lineOf(operator)),
     `${deeper}${lineOf(source)}${read}`,
@@ -72,7 +74,10 @@ async function physicalLines(
       inputs.push(`${indent}input ${i + 1} of the union:`, ...lines);
     }
     const above = operatorsOf(plan).map(({ name }) => name);
-    return [...inputs, `${indent}in the calling thread: ${['union', ...above].join(' > ')}`];
+    return [
+      ...inputs,
+      `${indent}in the calling thread: ${['union', ...above].join(' > ')}, since inputs follow each other`,
+    ];
   }
   const { pipeline, rest, splits, bytes, threads, reason } = await howRowsAreRead(
     plan,
@@ -83,20 +88,42 @@ async function physicalLines(
   const where =
     reason === undefined
       ? `${counted(splits, 'task')} of about ${formatBytes(bytes / splits)}, by ${counted(threads, 'thread')}: ${stages}`
-      : `in the calling thread: ${stages} (${reason})`;
-  const after = rest.map((operator) => `${operator.name}, ${reasonOf(operator)}`);
-  return [
-    `${indent}${where}`,
-    ...after.map((line) => `${indent}in the calling thread: ${line}`),
-    `${indent}end: batches in the order of rows`,
-  ];
+      : `in the calling thread: ${stages}, since ${reason}`;
+  const after = rest.map(
+    (operator, i) =>
+      `in the calling thread: ${operator.name}, since ${reasonOf(operator, rest[i - 1] ?? source)}`,
+  );
+  return [...(await skippedLines(plan)), where, ...after].map((line) => indent + line);
 }
 
-function reasonOf({ name, portable }: { readonly name: string; readonly portable?: unknown }): string {
-  if (name === 'limit') return 'whose rows depend on the rows before them';
-  if (name === 'map-batches' && portable === undefined)
-    return 'since a closure cannot go to another thread: name its module';
-  return portable === undefined
-    ? 'since it cannot go to another thread'
-    : 'since it follows one that is there';
+/** The parts of the source that a filter leaves to be read, or the reason for which it leaves all of them. */
+async function skippedLines(plan: LogicalPlan): Promise<string[]> {
+  const source = rootSource(plan);
+  const operators = operatorsOf(plan);
+  const filter = operators.findIndex((operator) => operator instanceof Filter);
+  const parts = filter < 0 ? undefined : await source.parts?.(sourceRequest(plan).columns);
+  if (parts === undefined) return [];
+  if (parts.some(({ read, all }) => read < all)) {
+    const read = parts.map(({ unit, read, all }) => `${read} of ${counted(all, unit)}`).join(', ');
+    return [`reads ${read}: statistics in the file exclude the others`];
+  }
+  const [{ unit, all }] = parts;
+  const reason =
+    filter > 0
+      ? `the filter runs after ${operators[filter - 1].name}`
+      : 'within' in source.describe()
+        ? 'statistics in the file exclude none'
+        : 'the filter compares no single column with constants';
+  return [`reads ${all === 1 ? `the only ${unit}` : `all ${counted(all, unit)}`}: ${reason}`];
+}
+
+function reasonOf(
+  { name, portable }: { readonly name: string; readonly portable?: unknown },
+  before: Description,
+): string {
+  if (name === 'limit') return 'it counts rows in their order; once it has enough, no more are read';
+  if (portable !== undefined) return `it follows ${before.name}`;
+  return name === 'map-batches'
+    ? 'a closure cannot go to another thread: name its module'
+    : 'it cannot go to another thread';
 }

@@ -2,7 +2,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted } from '../../engine/errors.ts';
 import type { Bound } from '../../engine/expressions/expression.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Source, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
+import type { Source, SourceParts, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
@@ -88,6 +88,14 @@ export class ParquetSource implements Source {
     const total = (of: (info: ParquetFileInfo) => number) =>
       files.reduce((sum, { info }) => sum + of(info), 0);
     return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
+  }
+
+  async parts(columns?: readonly string[]): Promise<readonly SourceParts[]> {
+    const { files } = await this.#open();
+    const requests = await this.requests(columns);
+    const all = files.reduce((sum, { info }) => sum + info.rowGroups.length, 0);
+    const read = requests.reduce((sum, { rowGroups }) => sum + (rowGroups?.length ?? 0), 0);
+    return [{ unit: 'row group', read, all }];
   }
 
   /** The files as their footers describe them, in reading order. */

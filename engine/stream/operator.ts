@@ -38,6 +38,11 @@ export interface Source extends Description {
    * may remain.
    */
   within?(bounds: readonly Bound[]): Source;
+  /**
+   * The parts of the source that `within` leaves, large ones first, for a consumer of `columns`: known without
+   * reading rows.
+   */
+  parts?(columns?: readonly string[]): Promise<readonly SourceParts[]>;
   /** `columns`: those that are needed; a source may leave the others out. */
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
   /**
@@ -50,6 +55,13 @@ export interface Source extends Description {
     needs: ValueNeeds | undefined,
     targetBytes: number,
   ): Promise<SourceSplits | undefined>;
+}
+
+/** Parts of a source, such as row groups: the number of all, and of those that are read. */
+export interface SourceParts {
+  readonly unit: string;
+  readonly read: number;
+  readonly all: number;
 }
 
 /**

@@ -151,16 +151,17 @@ class SplitSource implements Source {
     const device = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
     const request = sourceRequest(this.#plan, columns, needs);
     if (device === undefined) return 'the session has no threads';
-    if (request.needs?.takesFaults) return 'its consumer deals with values that cannot be read';
+    if (request.needs?.takesFaults) return 'the consumer handles values that cannot be read';
     const found = await this.#source.splits?.(ctx, request.columns, request.needs, splitBytes);
-    if (found === undefined) return 'the source comes in one stream';
+    if (found === undefined) return 'the rows come in one stream';
     const { splits } = found;
     if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
-      return `there are at most ${formatBytes(splitBytes)}`;
+      return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
-    if (ranges && wholeFiles) return 'errors of a later operator name lines of the file';
+    if (ranges && wholeFiles)
+      return 'errors of later operators name lines of the file, which parts of it do not know';
     if (!ranges && this.#operators.length === 0 && device.parallelism < FEWEST_THREADS)
-      return 'it keeps up with so few threads';
+      return `fewer than ${FEWEST_THREADS} threads would be no faster`;
     return {
       source: found.schema,
       schema: this.#operators.reduce((schema, operator) => operator.outputSchema(schema), found.schema),

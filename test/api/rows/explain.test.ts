@@ -1,0 +1,73 @@
+/**
+ * The whole text of `explain` for typical plans, in test/golden/explain. After a change that is wanted:
+ * `npx vitest run test/api/rows/explain.test.ts -u`, then read the difference.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, it } from 'vitest';
+import { col, type Dataset, functions, Session } from '../../../index.ts';
+import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+
+const folder = temporaryFolder();
+const module = new URL('clean.ts', import.meta.url).href;
+const ROWS = 20_000;
+let session: Session;
+let rows: Dataset;
+let csv: Dataset;
+
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 4, splitBytes: 20_000 });
+  const line = (i: number) => `${i},${i % 100},${(i % 7) / 2},${i % 5 === 0 ? '' : `t${i % 3}`}\n`;
+  const lines = Array.from({ length: ROWS }, (_, i) => line(i));
+  writeFileSync(join(folder, 'rows.csv'), `i,user,x,t\n${lines.join('')}`);
+  csv = session.read.csv(join(folder, 'rows.csv'), { types: { x: 'float64' } });
+  await csv.write.parquet(join(folder, 'rows.parquet'), { rowGroupSize: 2000 });
+  rows = session.read.parquet(join(folder, 'rows.parquet'));
+  return () => session.close();
+});
+
+/** The sizes of files differ from machine to machine, as compressors do. */
+const steady = (text: string) => text.replaceAll(folder, '/data').replace(/[\d.]+ (bytes|KiB|MiB)/g, 'N $1');
+
+it.each<[string, () => Dataset]>([
+  ['file alone', () => rows],
+  ['filter in Parquet', () => rows.filter(col('i').ge(15_000).and(col('x').gt(1))).select('i', 'x')],
+  ['filter that excludes no row group', () => rows.filter(col('user').lt(3))],
+  ['filter without a constant', () => rows.filter(col('i').plus(col('user')).ge(15_000))],
+  ['filter after limit', () => rows.limit(12_000).filter(col('i').ge(10_000))],
+  [
+    'projections',
+    () =>
+      rows
+        .withColumn('y', col('x').times(2))
+        .withColumn('z', functions.log1p(col('y')))
+        .drop('t', 'x')
+        .withColumnRenamed('i', 'id'),
+  ],
+  ['limit through projection', () => rows.withColumn('y', col('x').times(2)).limit(10)],
+  ['union', () => rows.select('i', 'x').union(csv.select('i', 'x')).filter(col('i').lt(10))],
+  ['sample and dropped nulls', () => rows.dropNulls('t').sample(0.1, { seed: 3, by: ['user'] })],
+  ['closure', () => rows.mapBatches((batch) => batch).filter(col('x').gt(1))],
+  ['module', () => rows.mapBatches({ module, name: 'doubled' }).filter(col('x').gt(1))],
+  ['CSV with a filter', () => csv.filter(col('x').gt(1)).select('i')],
+  ['CSV with a closure', () => csv.filter(col('x').gt(1)).mapBatches((batch) => batch)],
+  [
+    'operators that do nothing',
+    () =>
+      rows
+        .select('i', 'user', 'x', 't')
+        .sample(1)
+        .filter(functions.coalesce(col('i'), 1).isNotNull()),
+  ],
+  [
+    'rows in memory',
+    () =>
+      session
+        .fromRows([{ a: 1 }, { a: 2 }])
+        .filter(col('a').gt(1))
+        .limit(1),
+  ],
+])('%s', async (name, make) => {
+  const golden = join(import.meta.dirname, '../../golden/explain', `${name.replaceAll(' ', '-')}.txt`);
+  await expect(steady(await make().explain())).toMatchFileSnapshot(golden);
+});
