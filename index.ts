@@ -96,6 +96,7 @@ export { openSource, type OpenSourceOptions } from './connectors/open-source.ts'
 export type { CheckedSink, WriteSummary, WritingContext } from './connectors/output/checked-sink.ts';
 export type { Codec, ParquetBackendName, ParquetFileInfo } from './connectors/parquet/backend.ts';
 export type { ColumnChunkInfo, ColumnStatistics, RowGroupInfo } from './connectors/parquet/footer.ts';
+export type { PageIndexPlace } from './connectors/parquet/pages/page-index-place.ts';
 export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parquet-sink.ts';
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet/parquet-source.ts';
 export type { RowRange } from './connectors/parquet/pages/cut-row-group.ts';

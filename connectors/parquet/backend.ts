@@ -10,7 +10,10 @@ export interface ParquetFileInfo {
   readonly rows: number;
   readonly schema: Schema;
   readonly rowGroups: readonly RowGroupInfo[];
-  /** Columns that are read page by page (see hasPlainPages), so that large row groups can be cut. */
+  /**
+   * Columns that are read page by page (see hasPlainPages), so that large row groups can be cut. Absent where
+   * the backend reads whole row groups only.
+   */
   readonly plainColumns?: readonly string[];
 }
 
@@ -22,8 +25,8 @@ export interface ReadOptions {
   /** Most rows of a batch. */
   readonly batchSize: number;
   /**
-   * A part of the one row group that `rowGroups` names, of columns of `plainColumns`: a backend that gives
-   * none of these gets no ranges. Default: all rows.
+   * A part of the one row group that `rowGroups` names; a backend without `plainColumns` gets no ranges.
+   * Default: all rows.
    */
   readonly range?: RowRange;
   /** See ReadSplitOptions. */

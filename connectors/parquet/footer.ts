@@ -9,6 +9,7 @@ import type {
 } from 'hyparquet';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { messageOf } from '../files/file-problem.ts';
+import { type PageIndexPlace, pageIndexPlace, storedNumber } from './pages/page-index-place.ts';
 import { checkThriftShape } from './thrift-shape.ts';
 
 /**
@@ -39,6 +40,7 @@ export interface ColumnChunkInfo {
    */
   readonly textBytes?: number;
   readonly statistics: ColumnStatistics;
+  readonly pageIndex?: PageIndexPlace;
 }
 
 export interface RowGroupInfo {
@@ -238,6 +240,7 @@ function columnChunk(
       `the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would lie at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`,
     );
   }
+  const pageIndex = pageIndexPlace(chunk, isOrdered(element), fileBytes);
   return {
     column,
     type: element.physicalType,
@@ -247,7 +250,8 @@ function columnChunk(
     bytes,
     unpackedBytes: count(meta_data.total_uncompressed_size),
     ...textBytes(meta_data.size_statistics?.unencoded_byte_array_data_bytes),
-    statistics: element.otherOrder ? {} : columnStatistics(meta_data.statistics, element.physicalType),
+    statistics: columnStatistics(meta_data.statistics, element),
+    ...(pageIndex && { pageIndex }),
   };
 }
 
@@ -257,14 +261,15 @@ function textBytes(stored: bigint | undefined): { readonly textBytes?: number } 
 
 const orderedTypes = ['int32', 'int64', 'float', 'double'];
 
-function columnStatistics(statistics: Statistics | undefined, type: string): ColumnStatistics {
-  if (!statistics) return {};
+/** True for columns whose least and greatest values are known as numbers. */
+function isOrdered({ physicalType, otherOrder }: SchemaElement): boolean {
+  return !otherOrder && orderedTypes.includes(physicalType ?? '');
+}
+
+function columnStatistics(statistics: Statistics | undefined, element: SchemaElement): ColumnStatistics {
+  if (!statistics || element.otherOrder) return {};
   const { min, max, min_value, max_value, null_count } = statistics;
-  const bound = (value: unknown) =>
-    orderedTypes.includes(type) &&
-    (typeof value === 'bigint' || (typeof value === 'number' && !Number.isNaN(value)))
-      ? value
-      : undefined;
+  const bound = (value: unknown) => (isOrdered(element) ? storedNumber(value) : undefined);
   return {
     min: bound(min_value ?? min),
     max: bound(max_value ?? max),

@@ -11,10 +11,25 @@ export function mayMatch(group: RowGroupInfo, bounds: readonly Bound[]): boolean
   });
 }
 
-function mayHold({ statistics, type }: ColumnChunkInfo, rows: number, { operator, values }: Bound): boolean {
-  const { min, max, nulls } = statistics;
+/** False only where statistics of so many rows, of a row group or a page, prove that none is within a bound. */
+export function mayHold(
+  chunk: Pick<ColumnChunkInfo, 'statistics' | 'type'>,
+  rows: number,
+  bound: Bound,
+): boolean {
+  const { operator } = bound;
+  const { nulls } = chunk.statistics;
   if (operator === 'isNull') return nulls !== 0;
-  if (operator === 'isNotNull') return nulls !== rows;
+  // Nothing but `<=>` is true of null.
+  if (nulls === rows && operator !== '<=>') return false;
+  return operator === 'isNotNull' || mayHoldValue(chunk, bound);
+}
+
+function mayHoldValue(
+  { statistics, type }: Pick<ColumnChunkInfo, 'statistics' | 'type'>,
+  { operator, values }: Bound,
+): boolean {
+  const { min, max } = statistics;
   const given = values.map(storedValue);
   if (min === undefined || max === undefined || given.includes(undefined)) return true;
   // Statistics leave out NaN, which is above all numbers.

@@ -17,10 +17,11 @@ import { isUrl } from '../files/path-kinds.ts';
 import { otherWork } from '../files/small-file.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { boundText, mayMatch } from './may-match.ts';
+import { boundText } from './may-match.ts';
 import { parquetSplits } from './parquet-splits.ts';
 import { readRowGroups } from './read-row-groups.ts';
 import type { RowGroupRequest } from './read-row-groups.ts';
+import { requestsWithin, type RequestsWithin } from './requests-within.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
@@ -61,7 +62,7 @@ export class ParquetSource implements Source {
     this.#options = options;
   }
 
-  /** The same files without the row groups that are outside the bounds by their statistics. */
+  /** The same files without the row groups and pages that are outside the bounds by their statistics. */
   within(bounds: readonly Bound[]): ParquetSource {
     const source = new ParquetSource(this.#paths, this.#options);
     source.#bounds = bounds;
@@ -92,10 +93,12 @@ export class ParquetSource implements Source {
 
   async parts(columns?: readonly string[]): Promise<readonly SourceParts[]> {
     const { files } = await this.#open();
-    const requests = await this.requests(columns);
+    const found = await this.#within(columns);
+    const total = (of: (one: RequestsWithin) => number) => found.reduce((sum, one) => sum + of(one), 0);
     const all = files.reduce((sum, { info }) => sum + info.rowGroups.length, 0);
-    const read = requests.reduce((sum, { rowGroups }) => sum + (rowGroups?.length ?? 0), 0);
-    return [{ unit: 'row group', read, all }];
+    const read = total(({ requests }) => new Set(requests.flatMap(({ rowGroups = [] }) => rowGroups)).size);
+    const pages = { read: total((one) => one.pages.read), all: total((one) => one.pages.all) };
+    return [{ unit: 'row group', read, all }, ...(pages.all > 0 ? [{ unit: 'page', ...pages }] : [])];
   }
 
   /** The files as their footers describe them, in reading order. */
@@ -129,26 +132,31 @@ export class ParquetSource implements Source {
   }
 
   /**
-   * The work of `execute` as plain JSON, a request a file, so that threads can take some of them (or some of
-   * their row groups) and call `readRowGroups`. Files whose row groups are all pruned are left out.
+   * The work of `execute` as plain JSON, so that threads can take some of the requests (or some of their row
+   * groups) and call `readRowGroups`: a request a file, or several where ranges of rows are left out. Files
+   * without rows within the bounds have none.
    *
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
+    return (await this.#within(columns)).flatMap(({ requests }) => requests);
+  }
+
+  async #within(columns: readonly string[] | undefined): Promise<RequestsWithin[]> {
     const { files, partitionColumns, schema } = await this.#open();
     const { backend, batchSize } = this.#options;
     const names = pruneSchema(schema, columns).fields.map((field) => field.name);
-    return files
-      .map(({ file, info }) => ({
+    const found: RequestsWithin[] = [];
+    for (const { file, info } of files) {
+      const whole = {
         file: file.file,
-        rowGroups: [...info.rowGroups.keys()].filter(
-          (group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], this.#bounds),
-        ),
         columns: names,
         ...(batchSize !== undefined && { batchSize }),
         ...(backend !== undefined && { backend }),
         ...(partitionColumns.length > 0 && { constants: constantsOf(partitionColumns, file.partitions) }),
-      }))
-      .filter(({ rowGroups }) => rowGroups.length > 0);
+      };
+      found.push(await requestsWithin(whole, info, this.#bounds));
+    }
+    return found;
   }
 
   async *#run(

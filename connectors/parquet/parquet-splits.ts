@@ -45,7 +45,11 @@ export async function parquetSplits(
     );
     // A text that is stored once for many rows is read once for each.
     const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
-    const ranges = hasPlainPages(info, number, stored) ? await cutRowGroup(file, group, stored) : undefined;
+    const ranges = request.range
+      ? [request.range]
+      : hasPlainPages(info, number, stored)
+        ? await cutRowGroup(file, group, stored)
+        : undefined;
     if (ranges !== undefined || bytes + size > targetBytes) cut();
     if (ranges !== undefined) {
       splits.push(

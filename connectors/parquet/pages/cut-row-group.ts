@@ -19,7 +19,7 @@ export type RowRange = JsonObject & {
 };
 
 /** Rows of a range at most, unless a page has more: those of a chunk of ratings. */
-const RANGE_ROWS = 1 << 20;
+export const RANGE_ROWS = 1 << 20;
 /** Headers that are read before other work has its turn. */
 const HEADERS_AT_ONCE = 500;
 
@@ -106,7 +106,8 @@ function rangesOf(cuts: readonly number[], rows: number): { readonly from: numbe
   return chosen.map((from, index) => ({ from, rows: (chosen[index + 1] ?? rows) - from }));
 }
 
-function startOf(pages: readonly Page[], row: number): { readonly at: number; readonly skip: number } {
+/** The page that has a row, and its rows before that. */
+export function startOf(pages: readonly Page[], row: number): { readonly at: number; readonly skip: number } {
   let [low, high] = [0, pages.length];
   while (high - low > 1) {
     const middle = (low + high) >> 1;

@@ -1,0 +1,133 @@
+import type { Bound } from '../../../engine/expressions/expression.ts';
+import type { ParquetFileInfo } from '../backend.ts';
+import type { ColumnChunkInfo } from '../footer.ts';
+import { mayHold } from '../may-match.ts';
+import { RANGE_ROWS, type RowRange, startOf } from './cut-row-group.ts';
+import { type IndexedPage, type OpenFile, readIndexedPages, readPageStatistics } from './page-index.ts';
+import { hasPlainPages } from './read-pages.ts';
+
+/** Rows from one (of a row group) to another, which is not among them. */
+interface Rows {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The pages of a row group that bounds leave: rows to read, and numbers of pages of the columns that are read. */
+export interface PagesWithin {
+  readonly ranges: readonly RowRange[];
+  readonly read: number;
+  readonly all: number;
+}
+
+/** Fewer rows than this between two ranges are read with them: a range costs about as much by itself. */
+const GAP_ROWS = 1 << 14;
+/** The largest part of a row group's rows that is read by ranges; more are read as a whole. */
+const MOST_READ = 3 / 4;
+
+/** True for a row group in whose pages some column has bounds, if the backend reads ranges of rows. */
+export function hasPageBounds(info: ParquetFileInfo, rowGroup: number, bounds: readonly Bound[]): boolean {
+  return (
+    info.plainColumns !== undefined &&
+    info.rowGroups[rowGroup].columns.some(
+      ({ column, pageIndex }) => pageIndex?.values && bounds.some((bound) => bound.column === column),
+    )
+  );
+}
+
+/**
+ * The rows of a row group on pages that may have values within all bounds, by the least and greatest values of
+ * pages. Undefined where it has to be read as a whole: most of its rows are on such pages, or the index makes no
+ * sense.
+ */
+export async function pagesWithin(
+  file: OpenFile,
+  info: ParquetFileInfo,
+  rowGroup: number,
+  bounds: readonly Bound[],
+  names: readonly string[],
+): Promise<PagesWithin | undefined> {
+  const { columns, rows } = info.rowGroups[rowGroup];
+  const chunkOf = (name: string) => columns.find(({ column }) => column === name);
+  try {
+    let kept: readonly Rows[] = [{ from: 0, to: rows }];
+    for (const bound of bounds) {
+      const chunk = chunkOf(bound.column);
+      if (chunk?.pageIndex?.values !== undefined)
+        kept = inBoth(kept, await rowsWithin(file, chunk, rows, bound));
+    }
+    kept = cutInto(RANGE_ROWS, withoutGaps(kept));
+    if (kept.reduce((sum, { from, to }) => sum + to - from, 0) > MOST_READ * rows) return undefined;
+    const isPlain = hasPlainPages(info, rowGroup, names);
+    const pages = new Map<string, readonly IndexedPage[]>();
+    for (const name of names) {
+      const chunk = chunkOf(name);
+      if (isPlain || chunk?.pageIndex)
+        pages.set(name, await readIndexedPages(file, chunk as ColumnChunkInfo, rows));
+    }
+    const all = [...pages.values()].flat();
+    return {
+      ranges: kept.map(({ from, to }) => ({
+        from,
+        rows: to - from,
+        starts: isPlain
+          ? Object.fromEntries([...pages].map(([name, own]) => [name, startOf(own, from)]))
+          : {},
+      })),
+      read: all.filter((page) => kept.some(({ from, to }) => page.firstRow < to && endOf(page) > from))
+        .length,
+      all: all.length,
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+const endOf = ({ firstRow, rows }: IndexedPage) => firstRow + rows;
+
+/** The rows of the pages of a column that may have values within a bound. */
+async function rowsWithin(
+  file: OpenFile,
+  chunk: ColumnChunkInfo,
+  rows: number,
+  bound: Bound,
+): Promise<Rows[]> {
+  const pages = await readIndexedPages(file, chunk, rows);
+  const statistics = await readPageStatistics(file, chunk, pages);
+  return pages
+    .filter((page, i) => mayHold({ type: chunk.type, statistics: statistics[i] }, page.rows, bound))
+    .map((page) => ({ from: page.firstRow, to: endOf(page) }));
+}
+
+/** The rows that are in both lists, which ascend. */
+function inBoth(left: readonly Rows[], right: readonly Rows[]): Rows[] {
+  const both: Rows[] = [];
+  for (let [i, j] = [0, 0]; i < left.length && j < right.length;) {
+    const from = Math.max(left[i].from, right[j].from);
+    const to = Math.min(left[i].to, right[j].to);
+    if (from < to) both.push({ from, to });
+    if (left[i].to < right[j].to) i++;
+    else j++;
+  }
+  return both;
+}
+
+/** Joins ranges between which there are few rows. */
+function withoutGaps(ranges: readonly Rows[]): Rows[] {
+  const joined: Rows[] = [];
+  for (const { from, to } of ranges) {
+    const last = joined.at(-1);
+    if (last !== undefined && from - last.to < GAP_ROWS) joined[joined.length - 1] = { from: last.from, to };
+    else joined.push({ from, to });
+  }
+  return joined;
+}
+
+/** Cuts ranges so that none has more rows than `most`. */
+function cutInto(most: number, ranges: readonly Rows[]): Rows[] {
+  return ranges.flatMap(({ from, to }) =>
+    Array.from({ length: Math.ceil((to - from) / most) }, (_, i) => ({
+      from: from + i * most,
+      to: Math.min(to, from + (i + 1) * most),
+    })),
+  );
+}
