@@ -3,6 +3,7 @@ import type { IdForm } from '../engine/keys/id-form.ts';
 import { UsageError } from '../engine/errors.ts';
 import { checkFakeDevices, checkIdForm, shown } from './check-options.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
+import { refuseThread } from './inspect/user-modules.ts';
 import { Profile } from './reports/profile.ts';
 
 export interface SessionOptions {
@@ -70,6 +71,7 @@ export function checkSessionOptions(
   { device, deviceMemory, fakeDevices, profile, ids, spillDir }: CheckedOptions,
   unknown: object,
 ): void {
+  refuseThread();
   for (const name of Object.keys(unknown))
     throw new UsageError(`unknown session option ${name}`, {
       advice:

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { workerData } from 'node:worker_threads';
 import { UsageError } from '../../engine/errors.ts';
 import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
 import { shown } from '../check-options.ts';
@@ -20,6 +21,16 @@ export function checkModule({ module, name }: ModuleFunction): void {
   if (path !== undefined && (path === entry || path === realPath(fileURLToPath(import.meta.url))))
     throw new UsageError(`mapBatches: ${module} is the program itself, which each thread would run again`, {
       advice: 'Put the function into a module of its own, which a bundler leaves as a file',
+    });
+}
+
+/** Throws UsageError in a thread of a session: there each thread of a program would start the program again. */
+export function refuseThread(): void {
+  // Threads get a list of which this is the last item, or this alone.
+  const data: unknown = Array.isArray(workerData) ? workerData.at(-1) : workerData;
+  if (typeof data === 'object' && data !== null && 'ofSession' in data)
+    throw new UsageError('a thread of a session makes no session of its own', {
+      advice: 'Put the function of mapBatches into a module that neither is nor imports a program',
     });
 }
 

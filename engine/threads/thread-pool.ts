@@ -72,7 +72,7 @@ export class ThreadPool {
       concurrentTasksPerWorker: requests,
       idleTimeout: Number.POSITIVE_INFINITY,
       atomics,
-      workerData: { ...workerData, flags: this.#flags },
+      workerData: { ...workerData, ofSession: true, flags: this.#flags },
     });
     this.#crashed = crashed ?? ((cause) => cause as Error);
     // Without a listener, an idle thread that ends would end the process.

@@ -11,4 +11,13 @@ export function doubled(batch: RecordBatch, args?: { readonly fails?: boolean })
   return new RecordBatch(batch.schema, makeData({ type, length: batch.numRows, nullCount: 0, children }));
 }
 
+/** The first half of the rows; or each row's column `x` alone, twice, with `twice`. */
+export function resized(batch: RecordBatch, { twice }: { readonly twice: boolean }): RecordBatch {
+  if (!twice) return batch.slice(0, batch.numRows >> 1);
+  const x = batch.getChild('x')?.toArray() as Float64Array;
+  const values = Float64Array.from({ length: 2 * x.length }, (_, i) => x[i >> 1]);
+  const data = makeData({ type: new Float64(), length: values.length, nullCount: 0, data: values });
+  return new RecordBatch({ x: data });
+}
+
 export const notAFunction = 1;

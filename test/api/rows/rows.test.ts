@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Field, Float32, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { Field, Float32, Float64, makeData, RecordBatch, Schema } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ALS, col, type Dataset, functions, lit, Session, when } from '../../../index.ts';
 
@@ -127,6 +127,32 @@ describe('functions of the caller', () => {
     await expect(wrong.count()).rejects.toThrow(/gave the columns i: Int.., not i: .*give the option schema/);
   });
 
+  it('may give fewer rows or more, in threads and in the calling thread', async () => {
+    const { resized } = await import('./clean.ts');
+    const x = await numbers(rows, 'x');
+    const fewer = rows.mapBatches({ module, name: 'resized', args: { twice: false } });
+    expect(await fewer.count()).toBe(ROWS / 2);
+    const schema = new Schema([new Field('x', new Float64(), true)]);
+    const more = [
+      rows.mapBatches({ module, name: 'resized', args: { twice: true } }, { schema }),
+      rows.mapBatches((batch) => resized(batch, { twice: true }), { schema }),
+    ];
+    for (const dataset of more) {
+      expect(await numbers(dataset, 'x')).toEqual(x.flatMap((value) => [value, value]));
+      expect(await dataset.filter(col('x').lt(0)).count()).toBe(0);
+    }
+  });
+
+  it('as closures that fail are named with the file and the row', async () => {
+    const failing = rows.mapBatches(function strict(batch) {
+      if (batch.getChild('i')?.get(0) >= 4000n) throw new Error('no more');
+      return batch;
+    });
+    await expect(failing.count()).rejects.toThrow(
+      /the function strict failed: no more .*rows\.parquet, (row group 2, )?row 4,?001/,
+    );
+  });
+
   it.each([
     ['fails', { module, name: 'doubled', args: { fails: true } }, /doubled of .*clean\.ts failed: no more/],
     ['is not exported', { module, name: 'tripled' }, /exports no function tripled.*doubled, notAFunction/s],
@@ -139,6 +165,18 @@ describe('functions of the caller', () => {
     const entry = new URL(`file://${process.argv[1]}`).href;
     expect(() => rows.mapBatches({ module: entry, name: 'main' })).toThrow(/is the program itself/);
     expect(() => rows.mapBatches({ module: './clean.ts', name: 'x' })).toThrow(/takes a module's URL/);
+    // A bundle has the library's modules and the program's in one file.
+    const library = new URL('../../../api/inspect/user-modules.ts', import.meta.url).href;
+    expect(() => rows.mapBatches({ module: library, name: 'x' })).toThrow(/is the program itself/);
+  });
+
+  it('must be in a module that imports no program, which would start sessions in each thread', async () => {
+    const index = new URL('../../../index.ts', import.meta.url).href;
+    const program = `import { Session } from '${index}'; await Session.create(); export const f = (batch) => batch;`;
+    const given = { module: `data:text/javascript,${encodeURIComponent(program)}`, name: 'f' };
+    await expect(rows.mapBatches(given).count()).rejects.toThrow(
+      /cannot load data:.*a thread of a session makes no session of its own/,
+    );
   });
 });
 
