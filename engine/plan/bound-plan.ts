@@ -38,9 +38,10 @@ export interface KeptVersions {
   readonly start: boolean;
   readonly best: boolean;
   /**
-   * Each round stays whole while the next one runs, which is sent before the errors of the round are known.
+   * The next round is sent on speculation, before the errors of a round are known: that one stays whole until
+   * then.
    */
-  readonly ahead?: boolean;
+  readonly speculates?: boolean;
 }
 
 export function keptOf(keep: KeptVersions, start: Versions, best: Versions): Versions[] {

@@ -200,12 +200,12 @@ export function peakOf(
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
   let [good, best] = [start.versions, start.versions];
-  // A round that was sent ahead may be run again: the version it began from stays until the next round is
-  // under way.
-  const overlaps = keep.start && keep.ahead === true;
+  // A round with another one sent on speculation may be run again: the version it began from stays until the
+  // next round is under way.
+  const overlaps = keep.start && keep.speculates === true;
   let left: readonly Versions[] = [];
   for (let number = 1; number <= 3; number++) {
-    const kept = keptOf({ ...keep, start: keep.start || keep.ahead === true }, good, best);
+    const kept = keptOf({ ...keep, start: keep.start || keep.speculates === true }, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
     walk
       .add(round.steps)

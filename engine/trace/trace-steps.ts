@@ -18,6 +18,11 @@ const rows: Readonly<
   spill: { place: 'spill', row: 'writes' },
 };
 
+/** A tracer that marks all spans as those of steps that were sent on speculation. */
+export function speculativeTracer(tracer: Tracer | undefined): Tracer | undefined {
+  return tracer && { span: (one) => tracer.span({ ...one, args: { ...one.args, speculative: true } }) };
+}
+
 /** A task of a stage, and the work that its device tells of beside it. */
 export function traceTask(
   tracer: Tracer,

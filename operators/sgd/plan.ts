@@ -20,7 +20,7 @@ import {
   requireDeviceFit,
 } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
-import { aheadWhereItFits } from '../training/plan-ahead.ts';
+import { speculatesWhereItFits } from '../training/planned-speculation.ts';
 import { rankingBytes } from '../training/planned-measures.ts';
 import { layoutOf } from './bytes.ts';
 import { bandsLeave, devicesOf, staysOnDevice } from './schedules/blocks-schedule.ts';
@@ -51,7 +51,7 @@ export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>
 /**
  * The physical plan of SGD: a pure function of profile, parameters and devices. Of the schedules that suit
  * them the first that fits is taken. An epoch steps a copy of the factors, so two versions of both sides
- * stand side by side, three with an early stop, or where an epoch is sent ahead and there is room. Throws
+ * stand side by side, three with an early stop, or where an epoch is sent on speculation. Throws
  * CapacityError when none fits.
  *
  */
@@ -216,7 +216,7 @@ function planOf(
   // A bold driver's rates follow from the losses.
   const plan = hopeless
     ? usual
-    : aheadWhereItFits(usual, {
+    : speculatesWhereItFits(usual, {
         called: 'epoch',
         params,
         compute,

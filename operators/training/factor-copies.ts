@@ -1,10 +1,10 @@
-import type { Versions } from '../../engine/plan/bound-plan.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { Partition } from '../../engine/partition.ts';
 import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import { handedBytes } from './planned-checkpoints.ts';
+import type { Rounds, Trained } from './rounds.ts';
 import type { LoopOptions, Training } from './training.ts';
 
 /** A copy to the host costs at most this part of a run's time. */
@@ -16,28 +16,20 @@ const COPY_RATE = 1.7e9;
 /** Least seconds between two copies: about the work that the loss of a device may cost. */
 const COPY_SECONDS = 2;
 
-/** The versions on devices after a round. */
-export interface Trained {
-  readonly number: number;
-  readonly versions: Versions;
-}
-
-/**
- * The factors after a round: versions on devices, or a copy in host memory where a run goes on from an
- * earlier one.
- */
+/** The factors after a round: on devices, or in host memory where a run goes on from an earlier one. */
 export type State<Factors> = Trained | { readonly number: number; readonly factors: Factors };
 
-/** The training of an attempt, and its way to bring versions to the host. */
-interface Source<Factors> {
-  readonly training: Training<Factors>;
-  toHost(state: Trained): Promise<StepResults>;
+/** The newest factors of a run, the best, and the iterations to which they belong. */
+export interface RunState<Factors> {
+  readonly good: State<Factors>;
+  readonly best: State<Factors>;
+  readonly iterations: readonly TrainingIteration[];
 }
 
-/**
- * Copies of a run's factors in host memory: the last one is that from which the run goes on when a device is
- * lost.
- */
+/** Brings versions of a training to the host. */
+type Source<Factors> = Pick<Rounds<Factors>, 'training' | 'toHost'>;
+
+/** Copies of a run's factors in host memory. The run goes on from the last one when a device is lost. */
 export class FactorCopies<Factors> {
   last: HostCopy<Factors> | undefined;
   readonly #options: Pick<LoopOptions<Factors>, 'copySeconds' | 'checkpoints'>;
@@ -53,11 +45,9 @@ export class FactorCopies<Factors> {
 
   /** Estimates the time of the first copy, and with it the wait, where factors may be lost. */
   expect({ bound }: Training<Factors>): void {
-    if (isLosable(bound) && this.#options.copySeconds === undefined)
-      this.#wait = Math.max(
-        this.#wait,
-        handedBytes(bound.phases.end, bound.datasets) / COPY_RATE / COPY_SHARE,
-      );
+    if (!isLosable(bound) || this.#options.copySeconds !== undefined) return;
+    const seconds = handedBytes(bound.phases.end, bound.datasets) / COPY_RATE;
+    this.#wait = Math.max(this.#wait, seconds / COPY_SHARE);
   }
 
   /** True when the loss of a device could cost much work; longer copies are made less often. */
@@ -66,44 +56,27 @@ export class FactorCopies<Factors> {
   }
 
   /** Copies the factors to the host. */
-  async renew(
-    source: Source<Factors>,
-    good: State<Factors>,
-    best: State<Factors>,
-    iterations: readonly TrainingIteration[],
-  ): Promise<void> {
+  async renew(source: Source<Factors>, state: RunState<Factors>): Promise<void> {
     const start = performance.now();
-    this.last = await this.make(source, good, best, iterations);
-    this.#wait = Math.max(
-      this.#options.copySeconds ?? COPY_SECONDS,
-      (this.#taken - start) / 1000 / COPY_SHARE,
-    );
+    this.last = await this.make(source, state);
+    const seconds = (this.#taken - start) / 1000;
+    this.#wait = Math.max(this.#options.copySeconds ?? COPY_SECONDS, seconds / COPY_SHARE);
   }
 
-  async make(
-    source: Source<Factors>,
-    good: State<Factors>,
-    best: State<Factors>,
-    iterations: readonly TrainingIteration[],
-  ): Promise<HostCopy<Factors>> {
-    const kept =
-      best.number === good.number
-        ? undefined
-        : { iteration: best.number, factors: await this.factorsOf(source, best) };
-    const factors = await this.factorsOf(source, good);
+  async make(source: Source<Factors>, state: RunState<Factors>): Promise<HostCopy<Factors>> {
+    const { good, best, iterations } = state;
+    const copyOf = async (one: State<Factors>) => ({
+      iteration: one.number,
+      factors: await this.factorsOf(source, one),
+    });
+    const older = best.number === good.number ? {} : { best: await copyOf(best) };
+    const newest = await copyOf(good);
     this.#taken = performance.now();
-    return {
-      iteration: good.number,
-      factors,
-      ...(kept && { best: kept }),
-      iterations: [...iterations],
-      ...(source.training.course && { course: source.training.course() }),
-    };
+    const course = source.training.course?.();
+    return { ...newest, ...older, iterations: [...iterations], ...(course && { course }) };
   }
 
-  /**
-   * The factors of a state; those that are in host memory are not fetched again. `last`: no round follows.
-   */
+  /** The factors of a state; those in host memory are not fetched again. `last`: no round follows. */
   async factorsOf(source: Source<Factors>, state: State<Factors>, last = false): Promise<Factors> {
     const copied = [this.last, this.last?.best].find((copy) => copy?.iteration === state.number);
     return (
@@ -112,7 +85,7 @@ export class FactorCopies<Factors> {
     );
   }
 
-  /** Factors that are on their way to the host, which count there when others may come to lie beside them. */
+  /** Factors that are on their way to the host, which count there when others may be stored too. */
   async taken(training: Training<Factors>, fetched: Promise<StepResults>, last = false): Promise<Factors> {
     const results = await fetched;
     if (isLosable(training.bound) || (this.#options.checkpoints !== undefined && !last))

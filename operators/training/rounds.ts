@@ -1,23 +1,35 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { Phase } from '../../engine/phase.ts';
-import type { Versions } from '../../engine/plan/bound-plan.ts';
+import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { expand, expandFree } from '../../engine/run/expand.ts';
+import { expand, type Expanded, expandFree } from '../../engine/run/expand.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
+import type { Step } from '../../engine/run/step.ts';
+import { together } from '../../engine/threads/together.ts';
 import { contracts } from '../tasks/tasks.ts';
-import type { Trained } from './factor-copies.ts';
 import type { TrainingErrors } from './loss.ts';
-import { expandRound, type RoundAhead } from './round-ahead.ts';
 import { withSolved } from './solved-figures.ts';
 import type { LoopOptions, Training } from './training.ts';
-import { sentAtOnce } from './sent-at-once.ts';
+
+/** The versions on devices after a round. */
+export interface Trained {
+  readonly number: number;
+  readonly versions: Versions;
+}
+
+/** A round as steps, which do not free the versions of `kept`. */
+export interface ExpandedRound extends Trained, Expanded {
+  readonly from: Versions;
+  readonly params: JsonObject;
+  readonly kept: readonly Versions[];
+}
 
 /** A round whose steps were given to the devices. */
 export interface SentRound extends Trained {
   readonly params: JsonObject;
-  /**
-   * One device was sent the round and its measure, whole and in order: what is sent now comes behind them.
-   */
+  /** It was sent before the errors of the round before were known. */
+  readonly speculative: boolean;
+  /** One device was sent the round and its measure, whole and in order: what is sent now is run after them. */
   readonly inOrder: boolean;
   /** Seconds of the round. Throws the error of its steps, or DivergedError. */
   readonly ran: Promise<number>;
@@ -28,95 +40,93 @@ export interface SentRound extends Trained {
 }
 
 export interface SendOptions {
-  /** The round, as far as it was expanded for this course of the run. */
-  readonly expanded?: RoundAhead | undefined;
-  /**
-   * Its factors go to the host before they are measured, so that the host's part of that is done beside the
-   * measure. Only of a round that one device does in order.
-   */
-  readonly fetches?: boolean;
+  /** The factors go to the host before they are measured, where one device does the round in order. */
+  readonly fetches: boolean;
+  readonly speculative: boolean;
 }
 
-/**
- * Sends the rounds of a training to its devices, and what measures and fetches the versions that they make.
- */
+/** Sends the steps of a training to its devices: the start, the rounds, their measures and fetches. */
 export class Rounds<Factors> {
   readonly training: Training<Factors>;
-  readonly #options: Pick<LoopOptions<Factors>, 'called' | 'maxIter' | 'measuresEnds'>;
-  readonly #ctx: ExecutionContext;
+  readonly options: LoopOptions<Factors>;
+  readonly ctx: ExecutionContext;
   readonly #phase: Phase;
   readonly #stopped = new AbortController();
   readonly #underWay = new Set<Promise<unknown>>();
-  /**
-   * The moment at which the last steps ended that a device may have worked on before those of the round that
-   * runs.
-   */
+  /** The end of the last steps that a device may have worked on before those of the round that runs. */
   #freeFrom = 0;
 
   constructor(
     training: Training<Factors>,
-    options: Pick<LoopOptions<Factors>, 'called' | 'maxIter' | 'measuresEnds'>,
+    options: LoopOptions<Factors>,
     ctx: ExecutionContext,
     phase: Phase,
   ) {
-    this.training = training;
-    this.#options = options;
-    this.#ctx = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#stopped.signal]) };
-    this.#phase = phase;
+    [this.training, this.options, this.#phase] = [training, options, phase];
+    this.ctx = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#stopped.signal]) };
   }
 
-  /** Sends a round, which leaves the versions of `kept` and makes others. */
-  send(
-    from: Versions,
-    number: number,
-    kept: readonly Versions[],
-    { expanded, fetches = false }: SendOptions,
-  ): SentRound {
-    const { bound } = this.training;
+  /** True where a version can be measured as long as it is kept: nothing derived from it is freed before. */
+  get hasWholeVersions(): boolean {
+    return this.training.bound.datasets.every(({ derived }) => !derived);
+  }
+
+  /** Runs the start, and gives its versions. */
+  async start(): Promise<Versions> {
+    const { training, ctx } = this;
+    using _ = ctx.metrics.begin('start');
+    const { steps, versions } = expand(training.bound, contracts, 'start', {});
+    await together(
+      () => runSteps(steps, ctx, { given: training.given.splice(0) }),
+      async () => training.starting?.(ctx),
+    );
+    return versions;
+  }
+
+  expand(from: Versions, number: number, kept: readonly Versions[]): ExpandedRound {
     const params = this.training.round(number);
-    const { steps, versions } =
-      expanded?.of(from, params, kept) ?? expandRound(bound, from, { number, params }, kept);
+    const expanded = expand(this.training.bound, contracts, 'round', from, { number, params }, kept);
+    return { ...expanded, number, from, params, kept };
+  }
+
+  send({ number, params, steps, versions }: ExpandedRound, options: SendOptions): SentRound {
+    const { bound } = this.training;
+    const { fetches, speculative } = options;
     const state = { number, versions };
     const sent = performance.now();
-    const results = this.#follow(this.#run(number, steps));
+    const results = this.#follow(this.#run(number, steps, speculative));
     const ran = this.#follow(results.then(() => this.#secondsFrom(sent)));
-    const inOrder = sentAtOnce(bound, steps);
-    const fetched = fetches && inOrder ? this.#follow(this.toHost(state, results)) : undefined;
-    const behind = this.#measures(number) ? this.#measureSteps(state, this.#isBrief(number)) : [];
-    const measure = () => this.#measure(state, results);
+    const atOnce = isSentAtOnce(bound, steps);
+    const fetched = fetches && atOnce ? this.#follow(this.toHost(state, results, speculative)) : undefined;
+    const measures = this.#measures(number) ? this.#measureSteps(state, this.#isBrief(number)) : [];
+    const measure = () =>
+      this.#measure(state, results, this.#follow(runSteps(measures, this.ctx, { speculative })));
     // A device that works in order goes from the round to its measure without a pause.
-    const errors = this.#measures(number) ? this.#follow(inOrder ? measure() : ran.then(measure)) : undefined;
-    return { number, versions, params, inOrder: inOrder && sentAtOnce(bound, behind), ran, errors, fetched };
+    const errors = this.#measures(number) ? this.#follow(atOnce ? measure() : ran.then(measure)) : undefined;
+    const inOrder = atOnce && isSentAtOnce(bound, measures);
+    return { number, versions, params, speculative, inOrder, ran, errors, fetched };
   }
 
   /** The errors of a version by a pass over the ratings. */
-  async exact({ number, versions }: Trained): Promise<TrainingErrors> {
-    using _ = this.#ctx.metrics.begin('measure');
-    return this.training.errors(
-      await this.#follow(runSteps(this.#measureSteps({ number, versions }, false), this.#ctx)),
-    );
+  async exact(state: Trained): Promise<TrainingErrors> {
+    using _ = this.ctx.metrics.begin('measure');
+    return this.training.errors(await this.#follow(runSteps(this.#measureSteps(state, false), this.ctx)));
   }
 
   async free(versions: Versions, kept: readonly Versions[]): Promise<void> {
-    await runSteps(expandFree(this.training.bound, contracts, 'train', versions, kept), this.#ctx);
+    await runSteps(expandFree(this.training.bound, contracts, 'train', versions, kept), this.ctx);
   }
 
-  /**
-   * Waits for the end of a round that was sent behind one which is run again, and frees what it made, except
-   * the versions `kept`.
-   */
-  async discard({ versions, ran, errors, fetched }: SentRound, kept: readonly Versions[]): Promise<void> {
-    await Promise.allSettled([ran, errors, fetched]);
-    await this.free(versions, kept);
-  }
-
-  /** The factors of a version; `behind`: the round that makes it, whose time is not that of the fetch. */
-  async toHost({ number, versions }: Trained, behind?: Promise<unknown>): Promise<StepResults> {
-    const fetching = this.#follow(
-      runSteps(expand(this.training.bound, contracts, 'end', versions, { number }).steps, this.#ctx),
-    );
-    await behind;
-    using _ = this.#ctx.metrics.begin('fetch factors');
+  /** The factors of a version; `round`: the one that makes it, whose time is not part of the fetch. */
+  async toHost(
+    { number, versions }: Trained,
+    round?: Promise<unknown>,
+    speculative = false,
+  ): Promise<StepResults> {
+    const { steps } = expand(this.training.bound, contracts, 'end', versions, { number });
+    const fetching = this.#follow(runSteps(steps, this.ctx, { speculative }));
+    await round;
+    using _ = this.ctx.metrics.begin('fetch factors');
     return fetching;
   }
 
@@ -126,10 +136,10 @@ export class Rounds<Factors> {
     await Promise.allSettled(this.#underWay);
   }
 
-  async #run(number: number, steps: Parameters<typeof runSteps>[0]): Promise<StepResults> {
-    using _ = this.#ctx.metrics.begin(`${this.#options.called}s`);
+  async #run(number: number, steps: readonly Step[], speculative: boolean): Promise<StepResults> {
+    using _ = this.ctx.metrics.begin(`${this.options.called}s`);
     const onProgress = (finished: number, of: number) => this.#phase.progress(number - 1 + finished / of);
-    const ran = await runSteps(steps, this.#ctx, { onProgress });
+    const ran = await runSteps(steps, this.ctx, { onProgress, speculative });
     this.training.check(number, ran);
     return ran;
   }
@@ -142,43 +152,47 @@ export class Rounds<Factors> {
   }
 
   #measures(number: number): boolean {
-    const { measuresEnds = false, maxIter } = this.#options;
+    const { measuresEnds = false, maxIter } = this.options;
     return !measuresEnds || number === 1 || number === maxIter;
   }
 
-  /** The round's own results tell the errors; those of the last round are found by a pass all the same. */
+  /** The round's own results have the errors; those of the last round are found by a pass all the same. */
   #isBrief(number: number): boolean {
-    return number < this.#options.maxIter && this.training.errorsOfRound !== undefined;
+    return number < this.options.maxIter && this.training.errorsOfRound !== undefined;
   }
 
-  #measureSteps({ number, versions }: Trained, brief: boolean) {
+  #measureSteps({ number, versions }: Trained, brief: boolean): readonly Step[] {
     return expand(this.training.bound, contracts, 'measure', versions, { number, brief }).steps;
   }
 
-  async #measure(state: Trained, round: Promise<StepResults>): Promise<TrainingErrors> {
-    const { training } = this;
-    const brief = this.#isBrief(state.number);
-    const measuring = this.#follow(runSteps(this.#measureSteps(state, brief), this.#ctx));
+  async #measure(state: Trained, round: Promise<StepResults>, measuring: Promise<StepResults>) {
     const ran = await round;
-    using _ = this.#ctx.metrics.begin('measure');
+    using _ = this.ctx.metrics.begin('measure');
     const results = await measuring;
     this.#freeFrom = performance.now();
-    const told = training.errorsOfRound?.(results, ran);
-    if (!brief) return withSolved(training.errors(results), told);
-    return told ?? this.exact(state);
+    const solved = this.training.errorsOfRound?.(results, ran);
+    if (!this.#isBrief(state.number)) return withSolved(this.training.errors(results), solved);
+    return solved ?? this.exact(state);
   }
 
-  /**
-   * Notes that it is under way. Its failure is thrown where it is waited for, or not at all where the run has
-   * failed before.
-   */
+  /** Notes that it is under way. A failure is thrown where it is waited for, or not at all after another. */
   #follow<Result>(work: Promise<Result>): Promise<Result> {
-    const ended = work.then(
-      () => undefined,
-      () => undefined,
-    );
+    const ended = Promise.allSettled([work]);
     this.#underWay.add(ended);
     void ended.then(() => this.#underWay.delete(ended));
     return work;
   }
+}
+
+/**
+ * True where one device that works in order is sent all of the steps when they begin: what is sent after them
+ * finds the versions that they make, and does not disturb those that they read. None brings partitions from
+ * the host.
+ */
+function isSentAtOnce({ devices }: BoundPlan, steps: readonly Step[]): boolean {
+  const device = devices.find(({ place }) => place === steps[0]?.at);
+  return steps.every(
+    ({ at, ended, do: { kind } }) =>
+      device?.inOrder && at === device.place && ended.length === 0 && kind !== 'move' && kind !== 'spill',
+  );
 }

@@ -9,21 +9,13 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';
 
-/**
- * An algorithm in the form that the loop runs: a bound plan, and pure functions of the results of its steps.
- */
+/** An algorithm as the loop runs it: a bound plan, and pure functions of the results of its steps. */
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
-  /**
-   * Partitions that the first steps find in host memory, or at places. The loop empties the list then:
-   * factors to go on from are on the devices, and nowhere else.
-   */
+  /** Partitions that exist before the first steps. The loop empties the list: devices alone hold them then. */
   readonly given: Given[];
-  /**
-   * The loss that the first round is compared with; `measure`: that of the start; undefined: the first round
-   * is not compared.
-   */
+  /** The loss to compare the first round with; `measure`: measured of the start; undefined: none. */
   readonly startLoss: number | 'measure' | undefined;
   /** Parameters of a round's tasks. */
   round(number: number): JsonObject;
@@ -31,25 +23,22 @@ export interface Training<Factors> {
   check(number: number, results: StepResults): void;
   errors(measured: StepResults): TrainingErrors;
   /**
-   * The same from a brief measure and the results of the round that it measures. Undefined where those do not
-   * tell them; absent where each measure is whole.
+   * The same from a brief measure and the results of its round; undefined where those do not have them.
+   * Absent where each measure is whole.
    */
   errorsOfRound?(measured: StepResults, round: StepResults): TrainingErrors | undefined;
   /** True where the loss shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;
-  /**
-   * Halves the steps of the round that is run again and of all later ones, and gives the new rate. Absent
-   * where rounds are not run again.
-   */
+  /** Halves the steps of this round and later ones; gives the rate. Absent where rounds are not run again. */
   slower?(number: number): number;
   /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
-  /** State after the last round that was kept, beside its factors; `prepare` finds it in the copy. */
+  /** State after the last round that was kept, besides its factors; `prepare` finds it in the copy. */
   course?(): JsonObject;
-  /** Called when the steps of the start have begun: the first round waits for it as for them. */
+  /** Called when the steps of the start have begun. The first round waits for both. */
   starting?(ctx: ExecutionContext): Promise<void>;
-  /** Called behind the first round, when the devices have made their lists of the ratings. */
+  /** Called after the first round, when the devices have made their lists of the ratings. */
   settled?(ctx: ExecutionContext): Promise<void>;
   /** The factors that the phase `end` handed out; `last`: no round follows. */
   factors(results: StepResults, last: boolean): Factors;
@@ -60,21 +49,12 @@ export interface LoopOptions<Factors> {
   readonly maxIter: number;
   readonly devices: readonly DeviceInfo[];
   readonly rule: StoppingRule;
-  /**
-   * Seconds between two copies of a device's factors to the host, at least. Without them 2, and before the
-   * first copy as many as its bytes call for.
-   */
+  /** Least seconds between two copies of factors to the host. Default 2, more before a large first copy. */
   readonly copySeconds?: number;
   readonly checkpoints?: Checkpoints<Factors> | undefined;
-  /**
-   * True for a run that is measured after its first round and its last alone; nothing may end it early.
-   * Default false.
-   */
+  /** Measures only the first round and the last; nothing may end the run early. Default false. */
   readonly measuresEnds?: boolean | undefined;
-  /**
-   * Called when the factors of the last round are in host memory and nothing more is asked of the devices,
-   * before what they hold is released.
-   */
+  /** Called when the result is in host memory, before what the devices hold is released. */
   fetched?: (() => void) | undefined;
   /** Further measures of a version, from its factors in host memory. */
   measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;

@@ -28,7 +28,7 @@ const cases: Record<
     compute: [gpuInfo(0)],
     make: (one) => recordAls(one, { rank: 2, maxIter: 2 }, { held: true }),
   },
-  'als on a GPU that is sent rounds ahead': {
+  'als on a GPU with speculation': {
     compute: [gpuInfo(0)],
     make: (one) => recordAls(one, { rank: 2, maxIter: 4 }, { held: true, copySeconds: 1000 }),
   },
@@ -62,7 +62,7 @@ const cases: Record<
     compute: [gpuInfo(0)],
     make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }),
   },
-  'sgd on a GPU that is sent epochs ahead': {
+  'sgd on a GPU with speculation': {
     compute: [gpuInfo(0)],
     make: (one) =>
       recordSgd(one, { rank: 2, maxIter: 4, schedule: 'tile' }, { held: true, copySeconds: 1000 }),

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { RunMetrics } from '../../engine/metrics.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { Spans } from '../../engine/trace/spans.ts';
 import { PHASES, TraceText } from '../../engine/trace/trace-text.ts';
+import { Recording } from '../support/steps/recorded-runs.ts';
+import { gpuInfo } from '../support/steps/small-problems.ts';
 import { checkTrace } from '../support/traces.ts';
 
 function textOf(most?: number) {
@@ -93,5 +98,32 @@ describe('a trace', () => {
     }
     expect(new RunMetrics(spans).tracer).toBe(trace);
     expect(new RunMetrics().tracer).toBeUndefined();
+  });
+
+  it('marks the steps that were sent on speculation, tasks and others', async () => {
+    const { trace, end } = textOf();
+    const metrics = new RunMetrics(new Spans(() => ({ at: 0, cpu: 0 }), { at: 0, cpu: 0 }, trace));
+    const { devices, ctx } = new Recording({ rows: [], columns: 0, compute: [gpuInfo(0)] });
+    const span = () => ({ row: 'queue', name: 'fill', start: sharedClock(), milliseconds: 0 });
+    devices[0].run = async () => ({
+      metrics: { rows: 2, bytesUp: 0, bytesDown: 0, milliseconds: 0 },
+      values: {},
+      spans: [span()],
+    });
+    const steps = new StepList({ fill: { rows: 'write' } });
+    const ref = { name: 'rows', partition: 0, version: 0 };
+    steps.allocate('start', 'gpu:0', ref, { rows: 2, columns: 1, stride: 4 });
+    steps.task('start', 'gpu:0', { kernel: 'fill', inputs: {}, outputs: { rows: ref }, params: {} });
+    steps.handOut('start', ref, 'gpu:0');
+    for (const speculative of [true, false])
+      await runSteps(steps.steps, { ...ctx, metrics }, { speculative });
+    expect(end().spans.map(({ args = {} }) => [args.what ?? args.kernel, args.speculative])).toEqual([
+      ['allocate', true],
+      ['fill', true],
+      ['hand-out', true],
+      ['allocate', undefined],
+      ['fill', undefined],
+      ['hand-out', undefined],
+    ]);
   });
 });

@@ -21,7 +21,7 @@ import {
   spilledLoadingBytes,
 } from '../../planner/sizes.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import { aheadWhereItFits } from '../../training/plan-ahead.ts';
+import { speculatesWhereItFits } from '../../training/planned-speculation.ts';
 import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
@@ -60,7 +60,7 @@ export function planOfGrid(
     testRatings,
     profile: { ratings: nz },
   } = problem;
-  const plan = aheadWhereItFits(
+  const plan = speculatesWhereItFits(
     {
       planVersion: PLAN_VERSION,
       algorithm: 'als',

@@ -6,28 +6,23 @@ import { StoppingRule } from './stopping-rule.ts';
 
 type PlanWithoutMemory = Omit<PhysicalPlan, 'memory'>;
 
-/** The facts beside the plan that decide on rounds sent ahead. */
-export interface AheadProblem {
+/** The facts besides the plan that decide on speculation. */
+export interface SpeculationProblem {
   readonly called: 'iteration' | 'epoch';
   readonly params: ConstructorParameters<typeof StoppingRule>[0] & { readonly maxIter: number };
   /** The devices that compute, all of them. */
   readonly compute: readonly DeviceInfo[];
-  /**
-   * True where the first of them does a whole round by itself, and where errors change no later round but one
-   * that failed.
-   */
+  /** True where the first of them does whole rounds, which no errors change except by a failure. */
   readonly foreseen: boolean;
 }
 
 /**
- * The plan whose rounds are sent to the only device before the errors of those before are known, so that it
- * does not stand still meanwhile: where it works in order, has room for one more version of the factors, and
- * no rule may end the run.
- *
+ * The plan that sends each round before the errors of the one before are known, where its only device works
+ * in order and has room for one more version of the factors, and no rule may end the run.
  */
-export function aheadWhereItFits(
+export function speculatesWhereItFits(
   plan: PlanWithoutMemory,
-  { called, params, compute, foreseen }: AheadProblem,
+  { called, params, compute, foreseen }: SpeculationProblem,
 ): PlanWithoutMemory {
   const [device] = compute;
   if (
@@ -39,14 +34,14 @@ export function aheadWhereItFits(
     plan.datasets.some(({ derived }) => derived)
   )
     return plan;
-  const ahead: PlanWithoutMemory = {
+  const speculating: PlanWithoutMemory = {
     ...plan,
-    keep: { ...plan.keep, ahead: true },
+    keep: { ...plan.keep, speculates: true },
     reasons: [
       ...plan.reasons,
       `an ${called} is sent to the device before the errors of the one before are known; the factors of that one stay until then`,
     ],
   };
-  const peak = peakOf(unbound(ahead), contracts, ahead.keep)[device.place] ?? 0;
-  return peak <= (device.capacityBytes ?? Number.POSITIVE_INFINITY) ? ahead : plan;
+  const peak = peakOf(unbound(speculating), contracts, speculating.keep)[device.place] ?? 0;
+  return peak <= (device.capacityBytes ?? Number.POSITIVE_INFINITY) ? speculating : plan;
 }
