@@ -1,6 +1,8 @@
 import { counted, formatBytes } from '../../engine/format.ts';
 import type { Json } from '../../engine/json.ts';
 import {
+  andThen,
+  fromSource,
   type LogicalPlan,
   operatorsOf,
   rootSource,
@@ -20,7 +22,7 @@ export async function explainRows(
   options: Pick<RunOptions, 'signal'>,
 ): Promise<string> {
   const ctx = session.context(options);
-  const optimized = await optimize(plan, {}, ctx.signal);
+  const optimized = await optimizedPlan(plan, ctx.signal);
   return [
     'Logical plan',
     ...treeOf(plan),
@@ -32,6 +34,15 @@ export async function explainRows(
     ...(await physicalLines(optimized, session, ctx)),
     '  result: batches in the order of rows',
   ].join('\n');
+}
+
+/** The optimized plan, also of the inputs of unions, which are optimized when they are read. */
+async function optimizedPlan(plan: LogicalPlan, signal: AbortSignal): Promise<LogicalPlan> {
+  const optimized = await optimize(plan, {}, signal);
+  const source = rootSource(optimized);
+  if (!(source instanceof Union)) return optimized;
+  const inputs = await Promise.all(source.inputs.map((input) => optimizedPlan(input, signal)));
+  return operatorsOf(optimized).reduce(andThen, fromSource(source.of(inputs)));
 }
 
 /** The operators from the result to the source, one a line, deeper by two spaces each. */
@@ -70,7 +81,7 @@ async function physicalLines(
   if (source instanceof Union) {
     const inputs: string[] = [];
     for (const [i, input] of source.inputs.entries()) {
-      const lines = await physicalLines(await optimize(input, {}, ctx.signal), session, ctx, `${indent}  `);
+      const lines = await physicalLines(input, session, ctx, `${indent}  `);
       inputs.push(`${indent}input ${i + 1} of the union:`, ...lines);
     }
     const above = operatorsOf(plan).map(({ name }) => name);

@@ -13,6 +13,7 @@ import { dropIdle } from './rules/drop-idle.ts';
 import { mergeProjections } from './rules/merge-projections.ts';
 import { pruneColumns } from './rules/prune-columns.ts';
 import { pushFilters } from './rules/push-filters.ts';
+import { pushIntoUnion } from './rules/push-into-union.ts';
 import { pushLimits } from './rules/push-limits.ts';
 import { pushToSource } from './rules/push-to-source.ts';
 import { resolveColumns } from './rules/resolve-columns.ts';
@@ -25,6 +26,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   'merge projections': mergeProjections,
   'prune columns': pruneColumns,
   'drop what does nothing': dropIdle,
+  'push into unions': pushIntoUnion,
   'push bounds to the source': pushToSource,
 };
 

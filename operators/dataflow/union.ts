@@ -20,6 +20,11 @@ export class Union implements Source {
     this.#ready = ready;
   }
 
+  /** The rows of other inputs. */
+  of(inputs: readonly LogicalPlan[]): Union {
+    return new Union(inputs, this.#ready);
+  }
+
   get replayable(): boolean {
     return this.inputs.every((plan) => rootSource(plan).replayable);
   }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Field, Float32, Float64, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { Field, Float32, makeData, RecordBatch, Schema } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ALS, col, type Dataset, functions, lit, Session, when } from '../../../index.ts';
 
@@ -67,6 +67,10 @@ describe('transformations', () => {
       .union(high, csv.filter(col('i').eq(7)).select('i', 'x'));
     expect(await numbers(both)).toEqual([0, 1, ROWS - 2, ROWS - 1, 7]);
     expect(await both.filter(col('i').gt(5)).count()).toBe(3);
+    // By the order of columns in the first input, whatever the others have.
+    const [xi, ix] = [rows.select('x', 'i'), rows.select('i', 'x')];
+    const sampled = await numbers(ix.sample(0.1, { seed: 3 }));
+    expect(await numbers(ix.union(xi).sample(0.1, { seed: 3 }))).toEqual([...sampled, ...sampled]);
     await expect(rows.union(rows.drop('t')).count()).rejects.toThrow(
       /input 2 has 3 columns, and the first 4/,
     );
@@ -102,83 +106,6 @@ describe('transformations', () => {
 
 const vectorOf = (n: number) =>
   makeData({ type: new Float32(), length: 1, nullCount: 0, data: Float32Array.of(n) });
-
-describe('functions of the caller', () => {
-  const module = new URL('clean.ts', import.meta.url).href;
-
-  it('run in the threads by the name of their module, and in the calling thread as closures', async () => {
-    const expected = (await numbers(rows, 'x')).map((x) => 2 * x);
-    const named = rows.mapBatches({ module, name: 'doubled' });
-    expect(await numbers(named, 'x')).toEqual(expected);
-    expect(await named.explain()).toMatch(/by 2 threads: parquet-source > map-batches/);
-    const { doubled } = await import('./clean.ts');
-    const closure = rows.mapBatches((batch) => doubled(batch));
-    expect(await numbers(closure, 'x')).toEqual(expected);
-    expect(await closure.explain()).toMatch(
-      /calling thread: map-batches, since a closure cannot go to another/,
-    );
-  });
-
-  it('may change the columns', async () => {
-    const schema = new Schema([new Field('n', new Float32(), false)]);
-    const counted = rows.mapBatches(({ numRows }) => new RecordBatch({ n: vectorOf(numRows) }), { schema });
-    expect((await numbers(counted, 'n')).reduce((sum, n) => sum + n, 0)).toBe(ROWS);
-    const wrong = rows.mapBatches((batch) => batch.select(['i']));
-    await expect(wrong.count()).rejects.toThrow(/gave the columns i: Int.., not i: .*give the option schema/);
-  });
-
-  it('may give fewer rows or more, in threads and in the calling thread', async () => {
-    const { resized } = await import('./clean.ts');
-    const x = await numbers(rows, 'x');
-    const fewer = rows.mapBatches({ module, name: 'resized', args: { twice: false } });
-    expect(await fewer.count()).toBe(ROWS / 2);
-    const schema = new Schema([new Field('x', new Float64(), true)]);
-    const more = [
-      rows.mapBatches({ module, name: 'resized', args: { twice: true } }, { schema }),
-      rows.mapBatches((batch) => resized(batch, { twice: true }), { schema }),
-    ];
-    for (const dataset of more) {
-      expect(await numbers(dataset, 'x')).toEqual(x.flatMap((value) => [value, value]));
-      expect(await dataset.filter(col('x').lt(0)).count()).toBe(0);
-    }
-  });
-
-  it('as closures that fail are named with the file and the row', async () => {
-    const failing = rows.mapBatches(function strict(batch) {
-      if (batch.getChild('i')?.get(0) >= 4000n) throw new Error('no more');
-      return batch;
-    });
-    await expect(failing.count()).rejects.toThrow(
-      /the function strict failed: no more .*rows\.parquet, (row group 2, )?row 4,?001/,
-    );
-  });
-
-  it.each([
-    ['fails', { module, name: 'doubled', args: { fails: true } }, /doubled of .*clean\.ts failed: no more/],
-    ['is not exported', { module, name: 'tripled' }, /exports no function tripled.*doubled, notAFunction/s],
-    ['lives in no module', { module: `${module}x`, name: 'doubled' }, /cannot load .*clean\.tsx/],
-  ])('are named where one %s', async (_, given, message) => {
-    await expect(rows.mapBatches(given).count()).rejects.toThrow(message);
-  });
-
-  it('must be in a module that is not the program', () => {
-    const entry = new URL(`file://${process.argv[1]}`).href;
-    expect(() => rows.mapBatches({ module: entry, name: 'main' })).toThrow(/is the program itself/);
-    expect(() => rows.mapBatches({ module: './clean.ts', name: 'x' })).toThrow(/takes a module's URL/);
-    // A bundle has the library's modules and the program's in one file.
-    const library = new URL('../../../api/inspect/user-modules.ts', import.meta.url).href;
-    expect(() => rows.mapBatches({ module: library, name: 'x' })).toThrow(/is the program itself/);
-  });
-
-  it('must be in a module that imports no program, which would start sessions in each thread', async () => {
-    const index = new URL('../../../index.ts', import.meta.url).href;
-    const program = `import { Session } from '${index}'; await Session.create(); export const f = (batch) => batch;`;
-    const given = { module: `data:text/javascript,${encodeURIComponent(program)}`, name: 'f' };
-    await expect(rows.mapBatches(given).count()).rejects.toThrow(
-      /cannot load data:.*a thread of a session makes no session of its own/,
-    );
-  });
-});
 
 describe('actions', () => {
   it('describe, show and collect', async () => {

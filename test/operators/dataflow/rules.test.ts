@@ -12,6 +12,8 @@ import { Limit } from '../../../operators/dataflow/limit.ts';
 import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
 import { Project } from '../../../operators/dataflow/project.ts';
+import { Union } from '../../../operators/dataflow/union.ts';
+import { fromSource, operatorsOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
 
 const schema = new Schema([
@@ -147,6 +149,22 @@ describe('drop what does nothing', () => {
     const idle = [select(all), filter('true'), new Sample(1, { seed: 0 })];
     expect(applied('drop what does nothing', idle)).toEqual([]);
     expect(applied('drop what does nothing', [select({ f: 'f', a: 'a', x: 'x', t: 't' })])).toHaveLength(1);
+  });
+});
+
+describe('push into unions', () => {
+  it('gives each input the operators that see each row by itself, on columns in the order of the first', () => {
+    const union = new Union([fromSource(new Rows()), fromSource(new Rows())], async (plan) => plan);
+    const chain = (operators: readonly Operator[]) => ({ source: union, schema, operators });
+    const moved = [filter('a > 1'), select({ y: 'x * 2' }), new Sample(0.5, { seed: 1 }), new DropNulls()];
+    const pushed = rules['push into unions'](chain([...moved, new Limit(2), filter('y > 1')]));
+    expect(pushed.operators.map(textOf)).toEqual(['limit rows 2', 'filter y > 1']);
+    expect(pushed.schema.fields.map(({ name }) => name)).toEqual(['y']);
+    const { inputs } = pushed.source as Union;
+    for (const input of inputs)
+      expect(operatorsOf(input).map(textOf)).toEqual(['select a,f,x,t', ...moved.map(textOf)]);
+    const stopped = chain([new MapBatches((batch) => batch), filter('a > 1')]);
+    expect(rules['push into unions'](stopped)).toBe(stopped);
   });
 });
 
