@@ -45,15 +45,16 @@ export interface SessionOptions {
   readonly splitBytes?: number;
   /** @internal So many devices in the place of one, for tests and demonstrations. */
   readonly fakeDevices?: number;
-  /** @internal True gives the session while a GPU is still being opened; `opened` waits for it. */
-  readonly background?: boolean;
   /**
    * @internal True where nothing but saving follows on one training: GPUs are closed as soon as its factors
    *   are in host memory, and memory that is not bounded is left as it is.
    */
   readonly once?: boolean;
-  /** @internal With `background`: DevicesAhead. */
-  readonly ahead?: object | undefined;
+  /**
+   * @internal OpeningDevices that have begun with the same options; the session closes them. It is given while
+   *   a GPU is still being opened; `opened` waits for that.
+   */
+  readonly opening?: object | undefined;
   /**
    * Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own.
    * Default: none.

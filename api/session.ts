@@ -14,11 +14,9 @@ import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/run/device.ts';
 import { hostDevice } from '../engine/run/devices.ts';
-import { HostMemory } from '../engine/run/host-memory.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { SpillMemory } from '../connectors/spill/spill-memory.ts';
-import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
@@ -31,14 +29,7 @@ import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
 import { MemoryFiles } from '../gpu/exchange/memory-files.ts';
 import { openRequests } from './devices/open-requests.ts';
-import {
-  beginDevices,
-  type DevicesAhead,
-  machineAhead,
-  openDevices,
-  type Opening,
-  type SessionDevice,
-} from './devices/open-devices.ts';
+import { OpeningDevices, type SessionDevice } from './devices/open-devices.ts';
 import type { Profile } from './reports/profile.ts';
 import {
   checkBatches,
@@ -66,14 +57,6 @@ export interface RunOptions {
 }
 
 /**
- * A memory budget in which the heaps of threads and memory that waits for its collection would take a large
- * part.
- */
-const SCARCE_BYTES = 2 ** 30;
-/** Of such a budget the share that may wait for its collection. */
-const SCARCE_COLLECT_SHARE = 40;
-
-/**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end
  * the threads, or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
  *
@@ -86,8 +69,8 @@ export class Session implements AsyncDisposable {
    * bigints.
    */
   readonly ids: IdForm | undefined;
-  readonly #executor: Executor;
-  readonly #opening: Opening | undefined;
+  readonly #executor: LocalExecutor;
+  readonly #opening: OpeningDevices | undefined;
   #device: SessionDevice | undefined;
   /** @internal */
   readonly splitBytes: number | undefined;
@@ -100,8 +83,8 @@ export class Session implements AsyncDisposable {
   #warning: string | undefined;
 
   private constructor(
-    executor: Executor,
-    device: SessionDevice | Opening,
+    executor: LocalExecutor,
+    devices: OpeningDevices | SessionDevice,
     memoryBudget: number,
     {
       parquetBackend,
@@ -118,13 +101,8 @@ export class Session implements AsyncDisposable {
     this.#profile = profile;
     this.ids = ids;
     this.#once = once;
-    if ('found' in device) this.#opening = device;
-    else this.#has(device);
-  }
-
-  #has(device: SessionDevice): void {
-    this.#device = device;
-    this.#warning = device.warning;
+    if (devices instanceof OpeningDevices) this.#opening = devices;
+    else this.#device = devices;
   }
 
   /**
@@ -147,54 +125,34 @@ export class Session implements AsyncDisposable {
       profile,
       splitBytes,
       fakeDevices,
-      background = false,
       once = false,
-      ahead,
+      opening: begun,
       signal,
       ...unknown
     } = options;
     checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir }, unknown);
     const budget = parseSize(memoryBudget, 'memoryBudget');
-    const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
-    const scarce = budget < SCARCE_BYTES;
-    if (scarce) keepHeapsSmall();
+    const gpuBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
     const folder = new SpillFolder(spillDir);
     // A folder that cannot be used shows before the work.
     if (spillDir !== undefined) await folder.open();
     const spilled = new SpillMemory(folder);
     using _ = profile?.begin('open devices');
-    const wanted = {
-      device,
-      workers,
-      memoryBytes,
-      ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}),
-      fakeDevices,
-    };
-    const kept = { parquetBackend, profile, splitBytes, ids, once };
+    const wanted = { device, workers, memoryBudget: budget, deviceMemory: gpuBytes, fakeDevices, signal };
+    const opening = begun instanceof OpeningDevices ? begun : new OpeningDevices(wanted);
     try {
-      if (background && fakeDevices === undefined) {
-        const ending = new AbortController();
-        const { cpu, all } = beginDevices(
-          { ...wanted, signal: AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]) },
-          ahead && machineAhead(ahead as DevicesAhead),
-        );
-        const executor = new LocalExecutor([cpu], spilled, () => new MemoryFiles());
-        const found = all.then(({ devices, device: chosen }) => {
-          executor.add(devices.slice(1));
-          return chosen;
-        });
-        // Told to those who wait for it; before the first of them it is no unhandled rejection.
-        found.catch(() => undefined);
-        return new Session(executor, { found, end: () => ending.abort() }, budget, kept);
-      }
-      const opened = await openDevices({ ...wanted, signal });
-      return new Session(
-        new LocalExecutor(opened.devices, spilled, () => new MemoryFiles()),
-        opened.device,
+      // Other CPUs replace it with `fakeDevices` where there is no GPU.
+      const first = fakeDevices === undefined ? [opening.openCpu()] : [];
+      const session = new Session(
+        new LocalExecutor(first, spilled, () => new MemoryFiles()),
+        opening,
         budget,
-        kept,
+        { parquetBackend, profile, splitBytes, ids, once },
       );
+      if (opening !== begun || fakeDevices !== undefined) await session.opened();
+      return session;
     } catch (error) {
+      await opening.close();
       await spilled.close();
       throw error;
     }
@@ -209,7 +167,7 @@ export class Session implements AsyncDisposable {
     profile,
   }: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
     return new Session(
-      noDevices,
+      new LocalExecutor([]),
       { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' },
       totalmem(),
       { parquetBackend, profile },
@@ -340,7 +298,12 @@ export class Session implements AsyncDisposable {
    */
   async opened(onEvent?: EventSink): Promise<void> {
     if (this.#opening === undefined || this.#device !== undefined) return;
-    this.#has(await this.#opening.found);
+    const { devices, device } = await this.#opening.all();
+    if (this.opening) {
+      this.#executor.add(devices.slice(this.#executor.devices.length));
+      this.#device = device;
+      this.#warning = device.warning;
+    }
     this.#tellWarning(onEvent);
   }
 
@@ -432,9 +395,8 @@ export class Session implements AsyncDisposable {
   async close(): Promise<void> {
     using _ = this.#profile?.begin('end');
     this.#closed = true;
-    this.#opening?.end();
-    await this.#opening?.found.catch(() => undefined);
-    await Promise.all([this.#executor.close(), this.#requests?.close()]);
+    await Promise.all([this.#opening?.close(), this.#requests?.close()]);
+    await this.#executor.close();
   }
 
   /** State, devices, workers, memory budget and form of ids. */
@@ -454,9 +416,3 @@ export class Session implements AsyncDisposable {
     await this.close();
   }
 }
-
-const noDevices: Executor = {
-  devices: [],
-  memory: new HostMemory(),
-  close: async () => {},
-};

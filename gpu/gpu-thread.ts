@@ -21,10 +21,7 @@ export interface GpuThreadOptions extends AcquireOptions {
   readonly memoryBytes?: number | undefined;
 }
 
-/**
- * A thread that opens a GPU and owns it. Loads little: a GPU may be opened while the rest of a program is
- * being loaded.
- */
+/** A thread that opens a GPU and owns it. Loads little, since it begins before its device is loaded. */
 export class GpuThread {
   readonly pool: ThreadPool;
   /**
@@ -54,16 +51,6 @@ export class GpuThread {
     );
     // Those who wait for it get the error; without one it is no unhandled rejection.
     this.info.catch(() => undefined);
-  }
-
-  /**
-   * Ends a thread whose GPU no device has taken. A thread inside a driver cannot be stopped, so this waits
-   * for the opening.
-   */
-  async end(): Promise<void> {
-    const request: GpuRequest = { changes: [], command: { type: 'close' }, collection: 0 };
-    await this.info.then(() => this.pool.run(() => request)).catch(() => undefined);
-    await this.pool.close();
   }
 }
 

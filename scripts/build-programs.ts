@@ -46,13 +46,12 @@ const bundles: readonly Bundle[] = [
         'cli/progress/lines',
         'cli/output/check-collisions',
       ],
-      // A GPU is opened, and threads begin, before the rest is loaded.
-      ahead: ['api/devices/gpu-ahead', 'api/devices/cpu-ahead'],
+      // A GPU begins to open before the rest is loaded.
+      devices: ['api/devices/open-devices'],
       train: [
         'cli/sessions/run-training',
         'api/training/als',
         'api/session',
-        'api/devices/open-devices',
         'operators/ratings/rows/select-ratings',
         'connectors/model/model-store',
         'connectors/parquet/parquet-source',

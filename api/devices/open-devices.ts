@@ -1,15 +1,10 @@
+import { availableParallelism, totalmem } from 'node:os';
 import { openCpus } from '../../cpu/device.ts';
-import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
-import { findingOf } from '../../gpu/probe/explain-probe.ts';
-import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
-import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
-import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
-import { cardsOf, type DeviceRequest } from './device-request.ts';
-import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirst } from './open-gpus.ts';
-import type { CpuAhead } from './cpu-ahead.ts';
-import { cpuThreads, fileTasks } from './cpu-threads.ts';
-import type { GpuAhead } from './gpu-ahead.ts';
+import { keepHeapsSmall } from '../../engine/threads/collect-garbage.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
+import type { DeviceRequest } from './device-request.ts';
+import { beginGpus, type BegunGpus, type FoundGpus, type Machine, thisMachine } from './find-gpus.ts';
 import { isRepeatable } from './repeatable.ts';
 import { requireLimits } from './system-limits.ts';
 
@@ -38,204 +33,150 @@ export interface OpenedDevices {
 
 export interface OpenDevicesOptions {
   readonly device: DeviceRequest;
-  readonly workers?: number;
+  /** Threads of the CPU. */
+  readonly workers?: number | undefined;
+  /** Bytes that the whole process may have resident. */
+  readonly memoryBudget?: number | undefined;
   /** Bytes of each GPU's memory that may be used. */
-  readonly memoryBytes?: number;
-  /** Shared memory that may be released before threads are told to collect it, where memory is scarce. */
-  readonly collectBytes?: number;
+  readonly deviceMemory?: number | undefined;
   /** Devices in the place of one: the threads of the CPU shared out, or the one GPU opened several times. */
-  readonly fakeDevices?: number;
-  readonly signal?: AbortSignal;
+  readonly fakeDevices?: number | undefined;
+  /** A task of files whose modules the threads of the CPU load as they begin. */
+  readonly loads?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** The functions that examine the machine; tests replace them. */
-export interface Machine extends GpuMachine {
-  /** True where a GPU is being opened already. */
-  readonly ahead?: boolean;
-  /** Gives a CPU whose threads have begun already, once. */
-  readonly cpu?: (isRepeatable: (kernel: string) => boolean) => Device | undefined;
-  readonly hasGraphicsDevice: () => boolean;
-  readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
-  /** Told the adapter that a probe found, once it has opened. */
-  readonly opened?: (adapter: Adapter) => Promise<void>;
-}
+/** The module whose tasks read and write files. */
+const fileTasks: URL = workerFile(new URL('./file-tasks.js', import.meta.url));
 
-const ofCpus = { handlers: fileTasks, repeatable: isRepeatable };
+/**
+ * A memory budget in which the heaps of threads and memory that waits for its collection would take a large
+ * part.
+ */
+const SCARCE_BYTES = 2 ** 30;
+/** Of such a budget the share that may wait for its collection. */
+const SCARCE_COLLECT_SHARE = 40;
 
-const thisMachine: Machine = {
-  ...gpusOfThisMachine,
-  hasGraphicsDevice,
-  probe: async (signal) => (await new KnownDrivers().take()) ?? probeWebGpu(signal),
-  opened: (adapter) => new KnownDrivers().keep(adapter),
-};
+/**
+ * The devices of a session, from the moment when they begin to open until they are closed. A command begins
+ * them before the rest of it is loaded, and passes them to its session; a session without them begins its own.
+ * Loads little for that reason. A GPU begins to open at once, threads of the CPU with `openCpu`.
+ */
+export class OpeningDevices implements AsyncDisposable {
+  readonly #options: OpenDevicesOptions;
+  readonly #ending = new AbortController();
+  readonly #gpus: BegunGpus;
+  #cpus: readonly Device[] | undefined;
+  #all: Promise<OpenedDevices> | undefined;
+  #closed: Promise<void> | undefined;
 
-/** Devices that a command has begun to open before the rest of it was loaded. */
-export interface DevicesAhead {
-  readonly gpu?: GpuAhead | undefined;
-  readonly cpu?: CpuAhead | undefined;
-}
+  constructor(options: OpenDevicesOptions, machine: Machine = thisMachine) {
+    this.#options = options;
+    const signals = [this.#ending.signal, ...(options.signal ? [options.signal] : [])];
+    this.#gpus = beginGpus({ ...options, signal: AbortSignal.any(signals) }, machine);
+    // Those who ask for all devices get the error; before that it is no unhandled rejection.
+    this.#gpus.found.catch(() => undefined);
+  }
 
-/** This machine, for a session that takes devices which are being opened already. */
-export function machineAhead({ gpu, cpu }: DevicesAhead): Machine {
-  return {
-    ...thisMachine,
-    ...(cpu && { cpu: (repeatable) => cpu.take(repeatable) }),
-    ...(gpu && {
-      ahead: true,
-      probe: async (signal) =>
-        gpu.adapter === undefined
-          ? thisMachine.probe(signal)
-          : { adapter: gpu.adapter, messages: '', known: true },
-      open: (options) => thisMachine.open({ ...options, thread: gpu.take() }),
-    }),
-  };
-}
-
-/** The search for a GPU and its opening, for a session that has begun. */
-export interface Opening {
-  readonly found: Promise<SessionDevice>;
-  /** Gives up, where that is still possible. */
-  end(): void;
-}
-
-/** Devices of which the first CPU is open. */
-export interface OpeningDevices {
-  readonly cpu: Device;
   /**
-   * All of them: of `auto` with `fakeDevices` not this one where there is no GPU. Rejects as openDevices
-   * does; this one stays open then.
+   * The device of the CPU, whose threads begin with the first call. Throws UsageError for a wrong number of
+   * threads, CapacityError where limits of the system leave too few open files or addresses.
    */
-  readonly all: Promise<OpenedDevices>;
-}
+  openCpu(): Device {
+    const { device, fakeDevices = 1 } = this.#options;
+    this.#cpus ??= this.#beginCpus(device === 'cpu' ? fakeDevices : 1);
+    return this.#cpus[0];
+  }
 
-/** Opens the devices of a session; see beginDevices. */
-export async function openDevices(
-  options: OpenDevicesOptions,
-  machine: Machine = thisMachine,
-): Promise<OpenedDevices> {
-  const { cpu, all } = beginDevices(options, machine);
-  try {
-    return await all;
-  } catch (error) {
-    await cpu.close();
-    throw error;
+  #beginCpus(count: number): readonly Device[] {
+    const { device, workers, memoryBudget = totalmem(), loads } = this.#options;
+    const threads = workers ?? threadsBeside(device !== 'cpu' && (device !== 'auto' || this.#gpus.known));
+    requireLimits(threads, count);
+    const isScarce = memoryBudget < SCARCE_BYTES;
+    // The threads' heaps have the size that is set before they begin.
+    if (isScarce) keepHeapsSmall();
+    return openCpus(count, threads, {
+      handlers: fileTasks,
+      repeatable: isRepeatable,
+      // Where memory is scarce a thread loads what its own tasks need alone.
+      ...(isScarce ? { collectBytes: memoryBudget / SCARCE_COLLECT_SHARE } : { loads }),
+    });
+  }
+
+  /**
+   * All devices: that of `openCpu` first, but with `fakeDevices` of `auto` where there is no GPU, whose CPUs
+   * replace it. Throws as `openCpu` does; UsageError with the reason and the packages to install when a GPU
+   * was asked for and there is none; CancelledError.
+   */
+  all(): Promise<OpenedDevices> {
+    this.#all ??= this.#openAll();
+    return this.#all;
+  }
+
+  async #openAll(): Promise<OpenedDevices> {
+    const { device: requested, fakeDevices = 1 } = this.#options;
+    const cpu = this.openCpu();
+    const found = await this.#gpus.found;
+    if ('gpus' in found)
+      return { devices: [cpu, ...found.gpus], device: { requested, ...describeGpus(found) } };
+    if (this.#cpus?.length !== fakeDevices) {
+      await cpu.close();
+      this.#cpus = this.#beginCpus(fakeDevices);
+    }
+    const description = descriptionOf(this.#cpus);
+    return {
+      devices: this.#cpus,
+      device: { requested, kind: 'cpu', adapter: null, description, reason: found.missing },
+    };
+  }
+
+  /**
+   * Gives up a probe under way, waits for a GPU that is being opened, which is noted as known then, and closes
+   * all devices.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#ending.abort();
+    const [gpus] = await Promise.allSettled([this.#gpus.found, this.#all]);
+    const found = gpus.status === 'fulfilled' && 'gpus' in gpus.value ? gpus.value : { gpus: [] };
+    await found.noted;
+    await Promise.all([...(this.#cpus ?? []), ...found.gpus].map((device) => device.close()));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }
 
 /**
- * Opens the CPU of a session, and begins to look for a GPU and to open it where one may be used. A broken
- * driver ends only the process that probes it. Throws CapacityError where limits of the system leave too few
- * open files or addresses. `all` throws UsageError with the reason and the packages to install when a GPU was
- * asked for and there is none; CancelledError.
- *
+ * Threads of the CPU by default: one a core. Beside a GPU they load and sort, for which three quarters of the
+ * cores are as fast, while a thread that begins costs a quarter of a second of a processor; the others are for
+ * the GPU's thread and its compilers.
  */
-export function beginDevices(
-  {
-    device: requested,
-    workers: asked,
-    memoryBytes,
-    collectBytes,
-    fakeDevices = 1,
-    signal,
-  }: OpenDevicesOptions,
-  machine: Machine = thisMachine,
-): OpeningDevices {
-  const workers = cpuThreads(requested, asked, machine.ahead === true);
-  const begun = machine.cpu?.(isRepeatable);
-  if (begun === undefined) requireLimits(workers, requested === 'cpu' ? fakeDevices : 1);
-  const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
-  const open = (count: number): readonly Device[] =>
-    begun === undefined || count > 1 ? openCpus(count, workers, onCpus) : [begun];
-  const onCpu = (devices: readonly Device[], reason?: string): OpenedDevices => ({
-    devices,
-    device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason },
-  });
-  if (requested === 'cpu') {
-    const devices = open(fakeDevices);
-    return { cpu: devices[0], all: Promise.resolve(onCpu(devices)) };
-  }
-  const [cpu] = open(1);
-  const without = async (reason: string) => {
-    if (fakeDevices === 1) return onCpu([cpu], reason);
-    await cpu.close();
-    return onCpu(open(fakeDevices), reason);
+function threadsBeside(gpu: boolean): number {
+  const cores = availableParallelism();
+  return gpu ? cores - Math.floor(cores / 4) : cores;
+}
+
+function describeGpus({ gpus }: FoundGpus): Omit<SessionDevice, 'requested'> {
+  const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
+  return {
+    kind: 'gpu',
+    adapter: [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', '),
+    description: descriptionOf(gpus),
+    warning:
+      software === undefined
+        ? undefined
+        : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`,
   };
-  /**
-   * A driver that is known from an earlier run and does not open now, or computes on the processor, has been
-   * forgotten: the next look is a probe.
-   */
-  const openFound = async (): Promise<
-    { readonly adapter: Adapter; readonly gpus: readonly OpenedGpu[] } | { readonly missing: string }
-  > => {
-    const found = await findGpu(requested, machine, signal);
-    if ('missing' in found) return found;
-    const { adapter, known } = found;
-    const cards = cardsOf(requested);
-    const opening =
-      cards === undefined
-        ? openFirst(fakeDevices, memoryBytes, machine)
-        : openCards(cards, adapter.vendor, memoryBytes, machine);
-    const gpus = await (known ? opening.catch(() => []) : opening);
-    if (!known || gpus.some(({ adapter: { software } }) => !software)) return { adapter, gpus };
-    await Promise.all(gpus.map((gpu) => gpu.close()));
-    return openFound();
-  };
-  const onGpu = async (): Promise<OpenedDevices> => {
-    try {
-      const found = await openFound();
-      if ('missing' in found) return await without(found.missing);
-      const { gpus } = found;
-      const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
-      // The note is written beside; it never throws.
-      if (software === undefined) void machine.opened?.(found.adapter);
-      const warning =
-        software === undefined
-          ? undefined
-          : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
-      const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');
-      return {
-        devices: [cpu, ...gpus],
-        device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning },
-      };
-    } catch (error) {
-      if (requested !== 'auto' || signal?.aborted) throw error;
-      return without(error instanceof Error ? error.message.split('\n')[0] : String(error));
-    }
-  };
-  return { cpu, all: onGpu() };
 }
 
 /** "NVIDIA H200; f16, subgroups, tensor", of several devices "gpu:0 (..), gpu:1 (..)". */
 function descriptionOf(devices: readonly Device[]): string {
   if (devices.length === 1) return devices[0].info.description;
   return devices.map(({ info: { place, description } }) => `${place} (${description})`).join(', ');
-}
-
-/** The GPU to open, or the reason why `auto` takes the CPU. Throws UsageError for `gpu` without a GPU. */
-async function findGpu(
-  requested: DeviceRequest,
-  { hasGraphicsDevice, probe }: Machine,
-  signal?: AbortSignal,
-): Promise<{ readonly adapter: Adapter; readonly known: boolean } | { readonly missing: string }> {
-  if (requested === 'auto' && !hasGraphicsDevice())
-    return { missing: 'no GPU: this system has no graphics device' };
-  const outcome = await probe(signal);
-  // Ctrl-C also ends the probe's process; that is not a crash.
-  throwIfAborted(signal, 'gpu');
-  const { adapter, failure, known = false } = outcome;
-  if (adapter !== undefined)
-    return requested === 'auto' && adapter.isFallback
-      ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` }
-      : { adapter, known };
-  const summary = {
-    'not installed': 'the package webgpu is not installed',
-    'no adapter': 'WebGPU found no adapter on this machine',
-    timeout: 'the graphics driver did not answer',
-    crash: 'the graphics driver crashed',
-    error: 'WebGPU does not run here',
-  }[failure ?? 'no adapter'];
-  if (requested === 'auto') return { missing: `no GPU: ${summary}` };
-  throw new UsageError(`no GPU: ${summary}`, {
-    advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim(),
-  });
 }

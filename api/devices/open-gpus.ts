@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import { type Card, findCards } from '../../gpu/cards/find-cards.ts';
-import type { GpuThread } from '../../gpu/gpu-thread.ts';
+import { GpuThread } from '../../gpu/gpu-thread.ts';
 import { memoryUsed } from '../../gpu/cards/memory-used.ts';
 import { tellApart } from '../../gpu/cards/tell-apart.ts';
 
@@ -19,8 +19,6 @@ export interface OpenGpuOptions {
   readonly card?: string;
   /** See DeviceInfo. */
   readonly group?: number | undefined;
-  /** A thread that has begun to open it. */
-  readonly thread?: GpuThread | undefined;
 }
 
 /** The functions that find and open GPUs; tests replace them. */
@@ -32,8 +30,12 @@ export interface GpuMachine {
 }
 
 export const gpusOfThisMachine: GpuMachine = {
-  // Loaded on demand: most runs do not need it.
-  open: async (options) => (await import('../../gpu/device.ts')).GpuDevice.open(options),
+  open: async (options) => {
+    const thread = new GpuThread(options);
+    // Loaded on demand, while the thread opens the GPU: most runs do not need it.
+    const { GpuDevice } = await import('../../gpu/device.ts');
+    return GpuDevice.open({ ...options, thread });
+  },
   findCards,
   memoryUsed,
 };

@@ -34,17 +34,12 @@ export const train = defineCommand({
   run: async ({ values: flags, given: ofFlags, positionals }, context) => {
     const { values, given, plan } = await withPlan(flags, ofFlags);
     checkTraining(values, given);
-    // Begins before the rest of the command is loaded. Its thread is up by then: it takes twice as long
-    // beside many that begin.
-    await using gpu = await (await import('../../api/devices/gpu-ahead.ts')).GpuAhead.begin(values);
+    // A GPU begins to open before the rest of the command is loaded. Its thread is up before those of the CPU
+    // begin: it takes twice as long beside many that begin.
+    const { OpeningDevices } = await import('../../api/devices/open-devices.ts');
+    await using opening = new OpeningDevices({ ...values, loads: 'read-ratings', signal: context.signal });
     const { runTraining } = await import('../sessions/run-training.ts');
-    await using cpu = (await import('../../api/devices/cpu-ahead.ts')).CpuAhead.begin(
-      values,
-      gpu !== undefined,
-    );
-    return await runTraining(
-      { values, given, plan, ratings: positionals.ratings, ahead: { gpu, cpu } },
-      context,
-    );
+    opening.openCpu();
+    return await runTraining({ values, given, plan, ratings: positionals.ratings, opening }, context);
   },
 });

@@ -23,12 +23,16 @@ export async function openCard(
   workers: number | undefined,
   signal: AbortSignal,
 ): Promise<CheckedCard & { readonly close: () => Promise<void> }> {
-  const { openDevices } = await import('../../api/devices/open-devices.ts');
+  const { OpeningDevices } = await import('../../api/devices/open-devices.ts');
   const { gpusOfThisMachine } = await import('../../api/devices/open-gpus.ts');
-  const { devices, device } = await openDevices({ device: 'gpu', workers: 1, signal });
+  const first = new OpeningDevices({ device: 'gpu', workers: 1, signal });
+  const { devices, device } = await first.all().catch(async (error: unknown) => {
+    await first.close();
+    throw error;
+  });
   const gpu = devices.find(({ info }) => info.kind === 'gpu');
   if (gpu === undefined) throw new Error('there is no GPU among the devices that were opened');
-  const opened: Device[] = [...devices];
+  const opened: Device[] = [];
   const opening = new Set<Promise<Device>>();
   return {
     gpu,
@@ -42,7 +46,7 @@ export async function openCard(
     },
     close: async () => {
       await Promise.allSettled(opening);
-      await Promise.all(opened.map((one) => one.close()));
+      await Promise.all([first, ...opened].map((one) => one.close()));
     },
   };
 }

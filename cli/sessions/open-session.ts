@@ -1,4 +1,4 @@
-import type { DevicesAhead } from '../../api/devices/open-devices.ts';
+import type { OpeningDevices } from '../../api/devices/open-devices.ts';
 import type { DeviceRequest } from '../../api/devices/device-request.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { CommandContext } from '../commands/command.ts';
@@ -16,9 +16,7 @@ interface MachineValues {
 }
 
 /** The manner in which a command uses its session: see the options of these names. */
-type SessionManner = Pick<SessionOptions, 'background' | 'once'> & {
-  readonly ahead?: DevicesAhead | undefined;
-};
+type SessionManner = Pick<SessionOptions, 'once'> & { readonly opening?: OpeningDevices };
 
 /** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
 export async function openSession(

@@ -1,4 +1,4 @@
-import type { DevicesAhead } from '../../api/devices/open-devices.ts';
+import type { OpeningDevices } from '../../api/devices/open-devices.ts';
 import type { Model } from '../../api/model.ts';
 import type { FitOptions } from '../../api/rating-input.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
@@ -23,12 +23,12 @@ export interface TrainingRun {
   readonly plan?: JsonObject | undefined;
   /** Paths of the ratings. */
   readonly ratings: readonly string[];
-  readonly ahead: DevicesAhead;
+  readonly opening: OpeningDevices;
 }
 
 /** Checks files and folders, trains, and saves the model. */
 export async function runTraining(
-  { values, given, plan, ratings, ahead }: TrainingRun,
+  { values, given, plan, ratings, opening }: TrainingRun,
   context: CommandContext,
 ): Promise<CommandResult> {
   const { modelDir, force } = values;
@@ -45,9 +45,8 @@ export async function runTraining(
         ]);
   const trainer = await trainerOf(values, given);
   await using session = await openSession(values, context, {
-    background: true,
+    opening,
     once: values.report === undefined,
-    ahead,
   });
   const names = await readNames(session, values, context, { itemCol: values.itemCol });
   const sets = await trainingSets(session, ratings, values, context);

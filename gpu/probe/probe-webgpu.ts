@@ -19,8 +19,6 @@ export interface ProbeOutcome {
   /** The signal or exit code of a crash. */
   readonly ending?: string;
   readonly messages: string;
-  /** True for a driver that served an earlier run and was not asked now. */
-  readonly known?: boolean;
 }
 
 const TIMEOUT_MILLISECONDS = 20_000;

@@ -4,13 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { DeviceRequest } from '../../../api/devices/device-request.ts';
-import {
-  beginDevices,
-  type Machine,
-  type OpenedDevices,
-  openDevices,
-  type SessionDevice,
-} from '../../../api/devices/open-devices.ts';
+import type { Machine } from '../../../api/devices/find-gpus.ts';
+import { OpeningDevices, type OpenedDevices, type SessionDevice } from '../../../api/devices/open-devices.ts';
 import type { Session } from '../../../api/session.ts';
 import { AwaitedDevices, trainingDevice } from '../../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../../engine/errors.ts';
@@ -28,9 +23,8 @@ import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { contextOf } from '../../support/steps/small-problems.ts';
 
 async function opened(device: DeviceRequest, machine: Machine): Promise<OpenedDevices['device']> {
-  const { devices, device: found } = await openDevices({ device, workers: 1 }, machine);
-  for (const each of devices) await each.close();
-  return found;
+  await using opening = new OpeningDevices({ device, workers: 1 }, machine);
+  return (await opening.all()).device;
 }
 
 describe('device auto', () => {
@@ -76,21 +70,20 @@ describe('device auto', () => {
 
   it.skipIf(noGpu)('takes the GPU where there is one', async () => {
     const machine = machineWith({ adapter: card, messages: '' }, () => GpuDevice.open());
-    const { devices, device } = await openDevices({ device: 'auto', workers: 1 }, machine);
+    await using opening = new OpeningDevices({ device: 'auto', workers: 1 }, machine);
+    const { devices, device } = await opening.all();
     expect(devices.map(({ info }) => info.kind)).toEqual(['cpu', 'gpu']);
     expect(device).toMatchObject({ kind: 'gpu', adapter: expect.stringMatching(/swiftshader/) });
-    for (const each of devices) await each.close();
   });
 });
 
 describe('device gpu', () => {
   it.skipIf(noGpu)('takes a software adapter with a warning', async () => {
-    const { devices, device } = await openDevices({ device: 'gpu', workers: 1 });
-    expect(device).toMatchObject({
+    await using opening = new OpeningDevices({ device: 'gpu', workers: 1 });
+    expect((await opening.all()).device).toMatchObject({
       kind: 'gpu',
       warning: expect.stringMatching(/computes on the processor/),
     });
-    for (const each of devices) await each.close();
   });
 
   it.each([
@@ -107,9 +100,7 @@ describe('device gpu', () => {
       /^no GPU: the graphics driver crashed\. .*SIGSEGV.* Or use device cpu$/,
     ],
   ] as const)('is an error without one, with what to do: %j', async (outcome, message) => {
-    const error = await openDevices({ device: 'gpu', workers: 1 }, machineWith(outcome)).catch(
-      (thrown: unknown) => thrown,
-    );
+    const error = await opened('gpu', machineWith(outcome)).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect(String((error as Error).message)).toMatch(message);
   });
@@ -118,7 +109,7 @@ describe('device gpu', () => {
 describe('a GPU that is opened beside other work', () => {
   it('comes to contexts that were made before', async () => {
     const found = Promise.withResolvers<ProbeOutcome>();
-    const { cpu, all } = beginDevices(
+    await using opening = new OpeningDevices(
       { device: 'auto', workers: 1 },
       {
         ...machineWith({ messages: '' }),
@@ -131,11 +122,11 @@ describe('a GPU that is opened beside other work', () => {
           }) as unknown as Awaited<ReturnType<Machine['open']>>,
       },
     );
-    const executor = new LocalExecutor([cpu]);
+    const executor = new LocalExecutor([opening.openCpu()]);
     await Holdings.within(contextOf(executor), async (held) => {
       expect(held.executor.devices.map(({ info }) => info.place)).toEqual(['cpu']);
       found.resolve({ adapter: card, messages: '' });
-      executor.add((await all).devices.slice(1));
+      executor.add((await opening.all()).devices.slice(1));
       expect(held.executor.devices.map(({ info }) => info.place)).toEqual(['cpu', 'gpu:0']);
     });
     await executor.close();
@@ -187,25 +178,25 @@ describe('a driver that has served before', () => {
 
   it('is known until it is opened, so that a crash in it is followed by a probe', async () => {
     await known().keep(card);
-    expect(await known().take()).toEqual({ adapter: card, messages: '', known: true });
-    expect(await known().take()).toBeUndefined();
+    expect(known().take()).toEqual(card);
+    expect(known().take()).toBeUndefined();
   });
 
   it('is not known after a change of the system, nor from a file that is damaged or of a computing processor', async () => {
     await known().keep(card);
-    expect(await known('driver 2').take()).toBeUndefined();
+    expect(known('driver 2').take()).toBeUndefined();
     writeFileSync(join(folder, 'known-driver.json'), '{"format":');
-    expect(await known().take()).toBeUndefined();
+    expect(known().take()).toBeUndefined();
     rmSync(join(folder, 'known-driver.json'));
     await known().keep({ ...card, isFallback: true });
-    expect(await known().take()).toBeUndefined();
+    expect(known().take()).toBeUndefined();
   });
 
   it('is noted once its GPU has opened, and not where that failed', async () => {
     const seen: string[] = [];
     const machine = (open: Machine['open']): Machine => ({
       ...machineWith({ adapter: card, messages: '' }, open),
-      opened: async ({ name }) => void seen.push(name),
+      note: async ({ name }) => void seen.push(name),
     });
     const device = {
       info: { ...h200Info, place: 'gpu:0' },
@@ -236,20 +227,16 @@ describe('a driver that has served before', () => {
         }) as unknown as Awaited<ReturnType<Machine['open']>>,
     ],
   ] satisfies [string, Machine['open']][])('is probed, and not noted, where its GPU %s', async (_, open) => {
-    const outcomes: ProbeOutcome[] = [
-      { adapter: card, messages: '', known: true },
-      { adapter: { ...card, name: 'a processor', isFallback: true }, messages: '' },
-    ];
+    const processor = { ...card, name: 'a processor', isFallback: true };
     const machine: Machine = {
-      ...machineWith({ messages: '' }, open),
-      probe: async () => outcomes.shift()!,
-      opened: () => Promise.reject(new Error('noted')),
+      ...machineWith({ adapter: processor, messages: '' }, open),
+      known: () => card,
+      note: () => Promise.reject(new Error('noted')),
     };
     expect(await opened('auto', machine)).toMatchObject({
       kind: 'cpu',
       reason: 'no GPU: the only adapter, a processor, computes on the processor',
     });
-    expect(outcomes).toEqual([]);
   });
 });
 
@@ -262,11 +249,11 @@ describe('a signal while a driver is asked', () => {
         ? { failure: 'crash', ending: 'SIGINT', messages: '' }
         : { failure: 'no adapter', messages: '' };
     };
-    const opening = openDevices(
+    await using opening = new OpeningDevices(
       { device, workers: 1, signal: stop.signal },
       { ...machineWith({ messages: '' }), probe },
     );
-    await expect(opening).rejects.toBeInstanceOf(CancelledError);
+    await expect(opening.all()).rejects.toBeInstanceOf(CancelledError);
   });
 
   it('ends the probe', async () => {
@@ -311,25 +298,25 @@ describe('parameters that cannot act on a device', () => {
     ],
     [{ kernel: 'update-tensor' }, /^kernel update-tensor cannot act on the CPU/],
   ] as const)('are refused: %j', async (more, message) => {
-    const { devices, device } = await openDevices(
+    await using opening = new OpeningDevices(
       { device: 'auto', workers: 1 },
       machineWith({ failure: 'no adapter', messages: '' }),
     );
+    const { devices, device } = await opening.all();
     const executor = new LocalExecutor(devices);
     expect(() => trainingDevice(device, executor, { ...params, ...more })).toThrow(message);
     expect(trainingDevice(device, executor, params).text).toMatch(
       /^CPU: 1 thread, WebAssembly \S+ \(no GPU: WebGPU found no adapter on this machine\)$/,
     );
-    await devices[0].close();
   });
 
   it.skipIf(noGpu)('act on a GPU that was asked for by name', async () => {
-    const { devices, device } = await openDevices({ device: 'gpu', workers: 1 });
+    await using opening = new OpeningDevices({ device: 'gpu', workers: 1 });
+    const { devices, device } = await opening.all();
     const executor = new LocalExecutor(devices);
     expect(trainingDevice(device, executor, { precision: 'f16', kernel: 'tiled4-f16' }).text).toMatch(
       /^GPU: swiftshader/,
     );
-    for (const each of devices) await each.close();
   });
 
   it('tells of every GPU that works: all for ALS and SGD by blocks, one for other schedules', () => {

@@ -1,7 +1,8 @@
 /** GPUs by number, and one device in the place of several. */
 import { describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceRequest } from '../../../api/devices/device-request.ts';
-import { type Machine, openDevices, type OpenDevicesOptions } from '../../../api/devices/open-devices.ts';
+import type { Machine } from '../../../api/devices/find-gpus.ts';
+import { type OpenDevicesOptions, OpeningDevices } from '../../../api/devices/open-devices.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import type { Card } from '../../../gpu/cards/find-cards.ts';
 import { card, machineWith } from '../../support/gpu/machine.ts';
@@ -58,10 +59,9 @@ describe('several devices', () => {
   }
 
   async function describes(options: OpenDevicesOptions, machine?: Machine) {
-    const { devices, device } = await openDevices(options, machine);
-    const infos = devices.map(({ info: { place, parallelism } }) => [place, parallelism]);
-    for (const each of devices) await each.close();
-    return { infos, device };
+    await using opening = new OpeningDevices(options, machine);
+    const { devices, device } = await opening.all();
+    return { infos: devices.map(({ info: { place, parallelism } }) => [place, parallelism]), device };
   }
 
   it.each([
@@ -87,7 +87,7 @@ describe('several devices', () => {
 
   it('are refused where the system gives one card for every address', async () => {
     const { machine, openNow } = machineOf(2, () => 0);
-    await expect(openDevices({ device: 'gpu:0,1', workers: 1 }, machine)).rejects.toThrow(
+    await expect(describes({ device: 'gpu:0,1', workers: 1 }, machine)).rejects.toThrow(
       /cannot be told apart: no address opened gpu:1 \(0000:01:00\.0\); that takes Mesa's device-select layer/,
     );
     expect(openNow()).toBe(0);
@@ -97,13 +97,13 @@ describe('several devices', () => {
     ['gpu:7', 1, /there is no gpu:7: this machine shows one GPU, gpu:0/],
     ['gpu:0,3', 3, /there is no gpu:3: this machine shows 3 GPUs, gpu:0 to gpu:2/],
   ])('must be there: %s of %i', async (device, count, message) => {
-    await expect(openDevices({ device, workers: 1 }, machineOf(count).machine)).rejects.toThrow(message);
+    await expect(describes({ device, workers: 1 }, machineOf(count).machine)).rejects.toThrow(message);
   });
 
   it('need Linux', async () => {
     const { machine } = machineOf(2);
     await expect(
-      openDevices({ device: 'gpu:1', workers: 1 }, { ...machine, findCards: () => undefined }),
+      describes({ device: 'gpu:1', workers: 1 }, { ...machine, findCards: () => undefined }),
     ).rejects.toThrow(/by number on Linux only/);
   });
 

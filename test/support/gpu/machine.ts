@@ -1,4 +1,4 @@
-import type { Machine } from '../../../api/devices/open-devices.ts';
+import type { Machine } from '../../../api/devices/find-gpus.ts';
 import type { ProbeOutcome } from '../../../gpu/probe/probe-webgpu.ts';
 
 /** A card as a probe finds it. */
@@ -12,7 +12,9 @@ export function machineWith(
   const unasked = () => Promise.reject(new Error('no memory is asked for'));
   return {
     hasGraphicsDevice: () => true,
+    known: () => undefined,
     probe: async () => outcome,
+    note: async () => {},
     open,
     findCards: () => [],
     memoryUsed: unasked,

@@ -1,0 +1,120 @@
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { findingOf } from '../../gpu/probe/explain-probe.ts';
+import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
+import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
+import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
+import { cardsOf, type DeviceRequest } from './device-request.ts';
+import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirst } from './open-gpus.ts';
+
+/** The functions that examine the machine; tests replace them. */
+export interface Machine extends GpuMachine {
+  readonly hasGraphicsDevice: () => boolean;
+  /** The adapter whose driver has served before, once: it need not be probed. */
+  readonly known: () => Adapter | undefined;
+  readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
+  /** Notes an adapter that has opened as known. Never throws. */
+  readonly note: (adapter: Adapter) => Promise<void>;
+}
+
+export const thisMachine: Machine = {
+  ...gpusOfThisMachine,
+  hasGraphicsDevice,
+  known: () => new KnownDrivers().take(),
+  probe: probeWebGpu,
+  note: (adapter) => new KnownDrivers().keep(adapter),
+};
+
+/** GPUs that have opened. */
+export interface FoundGpus {
+  readonly gpus: readonly OpenedGpu[];
+  /** Resolves when their driver is noted as known. */
+  readonly noted?: Promise<void>;
+}
+
+/** The reason for the CPU; none where it was asked for. */
+export interface NoGpu {
+  readonly missing: string | undefined;
+}
+
+/** GPUs to look for. */
+export interface WantedGpus {
+  readonly device: DeviceRequest;
+  readonly deviceMemory?: number | undefined;
+  readonly fakeDevices?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** GPUs that are being looked for and opened. */
+export interface BegunGpus {
+  /** True where one with a known driver is being opened already. */
+  readonly known: boolean;
+  /**
+   * Rejects with UsageError, the reason and the packages to install, when a GPU was asked for and there is
+   * none; CancelledError.
+   */
+  readonly found: Promise<FoundGpus | NoGpu>;
+}
+
+/**
+ * Begins to look for the GPUs of a request, and to open them. One whose driver is known opens at once. Others
+ * are probed: a broken driver ends only the process that probes it.
+ */
+export function beginGpus(wanted: WantedGpus, machine: Machine): BegunGpus {
+  const without = (missing?: string): BegunGpus => ({ known: false, found: Promise.resolve({ missing }) });
+  if (wanted.device === 'cpu') return without();
+  if (wanted.device === 'auto' && !machine.hasGraphicsDevice())
+    return without('no GPU: this system has no graphics device');
+  const known = machine.known();
+  const found = open(wanted, machine, known).catch((error: unknown) => {
+    if (wanted.device !== 'auto' || wanted.signal.aborted) throw error;
+    return { missing: error instanceof Error ? error.message.split('\n')[0] : String(error) };
+  });
+  return { known: known !== undefined, found };
+}
+
+/**
+ * A driver that is known from an earlier run and does not open now, or computes on the processor, has been
+ * forgotten: a probe follows.
+ */
+async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Promise<FoundGpus | NoGpu> {
+  const adapter = known ?? (await probed(wanted, machine));
+  if ('missing' in adapter) return adapter;
+  const { device, deviceMemory, fakeDevices = 1 } = wanted;
+  const cards = cardsOf(device);
+  const opening =
+    cards === undefined
+      ? openFirst(fakeDevices, deviceMemory, machine)
+      : openCards(cards, adapter.vendor, deviceMemory, machine);
+  const gpus = await (known ? opening.catch(() => []) : opening);
+  const isHardware = gpus.some((gpu) => !gpu.adapter.software);
+  if (known === undefined || isHardware)
+    return { gpus, ...(isHardware ? { noted: machine.note(adapter) } : {}) };
+  await Promise.all(gpus.map((gpu) => gpu.close()));
+  return open(wanted, machine);
+}
+
+/**
+ * The adapter that a probe finds, or the reason why `auto` takes the CPU. Throws UsageError for `gpu` without
+ * a GPU.
+ */
+async function probed({ device, signal }: WantedGpus, { probe }: Machine): Promise<Adapter | NoGpu> {
+  const outcome = await probe(signal);
+  // Ctrl-C also ends the probe's process; that is not a crash.
+  throwIfAborted(signal, 'gpu');
+  const { adapter, failure } = outcome;
+  if (adapter !== undefined)
+    return device === 'auto' && adapter.isFallback
+      ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` }
+      : adapter;
+  const summary = {
+    'not installed': 'the package webgpu is not installed',
+    'no adapter': 'WebGPU found no adapter on this machine',
+    timeout: 'the graphics driver did not answer',
+    crash: 'the graphics driver crashed',
+    error: 'WebGPU does not run here',
+  }[failure ?? 'no adapter'];
+  if (device === 'auto') return { missing: `no GPU: ${summary}` };
+  throw new UsageError(`no GPU: ${summary}`, {
+    advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim(),
+  });
+}
