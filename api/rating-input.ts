@@ -3,7 +3,7 @@ import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { idValues } from '../engine/keys/id-form.ts';
-import type { KeyColumn, KeyType } from '../engine/keys/key-column.ts';
+import type { KeyType } from '../engine/keys/key-column.ts';
 import {
   andThen,
   type LogicalPlan,
@@ -15,12 +15,7 @@ import {
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
-import {
-  type KnownPairs,
-  readKnownPairs,
-  readPairs,
-  type ReadPairs,
-} from '../operators/ratings/ids/known-pairs.ts';
+import { readPairs, type ReadPairs } from '../operators/ratings/ids/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { typesOf } from '../operators/ratings/reading/rating-chunk.ts';
@@ -271,24 +266,7 @@ export class RatingInput {
       });
   }
 
-  /** The pairs of a validation set whose user and item are known. */
-  async knownPairs(
-    dataset: Dataset,
-    users: KeyColumn,
-    items: KeyColumn,
-    ctx: ExecutionContext,
-    ahead?: Promise<ReadPairs>,
-  ): Promise<KnownPairs> {
-    return readKnownPairs(
-      this.#selectedPairs(dataset),
-      { users, items },
-      dataset.session.splitBytes,
-      ctx,
-      ahead,
-    );
-  }
-
-  /** Reads the pairs of a validation set, for knownPairs, before the known ids are there. */
+  /** Reads the pairs of a validation set. */
   async readPairs(dataset: Dataset, ctx: ExecutionContext): Promise<ReadPairs> {
     return readPairs(this.#selectedPairs(dataset), dataset.session.splitBytes, ctx);
   }

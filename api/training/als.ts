@@ -6,7 +6,7 @@ import type { Dataset } from '../dataset.ts';
 import { rootSource } from '../../engine/stream/logical-plan.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { orPlanned } from './plans/memory-budget.ts';
-import { fitAls, planAlsFit } from './fit-als.ts';
+import { fitAls, planAlsFit } from './fit/als.ts';
 import type { Model } from '../model.ts';
 import {
   checkFit,

@@ -31,8 +31,6 @@ export interface LookedAt {
 export interface LookOptions {
   readonly duplicates: number;
   readonly policy: DuplicatePolicy;
-  /** Undefined for a model that predicts no ratings, and where means are made later. */
-  readonly means?: DampedMeans | undefined;
   readonly test: ValidationPairs | undefined;
   readonly implicit?: EffectiveRatings | undefined;
   /** True for new ratings of a model, which may be few and of any kind. */
@@ -42,9 +40,9 @@ export interface LookOptions {
 /** Warns of ratings that look wrong, as events, before they are trained on. */
 export function lookAt(
   facts: RatingShape,
-  { duplicates, policy, means, test, implicit, update = false }: LookOptions,
+  { duplicates, policy, test, implicit, update = false }: LookOptions,
   ctx: ExecutionContext,
-): LookedAt {
+): readonly TrainingWarning[] {
   const found = update ? [] : ratingWarnings(facts, duplicates, policy);
   // Counts, and ratings that are all 1, are what implicit data are.
   const own = implicit
@@ -64,7 +62,7 @@ export function lookAt(
       : []),
   ];
   tellWarnings(warnings, ctx);
-  return { means: implicit === undefined && meansFit(facts) ? means : undefined, warnings };
+  return warnings;
 }
 
 /** Ratings near the end of float32 have means beyond it. */

@@ -1,5 +1,6 @@
 import { computeDevices, hostDevice } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { Patience } from '../../engine/waits.ts';
 import type { Executor } from '../../engine/run/device.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
@@ -17,7 +18,7 @@ export interface TrainingDevice {
 }
 
 /** The parameters of either algorithm that not every device can serve. */
-type DeviceParams = Pick<AlsParams, 'precision'> &
+export type DeviceParams = Pick<AlsParams, 'precision'> &
   Partial<Pick<AlsParams, 'kernel'>> &
   Partial<Pick<SgdParams, 'schedule'>>;
 
@@ -58,7 +59,7 @@ export class AwaitedDevices {
   readonly #session: Session;
   readonly #params: DeviceParams;
   readonly #ctx: ExecutionContext;
-  #told = false;
+  #reported = false;
 
   private constructor(session: Session, params: DeviceParams, ctx: ExecutionContext) {
     this.#session = session;
@@ -84,39 +85,18 @@ export class AwaitedDevices {
   }
 
   /**
-   * Waits until they are open, and tells which they are. Throws UsageError for `gpu` without a GPU, and for a
-   * parameter that cannot act on them.
+   * Waits until they are open, and reports which they are. Throws UsageError for `gpu` without a GPU, and for a
+   * parameter that cannot act on them; CancelledError when the signal fires.
    */
-  async wait(): Promise<void> {
-    await this.#session.opened(this.#ctx.events);
-    if (this.#told) return;
-    this.#told = true;
+  async wait(signal = this.#ctx.signal): Promise<void> {
+    using _ = this.#session.opening ? this.#ctx.metrics.begin('open devices') : undefined;
+    using patience = new Patience(signal, 'gpu');
+    await patience.waitFor(() => this.#session.opened(this.#ctx.events));
+    if (this.#reported) return;
+    this.#reported = true;
     this.#ctx.events({
       type: 'note',
       text: trainingDevice(this.#session.device, this.#ctx.executor, this.#params).text,
     });
-  }
-
-  /**
-   * Runs work that needs no GPU, then waits for the devices; `open` begins what goes beside that work once
-   * they are there. Work is ended where they cannot be opened.
-   */
-  async during<Result>(
-    ctx: ExecutionContext,
-    work: (ctx: ExecutionContext) => Promise<Result>,
-    open: () => void,
-  ): Promise<Result> {
-    const failing = new AbortController();
-    const waiting = this.wait();
-    waiting.then(open, (error: unknown) => failing.abort(error));
-    let result: Result;
-    try {
-      result = await work({ ...ctx, signal: AbortSignal.any([ctx.signal, failing.signal]) });
-    } catch (error) {
-      throw failing.signal.aborted && !ctx.signal.aborted ? failing.signal.reason : error;
-    }
-    using _ = ctx.metrics.begin('open devices');
-    await waiting;
-    return result;
   }
 }

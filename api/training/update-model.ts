@@ -8,7 +8,8 @@ import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import type { CheckpointOptions } from './checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
-import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
+import { fitSgd, planSgdFit } from './fit/sgd.ts';
+import type { SgdTraining } from './fit/sgd-read.ts';
 import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
 import {
@@ -95,7 +96,7 @@ function updateFit(
   { model, factors, means }: UpdatedModel,
   ratings: Dataset,
   options: UpdateOptions,
-): { readonly fit: SgdFit; readonly run: FitOptions } {
+): { readonly fit: SgdTraining; readonly run: FitOptions } {
   checkOptions(
     'update',
     options,

@@ -186,18 +186,29 @@ export class Holdings {
   }
 
   /**
-   * The same for a whole run. At its end devices also free the memory that they keep for reuse: a run's data
-   * is the bulk of the process's memory, and saving the model needs memory. `tidies`: false where the process
-   * ends soon and memory is not scarce.
-   *
+   * Runs `work` with holdings of its own, as a whole run: at its end devices also free the memory that they keep
+   * for reuse. See tidied.
    */
-  static async ofRun<Result>(
+  static ofRun<Result>(
     ctx: ExecutionContext,
     work: (held: ExecutionContext) => Promise<Result>,
     tidies = true,
   ): Promise<Result> {
+    return Holdings.tidied(ctx, () => Holdings.within(ctx, work), tidies);
+  }
+
+  /**
+   * Runs `work`, and has devices free the memory that they keep for reuse: a run's data is the bulk of the
+   * process's memory, and saving the model needs memory. `tidies`: false where the process ends soon and memory
+   * is not scarce.
+   */
+  static async tidied<Result>(
+    ctx: ExecutionContext,
+    work: () => Promise<Result>,
+    tidies = true,
+  ): Promise<Result> {
     try {
-      return await Holdings.within(ctx, work);
+      return await work();
     } finally {
       if (tidies) await Holdings.#tidy(ctx);
     }

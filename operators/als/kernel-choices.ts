@@ -64,28 +64,24 @@ export async function chooseKernels(
 }
 
 /**
- * Has the kernels compiled that will probably be chosen, on every device that chooses them; of ratings that
- * are not known yet, a guess. Nothing waits for the compiler. Gives the choice; undefined where there is
- * none, and where it fails: training chooses again.
- *
+ * The kernels that will probably be chosen, by a guess of the ratings where these are not known yet. Its work is
+ * not among the measures of the run.
  */
-export async function compileAhead(
+export function guessKernels(
   profile: RatingsProfile,
   params: AlsParams,
   ctx: ExecutionContext,
 ): Promise<AlsChoices | undefined> {
-  return beginCompiling(profile, params, ctx).catch(() => undefined);
+  return chooseKernels(profile, params, unmeasured(ctx));
 }
 
-async function beginCompiling(
+/** Has the chosen kernels compiled on every device, before a half-iteration needs them. */
+export async function compileKernels(
+  choices: AlsChoices,
   profile: RatingsProfile,
   params: AlsParams,
   ctx: ExecutionContext,
-): Promise<AlsChoices | undefined> {
-  // Not among the measures of the run.
-  const own = { ...ctx, metrics: new RunMetrics() };
-  const choices = await chooseKernels(profile, params, own);
-  if (choices === undefined) return undefined;
+): Promise<void> {
   const { rank, solver, cgSteps, biases, implicit, nonnegative } = updateProblems(profile, params).users;
   const variants = [...new Set([choices.items.variant, choices.users.variant])];
   const task: TaskOf<'compile-update'> = {
@@ -102,15 +98,20 @@ async function beginCompiling(
       variants,
     },
   };
-  // A half-iteration compiles the kernels itself where this fails.
-  for (const { info } of computeDevices(ctx.executor))
-    runTasks(own, 'compile-update', info.place, [task]).catch(() => undefined);
-  return choices;
+  await Promise.all(
+    computeDevices(ctx.executor).map(({ info }) =>
+      runTasks(unmeasured(ctx), 'compile-update', info.place, [task]),
+    ),
+  );
+}
+
+function unmeasured(ctx: ExecutionContext): ExecutionContext {
+  return { ...ctx, metrics: new RunMetrics() };
 }
 
 /**
  * Times the kernels on ratings in one block a side, on a device that chooses among them, so that chooseKernels takes the
- * fastest. The blocks stay on the device for training: see freeTimed. `where-it-pays`: an error becomes a
+ * fastest. The blocks stay on the device for training. `where-it-pays`: an error becomes a
  * note, and the rule decides.
  *
  */

@@ -42,7 +42,7 @@ import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { implicitWeights, positiveTargets, sortedRowShifts } from './implicit/weights.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
-import { placeRows, staysAt } from './place-ahead.ts';
+import { placeRows, staysAt } from './place-ratings.ts';
 import { sides } from './plan/grid.ts';
 import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';

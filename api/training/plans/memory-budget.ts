@@ -51,6 +51,11 @@ export function loadingNeed(rows: number, inParts: boolean, workers: number, ids
   return inParts ? leastBaseBytes(workers, ids) : baseBytes(workers, ids) + spilledLoadingBytes(rows);
 }
 
+/** Bytes of a budget for data, beside the process itself. */
+export function dataBytes({ memoryBudget, workers }: MemoryBudget): number {
+  return Math.max(0, memoryBudget - baseBytes(workers));
+}
+
 /** Throws CapacityError for a budget that the process itself exceeds. */
 function requireBase({ memoryBudget, workers }: MemoryBudget, ids: KeyType): void {
   const base = leastBaseBytes(workers, ids);

@@ -42,7 +42,7 @@ export interface ReadPairs {
   readonly own?: IndexedRatings;
 }
 
-/** The part of readKnownPairs that needs no known ids. */
+/** Reads the pairs of a plan that ends in SelectRatings, and numbers them among themselves. */
 export async function readPairs(
   plan: LogicalPlan,
   splitBytes: number | undefined,
@@ -54,19 +54,12 @@ export async function readPairs(
   return { types, own: await indexChunks(numbered, types, false, ctx) };
 }
 
-/**
- * Reads the pairs of a plan that ends in SelectRatings, coded by the positions of known ids; cold pairs are
- * counted and left out. `ahead`: the outcome of `readPairs`, where it was called before.
- */
-export async function readKnownPairs(
-  plan: LogicalPlan,
+/** Pairs coded by the positions of known ids; cold pairs are counted and left out. Releases the chunks. */
+export async function keepKnown(
+  { own, types }: ReadPairs,
   { users, items }: KnownIds,
-  splitBytes: number | undefined,
   ctx: ExecutionContext,
-  ahead = readPairs(plan, splitBytes, ctx),
 ): Promise<KnownPairs> {
-  const found = await ahead;
-  const { own } = found;
   if (own === undefined)
     return {
       indexed: {
@@ -79,8 +72,8 @@ export async function readKnownPairs(
       },
       coldPairs: 0,
     };
-  lookupOf(users).requireComparable(found.types.users, 'user');
-  lookupOf(items).requireComparable(found.types.items, 'item');
+  lookupOf(users).requireComparable(types.users, 'user');
+  lookupOf(items).requireComparable(types.items, 'item');
   using _ = ctx.metrics.begin('number');
   const chunks = await renumberChunks(
     own.chunks,
@@ -121,6 +114,16 @@ export async function readKnownPairs(
     indexed: { users, items, rows, userCounts, itemCounts, chunks: coded },
     coldPairs: own.rows - rows,
   };
+}
+
+/** Reads the pairs of a plan that ends in SelectRatings, and keeps those that are known. */
+export async function readKnownPairs(
+  plan: LogicalPlan,
+  known: KnownIds,
+  splitBytes: number | undefined,
+  ctx: ExecutionContext,
+): Promise<KnownPairs> {
+  return keepKnown(await readPairs(plan, splitBytes, ctx), known, ctx);
 }
 
 /** The position among the known ids of each of others, in shared memory. */

@@ -10,6 +10,7 @@ import type { Session } from '../../../api/session.ts';
 import { AwaitedDevices, trainingDevice } from '../../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../../engine/errors.ts';
 import type { Device, HostStore } from '../../../engine/run/device.ts';
+import { Scope } from '../../../engine/run/scope.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { GpuDevice } from '../../../gpu/device.ts';
@@ -141,15 +142,15 @@ describe('a GPU that is opened beside other work', () => {
       ctx,
       false,
     );
-    const reading = devices.during(
-      ctx,
-      async ({ signal }) => {
+    const reading = Scope.within(ctx, async (scope) => {
+      const opened = scope.stage('open devices', {}, (_, { signal }) => devices.wait(signal));
+      const read = scope.stage('read', {}, async (_, { signal }) => {
         opening.reject(new UsageError('no GPU: it is gone'));
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         throw new CancelledError();
-      },
-      () => expect.unreachable(),
-    );
+      });
+      await Promise.all([read.result, opened.result]);
+    });
     await expect(reading).rejects.toThrow('no GPU: it is gone');
   });
 
@@ -161,13 +162,11 @@ describe('a GPU that is opened beside other work', () => {
       ctx,
       false,
     );
-    await expect(
-      devices.during(
-        ctx,
-        () => Promise.reject(new Error('row 3')),
-        () => {},
-      ),
-    ).rejects.toThrow('row 3');
+    const reading = Scope.within(ctx, async (scope) => {
+      scope.stage('open devices', {}, (_, { signal }) => devices.wait(signal));
+      await scope.stage('read', {}, () => Promise.reject(new Error('row 3'))).result;
+    });
+    await expect(reading).rejects.toThrow('row 3');
   });
 });
 

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
 import { RatingInput, type RatingOptions } from '../../../api/rating-input.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
@@ -135,12 +136,8 @@ describe('ratings that threads read from splits', () => {
       return await Holdings.within(session.context(), async (ctx) => {
         const [train] = session.read.parquet(path(`${kind}.parquet`)).randomSplit([0.02, 0.98]);
         const { users, items } = await input.index(train, undefined, ctx);
-        const { indexed, coldPairs } = await input.knownPairs(
-          session.read.parquet(path(`${other}.parquet`)),
-          users,
-          items,
-          ctx,
-        );
+        const read = await input.readPairs(session.read.parquet(path(`${other}.parquet`)), ctx);
+        const { indexed, coldPairs } = await keepKnown(read, { users, items }, ctx);
         const sorted = await sortRatings(indexed, { duplicates: 'keep', sides: 'users' }, ctx);
         const byUser = oneBlock(sorted.byUser);
         return {

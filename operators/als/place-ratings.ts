@@ -7,7 +7,7 @@ import { type BoundPlan, dataSetOf } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
-import { type RatingSides, soleBlock } from '../ratings/ratings.ts';
+import type { RatingSides } from '../ratings/ratings.ts';
 import { contracts, type RowsTask } from '../tasks/tasks.ts';
 import type { AlsStart } from './bind/als-data.ts';
 import { ALS } from './bind/bind-als.ts';
@@ -15,17 +15,15 @@ import { otherSide, type Side } from './plan/grid.ts';
 import { rowsTaskOf } from './plan/rows-task.ts';
 
 /**
- * Sends a sorted block to the first device while others are sorted, and has its rows dealt to the kernels of
- * its task. The steps that place it there find it; see freeTimed. Nothing waits for it, and where it fails
- * the steps send it again. `of`: the block that it was transposed from, which was sent before.
- *
+ * Brings a sorted block to the first device, and has its rows dealt to the kernels of its task. `of`: the block
+ * that it was transposed from, which was brought before. Steps that bring it there once more find it.
  */
-export function placeAhead(
+export async function placeBlock(
   block: RatingBlock,
   rows: RowsTask | undefined,
   of: RatingBlock | undefined,
   ctx: ExecutionContext,
-): void {
+): Promise<readonly PartitionRef[]> {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);
   steps.task('place-ratings', info.place, {
@@ -34,12 +32,15 @@ export function placeAhead(
     outputs: {},
     params: rows === undefined ? {} : { rows },
   });
-  runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block), info.place]] }).catch(() => undefined);
+  await runSteps(steps.steps, ctx, {
+    given: [[block.ref, hostForm(block), info.place]],
+    speculative: true,
+  });
+  return [block.ref];
 }
 
 /**
- * Brings the ratings of a side in parts to a device, with the lists of their rows, unless that was done
- * ahead.
+ * Brings the ratings of a side in parts to a device, with the lists of their rows, unless they are there.
  */
 export async function placeRows(
   bound: BoundPlan,
@@ -64,24 +65,26 @@ export async function placeRows(
   await runSteps(steps.steps, ctx);
 }
 
-/**
- * Sends the users' factors of a start to the first device as well, under the name that the start then has.
- * Nothing waits for it.
- */
-export function placeStart({ users, items }: AlsStart, rows: number, ctx: ExecutionContext): AlsStart {
+/** Brings the users' factors of a start to the first device as well, under the name that the start then has. */
+export async function placeStart(
+  { users, items }: AlsStart,
+  rows: number,
+  ctx: ExecutionContext,
+): Promise<AlsStart & { readonly name: string }> {
   const [{ info }] = computeDevices(ctx.executor);
   const name = dataSetName(ALS);
   const ref = startRef(name);
   const steps = new StepList(contracts);
   steps.task('initialize', info.place, { kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} });
-  runSteps(steps.steps, ctx, {
+  await runSteps(steps.steps, ctx, {
     given: [[ref, { layout: 'factors', rows, columns: { values: users.values } }, info.place]],
-  }).catch(() => undefined);
+    speculative: true,
+  });
   return { name, users, items };
 }
 
 /** The part of a start that placeStart sends. */
-function startRef(name: string): PartitionRef {
+export function startRef(name: string): PartitionRef {
   return { name: `${name}/users`, partition: 0, version: 0 };
 }
 
@@ -101,34 +104,17 @@ export function staysAt(
   );
 }
 
-/**
- * Frees the blocks that were sent ahead, or that kernels were timed on, where the plan has them in parts or
- * brings them for as long as they are used.
- */
-export async function freeTimed(
-  { byUser, byItem }: RatingSides,
-  plan: PhysicalPlan,
-  ctx: ExecutionContext,
-): Promise<void> {
-  const [{ info }] = computeDevices(ctx.executor);
-  const inBlocks = soleBlock(byUser) !== undefined && soleBlock(byItem) !== undefined;
-  if (info.choosesKernels && inBlocks && !staysAt(plan, info.place, 'whole'))
-    await freeAhead({ byUser, byItem }, ctx);
-}
-
-/** Frees blocks that were sent ahead, and a start. */
-export async function freeAhead(
-  { byUser, byItem }: RatingSides,
-  ctx: ExecutionContext,
-  start?: AlsStart,
-): Promise<void> {
+/** Frees partitions at the first device that a plan has no use for there. */
+export async function freePlaced(refs: readonly PartitionRef[], ctx: ExecutionContext): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);
-  steps.free('place-ratings', info.place, [
-    ...[byUser, byItem].flatMap(({ parts }) =>
-      parts.flatMap(({ blocks = [] }) => blocks.map(({ block }) => block.ref)),
-    ),
-    ...(start?.name === undefined ? [] : [startRef(start.name)]),
-  ]);
+  steps.free('place-ratings', info.place, refs);
   await runSteps(steps.steps, ctx);
+}
+
+/** The blocks of ratings in memory, by the names that devices know them by. */
+export function blockRefs({ byUser, byItem }: RatingSides): PartitionRef[] {
+  return [byUser, byItem].flatMap(({ parts }) =>
+    parts.flatMap(({ blocks = [] }) => blocks.map(({ block }) => block.ref)),
+  );
 }

@@ -1,0 +1,160 @@
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { ScopeStage } from '../../../engine/run/scope.ts';
+import type { EffectiveRatings } from '../../../operators/als/implicit/effective-ratings.ts';
+import type { Baselines, DampedMeans } from '../../../operators/evaluation/baselines.ts';
+import type { HeldOutPairs } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
+import type { RatingShape } from '../../../operators/evaluation/rating-facts.ts';
+import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import type { IndexedRatings } from '../../../operators/ratings/ids/index-ids.ts';
+import type { KnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
+import type { Ratings } from '../../../operators/ratings/ratings.ts';
+import type { ValidationPairs } from '../look-at-ratings.ts';
+import type { GivenPlan } from '../plans/given-plan.ts';
+import type { EndedTraining } from '../trained-model.ts';
+
+/** Ratings that have been read, with their ids numbered. */
+export interface ReadRatings {
+  readonly indexed: IndexedRatings;
+  readonly profile: RatingsProfile;
+}
+
+/** The plan by the sizes that reading gives: it decides in which parts ratings are sorted, and where to. */
+export interface ExpectedPlan {
+  readonly plan: PhysicalPlan;
+}
+
+/** Sorted ratings. */
+export interface SortedData {
+  /** By row, before anything is done to their values: checkpoints know the data by them. */
+  readonly byRow: Ratings;
+  /** Ratings beyond the first of their pair in the input. */
+  readonly duplicates: number;
+  readonly implicit?: EffectiveRatings | undefined;
+}
+
+/** Ratings in the form that is trained on. */
+export interface ReadyData {
+  /** The sizes of the final plan. */
+  readonly known: RatingsProfile;
+}
+
+/** The means of the ratings, which the model keeps, and their errors on the validation set. */
+export interface Judged {
+  readonly means?: DampedMeans | undefined;
+  readonly baselines?: Baselines | undefined;
+}
+
+/** The kinds of data that an algorithm's phases hand on. */
+export interface FitTypes {
+  readonly read: ReadRatings;
+  readonly home: ExpectedPlan;
+  readonly sorted: SortedData;
+  readonly facts: RatingShape;
+  readonly ready: ReadyData;
+  /** The choice that a plan is made by: kernels, or a schedule. */
+  readonly choice: unknown;
+}
+
+/** The results of the phase that reads. */
+export type ReadData<Types extends FitTypes> = Pick<Types, 'read' | 'home'>;
+
+/** Ratings with the known pairs of the validation set. */
+export interface SortedPairs<Types extends FitTypes> extends ReadData<Types> {
+  readonly sorted: Types['sorted'];
+  readonly test: ValidationPairs | undefined;
+}
+
+/** The same, inspected. */
+export interface InspectedData<Types extends FitTypes> extends SortedPairs<Types> {
+  readonly facts: Types['facts'];
+}
+
+/** The stages of the phase that reads. */
+export interface ReadStages<Types extends FitTypes> {
+  readonly opened: ScopeStage<void>;
+  readonly read: ScopeStage<Types['read']>;
+  readonly home: ScopeStage<Types['home']>;
+}
+
+/** The final plan, and what it was made from. */
+export interface ChosenPlan<Types extends FitTypes> {
+  readonly ready: Types['ready'];
+  readonly choice: Types['choice'];
+  readonly plan: PhysicalPlan;
+}
+
+/** The facts of the model that depend on the algorithm. */
+export type ModelFacts = Pick<
+  EndedTraining,
+  'about' | 'columns' | 'itemCounts' | 'userCounts' | 'ratingWeight' | 'planned'
+>;
+
+/**
+ * The parts of a fit that differ from algorithm to algorithm: parameters, data sets and stages from sizes, and
+ * the result. The phases of a fit call these functions, in this order; see fit.ts. An object serves one fit.
+ */
+export interface FitAlgorithm<Types extends FitTypes> {
+  readonly params: { readonly seed: number };
+  /** Names ratings in the form that the algorithm loads: of a kept data set, each form is loaded once. */
+  readonly form: string;
+  /** True for new ratings of a model, which may be few and of any kind. */
+  readonly updates: boolean;
+  /** True where `test` needs the sorted ratings. */
+  readonly testsAfterSort: boolean;
+
+  /** Reads the ratings and numbers their ids. */
+  index(ctx: ExecutionContext): Promise<Types['read']>;
+  /** Throws CapacityError where the plan does not fit. */
+  home(read: Types['read'], ctx: ExecutionContext): Types['home'];
+
+  /** Adds the stages that sort the ratings, and first those that need no sorted ones. */
+  sort(stages: ReadStages<Types>): ScopeStage<Types['sorted']>;
+  /** Known pairs in the form of the ratings. */
+  test(
+    data: ReadData<Types> & { readonly sorted?: Types['sorted'] },
+    pairs: KnownPairs,
+    ctx: ExecutionContext,
+  ): Promise<ValidationPairs>;
+  heldOut(
+    data: SortedPairs<Types>,
+    test: ValidationPairs,
+    ctx: ExecutionContext,
+  ): Promise<HeldOutPairs | undefined>;
+  facts(sorted: Types['sorted'], ctx: ExecutionContext): Promise<Types['facts']>;
+  judge(data: InspectedData<Types>, ctx: ExecutionContext): Promise<Judged>;
+
+  /** Numbers of the matrices of a checkpoint. */
+  matrices(data: InspectedData<Types>): Readonly<Record<string, number>>;
+  ready(data: InspectedData<Types>, ctx: ExecutionContext): Promise<Types['ready']>;
+  /** Throws UsageError for a plan of another problem: by the parameters, before there are data. */
+  requireProblem(given: GivenPlan, data?: InspectedData<Types>): void;
+  /** The choice that a plan names. Throws UsageError where it does not suit these ratings. */
+  plannedChoice(
+    plan: GivenPlan,
+    data: InspectedData<Types>,
+    ready: Types['ready'],
+    ctx: ExecutionContext,
+  ): Promise<Types['choice']>;
+  choose(data: InspectedData<Types>, ready: Types['ready'], ctx: ExecutionContext): Promise<Types['choice']>;
+  /** `compute`: the devices that are left, where others were lost. */
+  planFor(
+    profile: RatingsProfile,
+    data: InspectedData<Types>,
+    choice: Types['choice'],
+    compute?: readonly DeviceInfo[],
+  ): PhysicalPlan;
+  /** Called with the final plan before it is run. */
+  planned(data: InspectedData<Types>, chosen: ChosenPlan<Types>, ctx: ExecutionContext): Promise<void>;
+
+  /** True where means may be found while devices train. */
+  judgesBeside(home: Types['home']): boolean;
+  train(
+    data: InspectedData<Types>,
+    chosen: ChosenPlan<Types>,
+    options: { readonly fetched: () => void },
+    ctx: ExecutionContext,
+  ): Promise<EndedTraining['result']>;
+  model(data: InspectedData<Types>, chosen: ChosenPlan<Types>): ModelFacts;
+}

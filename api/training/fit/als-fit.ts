@@ -1,0 +1,295 @@
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { computingOf, type PlanDevices } from '../../../engine/run/devices.ts';
+import type { ScopeStage } from '../../../engine/run/scope.ts';
+import { keyCount } from '../../../engine/keys/key-column.ts';
+import type { AlsChoices } from '../../../operators/als/kernel-choices.ts';
+import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
+import { sizedParams, type SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
+import type { AlsParams } from '../../../operators/als/params.ts';
+import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { blockRefs, freePlaced, staysAt } from '../../../operators/als/place-ratings.ts';
+import { inUnit, levelInUnit } from '../../../operators/als/rating-unit.ts';
+import { alsMatrices, trainAls } from '../../../operators/als/train.ts';
+import { baselinesOf } from '../../../operators/evaluation/baselines.ts';
+import { HeldOutPairs } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
+import {
+  sortedMeans,
+  sortedRatingFacts,
+  type SortedFacts,
+} from '../../../operators/evaluation/rating-facts.ts';
+import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import type { KnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
+import type { RatingSides } from '../../../operators/ratings/ratings.ts';
+import { soleBlock } from '../../../operators/ratings/ratings.ts';
+import { sortByUser, type SortedRatings } from '../../../operators/ratings/sort-ratings.ts';
+import { planCheckpoints } from '../../../operators/training/planned-checkpoints.ts';
+import { describeInput } from '../../rating-input.ts';
+import { checkRankUsers } from '../../validation/rank-users.ts';
+import { budgetOf, isKept, loadedOnce, ownBlock } from '../kept-ratings.ts';
+import { meansFit, type ValidationPairs } from '../look-at-ratings.ts';
+import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
+import { ratingsHome, type RatingsHome, spillGrid } from '../plans/ratings-home.ts';
+import type { EndedTraining } from '../trained-model.ts';
+import type {
+  ChosenPlan,
+  FitAlgorithm,
+  FitTypes,
+  InspectedData,
+  Judged,
+  ModelFacts,
+  ReadData,
+  ReadRatings,
+  ReadStages,
+  SortedData,
+  SortedPairs,
+} from './algorithm.ts';
+import { asPlanned, chooseAlsKernels, plannedKernels } from './als-kernels.ts';
+import { type AlsReady, readyRatings } from './als-ready.ts';
+import { placesBlocks, sortStages } from './als-sort.ts';
+import { devicesOf, type FitRun } from './fit-run.ts';
+
+export type AlsHome = RatingsHome & {
+  /** With α and λ that depend on the sizes. */
+  readonly params: SizedAlsParams;
+  readonly devices: PlanDevices;
+  /** See placesBlocks in als-sort.ts. */
+  readonly placesBlocks: boolean;
+};
+
+export interface AlsSorted extends SortedData {
+  /** All ratings. */
+  readonly read: SortedRatings;
+  /** Those that have an effect. */
+  readonly sides: RatingSides;
+  readonly drawn: ScopeStage<AlsStart | undefined>;
+  /** Blocks that were brought to a device as soon as they were sorted. */
+  readonly placed: readonly ScopeStage<unknown>[];
+}
+
+export interface AlsTypes extends FitTypes {
+  readonly read: ReadRatings;
+  readonly home: AlsHome;
+  readonly sorted: AlsSorted;
+  readonly facts: SortedFacts;
+  readonly ready: AlsReady;
+  readonly choice: AlsChoices | undefined;
+}
+
+/** ALS as a fit's algorithm. */
+export class AlsFit implements FitAlgorithm<AlsTypes> {
+  readonly params: AlsParams;
+  readonly form: string;
+  readonly updates = false;
+  readonly testsAfterSort = false;
+  readonly #run: FitRun;
+
+  constructor(params: AlsParams, run: FitRun) {
+    this.params = params;
+    this.#run = run;
+    this.form = `als ${params.implicitPrefs} ${run.input.form(run.ratings)}`;
+  }
+
+  requireProblem(given: GivenPlan, data?: InspectedData<AlsTypes>): void {
+    const params = data ? data.home.params : asPlanned(this.params, given);
+    requireProblem(given, { algorithm: 'als', params });
+  }
+
+  async index(ctx: ExecutionContext): Promise<ReadRatings> {
+    const { input, ratings, validation } = this.#run;
+    const indexed = await input.index(ratings, validation, ctx, { inParts: !isKept(ratings) });
+    const profile: RatingsProfile = {
+      users: keyCount(indexed.users),
+      items: keyCount(indexed.items),
+      ratings: indexed.rows,
+      input: describeInput(ratings.plan),
+    };
+    return { indexed, profile };
+  }
+
+  home({ indexed, profile }: ReadRatings, ctx: ExecutionContext): AlsHome {
+    const { ratings, given, checkpoints } = this.#run;
+    const devices = devicesOf(given, ctx);
+    const params = sizedParams(this.params, profile);
+    // Ratings that are kept from fit to fit stay in one block in memory.
+    const inParts = !isKept(ratings);
+    const home = ratingsHome(
+      inParts,
+      (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval),
+      indexed.rows,
+      budgetOf(ratings),
+    );
+    return { ...home, params, devices, placesBlocks: inParts && placesBlocks(home, params, devices) };
+  }
+
+  sort(stages: ReadStages<AlsTypes>): ScopeStage<AlsSorted> {
+    return sortStages({ params: this.params, form: this.form, run: this.#run }, stages);
+  }
+
+  async test(_: ReadData<AlsTypes>, { indexed, coldPairs }: KnownPairs, ctx: ExecutionContext) {
+    return { block: await sortByUser(indexed, 'keep', ctx), coldPairs };
+  }
+
+  heldOut(
+    { read: { indexed }, sorted }: SortedPairs<AlsTypes>,
+    { block }: ValidationPairs,
+    ctx: ExecutionContext,
+  ): Promise<HeldOutPairs | undefined> {
+    const { users, items, itemCounts } = indexed;
+    return HeldOutPairs.of(
+      { users, items, test: block, train: sorted.read.byUser },
+      {
+        seed: this.params.seed,
+        rankUsers: checkRankUsers(this.#run.options),
+        itemUsers: sorted.read.duplicates === 0 ? itemCounts : undefined,
+      },
+      ctx,
+    );
+  }
+
+  facts({ sides }: AlsSorted, ctx: ExecutionContext): Promise<SortedFacts> {
+    return sortedRatingFacts(sides, ctx);
+  }
+
+  /** An implicit model predicts no ratings. */
+  async judge({ sorted, facts, test }: InspectedData<AlsTypes>, ctx: ExecutionContext): Promise<Judged> {
+    if (this.params.implicitPrefs) return {};
+    const { ratings, validation } = this.#run;
+    const found = await loadedOnce(ratings, `${this.form} means`, () =>
+      sortedMeans(sorted.byRow, facts, ctx),
+    );
+    const { mean, rows, columns } = found;
+    const baselines =
+      validation &&
+      test &&
+      (await loadedOnce(validation, `${this.form} baselines`, () => baselinesOf(test.block, found)));
+    return { baselines, ...(meansFit(facts) && { means: { mean, users: rows, items: columns } }) };
+  }
+
+  matrices({
+    read: { indexed },
+    home: { params },
+  }: InspectedData<AlsTypes>): Readonly<Record<string, number>> {
+    return alsMatrices(keyCount(indexed.users), keyCount(indexed.items), params);
+  }
+
+  ready(data: InspectedData<AlsTypes>, ctx: ExecutionContext): Promise<AlsReady> {
+    return readyRatings(this.#run, data, ctx);
+  }
+
+  plannedChoice(
+    plan: GivenPlan,
+    { home }: InspectedData<AlsTypes>,
+    { known }: AlsReady,
+    ctx: ExecutionContext,
+  ): Promise<AlsChoices | undefined> {
+    return choosesKernels(home) ? plannedKernels(plan, known, home.params, ctx) : Promise.resolve(undefined);
+  }
+
+  choose(
+    { home: { params } }: InspectedData<AlsTypes>,
+    { sides, known }: AlsReady,
+    ctx: ExecutionContext,
+  ): Promise<AlsChoices | undefined> {
+    return chooseAlsKernels(sides, known, params, ctx);
+  }
+
+  planFor(
+    profile: RatingsProfile,
+    { home, sorted }: InspectedData<AlsTypes>,
+    choice: AlsChoices | undefined,
+    compute: readonly DeviceInfo[] = home.devices.compute,
+  ) {
+    const { byUser, byItem } = sorted.sides;
+    const parts =
+      home.kind === 'parts'
+        ? { grid: home.grid }
+        : home.kind === 'spill'
+          ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
+          : {};
+    // Groups are of all devices: where one is lost, the others have none.
+    const params =
+      compute.length === home.devices.compute.length
+        ? home.params
+        : { ...home.params, partitionGroups: undefined };
+    const plan = planAls(profile, params, { ...home.devices, compute }, choice, parts);
+    return {
+      ...planCheckpoints(plan, this.#run.checkpoints?.interval),
+      ...(home.kind === 'parts' && { estimate: home.plan.estimate, rejected: home.plan.rejected }),
+    };
+  }
+
+  /** Frees blocks at the device that the plan has there in parts, or only for as long as they are used. */
+  async planned(
+    { home, sorted }: InspectedData<AlsTypes>,
+    { plan, ready }: ChosenPlan<AlsTypes>,
+    ctx: ExecutionContext,
+  ): Promise<void> {
+    const [{ place }] = home.devices.compute;
+    const { byUser, byItem } = ready.sides;
+    const inBlocks = soleBlock(byUser) !== undefined && soleBlock(byItem) !== undefined;
+    if (!choosesKernels(home) || !inBlocks || staysAt(plan, place, 'whole')) return;
+    await this.#run.scope.discard(sorted.placed);
+    await freePlaced(blockRefs(ready.sides), ctx);
+  }
+
+  /** A GPU leaves the threads free while it trains. */
+  judgesBeside({ kind, placesBlocks: places }: AlsHome): boolean {
+    return kind === 'memory' && places;
+  }
+
+  async train(
+    data: InspectedData<AlsTypes>,
+    { ready, choice, plan }: ChosenPlan<AlsTypes>,
+    { fetched }: { readonly fetched: () => void },
+    ctx: ExecutionContext,
+  ): Promise<EndedTraining['result']> {
+    const { read, home, sorted, facts, test } = data;
+    const { validation, options, checkpoints } = this.#run;
+    const { continued } = options;
+    const { unit, sides, known } = ready;
+    const compute = computingOf(plan, home.devices, 'update-users');
+    const result = await trainAls(
+      {
+        ...sides,
+        users: read.indexed.users,
+        items: read.indexed.items,
+        test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit),
+      },
+      home.params,
+      {
+        unit,
+        level: levelInUnit(facts, unit),
+        checkpoints,
+        devices: compute,
+        start: continued?.start ?? (unit === 1 ? await sorted.drawn.result : undefined),
+        measuresEnds: continued?.measuresEnds,
+        rankUsers: checkRankUsers(options),
+        fetched,
+        plan: (left) => (left === compute ? plan : this.planFor(known, data, choice, left)),
+      },
+      ctx,
+    );
+    continued?.kept?.(result.raw());
+    return result;
+  }
+
+  model(
+    { read: { indexed }, home: { params } }: InspectedData<AlsTypes>,
+    { ready, plan }: ChosenPlan<AlsTypes>,
+  ): ModelFacts {
+    return {
+      about: { algorithm: 'als', params },
+      columns: this.#run.input.columnsOf(this.#run.ratings),
+      itemCounts: new Uint32Array(indexed.itemCounts),
+      userCounts: new Uint32Array(indexed.userCounts),
+      ratingWeight: ready.weight,
+      planned: plan,
+    };
+  }
+}
+
+/** True where the device that computes has kernels to choose among. */
+function choosesKernels({ devices }: AlsHome): boolean {
+  return devices.compute[0].choosesKernels ?? false;
+}

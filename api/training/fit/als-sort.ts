@@ -1,0 +1,219 @@
+import { DataError } from '../../../engine/errors.ts';
+import { keyCount } from '../../../engine/keys/key-column.ts';
+import { sharedArray } from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { PlanDevices } from '../../../engine/run/devices.ts';
+import { constant, type ScopeStage } from '../../../engine/run/scope.ts';
+import { drawRows } from '../../../operators/als/draw-rows.ts';
+import { effectiveRatings } from '../../../operators/als/implicit/effective-ratings.ts';
+import { type AlsChoices, compileKernels, guessKernels } from '../../../operators/als/kernel-choices.ts';
+import type { SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
+import type { AlsParams } from '../../../operators/als/params.ts';
+import {
+  freePlaced,
+  placeBlock,
+  placeStart,
+  startRef,
+  staysAt,
+} from '../../../operators/als/place-ratings.ts';
+import { isInBlocks } from '../../../operators/als/plan/grid.ts';
+import { rowsTaskOf } from '../../../operators/als/plan/rows-task.ts';
+import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/sizes.ts';
+import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import { evenRanges } from '../../../operators/ratings/row-ranges.ts';
+import { type SeeSorted, type SortOptions, sortRatings } from '../../../operators/ratings/sort-ratings.ts';
+import { loadedOnce } from '../kept-ratings.ts';
+import type { RatingsHome } from '../plans/ratings-home.ts';
+import type { ReadRatings, ReadStages } from './algorithm.ts';
+import type { AlsHome, AlsSorted, AlsTypes } from './als-fit.ts';
+import type { FitRun } from './fit-run.ts';
+
+/** Nominal sizes, for looking up kernels before the sizes of the ratings are known. */
+export const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
+
+/** The part of a fit whose ratings are sorted. */
+export interface SortingFit {
+  readonly params: AlsParams;
+  readonly form: string;
+  readonly run: FitRun;
+}
+
+/**
+ * Adds the stages that sort ratings, and those that need no sorted ratings: the choice and compilation of
+ * kernels, and the start. All but the sort are guesses: the unit of the ratings, and the final plan, are known
+ * later.
+ */
+export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): ScopeStage<AlsSorted> {
+  const { read, home } = stages;
+  const { scope } = fit.run;
+  const kernels = fit.run.given ? constant('kernels', undefined) : kernelStages(fit, stages);
+  const drawn = scope.speculate(
+    'draw start',
+    { read, home },
+    (found, ctx) =>
+      drawsStart(fit, found.home) ? placedStart(found.read, found.home.params, ctx) : undefined,
+    { need: 'none', undo: async (start, ctx) => start && freePlaced([startRef(start.name)], ctx) },
+  );
+  return scope.stage(
+    'sort ratings',
+    { read, home, kernels },
+    (found, ctx) => sorted(fit, found, drawn, ctx),
+    { need: ({ read: { indexed }, home: { kind } }) => memoryOfSort(kind, indexed.rows) },
+  );
+}
+
+/**
+ * Chooses kernels, first for ratings of any size, since their compilation takes longest, then for those that have
+ * been read.
+ */
+function kernelStages(
+  { params, run: { scope } }: SortingFit,
+  { opened, read }: ReadStages<AlsTypes>,
+): ScopeStage<AlsChoices | undefined> {
+  const options = { need: 'none' } as const;
+  const anySize = scope.speculate(
+    'kernels for any size',
+    { opened },
+    (_, ctx) => guessKernels(NO_SIZES, params, ctx),
+    options,
+  );
+  scope.speculate(
+    'compile kernels',
+    { anySize },
+    (found, ctx) => found.anySize && compileKernels(found.anySize, NO_SIZES, params, ctx),
+    options,
+  );
+  const kernels = scope.speculate(
+    'kernels by size',
+    { opened, read },
+    (found, ctx) => guessKernels(profileOfRead(found.read), params, ctx),
+    options,
+  );
+  scope.speculate(
+    'compile kernels',
+    { read, kernels },
+    (found, ctx) => found.kernels && compileKernels(found.kernels, profileOfRead(found.read), params, ctx),
+    options,
+  );
+  return kernels;
+}
+
+function profileOfRead({ indexed, profile }: ReadRatings): RatingsProfile {
+  return { ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) };
+}
+
+function most(counts: Int32Array): number {
+  let largest = 0;
+  for (let i = 0; i < counts.length; i++) if (counts[i] > largest) largest = counts[i];
+  return largest;
+}
+
+/**
+ * True where sorted blocks go to the device at once, while others are sorted: where the expected plan has them
+ * all there for the whole run. Weights of implicit data are known later.
+ */
+export function placesBlocks(
+  home: RatingsHome,
+  { implicitPrefs }: AlsParams,
+  { compute: [{ ownMemory, place }, ...others] }: PlanDevices,
+): boolean {
+  if (implicitPrefs || !ownMemory) return false;
+  if (home.kind === 'memory') return staysAt(home.plan, place, 'whole');
+  return (
+    home.kind === 'parts' &&
+    others.length === 0 &&
+    !isInBlocks(home.grid, 'users') &&
+    staysAt(home.plan, place, 'in parts')
+  );
+}
+
+/** The start of a training whose ratings are of an ordinary unit. */
+function drawsStart({ run }: SortingFit, { kind, placesBlocks: places }: AlsHome): boolean {
+  const { ratings, checkpoints, options } = run;
+  return (
+    // Ratings in parts leave host memory when training begins.
+    places &&
+    kind === 'memory' &&
+    !ratings.session.bounded &&
+    checkpoints === undefined &&
+    options.continued?.start === undefined
+  );
+}
+
+async function placedStart(
+  { indexed: { users, items } }: ReadRatings,
+  params: SizedAlsParams,
+  ctx: ExecutionContext,
+): ReturnType<typeof placeStart> {
+  const side = (values: Float32Array, rows: number) => ({
+    values,
+    ...(params.biases ? { bias: sharedArray(Float32Array, rows) } : {}),
+  });
+  const rows = { users: keyCount(users), items: keyCount(items) };
+  const drawn = await drawRows(users, params, 1, evenRanges(rows.users, 128), ctx);
+  const start = {
+    users: side(drawn, rows.users),
+    items: side(sharedArray(Float32Array, rows.items * params.rank), rows.items),
+  };
+  return placeStart(start, rows.users, ctx);
+}
+
+interface ToSort {
+  readonly read: ReadRatings;
+  readonly home: AlsHome;
+  readonly kernels: AlsChoices | undefined;
+}
+
+async function sorted(
+  { form, run }: SortingFit,
+  { read: { indexed }, home, kernels }: ToSort,
+  drawn: AlsSorted['drawn'],
+  ctx: ExecutionContext,
+): Promise<AlsSorted> {
+  const { scope, input, ratings } = run;
+  const placed: ScopeStage<unknown>[] = [];
+  const place: SeeSorted = (block, side, columns, of) => {
+    const rows = kernels && rowsTaskOf(home.plan.round, side, columns, kernels[side]);
+    const stage = scope.speculate('place ratings', {}, (_, held) => placeBlock(block, rows, of, held), {
+      need: 'none',
+      undo: freePlaced,
+    });
+    placed.push(stage);
+  };
+  const read = await loadedOnce(ratings, `${form} blocks`, () =>
+    sortRatings(
+      indexed,
+      {
+        duplicates: input.onDuplicates,
+        cut: cutOf(home),
+        ...(home.placesBlocks && { sorted: place }),
+      },
+      ctx,
+    ),
+  );
+  const implicit = home.params.implicitPrefs
+    ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx))
+    : undefined;
+  const sides = implicit?.blocks ?? read;
+  if (sides.byUser.ratings === 0)
+    throw new DataError('no rating is above 0, so implicit data prefer nothing', {
+      phase: 'load',
+      advice: 'Give ratings above 0, or leave implicitPrefs out',
+    });
+  const { byUser: byRow, duplicates } = implicit?.blocks ?? read;
+  return { byRow, duplicates, implicit, read, sides, drawn, placed };
+}
+
+/** The parts of ratings that one block, or memory, does not hold. */
+function cutOf(home: RatingsHome): SortOptions['cut'] {
+  if (home.kind === 'spill') return { partRatings: home.partRatings };
+  if (home.kind === 'memory') return undefined;
+  const { users, items } = home.grid;
+  return { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') };
+}
+
+/** Bytes of the sort in memory: the chunks and both blocks, which it leaves. */
+function memoryOfSort(kind: RatingsHome['kind'], rows: number) {
+  if (kind !== 'memory') return undefined;
+  return { during: loadingBytes(rows, true), left: spilledLoadingBytes(rows) };
+}

@@ -1,0 +1,32 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { type PlanDevices, planDevices } from '../../../engine/run/devices.ts';
+import type { Scope } from '../../../engine/run/scope.ts';
+import type { Dataset } from '../../dataset.ts';
+import type { RatingInput } from '../../rating-input.ts';
+import type { RunCheckpoints } from '../checkpoints/run-checkpoints.ts';
+import type { ContinuedFit } from '../kept-ratings.ts';
+import { type GivenPlan, plannedDevices } from '../plans/given-plan.ts';
+import type { AwaitedDevices } from '../training-device.ts';
+
+/** The facts that all phases of a fit know from its beginning. */
+export interface FitRun {
+  /** The graph of the run, to which the phases add their stages. */
+  readonly scope: Scope;
+  readonly input: RatingInput;
+  /** With their columns found; so is the validation set. */
+  readonly ratings: Dataset;
+  readonly validation: Dataset | undefined;
+  readonly options: ContinuedFit;
+  /** The plan that the user gave. */
+  readonly given: GivenPlan | undefined;
+  readonly checkpoints: RunCheckpoints | undefined;
+  readonly opened: AwaitedDevices;
+  /** The moment of its beginning, in milliseconds by performance.now(). */
+  readonly started: number;
+}
+
+/** The devices to train on, once they are open: those that the given plan names. */
+export function devicesOf(given: GivenPlan | undefined, { executor }: ExecutionContext): PlanDevices {
+  const devices = planDevices(executor);
+  return given ? plannedDevices(given, devices) : devices;
+}

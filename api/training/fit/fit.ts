@@ -1,0 +1,75 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { Scope } from '../../../engine/run/scope.ts';
+import type { Dataset } from '../../dataset.ts';
+import type { Model } from '../../model.ts';
+import type { RatingInput } from '../../rating-input.ts';
+import { type CheckpointedRun } from '../checkpoints/run-checkpoints.ts';
+import { withCheckpoints } from '../checkpoints/with-checkpoints.ts';
+import type { ContinuedFit } from '../kept-ratings.ts';
+import { requirePlan } from '../plans/given-plan.ts';
+import { dataBytes } from '../plans/memory-budget.ts';
+import { AwaitedDevices, type DeviceParams } from '../training-device.ts';
+import type { FitAlgorithm, FitTypes } from './algorithm.ts';
+import { finishPhase } from './finish.ts';
+import { devicesOf, type FitRun } from './fit-run.ts';
+import { inspectPhase } from './inspect.ts';
+import { planPhase } from './plan.ts';
+import { readPhase } from './read.ts';
+import { trainPhase } from './train.ts';
+
+/** A fit before its data sets have been looked at. */
+export interface Fit<Types extends FitTypes> {
+  readonly about: CheckpointedRun & { readonly params: DeviceParams };
+  readonly input: RatingInput;
+  /** The data sets with their columns found. */
+  readonly sets: (
+    options: ContinuedFit,
+    ctx: ExecutionContext,
+  ) => Promise<{ readonly ratings: Dataset; readonly validation: Dataset | undefined }>;
+  readonly begin: (run: FitRun) => FitAlgorithm<Types>;
+}
+
+/**
+ * Trains a model. Everything from the first byte read to the last factor is one graph of stages in one scope: the
+ * five phases add their stages, and each begins as soon as what it needs is there.
+ */
+export async function fitModel<Types extends FitTypes>(
+  { about, input, sets, begin }: Fit<Types>,
+  asked: Dataset,
+  options: ContinuedFit,
+): Promise<Model> {
+  const { session } = asked;
+  const context = session.context(options);
+  const opened = await AwaitedDevices.of(session, about.params, context, options.plan !== undefined);
+  const { ratings, validation } = await sets(options, context);
+  const train = (scope: Scope, checkpoints: FitRun['checkpoints']): Promise<Model> => {
+    const started = performance.now();
+    const given = options.plan && requirePlan(options.plan);
+    const run = { scope, input, ratings, validation, options, given, checkpoints, opened, started };
+    const algorithm = begin(run);
+    if (given) algorithm.requireProblem(given);
+    if (given) devicesOf(given, scope.ctx);
+    const read = readPhase(algorithm, run);
+    const inspected = inspectPhase(algorithm, run, read);
+    const plan = planPhase(algorithm, run, inspected);
+    const trained = trainPhase(algorithm, run, inspected, plan);
+    return finishPhase(algorithm, run, inspected, plan, trained).result;
+  };
+  const capacityBytes = session.bounded ? dataBytes(session) : undefined;
+  return Holdings.tidied(
+    context,
+    () =>
+      withCheckpoints(options, about, context, (checkpoints) =>
+        Scope.within(
+          context,
+          async (scope) => {
+            using _ = scope.ctx.metrics.begin('plan');
+            return await train(scope, checkpoints);
+          },
+          { capacityBytes },
+        ),
+      ),
+    session.tidies,
+  );
+}

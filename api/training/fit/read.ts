@@ -1,0 +1,42 @@
+import type { EventSink } from '../../../engine/events.ts';
+import type { ScopeStage } from '../../../engine/run/scope.ts';
+import { loadedOnce, makeRoom, noteBytes } from '../kept-ratings.ts';
+import type { FitAlgorithm, FitTypes, ReadStages } from './algorithm.ts';
+import type { FitRun } from './fit-run.ts';
+
+/** The stages of the phase that reads, and the moment at which the first rows have been read. */
+export interface ReadPhase<Types extends FitTypes> extends ReadStages<Types> {
+  readonly begun: ScopeStage<void>;
+}
+
+/**
+ * Reads the ratings while devices open. By the sizes that this gives it is planned where the ratings are to be:
+ * in one block, in parts, or in files.
+ */
+export function readPhase<Types extends FitTypes>(
+  algorithm: FitAlgorithm<Types>,
+  { scope, ratings, opened: devices }: FitRun,
+): ReadPhase<Types> {
+  const { form } = algorithm;
+  makeRoom(ratings, form);
+  const reading = Promise.withResolvers<void>();
+  const begun = { name: 'first ratings', result: reading.promise };
+  const opened = scope.stage('open devices', {}, (_, { signal }) => devices.wait(signal), {
+    need: 'none',
+  });
+  const read = scope.stage('read ratings', {}, (_, ctx) => {
+    const events: EventSink = (event) => {
+      if (event.type === 'phase-progress') reading.resolve();
+      ctx.events(event);
+    };
+    return loadedOnce(ratings, `${form} index`, () => algorithm.index({ ...ctx, events })).finally(
+      reading.resolve,
+    );
+  });
+  const home = scope.stage('plan sizes', { opened, read }, ({ read: found }, ctx) => {
+    const expected = algorithm.home(found, ctx);
+    noteBytes(ratings, form, expected.plan);
+    return expected;
+  });
+  return { begun, opened, read, home };
+}

@@ -1,0 +1,125 @@
+import { counted } from '../../../engine/format.ts';
+import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { DampedMeans } from '../../../operators/evaluation/baselines.ts';
+import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import { type WidenedRatings, widenRatings } from '../../../operators/ratings/ids/widen-ratings.ts';
+import type { FactorModel } from '../../../operators/serving/factor-model.ts';
+import type { SgdParams } from '../../../operators/sgd/params.ts';
+import type { SgdPlanDetails } from '../../../operators/sgd/plan.ts';
+import type { Dataset } from '../../dataset.ts';
+import { describeInput, type RatingInput } from '../../rating-input.ts';
+import { isKept } from '../kept-ratings.ts';
+import type { ReadRatings } from './algorithm.ts';
+
+/** A training by SGD before it begins. */
+export interface SgdTraining {
+  readonly params: SgdParams;
+  readonly input: RatingInput;
+  /** The model that training goes on from: its ids are kept beside those of the ratings. */
+  readonly start?: FactorModel;
+  /** Ratings of each item of that model, where it tells. */
+  readonly startCounts?: Uint32Array;
+  /** Damped means of the ratings that it was trained on, where it tells. */
+  readonly startMeans?: DampedMeans | undefined;
+  /** σ of the ratings that it was trained on, where it tells. */
+  readonly startDeviation?: number;
+  /** λ of the steps of both sides, where it is not that of `params`, by which new rows are solved. */
+  readonly stepLambda?: number;
+}
+
+/** The parameters of the epochs, for the plan and the training. */
+export function stepParams({ params, start, stepLambda }: SgdTraining): SgdParams {
+  const lambda =
+    stepLambda === undefined
+      ? {}
+      : { regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+  return start === undefined ? params : { ...params, ...lambda, regOffset: 0, biasDamping: 0 };
+}
+
+/**
+ * False where ratings stay in one block: those that are kept from fit to fit, and those with which a model
+ * goes on.
+ */
+function mayBeInBands({ start }: SgdTraining, ratings: Dataset): boolean {
+  return start === undefined && !isKept(ratings);
+}
+
+/** Ratings that have been read, and the details that a plan needs. */
+export interface SgdRead extends ReadRatings {
+  /** The ratings among the ids of a model. */
+  readonly widened: WidenedRatings | undefined;
+  readonly details: SgdPlanDetails;
+}
+
+/** Ratings numbered, among a model's ids where there is one, and the details that a plan needs. */
+export async function indexFit(
+  fit: SgdTraining,
+  ratings: Dataset,
+  validation: Dataset | undefined,
+  ctx: ExecutionContext,
+): Promise<SgdRead> {
+  const { input, start, stepLambda } = fit;
+  const own = await input.index(ratings, validation, ctx, { inBands: mayBeInBands(fit, ratings) });
+  const widened = start && (await widenRatings(own, start, ctx));
+  const indexed = widened?.indexed ?? own;
+  const { users, items, itemCounts, userCounts } = indexed;
+  if (start) {
+    const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)];
+    ctx.events({
+      type: 'note',
+      text: `training goes on from a model of ${counted(keyCount(start.users), 'user')} and ${counted(keyCount(start.items), 'item')}; new: ${counted(fresh[0], 'user')}, ${counted(fresh[1], 'item')}`,
+    });
+  }
+  const details: SgdPlanDetails = {
+    itemCounts,
+    userCounts,
+    ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}),
+  };
+  const profile: RatingsProfile = {
+    users: keyCount(users),
+    items: keyCount(items),
+    ratings: indexed.rows,
+    input: describeInput(ratings.plan),
+  };
+  return { indexed, widened, profile, details };
+}
+
+/**
+ * Ratings of each item; with those of the model that training went on from, where it tells, at their new
+ * places.
+ */
+export function countsWith(
+  { start, startCounts }: SgdTraining,
+  own: Int32Array,
+  places: Uint32Array | undefined,
+): Uint32Array | undefined {
+  const counts = new Uint32Array(own);
+  if (start === undefined) return counts;
+  startCounts?.forEach((count, item) => (counts[places?.[item] ?? item] += count));
+  return startCounts && counts;
+}
+
+/** The means of the model that is continued, at the places of its ids among all; NaN for new ones. */
+export function earlierMeans(
+  { startMeans }: SgdTraining,
+  widened: WidenedRatings | undefined,
+): DampedMeans | undefined {
+  if (startMeans === undefined || widened === undefined) return undefined;
+  const placed = (means: Float32Array, places: Uint32Array, ids: KeyColumn) => {
+    const all = new Float32Array(keyCount(ids)).fill(Number.NaN);
+    for (let i = 0; i < means.length; i++) all[places[i]] = means[i];
+    return all;
+  };
+  const { users, items, indexed } = widened;
+  return {
+    mean: startMeans.mean,
+    users: placed(startMeans.users, users, indexed.users),
+    items: placed(startMeans.items, items, indexed.items),
+  };
+}
+
+/** The new ratings of a model give no fair means alone: the model knows older ones. */
+export function hasMeans({ start, startMeans }: SgdTraining): boolean {
+  return start === undefined || startMeans !== undefined;
+}

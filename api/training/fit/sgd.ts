@@ -1,0 +1,87 @@
+import { planDevices } from '../../../engine/run/devices.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { runInto } from '../../../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import { ProfileRatings } from '../../../operators/ratings/profile-ratings.ts';
+import { planSgd } from '../../../operators/sgd/plan.ts';
+import { planCheckpoints } from '../../../operators/training/planned-checkpoints.ts';
+import type { Dataset } from '../../dataset.ts';
+import type { Model } from '../../model.ts';
+import { describeInput, type FitOptions } from '../../rating-input.ts';
+import { intervalOf } from '../checkpoints/checkpoint-options.ts';
+import { budgetOf, type ContinuedFit } from '../kept-ratings.ts';
+import { ExplainedPlan } from '../plans/explained-plan.ts';
+import { requireBudget } from '../plans/memory-budget.ts';
+import { trainingDevice } from '../training-device.ts';
+import { fitModel } from './fit.ts';
+import { SgdFit } from './sgd-fit.ts';
+import { indexFit, type SgdTraining, stepParams } from './sgd-read.ts';
+
+async function foundSets(
+  { input }: SgdTraining,
+  ratings: Dataset,
+  { validation }: FitOptions,
+  ctx: ExecutionContext,
+) {
+  return {
+    ratings: await input.found(ratings, ctx),
+    validation: validation && (await input.foundTest(validation, ctx)),
+  };
+}
+
+/**
+ * The plan of such a training: reads the ids once, to count users and items, among those of the model that it
+ * goes on from.
+ */
+export async function planSgdFit(
+  fit: SgdTraining,
+  given: Dataset,
+  options: FitOptions,
+): Promise<ExplainedPlan> {
+  const context = given.session.context(options);
+  trainingDevice(given.session.device, context.executor, fit.params);
+  const { ratings, validation } = await foundSets(fit, given, options, context);
+  return Holdings.ofRun(context, async (ctx) => {
+    const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
+    const { details, ...indexed } = profile
+      ? { profile, details: {} }
+      : await indexFit(fit, ratings, validation, ctx);
+    const planned = planSgd(
+      { ...indexed.profile, testRatings: validation && (await fit.input.countPairs(validation)) },
+      stepParams(fit),
+      planDevices(ctx.executor),
+      details,
+    );
+    const plan = planCheckpoints(planned, intervalOf(options));
+    requireBudget(plan, {
+      ...budgetOf(ratings),
+      loading: await fit.input.loadingNeed(ratings, indexed.profile.ratings, ctx.signal),
+    });
+    return new ExplainedPlan(plan);
+  });
+}
+
+async function profileOf(
+  { input }: SgdTraining,
+  ratings: Dataset,
+  ctx: ExecutionContext,
+): Promise<RatingsProfile> {
+  const { users, items, ratings: count } = await runInto(input.selected(ratings), new ProfileRatings(), ctx);
+  return { users, items, ratings: count, input: describeInput(ratings.plan) };
+}
+
+/** Trains by SGD. */
+export function fitSgd(fit: SgdTraining, ratings: Dataset, options: ContinuedFit): Promise<Model> {
+  const { params, input } = fit;
+  return fitModel(
+    {
+      about: { algorithm: 'sgd', params },
+      input,
+      sets: (run, ctx) => foundSets(fit, ratings, run, ctx),
+      begin: (run) => new SgdFit(fit, run),
+    },
+    ratings,
+    options,
+  );
+}

@@ -1,0 +1,28 @@
+import type { ScopeStage } from '../../../engine/run/scope.ts';
+import type { EndedTraining } from '../trained-model.ts';
+import type { ChosenPlan, FitAlgorithm, FitTypes } from './algorithm.ts';
+import type { FitRun } from './fit-run.ts';
+import type { InspectPhase } from './inspect.ts';
+
+/** A training that has ended. */
+export interface TrainPhase {
+  /** The moment at which it began, in milliseconds by performance.now(). */
+  readonly loaded: number;
+  readonly result: EndedTraining['result'];
+}
+
+/** Runs the rounds of the plan: the loop that all algorithms share. */
+export function trainPhase<Types extends FitTypes>(
+  algorithm: FitAlgorithm<Types>,
+  { scope, ratings }: FitRun,
+  { data, heldOut }: InspectPhase<Types>,
+  chosen: ScopeStage<ChosenPlan<Types>>,
+): ScopeStage<TrainPhase> {
+  const { session } = ratings;
+  return scope.stage('train', { data, heldOut, chosen }, async (found, ctx) => {
+    const loaded = performance.now();
+    // The ranking of held-out pairs needs devices once more.
+    const fetched = () => found.heldOut === undefined && session.trained();
+    return { loaded, result: await algorithm.train(found.data, found.chosen, { fetched }, ctx) };
+  });
+}

@@ -1,0 +1,93 @@
+/** The memory of a stage of a scope, in bytes. */
+export interface StageNeed {
+  /** The most that is alive while it works, beside what stages before it left. */
+  readonly during: number;
+  /** The bytes that it leaves; at most `during`. */
+  readonly left: number;
+}
+
+/** A stage whose bytes are not known works while no other does. */
+type Need = (StageNeed & { readonly frees: readonly number[] }) | 'unknown';
+
+type State = 'waiting' | 'working' | 'ended';
+
+/**
+ * Decides which stages may work at the same time within a number of bytes. A stage is admitted before earlier
+ * ones that have not ended only where each of these would still find its room, in the order of the list (the
+ * banker's rule). So no order of ends exceeds the bytes, and none leaves a stage waiting for ever, as long as
+ * the list done one by one fits.
+ */
+export class Admission {
+  readonly #capacity: number;
+  readonly #needs: Need[] = [];
+  readonly #states: State[] = [];
+  /** Bytes that ended stages left and no stage has freed. */
+  readonly #left: number[] = [];
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  /** Adds a stage of unknown bytes at the end of the list, and gives its number. */
+  add(): number {
+    this.#states.push('waiting');
+    this.#left.push(0);
+    return this.#needs.push('unknown') - 1;
+  }
+
+  /** Says what a waiting stage needs; `frees`: earlier stages whose bytes are free once it has ended. */
+  know(stage: number, need: StageNeed, frees: readonly number[] = []): void {
+    this.#needs[stage] = { ...need, frees };
+  }
+
+  /** The most bytes that may be alive now. */
+  get live(): number {
+    return this.#states.reduce(
+      (sum, state, at) => sum + (state === 'working' ? duringOf(this.#needs[at]) : this.#left[at]),
+      0,
+    );
+  }
+
+  mayBegin(stage: number): boolean {
+    const need = this.#needs[stage];
+    const working = this.#states.flatMap((state, at) => (state === 'working' ? [this.#needs[at]] : []));
+    // The next of the list, alone: what it exceeds then, the list exceeds.
+    if (working.length === 0 && this.#states.slice(0, stage).every((state) => state === 'ended')) return true;
+    if (need === 'unknown' || working.includes('unknown')) return false;
+    return this.#fits(stage, this.live + need.during);
+  }
+
+  /** True where the earlier stages that wait find their room one by one beside so many bytes. */
+  #fits(stage: number, beside: number): boolean {
+    const left = [...this.#left];
+    let live = beside;
+    for (let at = 0; at < stage && live <= this.#capacity; at++) {
+      if (this.#states[at] !== 'waiting') continue;
+      const need = this.#needs[at];
+      if (need === 'unknown' || live + need.during > this.#capacity) return false;
+      live += need.left;
+      left[at] = need.left;
+      for (const freed of need.frees) {
+        live -= left[freed];
+        left[freed] = 0;
+      }
+    }
+    return live <= this.#capacity;
+  }
+
+  begin(stage: number): void {
+    this.#states[stage] = 'working';
+  }
+
+  end(stage: number): void {
+    const need = this.#needs[stage];
+    this.#states[stage] = 'ended';
+    if (need === 'unknown') return;
+    this.#left[stage] = need.left;
+    for (const freed of need.frees) this.#left[freed] = 0;
+  }
+}
+
+function duringOf(need: Need): number {
+  return need === 'unknown' ? 0 : need.during;
+}

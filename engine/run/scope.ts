@@ -1,0 +1,233 @@
+import { CancelledError, throwIfAborted } from '../errors.ts';
+import { HOST } from '../plan/place.ts';
+import { Admission, type StageNeed } from './admission.ts';
+import type { ExecutionContext } from './context.ts';
+import { Holdings } from './holdings.ts';
+
+/** Work of a scope, for stages that need its result. */
+export interface ScopeStage<Result> {
+  readonly name: string;
+  readonly result: Promise<Result>;
+}
+
+/** The place of a stage in a graph that does not have it. */
+export function constant<Result>(name: string, result: Result): ScopeStage<Result> {
+  return { name, result: Promise.resolve(result) };
+}
+
+/** The stages whose results a stage needs, by the names under which it gets them. */
+export type StageInputs = Readonly<Record<string, ScopeStage<unknown>>>;
+
+export type ResultsOf<Inputs extends StageInputs> = {
+  readonly [Name in keyof Inputs]: Inputs[Name] extends ScopeStage<infer Result> ? Result : never;
+};
+
+export interface StageOptions<Results> {
+  /** Stages that end before it begins, beside its inputs. */
+  readonly after?: readonly ScopeStage<unknown>[];
+  /**
+   * Its bytes of host memory, where that is bounded; default: unknown, so that it works while no other stage
+   * does. A stage that takes none waits for no room.
+   */
+  readonly need?: 'none' | ((results: Results) => StageNeed | undefined);
+}
+
+export interface SpeculationOptions<Results, Result> extends StageOptions<Results> {
+  /** Takes back what a wrong guess has made: see Scope.discard. */
+  readonly undo?: (made: Result, ctx: ExecutionContext) => Promise<void>;
+}
+
+export interface ScopeOptions {
+  /** Bytes that the stages may take together; default: as many as they take. */
+  readonly capacityBytes?: number | undefined;
+}
+
+type Work<Results, Result> = (results: Results, ctx: ExecutionContext) => Result | Promise<Result>;
+
+/**
+ * A part of a run's graph: stages whose work is a function, which runs steps on devices or adds further stages.
+ * A stage begins when the stages that it needs have ended, and, where memory is bounded, when it and all stages
+ * before it have room. A scope has its own signal, partitions and failure: its first failure cancels the rest
+ * and is thrown by `Scope.within` once all that had begun has ended, so that nothing goes on and nothing stays
+ * allocated. The code that opened the scope may recover from the failure.
+ */
+export class Scope {
+  /** For work in the scope: its signal fires when the scope fails or ends. */
+  readonly ctx: ExecutionContext;
+  readonly #admission: Admission | undefined;
+  readonly #ending = new AbortController();
+  readonly #working = new Set<Promise<unknown>>();
+  /** Stages that have their inputs and no room yet. */
+  #lined: { readonly place: number; readonly begin: () => void }[] = [];
+  readonly #undo = new Map<ScopeStage<unknown>, (made: unknown, ctx: ExecutionContext) => Promise<void>>();
+  #failed: { readonly number: number; readonly error: unknown } | undefined;
+  #stages = 0;
+
+  private constructor(ctx: ExecutionContext, { capacityBytes }: ScopeOptions) {
+    this.ctx = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#ending.signal]) };
+    this.#admission = capacityBytes === undefined ? undefined : new Admission(capacityBytes);
+  }
+
+  /**
+   * Does work in a scope, with partitions of its own. Once the work has its result, stages that still go on are
+   * cancelled: nothing has waited for them.
+   */
+  static within<Result>(
+    ctx: ExecutionContext,
+    work: (scope: Scope) => Promise<Result>,
+    options: ScopeOptions = {},
+  ): Promise<Result> {
+    return Holdings.within(ctx, async (held) => {
+      const scope = new Scope(held, options);
+      try {
+        return await work(scope);
+      } catch (error) {
+        scope.#fail(Number.POSITIVE_INFINITY, error);
+        await scope.#end();
+        throw scope.#failed?.error;
+      } finally {
+        await scope.#end();
+      }
+    });
+  }
+
+  /**
+   * Adds a stage. Stages are added in the order in which one thread would do them: in that order their bytes are
+   * admitted, and of two failures the earlier stage's is thrown.
+   */
+  stage<Inputs extends StageInputs, Result>(
+    name: string,
+    inputs: Inputs,
+    work: Work<ResultsOf<Inputs>, Result>,
+    options: StageOptions<ResultsOf<Inputs>> = {},
+  ): ScopeStage<Result> {
+    const number = this.#stages++;
+    const result = this.#run(name, inputs, options, (results) =>
+      this.#traced(name, false, work, results).catch((error: unknown) => {
+        this.#fail(number, error);
+        throw error;
+      }),
+    );
+    return { name, result };
+  }
+
+  /**
+   * Adds a stage that works on a guess. Its failure is not the scope's: its result is undefined then, and the
+   * stages that would have used it do the work themselves.
+   */
+  speculate<Inputs extends StageInputs, Result>(
+    name: string,
+    inputs: Inputs,
+    work: Work<ResultsOf<Inputs>, Result>,
+    { undo, ...options }: SpeculationOptions<ResultsOf<Inputs>, Result> = {},
+  ): ScopeStage<Result | undefined> {
+    this.#stages++;
+    const result = this.#run(name, inputs, options, (results) =>
+      this.#traced(name, true, work, results),
+    ).catch(() => undefined);
+    const stage: ScopeStage<Result | undefined> = { name, result };
+    if (undo !== undefined) this.#undo.set(stage, (made, ctx) => undo(made as Result, ctx));
+    return stage;
+  }
+
+  /** Takes back speculations whose guess was wrong, once they have ended. */
+  async discard(stages: readonly ScopeStage<unknown>[]): Promise<void> {
+    for (const stage of stages) {
+      const made = await stage.result;
+      const undo = this.#undo.get(stage);
+      this.#undo.delete(stage);
+      if (made !== undefined) await undo?.(made, this.ctx);
+    }
+  }
+
+  #run<Inputs extends StageInputs, Result>(
+    name: string,
+    inputs: Inputs,
+    { after = [], need }: StageOptions<ResultsOf<Inputs>>,
+    work: (results: ResultsOf<Inputs>) => Promise<Result>,
+  ): Promise<Result> {
+    const place = need === 'none' ? undefined : this.#admission?.add();
+    const run = async (): Promise<Result> => {
+      const names = Object.keys(inputs);
+      try {
+        const found = await Promise.all(names.map((input) => inputs[input].result));
+        await Promise.all(after.map(({ result }) => result));
+        const results = Object.fromEntries(names.map((input, at) => [input, found[at]])) as ResultsOf<Inputs>;
+        if (place !== undefined) await this.#admit(place, need === 'none' ? undefined : need?.(results));
+        throwIfAborted(this.ctx.signal, name);
+        return await work(results);
+      } finally {
+        if (place !== undefined) this.#leave(place);
+      }
+    };
+    const running = run();
+    const ended = running.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#working.add(ended);
+    void ended.then(() => this.#working.delete(ended));
+    return running;
+  }
+
+  /** Waits for room. */
+  async #admit(place: number, need: StageNeed | undefined): Promise<void> {
+    if (need !== undefined) this.#admission?.know(place, need);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#lined.push({ place, begin: resolve });
+    this.#lined.sort((left, right) => left.place - right.place);
+    this.#beginAdmitted();
+    await promise;
+  }
+
+  #beginAdmitted(): void {
+    const ending = this.#ending.signal.aborted;
+    this.#lined = this.#lined.filter(({ place, begin }) => {
+      if (!ending && this.#admission?.mayBegin(place) !== true) return true;
+      this.#admission?.begin(place);
+      begin();
+      return false;
+    });
+  }
+
+  #leave(place: number): void {
+    this.#admission?.end(place);
+    this.#beginAdmitted();
+  }
+
+  async #traced<Results, Result>(
+    name: string,
+    speculative: boolean,
+    work: Work<Results, Result>,
+    results: Results,
+  ): Promise<Result> {
+    const start = performance.now();
+    try {
+      return await work(results, this.ctx);
+    } finally {
+      this.ctx.metrics.tracer?.span({
+        place: HOST,
+        row: 'stages',
+        name,
+        start,
+        end: performance.now(),
+        ...(speculative && { args: { speculative } }),
+      });
+    }
+  }
+
+  #fail(number: number, error: unknown): void {
+    const isEarlier = this.#failed !== undefined && number < this.#failed.number;
+    if (this.#failed === undefined || (isEarlier && !(error instanceof CancelledError)))
+      this.#failed = { number, error };
+    this.#ending.abort();
+    this.#beginAdmitted();
+  }
+
+  /** Cancels what still goes on, and waits for its end. */
+  async #end(): Promise<void> {
+    this.#ending.abort();
+    this.#beginAdmitted();
+    while (this.#working.size > 0) await Promise.all(this.#working);
+  }
+}

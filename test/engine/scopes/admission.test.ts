@@ -1,0 +1,123 @@
+/** Stages within a bound of memory: any order of ends, none beyond the bound, none that waits for ever. */
+import { describe, expect, it } from 'vitest';
+import { Admission, type StageNeed } from '../../../engine/run/admission.ts';
+import { testRandom } from '../../support/ratings.ts';
+
+interface Need extends StageNeed {
+  readonly frees: readonly number[];
+}
+
+/** Stages that leave some of their bytes, and free what earlier ones left. */
+function randomNeeds(random: () => number): Need[] {
+  const freed = new Set<number>();
+  return Array.from({ length: 2 + Math.floor(10 * random()) }, (_, at) => {
+    const during = Math.floor(100 * random());
+    const frees = Array.from({ length: at }, (__, earlier) => earlier).filter(
+      (earlier) => !freed.has(earlier) && random() < 0.3,
+    );
+    for (const one of frees) freed.add(one);
+    return { during, left: Math.floor(during * random()), frees };
+  });
+}
+
+/** The peak of the stages one by one. */
+function peakInOrder(needs: readonly Need[]): number {
+  const left: number[] = [];
+  let peak = 0;
+  for (const { during, left: leaves, frees } of needs) {
+    peak = Math.max(
+      peak,
+      left.reduce((sum, bytes) => sum + bytes, during),
+    );
+    left.push(leaves);
+    for (const freed of frees) left[freed] = 0;
+  }
+  return peak;
+}
+
+/** Begins what may begin and ends what works, in a random order; gives the most bytes and the most stages at work. */
+function runAll(needs: readonly Need[], capacity: number, random: () => number) {
+  const admission = new Admission(capacity);
+  const waiting = new Set(needs.map(() => admission.add()));
+  const working = new Set<number>();
+  needs.forEach((need, stage) => admission.know(stage, need, need.frees));
+  const pick = (among: readonly number[]) => among[Math.floor(random() * among.length)];
+  let [most, atOnce] = [0, 0];
+  while (waiting.size + working.size > 0) {
+    // A stage frees what stages before it left: it needs them.
+    const able = [...waiting].filter(
+      (stage) =>
+        needs[stage].frees.every((freed) => !waiting.has(freed) && !working.has(freed)) &&
+        admission.mayBegin(stage),
+    );
+    if (able.length + working.size === 0) throw new Error('a stage waits for ever');
+    if (able.length > 0 && (working.size === 0 || random() < 0.6)) {
+      const stage = pick(able);
+      waiting.delete(stage);
+      working.add(stage);
+      admission.begin(stage);
+    } else {
+      const stage = pick([...working]);
+      working.delete(stage);
+      admission.end(stage);
+    }
+    most = Math.max(most, admission.live);
+    atOnce = Math.max(atOnce, working.size);
+  }
+  return { most, atOnce };
+}
+
+describe('stages within a bound of memory', () => {
+  it('end in any order at exactly the peak of the list, without excess and without a hang', () => {
+    let beside = 0;
+    for (let seed = 1; seed <= 1000; seed++) {
+      const random = testRandom(seed * 2654435761);
+      const needs = randomNeeds(random);
+      const peak = peakInOrder(needs);
+      const { most, atOnce } = runAll(needs, peak, random);
+      expect(most, `seed ${seed}`).toBeLessThanOrEqual(peak);
+      if (atOnce > 1) beside++;
+    }
+    // Most schedules have room for two at a time.
+    expect(beside).toBeGreaterThan(500);
+  });
+
+  it('work all at once where there is room', () => {
+    const random = testRandom(1);
+    const needs = randomNeeds(random);
+    const admission = new Admission(1e6);
+    needs.forEach((need) => admission.know(admission.add(), need));
+    for (const [stage] of needs.entries()) {
+      expect(admission.mayBegin(stage)).toBe(true);
+      admission.begin(stage);
+    }
+  });
+
+  it('work alone where their bytes are not known', () => {
+    const admission = new Admission(100);
+    const [known, unknown, later] = [admission.add(), admission.add(), admission.add()];
+    admission.know(known, { during: 10, left: 0 });
+    admission.know(later, { during: 10, left: 0 });
+    admission.begin(known);
+    expect(admission.mayBegin(unknown)).toBe(false);
+    // It would come before a stage whose need may be all there is.
+    expect(admission.mayBegin(later)).toBe(false);
+    admission.end(known);
+    expect(admission.mayBegin(unknown)).toBe(true);
+    admission.begin(unknown);
+    expect(admission.mayBegin(later)).toBe(false);
+    admission.end(unknown);
+    expect(admission.mayBegin(later)).toBe(true);
+  });
+
+  it('that exceed the bound alone still work, one by one', () => {
+    const admission = new Admission(10);
+    const [first, second] = [admission.add(), admission.add()];
+    for (const stage of [first, second]) admission.know(stage, { during: 20, left: 0 });
+    expect(admission.mayBegin(first)).toBe(true);
+    admission.begin(first);
+    expect(admission.mayBegin(second)).toBe(false);
+    admission.end(first);
+    expect(admission.mayBegin(second)).toBe(true);
+  });
+});
