@@ -173,7 +173,6 @@ export type { SpilledPartition, WrittenFile } from './engine/spill/spilled-parti
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export {
   type Estimate,
-  type LoadStage,
   type MemoryPlan,
   type PhysicalPlan,
   PLAN_VERSION,

@@ -29,7 +29,7 @@ export interface PhysicalPlan {
   readonly devices: readonly DeviceInfo[];
   readonly datasets: readonly DataSet[];
   /** Reading, numbering, sorting: streams and stages in front of the steps. */
-  readonly load: readonly LoadStage[];
+  readonly load: readonly Stage[];
   /** Runs once; then `round` and `measure` run `rounds` times; then `end` runs once. */
   readonly start: readonly Stage[];
   readonly round: readonly Stage[];
@@ -40,7 +40,7 @@ export interface PhysicalPlan {
    * Behind every so many rounds, and behind the last: a copy of what `end` hands out is written for a later
    * run.
    */
-  readonly checkpoint?: { readonly every: number; readonly stage: LoadStage };
+  readonly checkpoint?: { readonly every: number; readonly stage: Stage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
   /** Bytes at places that a measure outside the steps takes for as long as it lasts. */
@@ -75,9 +75,6 @@ export interface RejectedPlan {
   readonly reason: string;
 }
 
-/** A stage that the plan only describes: the operators that load do its work. */
-export type LoadStage = Omit<Stage, 'work'>;
-
 /** Peaks in bytes, by place: of a device the bytes in its own memory, of `host` all others. */
 export type MemoryPlan = Readonly<Record<Place, number>>;
 
@@ -85,7 +82,7 @@ export type PlannedPhase = 'load' | 'checkpoint' | PhaseName;
 
 export interface PlannedStage {
   readonly phase: PlannedPhase;
-  readonly stage: LoadStage & Partial<Pick<Stage, 'work'>>;
+  readonly stage: Stage;
   /** Number of times that it runs. */
   readonly times: number;
 }

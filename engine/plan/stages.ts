@@ -126,6 +126,7 @@ export interface TaskPlan {
  *                up; `groups`: places that are near each other, inside which parts add up before they cross to other groups;
  *                `spread`: each part of the data becomes as many parts of `to` in a row, each at a place of its own
  *     allocate   zeros
+ *     grown      steps that are appended once sizes are known, by the stage `by` of the run's graph (engine/run/scope.ts)
  *
  *
  */
@@ -164,7 +165,8 @@ export type Work =
       readonly to: readonly string[];
       readonly groups?: readonly (readonly Place[])[];
     }
-  | { readonly kind: 'allocate'; readonly data: readonly string[] };
+  | { readonly kind: 'allocate'; readonly data: readonly string[] }
+  | { readonly kind: 'grown'; readonly by: string };
 
 /** A grid of blocks; those of the data set `of` that are empty are not visited. */
 export interface BlockGrid {

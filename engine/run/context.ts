@@ -10,4 +10,12 @@ export interface ExecutionContext {
   readonly events: EventSink;
   /** Rows, bytes and time of every operator and stage of this run. */
   readonly metrics: RunMetrics;
+  /** The stage of the run's graph that the work belongs to, for the trace. */
+  readonly within?: WorkingStage;
+}
+
+export interface WorkingStage {
+  readonly name: string;
+  /** True for work on a guess; see Scope.speculate. */
+  readonly speculative?: boolean;
 }

@@ -116,6 +116,8 @@ class Expansion {
         return this.#exchanges.of(name, work);
       case 'blocks':
         return [this.#visits.blocks(stage, work, waves)];
+      case 'grown':
+        return [];
     }
   }
 }

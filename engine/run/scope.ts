@@ -7,6 +7,8 @@ import { Holdings } from './holdings.ts';
 /** Work of a scope, for stages that need its result. */
 export interface ScopeStage<Result> {
   readonly name: string;
+  /** Its position in the scope's list; absent of a constant. */
+  readonly number?: number;
   readonly result: Promise<Result>;
 }
 
@@ -40,6 +42,13 @@ export interface SpeculationOptions<Results, Result> extends StageOptions<Result
 export interface ScopeOptions {
   /** Bytes that the stages may take together; default: as many as they take. */
   readonly capacityBytes?: number | undefined;
+}
+
+interface AddedStage<Inputs extends StageInputs> {
+  readonly name: string;
+  readonly inputs: Inputs;
+  readonly options: StageOptions<ResultsOf<Inputs>>;
+  readonly speculative?: boolean;
 }
 
 type Work<Results, Result> = (results: Results, ctx: ExecutionContext) => Result | Promise<Result>;
@@ -101,14 +110,15 @@ export class Scope {
     work: Work<ResultsOf<Inputs>, Result>,
     options: StageOptions<ResultsOf<Inputs>> = {},
   ): ScopeStage<Result> {
-    const number = this.#stages++;
-    const result = this.#run(name, inputs, options, (results) =>
-      this.#traced(name, false, work, results).catch((error: unknown) => {
+    const number = this.#stages;
+    return this.#add({ name, inputs, options }, async (results, ctx) => {
+      try {
+        return await work(results, ctx);
+      } catch (error) {
         this.#fail(number, error);
         throw error;
-      }),
-    );
-    return { name, result };
+      }
+    });
   }
 
   /**
@@ -121,11 +131,8 @@ export class Scope {
     work: Work<ResultsOf<Inputs>, Result>,
     { undo, ...options }: SpeculationOptions<ResultsOf<Inputs>, Result> = {},
   ): ScopeStage<Result | undefined> {
-    this.#stages++;
-    const result = this.#run(name, inputs, options, (results) =>
-      this.#traced(name, true, work, results),
-    ).catch(() => undefined);
-    const stage: ScopeStage<Result | undefined> = { name, result };
+    const added = this.#add({ name, inputs, options, speculative: true }, work);
+    const stage: ScopeStage<Result | undefined> = { ...added, result: added.result.catch(() => undefined) };
     if (undo !== undefined) this.#undo.set(stage, (made, ctx) => undo(made as Result, ctx));
     return stage;
   }
@@ -140,12 +147,13 @@ export class Scope {
     }
   }
 
-  #run<Inputs extends StageInputs, Result>(
-    name: string,
-    inputs: Inputs,
-    { after = [], need }: StageOptions<ResultsOf<Inputs>>,
-    work: (results: ResultsOf<Inputs>) => Promise<Result>,
-  ): Promise<Result> {
+  #add<Inputs extends StageInputs, Result>(
+    added: AddedStage<Inputs>,
+    work: Work<ResultsOf<Inputs>, Result>,
+  ): ScopeStage<Result> {
+    const { name, inputs, options } = added;
+    const { after = [], need } = options;
+    const number = this.#stages++;
     const place = need === 'none' ? undefined : this.#admission?.add();
     const run = async (): Promise<Result> => {
       const names = Object.keys(inputs);
@@ -155,19 +163,19 @@ export class Scope {
         const results = Object.fromEntries(names.map((input, at) => [input, found[at]])) as ResultsOf<Inputs>;
         if (place !== undefined) await this.#admit(place, need === 'none' ? undefined : need?.(results));
         throwIfAborted(this.ctx.signal, name);
-        return await work(results);
+        return await this.#traced(number, added, (ctx) => work(results, ctx));
       } finally {
         if (place !== undefined) this.#leave(place);
       }
     };
-    const running = run();
-    const ended = running.then(
+    const result = run();
+    const ended = result.then(
       () => undefined,
       () => undefined,
     );
     this.#working.add(ended);
     void ended.then(() => this.#working.delete(ended));
-    return running;
+    return { name, number, result };
   }
 
   /** Waits for room. */
@@ -195,23 +203,24 @@ export class Scope {
     this.#beginAdmitted();
   }
 
-  async #traced<Results, Result>(
-    name: string,
-    speculative: boolean,
-    work: Work<Results, Result>,
-    results: Results,
+  async #traced<Inputs extends StageInputs, Result>(
+    number: number,
+    { name, inputs, options: { after = [] }, speculative }: AddedStage<Inputs>,
+    work: (ctx: ExecutionContext) => Result | Promise<Result>,
   ): Promise<Result> {
+    const mark = speculative && { speculative };
     const start = performance.now();
     try {
-      return await work(results, this.ctx);
+      return await work({ ...this.ctx, within: { name, ...mark } });
     } finally {
+      const needs = [...Object.values(inputs), ...after].filter((one) => one.number !== undefined);
       this.ctx.metrics.tracer?.span({
         place: HOST,
         row: 'stages',
         name,
         start,
         end: performance.now(),
-        ...(speculative && { args: { speculative } }),
+        args: { number, needs: needs.map((one) => one.name).join(', '), ...mark },
       });
     }
   }

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import { HOST, SPILL } from '../plan/place.ts';
 import type { Action, Step } from '../run/step.ts';
+import type { WorkingStage } from '../run/context.ts';
 import type { TaskResult } from '../task.ts';
 import { sharedClock } from '../threads/shared-clock.ts';
 import type { Tracer } from './trace.ts';
@@ -18,9 +19,15 @@ const rows: Readonly<
   spill: { place: 'spill', row: 'writes' },
 };
 
-/** A tracer that marks all spans as those of steps that were sent on speculation. */
-export function speculativeTracer(tracer: Tracer | undefined): Tracer | undefined {
-  return tracer && { span: (one) => tracer.span({ ...one, args: { ...one.args, speculative: true } }) };
+/** A tracer that marks spans with the stage of the run's graph that they belong to, and those of speculation. */
+export function markedTracer(
+  tracer: Tracer | undefined,
+  within: WorkingStage | undefined,
+  speculative = within?.speculative,
+): Tracer | undefined {
+  if (tracer === undefined || (within === undefined && !speculative)) return tracer;
+  const mark = { ...(within && { within: within.name }), ...(speculative && { speculative }) };
+  return { span: (one) => tracer.span({ ...one, args: { ...one.args, ...mark } }) };
 }
 
 /** A task of a stage, and the work that its device tells of beside it. */

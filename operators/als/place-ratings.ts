@@ -32,10 +32,7 @@ export async function placeBlock(
     outputs: {},
     params: rows === undefined ? {} : { rows },
   });
-  await runSteps(steps.steps, ctx, {
-    given: [[block.ref, hostForm(block), info.place]],
-    speculative: true,
-  });
+  await runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block), info.place]] });
   return [block.ref];
 }
 
@@ -78,7 +75,6 @@ export async function placeStart(
   steps.task('initialize', info.place, { kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} });
   await runSteps(steps.steps, ctx, {
     given: [[ref, { layout: 'factors', rows, columns: { values: users.values } }, info.place]],
-    speculative: true,
   });
   return { name, users, items };
 }

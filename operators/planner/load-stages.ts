@@ -1,21 +1,26 @@
 import { formatBytes } from '../../engine/format.ts';
-import type { LoadStage } from '../../engine/plan/physical-plan.ts';
+import type { Stage } from '../../engine/plan/stages.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from './profile.ts';
 import { loadingBytes, spilledLoadingBytes } from './sizes.ts';
+
+/** The stages of a fit's graph that load. */
+export const loadingStages = { read: 'read ratings', sort: 'sort ratings', train: 'train' } as const;
 
 /** The stages of reading, numbering and sorting; `sort`: the fields that differ between algorithms. */
 export function loadStages(
   { ratings: nz, input }: RatingsProfile,
   place: Place,
-  sort: Pick<LoadStage, 'kernel' | 'bytesWritten' | 'reasons'>,
-): LoadStage[] {
+  sort: Pick<Stage, 'kernel' | 'bytesWritten' | 'reasons'>,
+): Stage[] {
   const memory = `loading takes up to ${formatBytes(loadingBytes(nz))} in memory; where a memory budget has less, ratings go by way of files and it takes ${formatBytes(spilledLoadingBytes(nz))}`;
+  const reads = { kind: 'grown', by: loadingStages.read } as const;
   return [
-    { name: 'read', at: [HOST], kernel: input ?? 'source', bytesWritten: 12 * nz },
+    { name: 'read', at: [HOST], work: reads, kernel: input ?? 'source', bytesWritten: 12 * nz },
     {
       name: 'index-ids',
       at: [place],
+      work: reads,
       kernel: 'number-keys',
       tasks: Math.ceil(nz / 2 ** 20),
       bytesRead: 12 * nz,
@@ -24,6 +29,7 @@ export function loadStages(
     {
       name: 'rating-blocks',
       at: [place],
+      work: { kind: 'grown', by: loadingStages.sort },
       bytesRead: 12 * nz,
       ...sort,
       reasons: [...(sort.reasons ?? []), memory],

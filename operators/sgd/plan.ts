@@ -4,10 +4,10 @@ import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { strideOf } from '../../engine/plan/bound-plan.ts';
-import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
+import { PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
-import { loadStages } from '../planner/load-stages.ts';
+import { loadingStages, loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import {
   blockBytes,
@@ -254,13 +254,14 @@ function layoutStages(
   { name, kernel, where, tasks, bytes }: ReturnType<typeof layoutOf>,
   nz: number,
   { place }: DeviceInfo,
-): LoadStage[] {
+): PhysicalPlan['load'] {
   return where === 'device'
     ? []
     : [
         {
           name,
           at: [place],
+          work: { kind: 'grown', by: loadingStages.train },
           kernel,
           ...(tasks === undefined ? {} : { tasks }),
           bytesRead: 8 * nz,

@@ -1,3 +1,4 @@
+import { loadingStages } from '../planner/load-stages.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
@@ -28,6 +29,7 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
   const stage = {
     name: CHECKPOINT_STAGE,
     at: [HOST],
+    work: { kind: 'grown', by: loadingStages.train } as const,
     bytesWritten: copied,
     reasons: [
       `a copy of the factors in host memory (${formatBytes(copied)}) is written while the next rounds run; the last two checkpoints are kept`,

@@ -18,6 +18,7 @@ import {
 } from '../../../operators/als/place-ratings.ts';
 import { isInBlocks } from '../../../operators/als/plan/grid.ts';
 import { rowsTaskOf } from '../../../operators/als/plan/rows-task.ts';
+import { loadingStages } from '../../../operators/planner/load-stages.ts';
 import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/sizes.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import { evenRanges } from '../../../operators/ratings/row-ranges.ts';
@@ -55,7 +56,7 @@ export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): Scope
     { need: 'none', undo: async (start, ctx) => start && freePlaced([startRef(start.name)], ctx) },
   );
   return scope.stage(
-    'sort ratings',
+    loadingStages.sort,
     { read, home, kernels },
     (found, ctx) => sorted(fit, found, drawn, ctx),
     { need: ({ read: { indexed }, home: { kind } }) => memoryOfSort(kind, indexed.rows) },

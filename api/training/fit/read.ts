@@ -1,5 +1,6 @@
 import type { EventSink } from '../../../engine/events.ts';
 import type { ScopeStage } from '../../../engine/run/scope.ts';
+import { loadingStages } from '../../../operators/planner/load-stages.ts';
 import { loadedOnce, makeRoom, noteBytes } from '../kept-ratings.ts';
 import type { FitAlgorithm, FitTypes, ReadStages } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
@@ -24,7 +25,7 @@ export function readPhase<Types extends FitTypes>(
   const opened = scope.stage('open devices', {}, (_, { signal }) => devices.wait(signal), {
     need: 'none',
   });
-  const read = scope.stage('read ratings', {}, (_, ctx) => {
+  const read = scope.stage(loadingStages.read, {}, (_, ctx) => {
     const events: EventSink = (event) => {
       if (event.type === 'phase-progress') reading.resolve();
       ctx.events(event);

@@ -8,6 +8,7 @@ import type { ScopeStage } from '../../../engine/run/scope.ts';
 import { type Baselines, baselinesOf } from '../../../operators/evaluation/baselines.ts';
 import { HeldOutPairs } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { RatingShape } from '../../../operators/evaluation/rating-facts.ts';
+import { loadingStages } from '../../../operators/planner/load-stages.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import type { KnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
@@ -121,7 +122,7 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
   }
 
   sort({ read, home }: ReadStages<SgdTypes>): ScopeStage<SgdSorted> {
-    return this.#run.scope.stage('sort ratings', { read, home }, (data, ctx) => this.#sorted(data, ctx));
+    return this.#run.scope.stage(loadingStages.sort, { read, home }, (data, ctx) => this.#sorted(data, ctx));
   }
 
   async #sorted(

@@ -1,4 +1,5 @@
 import type { ScopeStage } from '../../../engine/run/scope.ts';
+import { loadingStages } from '../../../operators/planner/load-stages.ts';
 import type { EndedTraining } from '../trained-model.ts';
 import type { ChosenPlan, FitAlgorithm, FitTypes } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
@@ -19,7 +20,7 @@ export function trainPhase<Types extends FitTypes>(
   chosen: ScopeStage<ChosenPlan<Types>>,
 ): ScopeStage<TrainPhase> {
   const { session } = ratings;
-  return scope.stage('train', { data, heldOut, chosen }, async (found, ctx) => {
+  return scope.stage(loadingStages.train, { data, heldOut, chosen }, async (found, ctx) => {
     const loaded = performance.now();
     // The ranking of held-out pairs needs devices once more.
     const fetched = () => found.heldOut === undefined && session.trained();

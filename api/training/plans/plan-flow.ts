@@ -54,7 +54,7 @@ function dataOf({ work }: PlannedStage['stage']): {
   readonly writes: Set<string>;
 } {
   const [reads, writes] = [new Set<string>(), new Set<string>()];
-  if (work === undefined) return { reads, writes };
+  if (work.kind === 'grown') return { reads, writes };
   if (work.kind === 'allocate') return { reads, writes: new Set(work.data) };
   if (work.kind === 'exchange')
     return {

@@ -1,10 +1,5 @@
 import { counted } from '../../../engine/format.ts';
-import {
-  type LoadStage,
-  PLAN_VERSION,
-  type PhysicalPlan,
-  unbound,
-} from '../../../engine/plan/physical-plan.ts';
+import { PLAN_VERSION, type PhysicalPlan, unbound } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
 import type { Stage } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
@@ -138,7 +133,7 @@ function solvingStages(problem: AlsProblem, side: Side): Stage[] {
       : equationStages(problem, side);
 }
 
-function alsLoadStages({ profile, rows, host }: AlsProblem): LoadStage[] {
+function alsLoadStages({ profile, rows, host }: AlsProblem): Stage[] {
   const { ratings: nz } = profile;
   return loadStages(profile, host.place, {
     kernel: 'counting sort, transpose',
