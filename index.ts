@@ -159,7 +159,7 @@ export type {
   SourceStatistics,
   ValueNeeds,
 } from './engine/stream/operator.ts';
-export type { ExecutionContext } from './engine/run/context.ts';
+export type { ExecutionContext, WorkingStage } from './engine/run/context.ts';
 export type {
   ColumnKind,
   FileMemory,
