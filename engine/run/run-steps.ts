@@ -75,6 +75,8 @@ export interface RunStepsOptions {
   readonly given?: readonly Given[];
   /** Called with the number of slices that have ended and the number of all, over all tasks. */
   readonly onProgress?: (finished: number, of: number) => void;
+  /** Marks the spans of steps that are sent before it is known that they are needed. */
+  readonly speculative?: boolean;
 }
 
 /**
