@@ -1,5 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
-import { UsageError } from '../../../engine/errors.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -24,7 +22,6 @@ import {
 import { solveNewRows } from '../../../operators/sgd/data/solve-new-rows.ts';
 import type { SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
-import { schedulesFor } from '../../../operators/sgd/schedules/choose-schedule.ts';
 import { convergenceReport } from '../../../operators/sgd/schedules/convergence.ts';
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
 import { sgdMatrices, trainSgd } from '../../../operators/sgd/train.ts';
@@ -32,7 +29,7 @@ import { planCheckpoints } from '../../../operators/training/planned-checkpoints
 import { checkRankUsers } from '../../validation/rank-users.ts';
 import { budgetOf, loadedOnce, ownBlock, ownRatings } from '../kept-ratings.ts';
 import { meansFit, type ValidationPairs } from '../look-at-ratings.ts';
-import { type GivenPlan, requireProblem, shown } from '../plans/given-plan.ts';
+import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
 import { requireBudget } from '../plans/memory-budget.ts';
 import type { EndedTraining } from '../trained-model.ts';
 import type {
@@ -50,6 +47,7 @@ import type {
   SortedPairs,
 } from './algorithm.ts';
 import { devicesOf, type FitRun } from './fit-run.ts';
+import { plannedSchedule } from './sgd-schedule.ts';
 import {
   countsWith,
   earlierMeans,
@@ -59,9 +57,6 @@ import {
   type SgdTraining,
   stepParams,
 } from './sgd-read.ts';
-
-/** Most workers of a plan's schedule, as many as `workers` of a session allows. */
-const MOST_WORKERS = 256;
 
 interface SgdHome extends ExpectedPlan {
   readonly devices: PlanDevices;
@@ -285,35 +280,4 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
       planned: this.updates ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan,
     };
   }
-}
-
-/**
- * The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has.
- * Throws UsageError for another.
- */
-function plannedSchedule(
-  { choices }: GivenPlan,
-  profiles: readonly RatingsProfile[],
-  params: SgdParams,
-  { compute }: PlanDevices,
-): SgdSchedule {
-  const { reasons, ...planned } = (choices.schedule ?? {}) as Partial<SgdSchedule>;
-  const { workers = 0, rowBands, columnBands, kind } = planned;
-  const isCount = Number.isInteger(workers) && workers >= 1 && workers <= MOST_WORKERS;
-  const devices = compute.map((device) =>
-    device.kind === 'cpu' && isCount ? { ...device, parallelism: workers } : device,
-  );
-  const suiting = profiles.flatMap((profile) => [...schedulesFor(profile, params, devices)]);
-  const found = suiting.find(({ reasons: _reasons, ...schedule }) =>
-    isDeepStrictEqual(JSON.parse(JSON.stringify(schedule)), planned),
-  );
-  if (found === undefined) {
-    throw new UsageError(
-      `the plan does not fit: its schedule ${[kind, rowBands, columnBands, workers].map(shown).join(', ')} (kind, bands of rows, of columns, workers) is none for these ratings, parameters and devices`,
-      { phase: 'plan', advice: 'Make the plan anew' },
-    );
-  }
-  return Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string')
-    ? { ...found, reasons }
-    : found;
 }
