@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseColumn } from '../../../api/parse-column.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { type Dataset, Session } from '../../../index.ts';
+import { ALS, type Dataset, Session } from '../../../index.ts';
 import { duckdb, duckRows, random, temporaryFolder } from './parquet-testing.ts';
 
 const golden = join(import.meta.dirname, '../../golden/page-index');
@@ -142,6 +142,23 @@ describe('pages that are read', () => {
     const failing = read('own').filter(parseColumn('i = 5000 and cast(t as int) > 1'));
     await expect(failing.count()).rejects.toThrow(/own\.parquet.*row group 0, row 50001/);
   });
+});
+
+it('ratings on some pages train the model of the same ratings in a file of their own', async () => {
+  const some = read('pyarrow-V2')
+    .filter(parseColumn('i >= 2500 and i < 4500'))
+    .select(
+      parseColumn('i % 83').as('user'),
+      parseColumn('i').as('item'),
+      parseColumn('n / 100').as('rating'),
+    )
+    .dropNulls();
+  expect(await pages(some)).toBe('40 of 120');
+  const path = join(folder, 'ratings.parquet');
+  await some.write.parquet(path);
+  const als = new ALS({ rank: 4, maxIter: 2, seed: 1, onDuplicates: 'sum' });
+  const losses = async (rows: Dataset) => (await als.fit(rows)).training?.iterations.map(({ loss }) => loss);
+  expect(await losses(some)).toEqual(await losses(session.read.parquet(path)));
 });
 
 it('a damaged page index leaves the rows as they are', async () => {
