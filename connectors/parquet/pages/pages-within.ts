@@ -19,10 +19,10 @@ export interface PagesWithin {
   readonly all: number;
 }
 
-/** Fewer rows than this between two ranges are read with them: a range costs about as much by itself. */
-const GAP_ROWS = 1 << 14;
+/** Fewer rows than this between two ranges are read with them: each range unpacks its columns' dictionaries. */
+const GAP_ROWS = 1 << 15;
 /** The largest part of a row group's rows that is read by ranges; more are read as a whole. */
-const MOST_READ = 3 / 4;
+const MOST_READ = 1 / 2;
 
 /** True for a row group in whose pages some column has bounds, if the backend reads ranges of rows. */
 export function hasPageBounds(info: ParquetFileInfo, rowGroup: number, bounds: readonly Bound[]): boolean {

@@ -58,6 +58,7 @@ describe.each(files)('%s', (name) => {
     'i < 3',
     'i between 5990 and 6010',
     'i in (10, 9000)',
+    'i in (10, 9500)',
     'i = 20 or i = 9000',
     'i > 2000 and x > 11000',
     'i = -1',
@@ -115,6 +116,7 @@ describe('pages that are read', () => {
       await pages(read('pyarrow-V1').filter(parseColumn('i between 1000 and 1050')).select('i', 'f')),
     ).toBe('2 of 120');
     expect(await pages(read('own').filter(parseColumn('i = 5000')).select('i'))).toBe('1 of 5');
+    expect(await pages(read('own').filter(parseColumn('i in (10, 9500)')).select('i'))).toBe('2 of 5');
     expect(await pages(read('own').filter(parseColumn('n is null and i > 9990')))).toBe('0 of 34');
   });
 
