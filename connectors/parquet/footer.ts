@@ -27,6 +27,8 @@ export interface ColumnChunkInfo {
   readonly column: string;
   /** The physical type: 'int32', 'double', ... */
   readonly type: string | undefined;
+  /** The unit of timestamps, in which their statistics are. */
+  readonly timeUnit?: 'ms' | 'us' | 'ns';
   readonly codec: string;
   readonly encodings: readonly string[];
   /** First byte of the first page (of the dictionary, if there is one), and the number of stored bytes. */
@@ -244,6 +246,7 @@ function columnChunk(
   return {
     column,
     type: element.physicalType,
+    ...timeUnitOf(element),
     codec: lower(meta_data.codec ?? 'unknown'),
     encodings: meta_data.encodings.map((encoding) => lower(encoding ?? 'unknown')),
     start,
@@ -253,6 +256,10 @@ function columnChunk(
     statistics: columnStatistics(meta_data.statistics, element),
     ...(pageIndex && { pageIndex }),
   };
+}
+
+function timeUnitOf({ timestamp }: SchemaElement): Pick<ColumnChunkInfo, 'timeUnit'> {
+  return timestamp ? { timeUnit: timestamp.unit } : {};
 }
 
 function textBytes(stored: bigint | undefined): { readonly textBytes?: number } {

@@ -1,7 +1,9 @@
+import { parseTimestamp } from '../../engine/expressions/civil.ts';
 import type { Bound, Literal } from '../../engine/expressions/expression.ts';
 import type { ColumnChunkInfo, RowGroupInfo } from './footer.ts';
 
 type Stored = number | bigint;
+const MICROS_OF_DAY = 86_400_000_000n;
 
 /** False only where the group's statistics prove that no row is within all bounds. */
 export function mayMatch(group: RowGroupInfo, bounds: readonly Bound[]): boolean {
@@ -11,12 +13,11 @@ export function mayMatch(group: RowGroupInfo, bounds: readonly Bound[]): boolean
   });
 }
 
+/** The part of a column chunk, or of a page, that bounds are compared with. */
+type Bounded = Pick<ColumnChunkInfo, 'statistics' | 'type' | 'timeUnit'>;
+
 /** False only where statistics of so many rows, of a row group or a page, prove that none is within a bound. */
-export function mayHold(
-  chunk: Pick<ColumnChunkInfo, 'statistics' | 'type'>,
-  rows: number,
-  bound: Bound,
-): boolean {
+export function mayHold(chunk: Bounded, rows: number, bound: Bound): boolean {
   const { operator } = bound;
   const { nulls } = chunk.statistics;
   if (operator === 'isNull') return nulls !== 0;
@@ -25,12 +26,10 @@ export function mayHold(
   return operator === 'isNotNull' || mayHoldValue(chunk, bound);
 }
 
-function mayHoldValue(
-  { statistics, type }: Pick<ColumnChunkInfo, 'statistics' | 'type'>,
-  { operator, values }: Bound,
-): boolean {
-  const { min, max } = statistics;
-  const given = values.map(storedValue);
+function mayHoldValue(chunk: Bounded, { operator, values }: Bound): boolean {
+  const { type, timeUnit, statistics } = chunk;
+  const [min, max] = [statistics.min, statistics.max].map((value) => comparable(value, timeUnit));
+  const given = values.map((value) => storedValue(value, chunk));
   if (min === undefined || max === undefined || given.includes(undefined)) return true;
   // Statistics leave out NaN, which is above all numbers.
   const isFloat = type === 'float' || type === 'double';
@@ -52,12 +51,27 @@ function mayHoldValue(
   }
 }
 
-/** A number as statistics have it; undefined for other types and for NaN. */
-function storedValue({ type, value }: Literal): Stored | undefined {
-  if (value === null || !/^(u?int(8|16|32|64)|float(32|64))$/.test(type)) return undefined;
+/** A value of statistics, timestamps as expressions have them: in microseconds, rounded down. */
+function comparable(value: Stored | undefined, timeUnit: Bounded['timeUnit']): Stored | undefined {
+  if (timeUnit === undefined || typeof value !== 'bigint') return value;
+  if (timeUnit === 'ms') return value * 1000n;
+  return timeUnit === 'us' ? value : (value - (((value % 1000n) + 1000n) % 1000n)) / 1000n;
+}
+
+/** A constant to compare with statistics of a column; undefined for types without order there, and for NaN. */
+function storedValue({ type, value }: Literal, chunk: Bounded): Stored | undefined {
+  if (value === null) return undefined;
+  if (type === 'timestamp') return chunk.timeUnit && parseTimestamp(String(value));
+  if (type === 'date') return chunk.type === 'int32' ? daysOf(String(value)) : undefined;
+  if (!/^(u?int(8|16|32|64)|float(32|64))$/.test(type)) return undefined;
   if (type === 'int64' || type === 'uint64') return BigInt(value);
   const number = Number(value);
   return Number.isNaN(number) ? undefined : number;
+}
+
+function daysOf(date: string): bigint | undefined {
+  const micros = parseTimestamp(date);
+  return micros === undefined ? undefined : micros / MICROS_OF_DAY;
 }
 
 /** A bound as plans print it: `item >= 5`. */

@@ -94,7 +94,7 @@ async function rowsWithin(
   const pages = await readIndexedPages(file, chunk, rows);
   const statistics = await readPageStatistics(file, chunk, pages);
   return pages
-    .filter((page, i) => mayHold({ type: chunk.type, statistics: statistics[i] }, page.rows, bound))
+    .filter((page, i) => mayHold({ ...chunk, statistics: statistics[i] }, page.rows, bound))
     .map((page) => ({ from: page.firstRow, to: endOf(page) }));
 }
 

@@ -23,6 +23,9 @@ table = pa.table(
         "u": (row // 1000 * 50_000 + 2**31 - 3_000_000).astype("uint32"),
         "d": pa.array([Decimal(int(r // 500)) / 100 - 1 for r in row], pa.decimal128(9, 2)),
         "t": pa.array(["text " * 30 + str(r // 2000) for r in row]),
+        "day": pa.array(((row - 50_000) // 31).astype("int32"), pa.date32()),
+        "ms": pa.array((row - 50_000) // 500 * 100, pa.timestamp("ms")),
+        "ns": pa.array((row - 50_000) // 500 * 100_007, pa.timestamp("ns")),
         "ts": pa.array((row // 1000) * 86_400_000_000, pa.timestamp("us")),
     }
 )
