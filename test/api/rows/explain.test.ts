@@ -13,18 +13,23 @@ const module = new URL('clean.ts', import.meta.url).href;
 const indexed = join(import.meta.dirname, '../../golden/page-index/pyarrow-V1.parquet');
 const ROWS = 20_000;
 let session: Session;
+let few: Session;
 let rows: Dataset;
 let csv: Dataset;
 
 beforeAll(async () => {
   session = await Session.create({ device: 'cpu', workers: 4, splitBytes: 20_000 });
+  few = await Session.create({ device: 'cpu', workers: 2, splitBytes: 20_000 });
   const line = (i: number) => `${i},${i % 100},${(i % 7) / 2},${i % 5 === 0 ? '' : `t${i % 3}`}\n`;
   const lines = Array.from({ length: ROWS }, (_, i) => line(i));
   writeFileSync(join(folder, 'rows.csv'), `i,user,x,t\n${lines.join('')}`);
   csv = session.read.csv(join(folder, 'rows.csv'), { types: { x: 'float64' } });
   await csv.write.parquet(join(folder, 'rows.parquet'), { rowGroupSize: 2000 });
   rows = session.read.parquet(join(folder, 'rows.parquet'));
-  return () => session.close();
+  return async () => {
+    await few.close();
+    await session.close();
+  };
 });
 
 /** The sizes of files differ from machine to machine, as compressors do. */
@@ -76,6 +81,7 @@ it.each<[string, () => Dataset]>([
         .filter(col('a').gt(1))
         .limit(1),
   ],
+  ['few threads', () => few.read.parquet(join(folder, 'rows.parquet'))],
 ])('%s', async (name, make) => {
   const golden = join(import.meta.dirname, '../../golden/explain', `${name.replaceAll(' ', '-')}.txt`);
   await expect(steady(await make().explain())).toMatchFileSnapshot(golden);
