@@ -15,7 +15,13 @@ export interface ExecutionContext {
 }
 
 export interface WorkingStage {
-  readonly name: string;
+  /** Absent outside of a graph. */
+  readonly name?: string;
   /** True for work on a guess; see Scope.speculate. */
   readonly speculative?: boolean;
+}
+
+/** The context of work that is begun before it is known to be needed: its steps are marked in the trace. */
+export function onSpeculation(ctx: ExecutionContext): ExecutionContext {
+  return { ...ctx, within: { ...ctx.within, speculative: true } };
 }

@@ -75,8 +75,6 @@ export interface RunStepsOptions {
   readonly given?: readonly Given[];
   /** Called with the number of slices that have ended and the number of all, over all tasks. */
   readonly onProgress?: (finished: number, of: number) => void;
-  /** Marks the spans of steps that are sent before it is known that they are needed. */
-  readonly speculative?: boolean;
 }
 
 /**
@@ -131,7 +129,7 @@ class StepRun {
 
   constructor(steps: readonly Step[], ctx: ExecutionContext, options: RunStepsOptions) {
     [this.#steps, this.#ctx, this.#onProgress] = [steps, ctx, options.onProgress];
-    this.#tracer = markedTracer(ctx.metrics.tracer, ctx.within, options.speculative);
+    this.#tracer = markedTracer(ctx.metrics.tracer, ctx.within);
     this.#signal = AbortSignal.any([ctx.signal, this.#failure.signal]);
     this.#waits = new Int32Array(steps.length);
     this.#onSent = steps.map(() => undefined);

@@ -19,14 +19,14 @@ const rows: Readonly<
   spill: { place: 'spill', row: 'writes' },
 };
 
-/** A tracer that marks spans with the stage of the run's graph that they belong to, and those of speculation. */
+/** A tracer that marks spans with the stage of the run's graph that they belong to, and as speculation. */
 export function markedTracer(
   tracer: Tracer | undefined,
   within: WorkingStage | undefined,
-  speculative = within?.speculative,
 ): Tracer | undefined {
-  if (tracer === undefined || (within === undefined && !speculative)) return tracer;
-  const mark = { ...(within && { within: within.name }), ...(speculative && { speculative }) };
+  if (tracer === undefined || within === undefined) return tracer;
+  const { name, speculative } = within;
+  const mark = { ...(name !== undefined && { within: name }), ...(speculative && { speculative }) };
   return { span: (one) => tracer.span({ ...one, args: { ...one.args, ...mark } }) };
 }
 

@@ -1,7 +1,7 @@
 import { type Schema, Table, tableToIPC } from 'apache-arrow';
 import { CapacityError, DeviceLostError, FactorFlowError, throwIfAborted } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import { type ExecutionContext, onSpeculation } from '../../engine/run/context.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { type GroupEnd, isGuess, RangeOrder, type RowsBefore, type SplitGroup } from './split-order.ts';
 
@@ -38,7 +38,7 @@ export async function* readSplits<Read extends GroupEnd>(
   const order = new RangeOrder();
   let failed = false;
   const readGroup = (group: SplitGroup): Promise<Read> =>
-    work.read(group, tasks).catch((error: unknown) => {
+    work.read(group, isGuess(group) ? onSpeculation(tasks) : tasks).catch((error: unknown) => {
       throw threadProblem(error, group[0].file);
     });
   const attempt = async (group: SplitGroup): Promise<Attempt<Read>> => {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { Phase } from '../../engine/phase.ts';
 import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import { type ExecutionContext, onSpeculation } from '../../engine/run/context.ts';
 import { expand, type Expanded, expandFree } from '../../engine/run/expand.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
@@ -94,13 +94,13 @@ export class Rounds<Factors> {
     const { fetches, speculative } = options;
     const state = { number, versions };
     const sent = performance.now();
-    const results = this.#follow(this.#run(number, steps, speculative));
+    const ctx = speculative ? onSpeculation(this.ctx) : this.ctx;
+    const results = this.#follow(this.#run(number, steps, ctx));
     const ran = this.#follow(results.then(() => this.#secondsFrom(sent)));
     const atOnce = isSentAtOnce(bound, steps);
-    const fetched = fetches && atOnce ? this.#follow(this.toHost(state, results, speculative)) : undefined;
+    const fetched = fetches && atOnce ? this.#follow(this.toHost(state, results, ctx)) : undefined;
     const measures = this.#measures(number) ? this.#measureSteps(state, this.#isBrief(number)) : [];
-    const measure = () =>
-      this.#measure(state, results, this.#follow(runSteps(measures, this.ctx, { speculative })));
+    const measure = () => this.#measure(state, results, this.#follow(runSteps(measures, ctx)));
     // A device that works in order goes from the round to its measure without a pause.
     const errors = this.#measures(number) ? this.#follow(atOnce ? measure() : ran.then(measure)) : undefined;
     const inOrder = atOnce && isSentAtOnce(bound, measures);
@@ -121,10 +121,10 @@ export class Rounds<Factors> {
   async toHost(
     { number, versions }: Trained,
     round?: Promise<unknown>,
-    speculative = false,
+    ctx = this.ctx,
   ): Promise<StepResults> {
     const { steps } = expand(this.training.bound, contracts, 'end', versions, { number });
-    const fetching = this.#follow(runSteps(steps, this.ctx, { speculative }));
+    const fetching = this.#follow(runSteps(steps, ctx));
     await round;
     using _ = this.ctx.metrics.begin('fetch factors');
     return fetching;
@@ -136,10 +136,10 @@ export class Rounds<Factors> {
     await Promise.allSettled(this.#underWay);
   }
 
-  async #run(number: number, steps: readonly Step[], speculative: boolean): Promise<StepResults> {
+  async #run(number: number, steps: readonly Step[], ctx: ExecutionContext): Promise<StepResults> {
     using _ = this.ctx.metrics.begin(`${this.options.called}s`);
     const onProgress = (finished: number, of: number) => this.#phase.progress(number - 1 + finished / of);
-    const ran = await runSteps(steps, this.ctx, { onProgress, speculative });
+    const ran = await runSteps(steps, ctx, { onProgress });
     this.training.check(number, ran);
     return ran;
   }

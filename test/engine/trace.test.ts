@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RunMetrics } from '../../engine/metrics.ts';
+import { onSpeculation } from '../../engine/run/context.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
@@ -115,8 +116,8 @@ describe('a trace', () => {
     steps.allocate('start', 'gpu:0', ref, { rows: 2, columns: 1, stride: 4 });
     steps.task('start', 'gpu:0', { kernel: 'fill', inputs: {}, outputs: { rows: ref }, params: {} });
     steps.handOut('start', ref, 'gpu:0');
-    for (const speculative of [true, false])
-      await runSteps(steps.steps, { ...ctx, metrics }, { speculative });
+    const traced = { ...ctx, metrics };
+    for (const run of [onSpeculation(traced), traced]) await runSteps(steps.steps, run);
     expect(end().spans.map(({ args = {} }) => [args.what ?? args.kernel, args.speculative])).toEqual([
       ['allocate', true],
       ['fill', true],
