@@ -53,9 +53,9 @@ describe('a stage', () => {
           ended = true;
         }
       });
-      scope.stage('bad', {}, () => Promise.reject(new Error('row 7')));
-      const later = scope.stage('later', { slow }, () => expect.unreachable());
-      await later.result;
+      const bad = scope.stage('bad', {}, () => Promise.reject(new Error('row 7')));
+      scope.stage('later', { slow }, () => expect.unreachable());
+      await bad.result;
     });
     await expect(run).rejects.toThrow('row 7');
     expect(ended).toBe(true);
