@@ -2,9 +2,16 @@ import { type RecordBatch, type Schema, Table } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
 import type { Expression } from '../engine/expressions/expression.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
-import { type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
+import {
+  andThen,
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  schemaOf,
+} from '../engine/stream/logical-plan.ts';
 import type { Operator } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
+import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
 import { Limit } from '../operators/dataflow/limit.ts';
@@ -171,10 +178,10 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     checkOptions('count', options, runOptionNames);
     const source = rootSource(this.plan);
     if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
-    const [first] = (await this.schema(options)).fields;
-    let rows = 0;
-    for await (const batch of await this.stream({ ...options, columns: [first.name] })) rows += batch.numRows;
-    return rows;
+    const plan = andThen(this.plan, new CountRows());
+    return countedRows(
+      await runRows({ plan, session: this.session }, undefined, this.session.context(options)),
+    );
   }
 
   /** All rows as one Arrow table, in memory. */

@@ -1,9 +1,10 @@
 /**
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes
  * both as base64 to cpu/generated/kernels-wasm.ts; cpu/assembly/loading to cpu/generated/loading-wasm.ts;
- * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; and connectors/parquet/assembly
- * to connectors/parquet/generated/pages-wasm.ts. The same sources give the same files, which are left alone
- * when nothing changed.
+ * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; connectors/parquet/assembly to
+ * connectors/parquet/generated/pages-wasm.ts; and engine/expressions/assembly to
+ * engine/expressions/generated/compare-wasm.ts. The same sources give the same files, which are left alone when
+ * nothing changed.
  *
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -74,4 +75,7 @@ await write('connectors/lines/generated/plain-rows-wasm.ts', 'connectors/lines/a
 });
 await write('connectors/parquet/generated/pages-wasm.ts', 'connectors/parquet/assembly', {
   pages: await compile('connectors/parquet/assembly/index.ts', []),
+});
+await write('engine/expressions/generated/compare-wasm.ts', 'engine/expressions/assembly', {
+  compare: await compile('engine/expressions/assembly/compare.ts', []),
 });

@@ -1,5 +1,5 @@
 import { RecordBatch, RecordBatchStreamWriter } from 'apache-arrow';
-import { KeptBytes } from '../../connectors/arrow/ipc-bytes.ts';
+import { CopiedBytes } from '../../connectors/arrow/ipc-bytes.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { batchStream, originOf } from '../../engine/stream/stream.ts';
@@ -17,11 +17,11 @@ async function collect(
   params: ReadRowsParams,
   source: SplitRows,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  const kept = new KeptBytes();
+  const kept = new CopiedBytes();
   const operators = await Promise.all(params.operators.map(operatorFrom));
   const stream = operators.reduce(
     (input, operator) => operator.execute(input, source.context),
-    batchStream(source.schema, source.read(params, false)),
+    batchStream(source.schema, source.read(params, true)),
   );
   const { schema } = stream;
   const writer = new RecordBatchStreamWriter().reset(kept, schema);

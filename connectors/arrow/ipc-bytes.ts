@@ -41,6 +41,43 @@ export class KeptBytes extends AsyncByteQueue {
   }
 }
 
+/** Rooms that no writer of this thread uses: fresh memory costs more than a copy. */
+const idle: Uint8Array[] = [];
+const ROOM_BYTES = 1 << 20;
+/** The largest room that is kept. */
+const KEPT_ROOM_BYTES = 1 << 24;
+
+/** The same for batches whose memory is used again for the next batch: the bytes are copied at once. */
+export class CopiedBytes extends AsyncByteQueue {
+  #room = idle.pop() ?? new Uint8Array(ROOM_BYTES);
+  #length = 0;
+
+  override write(bytes: Uint8Array): void {
+    const end = this.#length + bytes.length;
+    if (end > this.#room.length) {
+      const larger = new Uint8Array(2 ** Math.ceil(Math.log2(end)));
+      larger.set(this.#room.subarray(0, this.#length));
+      this.#room = larger;
+    }
+    this.#room.set(bytes, this.#length);
+    this.#length = end;
+  }
+
+  /** Bytes so far. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The bytes in shared memory, and the end of this queue. */
+  takeShared(): Uint8Array {
+    const all = sharedArray(Uint8Array, this.#length);
+    all.set(this.#room.subarray(0, this.#length));
+    if (this.#room.length <= KEPT_ROOM_BYTES && idle.length === 0) idle.push(this.#room);
+    [this.#room, this.#length] = [new Uint8Array(0), 0];
+    return all;
+  }
+}
+
 /** Writes batches of one schema as an Arrow IPC stream. */
 export function writeBatchesTo(queue: KeptBytes, batches: readonly RecordBatch[]): void {
   const writer = new RecordBatchStreamWriter().reset(queue, batches[0].schema);

@@ -1,11 +1,10 @@
-import { Schema } from 'apache-arrow';
-import type { RecordBatch } from 'apache-arrow';
+import { makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { ReadSplitOptions } from '../../engine/stream/split.ts';
 import { setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch, pruneSchema } from '../files/common-schema.ts';
 import { partitionField } from '../files/hive-partitions.ts';
 import type { ConstantColumn } from '../files/hive-partitions.ts';
-import type { ParquetBackendName } from './backend.ts';
+import type { LocatedBatch, ParquetBackendName, ParquetFileInfo, ReadOptions } from './backend.ts';
 import { parquetBackend } from './backends.ts';
 import type { RowRange } from './pages/cut-row-group.ts';
 
@@ -49,19 +48,35 @@ export async function* readRowGroups(
     const all = new Schema([...reader.info.schema.fields, ...added.map(partitionField)]);
     const target = schema ?? pruneSchema(all, request.columns);
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
-    // Reads the file's first column to count the rows, where none of its own columns is wanted.
-    const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
     const options = {
-      columns,
+      columns: stored,
       rowGroups: request.rowGroups,
       batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE,
       borrowed,
       range: request.range,
     };
-    for await (const { batch, rowGroup, firstRow } of reader.read(options)) {
+    const batches = stored.length > 0 ? reader.read(options) : rowsAlone(reader.info, options);
+    for await (const { batch, rowGroup, firstRow } of batches) {
       yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }
   } finally {
     await reader.close();
+  }
+}
+
+/** The rows without columns, which the footer counts. */
+function* rowsAlone(
+  { rowGroups }: ParquetFileInfo,
+  { rowGroups: wanted, batchSize, range }: ReadOptions,
+): Generator<LocatedBatch> {
+  const schema = new Schema([]);
+  for (const rowGroup of wanted ?? rowGroups.keys()) {
+    const { rows, firstRow } = rowGroups[rowGroup];
+    const end = range ? range.from + range.rows : rows;
+    for (let from = range?.from ?? 0; from < end; from += batchSize) {
+      const length = Math.min(batchSize, end - from);
+      const data = makeData({ type: new Struct([]), length, nullCount: 0, children: [] });
+      yield { batch: new RecordBatch(schema, data), rowGroup, firstRow: firstRow + from };
+    }
   }
 }

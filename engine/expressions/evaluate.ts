@@ -6,8 +6,9 @@ import type { Checked } from './check.ts';
 import { choose } from './functions/conditional.ts';
 import { apply } from './functions/table.ts';
 import { print } from './print.ts';
-import { readData } from './read.ts';
+import { readData, type StoredNumbers, storedNumbers } from './read.ts';
 import { arrowTypeOf } from './types.ts';
+import { withScratch } from './scratch.ts';
 import { maskOf, nulls, type Values } from './values.ts';
 import { writeData } from './write.ts';
 
@@ -19,7 +20,19 @@ export function resultType(checked: Checked, schema: Schema): DataType {
 /** The values of an expression for each row of a batch; throws DataError that names the row of a failed cast. */
 export function evaluate(checked: Checked, batch: RecordBatch): Data {
   if (checked.kind === 'column') return batch.data.children[checked.index];
-  return writeData(new Evaluation(batch).values(checked), batch.numRows);
+  return withScratch(() => writeData(new Evaluation(batch).values(checked), batch.numRows));
+}
+
+/** The values of several expressions, whose common columns and parts are computed once. */
+export function evaluateAll(columns: readonly Checked[], batch: RecordBatch): Data[] {
+  const evaluation = new Evaluation(batch);
+  return withScratch(() =>
+    columns.map((column) =>
+      column.kind === 'column'
+        ? batch.data.children[column.index]
+        : writeData(evaluation.values(column), batch.numRows),
+    ),
+  );
 }
 
 /** Expressions over one batch: each column, and each part, is computed once. */
@@ -40,6 +53,11 @@ export class Evaluation {
     const values = this.#parts.get(node) ?? this.#compute(node);
     this.#parts.set(node, values);
     return values;
+  }
+
+  /** The numbers of a column as they are stored, where that is a form of PlainNumbers; not converted. */
+  stored(node: Checked): StoredNumbers | undefined {
+    return node.kind === 'column' ? storedNumbers(this.batch.data.children[node.index]) : undefined;
   }
 
   #compute(node: Exclude<Checked, { kind: 'constant' | 'column' }>, active?: Uint8Array): Values {

@@ -1,5 +1,7 @@
 import { type Data, DataType, DateUnit, type Decimal, TimeUnit, Vector } from 'apache-arrow';
+import type { PlainNumbers } from './compare-kernel.ts';
 import { fromHalf } from '../numbers/half.ts';
+import { lasting, numbers } from './scratch.ts';
 import { valueTypeOf } from './types.ts';
 import {
   gather,
@@ -39,11 +41,25 @@ export function readData(data: Data): Values {
     return { form: 'number', values: Float64Array.from(raw.subarray(0, data.length), fromHalf), ...shape };
   }
   if (raw instanceof Float64Array) return { form: 'number', values: raw.subarray(0, data.length), ...shape };
-  return {
-    form: 'number',
-    values: new Float64Array((raw as Float32Array).subarray(0, data.length)),
-    ...shape,
-  };
+  const values = numbers(data.length);
+  values.set((raw as Float32Array).subarray(0, data.length));
+  return { form: 'number', values, ...shape };
+}
+
+/** Numbers of a column, and a byte a row: 0 for null. */
+export interface StoredNumbers {
+  readonly values: PlainNumbers;
+  readonly valid: Uint8Array | undefined;
+}
+
+/** The numbers of a column of int32 or floats as they are stored; undefined of other types. */
+export function storedNumbers(data: Data): StoredNumbers | undefined {
+  const { type, length } = data;
+  const raw: unknown = data.values;
+  const isPlain = DataType.isInt(type)
+    ? raw instanceof Int32Array && type.bitWidth === 32
+    : DataType.isFloat(type) && !(raw instanceof Uint16Array);
+  return isPlain ? { values: (raw as PlainNumbers).subarray(0, length), valid: validityOf(data) } : undefined;
 }
 
 function validityOf(data: Data): Uint8Array | undefined {
@@ -167,10 +183,14 @@ const dictionaries = new WeakMap<Vector, Values>();
 function entriesOf(dictionary: Vector): Values | undefined {
   const known = dictionaries.get(dictionary);
   if (known !== undefined) return known;
-  const chunks = dictionary.data.map(readData);
+  const chunks = dictionary.data.map((chunk) => lastingValues(readData(chunk)));
   const entries = chunks.length === 1 ? chunks[0] : joined(chunks);
   if (entries !== undefined) dictionaries.set(dictionary, entries);
   return entries;
+}
+
+function lastingValues(column: Values): Values {
+  return column.form === 'number' ? { ...column, values: lasting(column.values) } : column;
 }
 
 function readDictionary(data: Data, ownValid: Uint8Array | undefined): Values {

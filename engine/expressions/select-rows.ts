@@ -1,10 +1,13 @@
 import type { RecordBatch } from 'apache-arrow';
 import type { Checked } from './check.ts';
+import { type PlainNumbers, selectNumbers, type Test } from './compare-kernel.ts';
 import { Evaluation } from './evaluate.ts';
+
+import { withScratch } from './scratch.ts';
 
 /** Positions of the rows of a batch for which a predicate is true, ascending; null is false. */
 export function selectedRows(predicate: Checked, batch: RecordBatch): Uint32Array {
-  return select(predicate, new Evaluation(batch));
+  return withScratch(() => select(predicate, new Evaluation(batch)));
 }
 
 function select(node: Checked, rows: Evaluation, among?: Uint32Array): Uint32Array {
@@ -18,16 +21,14 @@ function select(node: Checked, rows: Evaluation, among?: Uint32Array): Uint32Arr
   return trueRows(node, rows, among);
 }
 
-/** A comparison of numbers with a constant: `value test constant`, inverted or not. NaN is above all. */
-interface Comparison {
-  readonly values: Float64Array;
+/** A comparison of numbers with a constant: `value test constant`. */
+interface Comparison extends Test {
+  readonly values: PlainNumbers;
   readonly valid?: Uint8Array;
   readonly constant: number;
-  readonly test: 'less' | 'atMost' | 'equal';
-  readonly inverted: 0 | 1;
 }
 
-const tests: Readonly<Record<string, Pick<Comparison, 'test' | 'inverted'>>> = {
+const tests: Readonly<Record<string, Test>> = {
   '<': { test: 'less', inverted: 0 },
   '>=': { test: 'less', inverted: 1 },
   '<=': { test: 'atMost', inverted: 0 },
@@ -39,11 +40,22 @@ const tests: Readonly<Record<string, Pick<Comparison, 'test' | 'inverted'>>> = {
 function comparedWith(node: Checked & { kind: 'call' }, rows: Evaluation): Comparison | undefined {
   const [left, right] = node.args;
   if (!Object.hasOwn(tests, node.name) || right.kind !== 'constant') return undefined;
-  const [column, { values: constants }] = [rows.values(left), right];
-  if (column.form !== 'number' || column.constant) return undefined;
+  const { values: constants } = right;
   if (constants.form !== 'number' || constants.valid?.[0] === 0) return undefined;
   if (Number.isNaN(constants.values[0])) return undefined;
-  return { values: column.values, valid: column.valid, constant: constants.values[0], ...tests[node.name] };
+  const [constant] = constants.values;
+  const stored = rows.stored(left);
+  if (stored !== undefined && fits(constant, stored.values))
+    return { ...stored, constant, ...tests[node.name] };
+  const column = rows.values(left);
+  if (column.form !== 'number' || column.constant) return undefined;
+  return { values: column.values, valid: column.valid, constant, ...tests[node.name] };
+}
+
+/** True where the constant is a value of the column's type. */
+function fits(constant: number, values: PlainNumbers): boolean {
+  if (values instanceof Float32Array) return Math.fround(constant) === constant;
+  return values instanceof Float64Array || (constant | 0) === constant;
 }
 
 let scratch = new Uint32Array(0);
@@ -54,13 +66,9 @@ function room(length: number): Uint32Array {
   return scratch;
 }
 
-/** Writes every position, and steps on after those that are selected: no branch to mispredict. */
-function compare({ values, valid, constant, test, inverted }: Comparison, among?: Uint32Array): Uint32Array {
+function compare({ values, valid, constant, ...test }: Comparison, among?: Uint32Array): Uint32Array {
   const out = room(among?.length ?? values.length);
-  const count =
-    among === undefined
-      ? scans[test](values, constant, inverted, out)
-      : refinements[test](values, constant, inverted, out, among);
+  const count = selectNumbers(values, constant, test, out, among);
   return out.slice(0, valid === undefined ? count : withoutNulls(out, count, valid));
 }
 
@@ -74,63 +82,6 @@ function withoutNulls(positions: Uint32Array, count: number, valid: Uint8Array):
   }
   return kept;
 }
-
-type Scan = (values: Float64Array, constant: number, inverted: number, out: Uint32Array) => number;
-type Refine = (...args: [...Parameters<Scan>, Uint32Array]) => number;
-
-const scans: Readonly<Record<Comparison['test'], Scan>> = {
-  less: (values, constant, inverted, out) => {
-    let count = 0;
-    for (let i = 0; i < values.length; i++) {
-      out[count] = i;
-      count += Number(values[i] < constant) ^ inverted;
-    }
-    return count;
-  },
-  atMost: (values, constant, inverted, out) => {
-    let count = 0;
-    for (let i = 0; i < values.length; i++) {
-      out[count] = i;
-      count += Number(values[i] <= constant) ^ inverted;
-    }
-    return count;
-  },
-  equal: (values, constant, inverted, out) => {
-    let count = 0;
-    for (let i = 0; i < values.length; i++) {
-      out[count] = i;
-      count += Number(values[i] === constant) ^ inverted;
-    }
-    return count;
-  },
-};
-
-const refinements: Readonly<Record<Comparison['test'], Refine>> = {
-  less: (values, constant, inverted, out, among) => {
-    let count = 0;
-    for (let i = 0; i < among.length; i++) {
-      out[count] = among[i];
-      count += Number(values[among[i]] < constant) ^ inverted;
-    }
-    return count;
-  },
-  atMost: (values, constant, inverted, out, among) => {
-    let count = 0;
-    for (let i = 0; i < among.length; i++) {
-      out[count] = among[i];
-      count += Number(values[among[i]] <= constant) ^ inverted;
-    }
-    return count;
-  },
-  equal: (values, constant, inverted, out, among) => {
-    let count = 0;
-    for (let i = 0; i < among.length; i++) {
-      out[count] = among[i];
-      count += Number(values[among[i]] === constant) ^ inverted;
-    }
-    return count;
-  },
-};
 
 function trueRows(node: Checked, rows: Evaluation, among?: Uint32Array): Uint32Array {
   const column = rows.values(node);

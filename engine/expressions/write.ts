@@ -1,4 +1,5 @@
 import { Data } from 'apache-arrow';
+import { lasting } from './scratch.ts';
 import { arrowTypeOf } from './types.ts';
 import { type TextValues, type Values, wideOf } from './values.ts';
 
@@ -45,7 +46,7 @@ function buffersOf(rows: Values, valid: Uint8Array | undefined): { offsets?: Int
     default: {
       const Numbers = arrays[type];
       if (rows.form !== 'number') return { values: new Numbers(length) };
-      return { values: rows.values instanceof Numbers ? rows.values : new Numbers(rows.values) };
+      return { values: type === 'float64' ? lasting(rows.values) : new Numbers(rows.values) };
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { Schema } from 'apache-arrow';
+import { Schema } from 'apache-arrow';
 import { checkPredicate } from '../../engine/expressions/check.ts';
 import { columnsOf, type Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
@@ -6,19 +6,24 @@ import { selectedRows } from '../../engine/expressions/select-rows.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { columnsAs } from './same-rows.ts';
 import { takeRows } from './take-rows.ts';
 
-/** Keeps the rows of which the predicate is true; rows of which it is false or null are left out. */
+/**
+ * Keeps the rows of which the predicate is true; rows of which it is false or null are left out. `keeps`: the
+ * columns of the result; default: all of the input's.
+ */
 export class Filter implements Operator {
   readonly name = 'filter';
   readonly predicate: Expression;
+  readonly keeps: readonly string[] | undefined;
 
-  constructor(predicate: Expression) {
-    this.predicate = predicate;
+  constructor(predicate: Expression, keeps?: readonly string[]) {
+    [this.predicate, this.keeps] = [predicate, keeps];
   }
 
-  static from({ predicate }: ReturnType<Filter['portable']>): Filter {
-    return new Filter(predicate as unknown as Expression);
+  static from({ predicate, keeps }: ReturnType<Filter['portable']>): Filter {
+    return new Filter(predicate as unknown as Expression, keeps);
   }
 
   describe(): JsonObject {
@@ -26,7 +31,12 @@ export class Filter implements Operator {
   }
 
   portable() {
-    return { operator: 'filter', predicate: this.predicate as unknown as JsonObject } as const;
+    const { predicate, keeps } = this;
+    return {
+      operator: 'filter',
+      predicate: predicate as unknown as JsonObject,
+      ...(keeps && { keeps }),
+    } as const;
   }
 
   /** A value that cannot be read must not pass as null: the predicate would leave its row out silently. */
@@ -36,7 +46,13 @@ export class Filter implements Operator {
 
   outputSchema(input: Schema): Schema {
     checkPredicate(this.predicate, input);
-    return input;
+    const { keeps } = this;
+    return keeps
+      ? new Schema(
+          input.fields.filter(({ name }) => keeps.includes(name)),
+          input.metadata,
+        )
+      : input;
   }
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
@@ -44,15 +60,17 @@ export class Filter implements Operator {
   }
 
   execute(input: BatchStream): BatchStream {
-    return batchStream(input.schema, this.#keep(input));
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#keep(input, schema));
   }
 
-  async *#keep(input: BatchStream) {
+  async *#keep(input: BatchStream, schema: Schema) {
     const predicate = checkPredicate(this.predicate, input.schema);
     for await (const batch of input) {
       const positions = selectedRows(predicate, batch);
-      if (positions.length === batch.numRows) yield batch;
-      else if (positions.length > 0) yield takeRows(batch, positions);
+      if (positions.length === 0) continue;
+      const kept = this.keeps ? columnsAs(batch, schema) : batch;
+      yield positions.length === batch.numRows ? kept : takeRows(kept, positions);
     }
   }
 }

@@ -1,14 +1,14 @@
-import { Field, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { Field, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import { check } from '../../engine/expressions/check.ts';
-import { Evaluation, resultType } from '../../engine/expressions/evaluate.ts';
+import { evaluateAll, resultType } from '../../engine/expressions/evaluate.ts';
 import { columnsOf, type Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
-import { writeData } from '../../engine/expressions/write.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { sameRows } from './same-rows.ts';
 
 /** A column of the result. */
 export interface NamedExpression {
@@ -130,17 +130,8 @@ export class Project implements Operator {
   async *#compute(input: BatchStream, schema: Schema) {
     const columns = this.columns(input.schema).map(({ value }) => check(value, input.schema));
     for await (const batch of input) {
-      const evaluation = new Evaluation(batch);
-      const children = columns.map((column) =>
-        column.kind === 'column'
-          ? batch.data.children[column.index]
-          : writeData(evaluation.values(column), batch.numRows),
-      );
-      const type = new Struct<TypeMap>(schema.fields);
-      const data = makeData({ type, length: batch.numRows, nullCount: 0, children });
-      const made = new RecordBatch(schema, data);
-      const origin = originOf(batch);
-      yield origin === undefined ? made : setOrigin(made, origin);
+      const children = evaluateAll(columns, batch);
+      yield sameRows(batch, schema, children);
     }
   }
 }

@@ -1,10 +1,11 @@
-import { makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { type RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { executePlan, type LogicalPlan, rootSource, schemaOf } from '../../engine/stream/logical-plan.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { columnsAs } from './same-rows.ts';
 
 /** Makes a plan ready to run: optimized for the wanted columns, and read by the threads where they can. */
 export type Ready = (plan: LogicalPlan, columns?: readonly string[]) => Promise<LogicalPlan>;
@@ -62,22 +63,10 @@ export class Union implements Source {
     columns: readonly string[] | undefined,
     needs: ValueNeeds | undefined,
   ): AsyncGenerator<RecordBatch> {
-    const names = schema.fields.map(({ name }) => name);
     for (const plan of this.inputs)
-      for await (const batch of await executePlan(await this.#ready(plan, columns), ctx, columns, needs)) {
+      for await (const batch of await executePlan(await this.#ready(plan, columns), ctx, columns, needs))
         // Columns may come in another order, with more of them.
-        const { fields } = batch.schema;
-        const children = names.map(
-          (name) => batch.data.children[fields.findIndex((one) => one.name === name)],
-        );
-        const type = new Struct<TypeMap>(schema.fields);
-        const made = new RecordBatch(
-          schema,
-          makeData({ type, length: batch.numRows, nullCount: 0, children }),
-        );
-        const origin = originOf(batch);
-        yield origin === undefined ? made : setOrigin(made, origin);
-      }
+        yield columnsAs(batch, schema);
   }
 }
 

@@ -11,6 +11,7 @@ type Maker = (portable: never) => Operator;
  * modules of expressions load where they are used, since every thread that reads ratings loads this one.
  */
 const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
+  'count-rows': async () => (await import('../dataflow/count-rows.ts')).CountRows.from,
   'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls.from,
   filter: async () => (await import('../dataflow/filter.ts')).Filter.from,
   'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches.from,

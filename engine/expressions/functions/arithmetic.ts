@@ -1,3 +1,4 @@
+import { numbers } from '../scratch.ts';
 import { isInteger, isNumber } from '../types.ts';
 import { integers, maskOf, numbersOf, type Values, wideOf } from '../values.ts';
 import {
@@ -119,7 +120,7 @@ function one(sign: FunctionSpec['sign']): FunctionSpec['sign'] {
 function withOne(name: keyof typeof unary): Kernel {
   return ([a], rows) => {
     if (a.form === 'wide') return wideResult(name, a, a, rows);
-    const out = new Float64Array(rows.length);
+    const out = numbers(rows.length);
     unary[name](numbersOf(a), out);
     return finish(out, rows);
   };
@@ -129,15 +130,26 @@ function withTwo(name: keyof typeof binary): Kernel {
   return ([a, b], rows) => {
     const isWide = a.form === 'wide' || b.form === 'wide';
     if (isWide && rows.type === 'int64') return wideResult(name, a, b, rows);
-    const out = new Float64Array(rows.length);
+    const out = numbers(rows.length);
     binary[name](numbersOf(a), numbersOf(b), maskOf(a), maskOf(b), out);
     return rows.type !== 'int64' || allSafe(out) ? finish(out, rows) : wideResult(name, a, b, rows);
   };
 }
 
 function finish(out: Float64Array, rows: Rows): Values {
-  if (rows.type === 'float32') for (let i = 0; i < out.length; i++) out[i] = Math.fround(out[i]);
+  if (rows.type === 'float32') roundToFloat32(out);
   return numberResult(rows, out);
+}
+
+const halves = new Float32Array(4096);
+
+/** By copies through an array of float32: Math.fround is a call for each value until a loop is optimized. */
+function roundToFloat32(values: Float64Array): void {
+  for (let from = 0; from < values.length; from += halves.length) {
+    const block = values.subarray(from, from + halves.length);
+    halves.set(block);
+    block.set(block.length === halves.length ? halves : halves.subarray(0, block.length));
+  }
 }
 
 function allSafe(values: Float64Array): boolean {

@@ -1,8 +1,10 @@
 import type { Operator } from '../../../engine/stream/operator.ts';
+import { columnsOf } from '../../../engine/expressions/expression.ts';
+import { Filter } from '../filter.ts';
 import { Project } from '../project.ts';
 import type { Rule } from './chain.ts';
 
-/** Projections leave out the columns that no operator after them needs, nor the consumer. */
+/** Projections and filters leave out the columns that no operator after them needs, nor the consumer. */
 export const pruneColumns: Rule = (chain) => {
   let { wanted } = chain;
   const operators: Operator[] = [];
@@ -15,13 +17,16 @@ export const pruneColumns: Rule = (chain) => {
 };
 
 function pruned(operator: Operator, wanted: readonly string[] | undefined): Operator {
-  if (wanted === undefined || !(operator instanceof Project)) return operator;
-  const { projection } = operator;
-  if (projection.kind !== 'select') return operator;
-  const columns = projection.columns.filter(({ name }) => wanted.includes(name));
-  // Rows are counted by a column.
-  return new Project({
-    kind: 'select',
-    columns: columns.length > 0 ? columns : projection.columns.slice(0, 1),
-  });
+  if (wanted === undefined) return operator;
+  if (operator instanceof Filter) {
+    const isRead = columnsOf(operator.predicate).every((name) => wanted.includes(name));
+    return isRead ? operator : new Filter(operator.predicate, wanted);
+  }
+  if (!(operator instanceof Project) || operator.projection.kind !== 'select') return operator;
+  const { columns: all } = operator.projection;
+  const columns = all.filter(({ name }) => wanted.includes(name));
+  // Where rows are counted, a first column that is computed still is: its errors are the plan's.
+  const counted =
+    columns.length > 0 ? columns : all.slice(0, 1).filter(({ value }) => value.kind !== 'column');
+  return new Project({ kind: 'select', columns: counted });
 }

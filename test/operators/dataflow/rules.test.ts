@@ -133,10 +133,16 @@ describe('merge projections', () => {
 });
 
 describe('prune columns', () => {
-  it('leaves out what no reader needs, and keeps one column to count rows by', () => {
+  it('leaves out what no reader needs, of filters too', () => {
     const chain = [select({ a: 'a', y: 'x * 2', z: 'x + 1' }), filter('y > 1')];
     expect(applied('prune columns', chain, ['a'])[0]).toBe('select a,x * 2 as y');
-    expect(applied('prune columns', [select({ a: 'a', t: 't' })], [])[0]).toBe('select a');
+    expect(applied('prune columns', [select({ a: 'a', t: 't' })], [])[0]).toBe('select ');
+    expect(applied('prune columns', [select({ y: 'a + 1', t: 't' })], [])[0]).toBe('select a + 1 as y');
+    const pruned = rules['prune columns']({ source: new Rows(), schema, operators: chain, wanted: ['a'] });
+    const [below, kept] = pruned.operators;
+    expect(kept.outputSchema(below.outputSchema(schema)).fields.map(({ name }) => name)).toEqual(['a']);
+    const all = rules['prune columns']({ source: new Rows(), schema, operators: chain, wanted: ['y'] });
+    expect(all.operators[1]).toBe(chain[1]);
     expect(applied('prune columns', [select({ a: 'a', t: 't' }), new DropNulls()], ['a'])[0]).toBe(
       'select a,t',
     );

@@ -1,0 +1,96 @@
+import { compare } from './generated/compare-wasm.ts';
+
+/** Numbers as a column stores them, in a form that the loops of assembly/compare.ts take. */
+export type PlainNumbers = Float64Array | Float32Array | Int32Array;
+
+/** A comparison with a constant, inverted or not: `value < constant`. NaN is above all numbers. */
+export interface Test {
+  readonly test: 'less' | 'atMost' | 'equal';
+  readonly inverted: 0 | 1;
+}
+
+type Select = (
+  values: number,
+  among: number,
+  n: number,
+  base: number,
+  constant: number,
+  test: number,
+  inverted: number,
+  out: number,
+) => number;
+
+const tests = { less: 0, atMost: 1, equal: 2 } as const;
+
+/** Rows that are compared at a time: their values, positions and results stay in the nearest cache. */
+const BLOCK = 2048;
+const AMONG = BLOCK * 8;
+const OUT = AMONG + BLOCK * 4;
+const WASM_PAGE = 1 << 16;
+
+/** The loops, with a memory of their own. */
+class CompareKernel {
+  readonly #functions: Readonly<Record<'selectF64' | 'selectF32' | 'selectI32', Select>>;
+  readonly #f64: Float64Array;
+  readonly #f32: Float32Array;
+  readonly #i32: Int32Array;
+  readonly #among: Uint32Array;
+  readonly #out: Uint32Array;
+
+  constructor() {
+    const memory = new WebAssembly.Memory({ initial: Math.ceil((OUT + BLOCK * 4) / WASM_PAGE) });
+    const module = new WebAssembly.Module(Uint8Array.from(atob(compare), (unit) => unit.charCodeAt(0)));
+    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+    this.#functions = exports as unknown as Readonly<Record<'selectF64' | 'selectF32' | 'selectI32', Select>>;
+    const { buffer } = memory;
+    this.#f64 = new Float64Array(buffer, 0, BLOCK);
+    this.#f32 = new Float32Array(buffer, 0, BLOCK);
+    this.#i32 = new Int32Array(buffer, 0, BLOCK);
+    this.#among = new Uint32Array(buffer, AMONG, BLOCK);
+    this.#out = new Uint32Array(buffer, OUT, BLOCK);
+  }
+
+  /** See `selectNumbers`. */
+  select(
+    values: PlainNumbers,
+    constant: number,
+    { test, inverted }: Test,
+    out: Uint32Array,
+    among?: Uint32Array,
+  ): number {
+    const { block, select } = this.#formOf(values);
+    const size = among?.length ?? values.length;
+    let count = 0;
+    for (let from = 0; from < size; from += BLOCK) {
+      const n = Math.min(BLOCK, size - from);
+      if (among === undefined) block.set(values.subarray(from, from + n));
+      else {
+        const rows = among.subarray(from, from + n);
+        this.#among.set(rows);
+        for (let i = 0; i < n; i++) block[i] = values[rows[i]];
+      }
+      const some = select(0, among ? AMONG : 0, n, from, constant, tests[test], inverted, OUT);
+      out.set(some === BLOCK ? this.#out : this.#out.subarray(0, some), count);
+      count += some;
+    }
+    return count;
+  }
+
+  #formOf(values: PlainNumbers): { readonly block: PlainNumbers; readonly select: Select } {
+    const { selectF64, selectF32, selectI32 } = this.#functions;
+    if (values instanceof Float32Array) return { block: this.#f32, select: selectF32 };
+    if (values instanceof Int32Array) return { block: this.#i32, select: selectI32 };
+    return { block: this.#f64, select: selectF64 };
+  }
+}
+
+let kernel: CompareKernel | undefined;
+
+/**
+ * Writes the positions of the values of which the test is true, ascending, and gives their number. `among`: the
+ * positions that are tested; default: all. The constant has a value of the column's type.
+ */
+export function selectNumbers(...given: Parameters<CompareKernel['select']>): number {
+  kernel ??= new CompareKernel();
+  return kernel.select(...given);
+}
