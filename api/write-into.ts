@@ -1,5 +1,5 @@
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
-import { runInto } from '../engine/stream/logical-plan.ts';
+import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import type { Dataset } from './dataset.ts';
 import { readyPlan } from './run-rows.ts';
 import type { RunOptions } from './session.ts';
@@ -10,6 +10,8 @@ export async function writeInto(
   sink: CheckedSink,
   options: RunOptions,
 ): Promise<WriteSummary> {
-  const ctx = dataset.session.context(options);
-  return runInto(await readyPlan(dataset, sink.requiredColumns(), ctx.signal), sink, ctx);
+  const { session } = dataset;
+  const ctx = session.context(options);
+  const plan = sink.encoding ? andThen(dataset.plan, sink.encoding) : dataset.plan;
+  return runInto(await readyPlan({ plan, session }, sink.requiredColumns(), ctx.signal), sink, ctx);
 }

@@ -1,6 +1,7 @@
-import { RecordBatch, RecordBatchStreamWriter } from 'apache-arrow';
-import { CopiedBytes } from '../../connectors/arrow/ipc-bytes.ts';
+import { RowStream } from '../../connectors/arrow/ipc-bytes.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
+import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encoded-groups.ts';
+import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { batchStream, originOf } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/pipeline/portable.ts';
@@ -17,14 +18,12 @@ async function collect(
   params: ReadRowsParams,
   source: SplitRows,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  const kept = new CopiedBytes();
-  const operators = await Promise.all(params.operators.map(operatorFrom));
+  const operators = await Promise.all(params.operators.map(madeOf));
   const stream = operators.reduce(
     (input, operator) => operator.execute(input, source.context),
     batchStream(source.schema, source.read(params, true)),
   );
-  const { schema } = stream;
-  const writer = new RecordBatchStreamWriter().reset(kept, schema);
+  const kept = new RowStream(stream.schema, true);
   const origins: ReadRowsValues['origins'][number][] = [];
   const left: ArrayLike<number>[] = [];
   let complete = true;
@@ -32,12 +31,10 @@ async function collect(
     const { file, rowGroup, firstRow = 0, kept: taken } = originOf(batch) ?? {};
     origins.push({ file, rowGroup, firstRow, ...(taken && { kept: taken.length }) });
     if (taken) left.push(taken);
-    // The batches get one schema object: another one would make the writer begin again.
-    writer.write(new RecordBatch(schema, batch.data));
+    kept.add(batch);
     complete = kept.length <= params.maximumBytes;
     if (!complete) break;
   }
-  writer.finish();
   const bytes = complete ? kept.takeShared() : sharedArray(Uint8Array, 0);
   const { rows, end, spans } = source;
   return {
@@ -47,6 +44,14 @@ async function collect(
     values: { rows, end, complete, origins },
     partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes, kept: joined(left) } } },
   };
+}
+
+/** The operators of connectors, which those of operators/ do not know, are made here. */
+async function madeOf(portable: PortableOperator): Promise<Operator> {
+  if (portable.operator !== ENCODE_ROW_GROUPS) return operatorFrom(portable);
+  return (await import('../../connectors/parquet/encode-row-groups.ts')).EncodeRowGroups.from(
+    portable as never,
+  );
 }
 
 function joined(parts: readonly ArrayLike<number>[]): Uint32Array {

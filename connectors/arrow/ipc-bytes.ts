@@ -1,4 +1,4 @@
-import { AsyncByteQueue, RecordBatch, RecordBatchStreamWriter } from 'apache-arrow';
+import { AsyncByteQueue, RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { sharedArray } from '../../engine/partition.ts';
 
 /**
@@ -47,7 +47,7 @@ const ROOM_BYTES = 1 << 20;
 /** The largest room that is kept. */
 const KEPT_ROOM_BYTES = 1 << 24;
 
-/** The same for batches whose memory is used again for the next batch: the bytes are copied at once. */
+/** A KeptBytes for batches whose memory is used again for the next batch: the bytes are copied at once. */
 export class CopiedBytes extends AsyncByteQueue {
   #room = idle.pop() ?? new Uint8Array(ROOM_BYTES);
   #length = 0;
@@ -68,20 +68,64 @@ export class CopiedBytes extends AsyncByteQueue {
     return this.#length;
   }
 
+  /** The bytes so far, until `giveBack`. */
+  take(): Uint8Array {
+    return this.#room.subarray(0, this.#length);
+  }
+
+  /** Ends this queue. */
+  giveBack(): void {
+    if (this.#room.length <= KEPT_ROOM_BYTES && idle.length < 2) idle.push(this.#room);
+    [this.#room, this.#length] = [new Uint8Array(0), 0];
+  }
+
   /** The bytes in shared memory, and the end of this queue. */
   takeShared(): Uint8Array {
     const all = sharedArray(Uint8Array, this.#length);
-    all.set(this.#room.subarray(0, this.#length));
-    if (this.#room.length <= KEPT_ROOM_BYTES && idle.length === 0) idle.push(this.#room);
-    [this.#room, this.#length] = [new Uint8Array(0), 0];
+    all.set(this.take());
+    this.giveBack();
     return all;
   }
 }
 
-/** Writes batches of one schema as an Arrow IPC stream. */
-export function writeBatchesTo(queue: KeptBytes, batches: readonly RecordBatch[]): void {
-  const writer = new RecordBatchStreamWriter().reset(queue, batches[0].schema);
-  // The batches get one schema object: another one would make the writer begin again.
-  for (const batch of batches) writer.write(new RecordBatch(batches[0].schema, batch.data));
-  writer.finish();
+/** Rows as an Arrow IPC stream that grows batch by batch. `copies`: the batches are in memory that is used again. */
+export class RowStream {
+  rows = 0;
+  readonly #schema: Schema;
+  readonly #bytes: KeptBytes | CopiedBytes;
+  readonly #writer: RecordBatchStreamWriter;
+
+  constructor(schema: Schema, copies: boolean) {
+    this.#schema = schema;
+    this.#bytes = copies ? new CopiedBytes() : new KeptBytes();
+    this.#writer = new RecordBatchStreamWriter().reset(this.#bytes, schema);
+  }
+
+  /** Bytes so far. */
+  get length(): number {
+    return this.#bytes.length;
+  }
+
+  add(batch: RecordBatch): void {
+    // The batches get one schema object: another one would make the writer begin again.
+    this.#writer.write(new RecordBatch(this.#schema, batch.data));
+    this.rows += batch.numRows;
+  }
+
+  /** The bytes in shared memory, and the end of the stream. */
+  takeShared(): Uint8Array {
+    this.#writer.finish();
+    return this.#bytes.takeShared();
+  }
+
+  /** The bytes, which hold until `giveBack`, and the end of the stream. */
+  take(): Uint8Array {
+    this.#writer.finish();
+    return this.#bytes.take();
+  }
+
+  /** Leaves the bytes to the next stream of this thread. */
+  giveBack(): void {
+    if (this.#bytes instanceof CopiedBytes) this.#bytes.giveBack();
+  }
 }

@@ -13,7 +13,7 @@ import {
   Utf8,
 } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
-import { KeptBytes, writeBatchesTo } from '../arrow/ipc-bytes.ts';
+import { RowStream } from '../arrow/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
 
@@ -39,11 +39,9 @@ export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number
   const most = Math.max(1, Math.floor(FRAME_BYTES / (4 * rank + 12)));
   for (let first = 0; first === 0 || first < rows; first += most) {
     const to = Math.min(rows, first + most);
-    const kept = new KeptBytes();
-    writeBatchesTo(kept, [
-      factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank),
-    ]);
-    yield { first, rows: to - first, bytes: kept.take() };
+    const frame = new RowStream(schema, false);
+    frame.add(factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank));
+    yield { first, rows: to - first, bytes: frame.take() };
   }
 }
 

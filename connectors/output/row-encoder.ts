@@ -6,7 +6,7 @@ import { HOST, type Place } from '../../engine/plan/place.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { KeptBytes, writeBatchesTo } from '../arrow/ipc-bytes.ts';
+import { RowStream } from '../arrow/ipc-bytes.ts';
 import { encodeContracts, encodeRows } from './encode-rows.ts';
 import type { Encoding, EncodeTask } from './encode-rows.ts';
 import type { WritingContext } from './checked-sink.ts';
@@ -35,13 +35,22 @@ export class RowEncoder {
   #free: number;
   #pieces = 0;
 
+  /** Most pieces at once that keep the threads busy. */
+  readonly atOnce: number;
+
   constructor(ctx?: WritingContext) {
     const executor = ctx?.executor;
     const host = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info;
     this.#holdings =
       ctx && executor && host && new Holdings({ ...ctx, executor, metrics: ctx.metrics ?? new RunMetrics() });
     this.#place = host?.place ?? HOST;
-    this.#free = host === undefined ? 1 : host.parallelism + 2;
+    this.atOnce = host === undefined ? 1 : host.parallelism + 2;
+    this.#free = this.atOnce;
+  }
+
+  /** True where rows are encoded in this thread. */
+  get isHere(): boolean {
+    return this.#holdings === undefined;
   }
 
   /**
@@ -63,11 +72,16 @@ export class RowEncoder {
   }
 
   #encode(batches: readonly RecordBatch[], encoding: Encoding, firstRow: number): Promise<Uint8Array> {
-    const kept = new KeptBytes();
-    writeBatchesTo(kept, batches);
-    const [holdings, place] = [this.#holdings, this.#place];
-    const rowCount = batches.reduce((sum, { numRows }) => sum + numRows, 0);
-    if (holdings === undefined || rowCount < FEW_ROWS) return encodeRows(kept.take(), encoding, firstRow);
+    const stream = new RowStream(batches[0].schema, false);
+    for (const batch of batches) stream.add(batch);
+    return this.encode(stream, encoding, firstRow);
+  }
+
+  /** The rows of a stream, which ends; at most `atOnce` at a time. */
+  encode(stream: RowStream, encoding: Encoding, firstRow: number): Promise<Uint8Array> {
+    const [holdings, place, rowCount] = [this.#holdings, this.#place, stream.rows];
+    if (holdings === undefined || rowCount < FEW_ROWS)
+      return encodeRows(stream.take(), encoding, firstRow).finally(() => stream.giveBack());
     const piece = this.#pieces++;
     const ref = (part: string): PartitionRef => ({
       name: `${this.#name}/${part}`,
@@ -85,7 +99,7 @@ export class RowEncoder {
     steps.handOut(STAGE, bytes, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, [rows, bytes]);
     const given: Given[] = [
-      [rows, { layout: 'arrow-stream', rows: rowCount, columns: { bytes: kept.takeShared() } }, place],
+      [rows, { layout: 'arrow-stream', rows: rowCount, columns: { bytes: stream.takeShared() } }, place],
     ];
     return runSteps(steps.steps, holdings.ctx, { given }).then(
       ({ handed: [{ columns }] }) => columns.bytes as Uint8Array,

@@ -13,6 +13,8 @@ const PROGRESS_MILLISECONDS = 100;
 export interface BatchOutput {
   /** True when nothing reads the output any more. */
   readonly unread?: boolean;
+  /** Rows of a batch, where its rows are not those of the output. */
+  rowsOf?(batch: RecordBatch): number;
   write(batch: RecordBatch): Promise<void>;
   end(): Promise<void>;
 }
@@ -31,7 +33,7 @@ export async function writeBatches(
   for await (const batch of input) {
     throwIfAborted(signal, 'write');
     await output.write(batch);
-    rows += batch.numRows;
+    rows += output.rowsOf?.(batch) ?? batch.numRows;
     if (output.unread) break;
     if (performance.now() - told < PROGRESS_MILLISECONDS) continue;
     told = performance.now();

@@ -1,5 +1,4 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import type { RowEncoder } from '../output/row-encoder.ts';
 import type { RowGroupInfo } from './footer.ts';
 import type { RowRange } from './pages/cut-row-group.ts';
 
@@ -94,17 +93,8 @@ export interface ParquetBackend {
   readonly name: ParquetBackendName;
   /** `waits`: see ReadSplitOptions. */
   open(file: string, waits?: boolean): Promise<ParquetFileReader>;
-  /**
-   * Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. A backend
-   * that can have its row groups encoded elsewhere does so by the encoder.
-   *
-   */
-  create(
-    file: string,
-    schema: Schema,
-    options: WriteOptions,
-    encoder?: RowEncoder,
-  ): Promise<ParquetFileWriter>;
+  /** Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. */
+  create(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter>;
 }
 
 export type ParquetBackendName = 'parquet-wasm' | 'parquetjs-lite';

@@ -1,4 +1,4 @@
-import type { RecordBatch } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -6,12 +6,14 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
-import { RowEncoder } from '../output/row-encoder.ts';
 import { writeBatches } from '../output/write-batches.ts';
 import type { BatchOutput } from '../output/write-batches.ts';
 import { codecs } from './backend.ts';
 import type { Codec, ParquetBackendName, ParquetFileWriter, WrittenFile } from './backend.ts';
 import { parquetBackend } from './backends.ts';
+import { EncodeRowGroups } from './encode-row-groups.ts';
+import { rowsSchema } from './encoded-groups.ts';
+import { GroupParts } from './group-parts.ts';
 import { isDatasetEntry, partName } from './part-names.ts';
 
 export interface ParquetSinkOptions {
@@ -66,6 +68,15 @@ export class ParquetSink implements CheckedSink {
     await checkOutput(this.#path, this.#outputOptions());
   }
 
+  /** The operator that encodes the rows, which threads can run; absent where the backend writes row by row. */
+  get encoding(): EncodeRowGroups | undefined {
+    const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary = true, backend } = this.#options;
+    if (backend !== undefined && backend !== 'parquet-wasm') return undefined;
+    const rowsPerPart = this.#rowsPerPart === Infinity ? null : this.#rowsPerPart;
+    return new EncodeRowGroups({ codec, dictionary, rowGroupSize, rowsPerPart, file: this.#path });
+  }
+
+  /** Takes rows, or what `encoding` made of them. */
   async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const output = await atomicOutput(this.#path, this.#outputOptions());
     try {
@@ -89,55 +100,65 @@ export class ParquetSink implements CheckedSink {
     return this.#path.endsWith('.parquet');
   }
 
+  get #rowsPerPart(): number {
+    return this.#isFile ? Infinity : (this.#options.rowsPerPart ?? 1 << 24);
+  }
+
   async #writeParts(temporary: string, input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
-    const rowsPerPart = this.#isFile ? Infinity : (this.#options.rowsPerPart ?? 1 << 24);
-    const encoder = new RowEncoder(ctx);
-    const parts = new PartWriter(
-      (part) => (this.#isFile ? temporary : join(temporary, partName(part))),
-      input,
-      this.#options,
-      rowsPerPart,
-      encoder,
-    );
+    const fileName = (part: number) => (this.#isFile ? temporary : join(temporary, partName(part)));
+    const { encoding } = this;
+    if (encoding === undefined) {
+      const parts = new PartWriter(fileName, input.schema, this.#options, this.#rowsPerPart);
+      return this.#written(parts, input, ctx);
+    }
+    const columns = rowsSchema(input.schema);
+    const groups = columns === undefined ? encoding.execute(input, ctx) : input;
+    const parts = new GroupParts(fileName, columns ?? input.schema, encoding.options, ctx);
+    return this.#written(parts, groups, ctx);
+  }
+
+  async #written(parts: Parts, input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     try {
       const rows = await writeBatches(input, parts, ctx);
       return { path: this.#path, rows, bytes: parts.bytes, files: parts.files };
     } catch (error) {
       await parts.abort();
       throw error;
-    } finally {
-      await encoder.close();
     }
   }
 }
 
-/** Cuts a stream of batches into files of `rowsPerPart` rows. */
-class PartWriter implements BatchOutput {
+/** Rows on their way into the files of an output. */
+interface Parts extends BatchOutput {
+  readonly bytes: number;
+  readonly files: number;
+  abort(): Promise<void>;
+}
+
+/** Cuts a stream of rows, which a backend encodes, into files of `rowsPerPart` rows. */
+class PartWriter implements Parts {
   bytes = 0;
   files = 0;
   #rowsInPart = 0;
   #writer: ParquetFileWriter | undefined;
   readonly #fileName: (part: number) => string;
-  readonly #input: BatchStream;
+  readonly #schema: Schema;
   readonly #options: ParquetSinkOptions;
   readonly #rowsPerPart: number;
-  readonly #encoder: RowEncoder;
   /** Files that have all their rows, and end while the next one begins. */
   readonly #ending: Promise<WrittenFile>[] = [];
   #failure: unknown;
 
   constructor(
     fileName: (part: number) => string,
-    input: BatchStream,
+    schema: Schema,
     options: ParquetSinkOptions,
     rowsPerPart: number,
-    encoder: RowEncoder,
   ) {
     this.#fileName = fileName;
-    this.#input = input;
+    this.#schema = schema;
     this.#options = options;
     this.#rowsPerPart = rowsPerPart;
-    this.#encoder = encoder;
   }
 
   async write(batch: RecordBatch): Promise<void> {
@@ -171,7 +192,7 @@ class PartWriter implements BatchOutput {
     const file = this.#fileName(this.files++);
     this.#writer = await (
       await parquetBackend(backend)
-    ).create(file, this.#input.schema, { codec, rowGroupSize, dictionary }, this.#encoder);
+    ).create(file, this.#schema, { codec, rowGroupSize, dictionary });
     return this.#writer;
   }
 

@@ -27,7 +27,7 @@ export function readData(data: Data): Values {
     case 'bool':
       return { form: 'bool', values: bits(data.values as Uint8Array, data.offset, data.length), ...shape };
     case 'utf8':
-      return { form: 'text', values: readTexts(data), ...shape };
+      return readText(data, shape.valid);
     case 'timestamp':
       return readTimestamps(data, shape.valid);
     default:
@@ -154,6 +154,24 @@ function exactQuotients(column: NumberValues | WideValues, scale: number): Numbe
 
 const decoder = new TextDecoder();
 
+/** A column of texts, which are decoded where a kernel asks for them and not for their bytes. */
+function readText(data: Data, valid: Uint8Array | undefined): TextValues {
+  let texts: readonly string[] | undefined;
+  const { length } = data;
+  const isStored = DataType.isUtf8(data.type) && length > 0;
+  return {
+    form: 'text',
+    type: 'utf8',
+    length,
+    valid,
+    constant: false,
+    utf8: isStored ? { offsets: data.valueOffsets, bytes: data.values as Uint8Array } : undefined,
+    get values() {
+      return (texts ??= readTexts(data));
+    },
+  };
+}
+
 /** Texts of ASCII alone are cut out of one text. */
 function readTexts(data: Data): readonly string[] {
   const { length } = data;
@@ -189,15 +207,22 @@ function entriesOf(dictionary: Vector): Values | undefined {
   return entries;
 }
 
+/** Values that outlive their batch: its memory may be used again. */
 function lastingValues(column: Values): Values {
+  if (column.form === 'text') return { ...column, utf8: undefined };
   return column.form === 'number' ? { ...column, values: lasting(column.values) } : column;
 }
 
+function codesOf({ values, length }: Data): Int32Array {
+  const stored: unknown = values;
+  if (stored instanceof Int32Array) return stored.subarray(0, length);
+  if (stored instanceof BigInt64Array || stored instanceof BigUint64Array)
+    return Int32Array.from(stored.subarray(0, length), Number);
+  return Int32Array.from((stored as Uint32Array).subarray(0, length));
+}
+
 function readDictionary(data: Data, ownValid: Uint8Array | undefined): Values {
-  const codes = Int32Array.from(
-    (data.values as Int32Array).subarray(0, data.length) as Iterable<number | bigint>,
-    Number,
-  );
+  const codes = codesOf(data);
   const entries = data.dictionary && entriesOf(data.dictionary);
   if (entries === undefined) return nulls(valueTypeOf(data.type), data.length, false);
   if (entries.valid === undefined) return gather(entries, codes, ownValid);

@@ -1,4 +1,5 @@
 import type { ValueType } from './types.ts';
+import type { Utf8Texts } from './utf8.ts';
 
 interface Shape {
   readonly type: ValueType;
@@ -30,8 +31,11 @@ export interface BoolValues extends Shape {
 /** Texts by row or, with `codes`, by dictionary: the text of row i is values[codes[i]]. */
 export interface TextValues extends Shape {
   readonly form: 'text';
+  /** Of a stored column they are decoded at the first use. */
   readonly values: readonly string[];
   readonly codes?: Int32Array;
+  /** The same texts as they are stored, where that is known. */
+  readonly utf8?: Utf8Texts;
 }
 
 /** Nulls alone, or values of a type whose nulls alone are known. */

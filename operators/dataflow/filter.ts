@@ -27,7 +27,7 @@ export class Filter implements Operator {
   }
 
   describe(): JsonObject {
-    return { predicate: print(this.predicate) };
+    return { predicate: print(this.predicate), ...(this.keeps && { keeps: [...this.keeps] }) };
   }
 
   portable() {
@@ -55,7 +55,7 @@ export class Filter implements Operator {
       : input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+  requiredColumns(wanted: readonly string[] | undefined = this.keeps): readonly string[] | undefined {
     return wanted && [...new Set([...wanted, ...columnsOf(this.predicate)])];
   }
 

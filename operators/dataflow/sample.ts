@@ -82,26 +82,39 @@ export class Sample implements Operator {
 /** Mixes the hash of a column's values into the hashes of the rows. */
 function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-  const { low, high } = hashesOf(data, batch, name);
+  const { low, high, step } = hashesOf(data, batch, name);
   for (let i = 0; i < hashes.length; i++) {
     const isNull = data.nullCount > 0 && !data.getValid(i);
-    hashes[i] = mix32(mix32(hashes[i], isNull ? 0 : low[i]), isNull ? 1 : high[i]);
+    hashes[i] = mix32(mix32(hashes[i], isNull ? 0 : low[i * step]), isNull ? 1 : high[i * step]);
   }
 }
 
-function hashesOf(data: Data, batch: RecordBatch, name: string): { low: Uint32Array; high: Uint32Array } {
+/** Halves of 64 bits of each value: those of row i are at i * step. */
+interface Halves {
+  readonly low: Uint32Array;
+  readonly high: Uint32Array;
+  readonly step: 1 | 2;
+}
+
+function hashesOf(data: Data, batch: RecordBatch, name: string): Halves {
   const { type } = data;
   if (type.children?.length || DataType.isBinary(type))
     throw new UsageError(`sample cannot hash the column "${name}" of type ${type}`, {
       advice: "Name the columns that decide: sample(0.1, { by: ['user'] })",
     });
   const text = DataType.isInt(type) || DataType.isUtf8(type) || DataType.isLargeUtf8(type);
-  if (text) return keyHashes(keysFromData(data, DataType.isInt(type) ? 'int64' : 'utf8', () => {}));
+  if (text)
+    return { ...keyHashes(keysFromData(data, DataType.isInt(type) ? 'int64' : 'utf8', () => {})), step: 1 };
+  const { buffer, byteOffset, length } = float64s(data, batch, name);
+  const halves = new Uint32Array(buffer, byteOffset, 2 * length);
+  return { low: halves, high: halves.subarray(1), step: 2 };
+}
+
+/** The values as float64, whose bits are hashed. */
+function float64s(data: Data, batch: RecordBatch, name: string): Float64Array {
+  const raw: unknown = data.values;
+  if (raw instanceof Float64Array) return raw;
+  if (raw instanceof Float32Array) return new Float64Array(raw);
   const cast = { kind: 'cast', value: { kind: 'column', name }, to: 'float64', onError: 'null' } as const;
-  const numbers = Float64Array.from(evaluate(check(cast, batch.schema), batch).values as Float64Array);
-  const halves = new Uint32Array(numbers.buffer);
-  return {
-    low: halves.filter((_, i) => i % 2 === 0),
-    high: halves.filter((_, i) => i % 2 === 1),
-  };
+  return Float64Array.from(evaluate(check(cast, batch.schema), batch).values as Float64Array);
 }

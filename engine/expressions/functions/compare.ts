@@ -1,5 +1,24 @@
 import { type ValueType, isInteger } from '../types.ts';
-import { halvesOf, maskOf, numbersOf, textsOf, type Values, validOfAll, wideOf } from '../values.ts';
+import {
+  isAbove,
+  isBelow,
+  isEqual,
+  isOneOf,
+  literalBytes,
+  MOST_PARTS,
+  storedTexts,
+  testedBytes,
+} from '../utf8.ts';
+import {
+  halvesOf,
+  maskOf,
+  numbersOf,
+  textsOf,
+  type TextValues,
+  type Values,
+  validOfAll,
+  wideOf,
+} from '../values.ts';
 import {
   boolResult,
   commonType,
@@ -71,6 +90,8 @@ export function inverted(bytes: Uint8Array): Uint8Array {
 }
 
 function equal(left: Values, right: Values, length: number): Uint8Array {
+  const stored = testedBytes(isEqual, left, right, length) ?? testedBytes(isEqual, right, left, length);
+  if (stored !== undefined) return stored;
   const out = new Uint8Array(length);
   const [maskA, maskB] = [maskOf(left), maskOf(right)];
   if (left.form === 'text' || right.form === 'text') {
@@ -97,6 +118,8 @@ function equal(left: Values, right: Values, length: number): Uint8Array {
 
 /** Bytes of 1 where the left value is before the right one. */
 export function less(left: Values, right: Values, length: number): Uint8Array {
+  const stored = testedBytes(isBelow, left, right, length) ?? testedBytes(isAbove, right, left, length);
+  if (stored !== undefined) return stored;
   const out = new Uint8Array(length);
   const [maskA, maskB] = [maskOf(left), maskOf(right)];
   if (left.form === 'text' || right.form === 'text') {
@@ -153,11 +176,8 @@ function isIn([column, ...list]: readonly Values[], rows: Rows): Values {
   const given = list.filter((one) => one.valid?.[0] !== 0);
   const mask = maskOf(column);
   const valid = validOfAll([column], rows.length);
-  if (column.form === 'text') {
-    const set = new Set(given.map((one) => textsOf(one)[0]));
-    const texts = textsOf(column);
-    for (let i = 0; i < out.length; i++) out[i] = set.has(texts[i & mask]) ? 1 : 0;
-  } else if (column.form === 'wide' || given.some(({ form }) => form === 'wide')) {
+  if (column.form === 'text') isInTexts(column, given, out);
+  else if (column.form === 'wide' || given.some(({ form }) => form === 'wide')) {
     const masks = given.map((one) => equal(column, one, rows.length));
     for (const bytes of masks) for (let i = 0; i < out.length; i++) out[i] |= bytes[i];
   } else {
@@ -166,6 +186,22 @@ function isIn([column, ...list]: readonly Values[], rows: Rows): Values {
     for (let i = 0; i < out.length; i++) out[i] = set.has(numbers[i & mask]) ? 1 : 0;
   }
   return boolResult(rows, out, given.length === list.length ? valid : knownIn(out, valid));
+}
+
+function isInTexts(column: TextValues, given: readonly Values[], out: Uint8Array): void {
+  const stored = storedTexts(column);
+  const parts = stored && given.length <= MOST_PARTS ? given.map(literalBytes) : [undefined];
+  const known = parts.filter((part) => part !== undefined);
+  if (stored !== undefined && known.length === given.length) {
+    isOneOf(stored, known, out);
+    return;
+  }
+  const { values, codes } = column;
+  const set = new Set(given.map((one) => textsOf(one)[0]));
+  const isIn = Uint8Array.from(values, (text) => (set.has(text) ? 1 : 0));
+  const mask = maskOf(column);
+  if (codes === undefined) for (let i = 0; i < out.length; i++) out[i] = isIn[i & mask];
+  else for (let i = 0; i < out.length; i++) out[i] = isIn[codes[i & mask]];
 }
 
 /** Known rows of a list with nulls: those that match. */

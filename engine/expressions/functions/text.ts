@@ -1,5 +1,6 @@
 import { UsageError } from '../../errors.ts';
-import { maskOf, numbersOf, textsOf, type Values } from '../values.ts';
+import * as utf8 from '../utf8.ts';
+import { maskOf, numbersOf, textsOf, type TextValues, type Values } from '../values.ts';
 import {
   type Argument,
   boolResult,
@@ -33,14 +34,22 @@ export const texts: Functions = {
     kernel: substring,
   },
   replace: { takes: '(text, search, replacement)', sign: exactly([text, text, text], text), kernel: replace },
-  contains: { takes: '(text, part)', sign: tests, kernel: tested((value, part) => value.includes(part)) },
+  contains: {
+    takes: '(text, part)',
+    sign: tests,
+    kernel: tested((value, part) => value.includes(part), utf8.contains),
+  },
   startsWith: {
     takes: '(text, start)',
     sign: tests,
-    kernel: tested((value, part) => value.startsWith(part)),
+    kernel: tested((value, part) => value.startsWith(part), utf8.startsWith),
   },
-  endsWith: { takes: '(text, end)', sign: tests, kernel: tested((value, part) => value.endsWith(part)) },
-  like: { takes: "text like 'constant'", sign: constantPattern(likePattern), kernel: matched(likePattern) },
+  endsWith: {
+    takes: '(text, end)',
+    sign: tests,
+    kernel: tested((value, part) => value.endsWith(part), utf8.endsWith),
+  },
+  like: { takes: "text like 'constant'", sign: constantPattern(likePattern), kernel: like },
   rlike: { takes: "text ~ 'constant'", sign: constantPattern(regex), kernel: matched(regex) },
 };
 
@@ -57,8 +66,10 @@ function mapped(map: (value: string) => string): Kernel {
   return ([a], rows) => textResult(rows, Array.from(textsOf(a), map));
 }
 
-function tested(test: (value: string, part: string) => boolean): Kernel {
+function tested(test: (value: string, part: string) => boolean, ofBytes: utf8.Utf8Test): Kernel {
   return ([a, b], rows) => {
+    const stored = utf8.testedBytes(ofBytes, a, b, rows.length);
+    if (stored !== undefined) return boolResult(rows, stored);
     const [values, parts, maskA, maskB] = [textsOf(a), textsOf(b), maskOf(a), maskOf(b)];
     const out = new Uint8Array(rows.length);
     for (let i = 0; i < out.length; i++) out[i] = test(values[i & maskA], parts[i & maskB]) ? 1 : 0;
@@ -102,6 +113,19 @@ function substring([a, from, count]: readonly Values[], rows: Rows): Values {
     return points.slice(Math.max(0, start), Math.max(0, end)).join('');
   };
   return textResult(rows, Array.from({ length: rows.length }, row));
+}
+
+const matchedLike = matched(likePattern);
+
+/** Patterns that are a constant with `%` at its ends, or none, compare bytes. */
+function like([a, pattern]: readonly Values[], rows: Rows): Values {
+  const text = pattern.form === 'text' ? pattern.values[0] : '_';
+  const [, start, part, end] = /^(%*)([^%_\\]*)(%*)$/.exec(text) ?? [];
+  if (part === undefined || (part === '' && text !== '')) return matchedLike([a, pattern], rows);
+  const test = start ? (end ? utf8.contains : utf8.endsWith) : end ? utf8.startsWith : utf8.isEqual;
+  const constant = { ...(pattern as TextValues), values: [part] };
+  const stored = utf8.testedBytes(test, a, constant, rows.length);
+  return stored === undefined ? matchedLike([a, pattern], rows) : boolResult(rows, stored);
 }
 
 /** `%` is any text, `_` any character, `\` quotes the next one. */

@@ -1,0 +1,115 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { throwIfAborted } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { RowStream } from '../arrow/ipc-bytes.ts';
+import type { WritingContext } from '../output/checked-sink.ts';
+import { RowEncoder } from '../output/row-encoder.ts';
+import type { Codec } from './backend.ts';
+import { batchOfGroup, ENCODE_ROW_GROUPS, type EncodedGroup, groupsSchema } from './encoded-groups.ts';
+import { dataBytes, LARGEST_ROW_GROUP } from './row-group-bytes.ts';
+
+export type RowGroupOptions = {
+  readonly codec: Codec;
+  readonly dictionary: boolean;
+  /** Most rows of a row group. */
+  readonly rowGroupSize: number;
+  /** Most rows of a file; null for one file. */
+  readonly rowsPerPart: number | null;
+  /** The name of the output in errors. */
+  readonly file: string;
+};
+
+/** Of a task's last rows, a smaller part of a row group comes as rows, which the sink puts together. */
+const SMALL_SHARE = 4;
+
+/**
+ * Encodes rows as Parquet, a row group at a time: the end of a pipeline, so that the task that reads rows encodes
+ * them. In the calling thread, where the rows come in one stream, the threads of the session encode groups side
+ * by side. Groups end where a file has its rows; the bytes of a group depend on its rows alone.
+ */
+export class EncodeRowGroups implements Operator {
+  readonly name = ENCODE_ROW_GROUPS;
+  readonly options: RowGroupOptions;
+
+  constructor(options: RowGroupOptions) {
+    this.options = options;
+  }
+
+  static from({ options }: ReturnType<EncodeRowGroups['portable']>): EncodeRowGroups {
+    return new EncodeRowGroups(options);
+  }
+
+  describe(): JsonObject {
+    return { codec: this.options.codec };
+  }
+
+  portable() {
+    return { operator: ENCODE_ROW_GROUPS, options: this.options } as const;
+  }
+
+  outputSchema(input: Schema): Schema {
+    return groupsSchema(input);
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  execute(input: BatchStream, ctx: WritingContext): BatchStream {
+    const schema = groupsSchema(input.schema);
+    return batchStream(schema, this.#encode(input, schema, ctx));
+  }
+
+  async *#encode(input: BatchStream, schema: Schema, ctx: WritingContext): AsyncGenerator<RecordBatch> {
+    const encoder = new RowEncoder(ctx);
+    try {
+      const groups = this.#groups(input, encoder.isHere, ctx);
+      const encoded = mapOrdered(groups, encoder.atOnce, (group) => this.#encoded(group, encoder));
+      for await (const group of encoded) yield batchOfGroup(schema, group);
+    } finally {
+      await encoder.close();
+    }
+  }
+
+  async #encoded({ rows, isSmall }: Group, encoder: RowEncoder): Promise<EncodedGroup> {
+    const { codec, dictionary, file } = this.options;
+    const count = rows.rows;
+    if (isSmall) return { rows: count, isEncoded: false, bytes: rows.takeShared() };
+    const bytes = await encoder.encode(rows, { format: 'parquet', codec, dictionary, file }, 0);
+    return { rows: count, isEncoded: true, bytes };
+  }
+
+  /** Cuts the stream into groups. `copies`: its batches are in memory that is used again. */
+  async *#groups(input: BatchStream, copies: boolean, { signal }: WritingContext): AsyncGenerator<Group> {
+    const { rowGroupSize, rowsPerPart } = this.options;
+    const mostInPart = rowsPerPart ?? Infinity;
+    let [inPart, bytes] = [0, 0];
+    let group: RowStream | undefined;
+    for await (const batch of input) {
+      throwIfAborted(signal, 'write');
+      for (let start = 0; start < batch.numRows;) {
+        group ??= new RowStream(input.schema, copies);
+        const most = Math.min(rowGroupSize, mostInPart - inPart);
+        const end = Math.min(batch.numRows, start + most - group.rows);
+        const rows = end - start === batch.numRows ? batch : batch.slice(start, end);
+        group.add(rows);
+        bytes += dataBytes(rows.data);
+        start = end;
+        if (group.rows < most && bytes < LARGEST_ROW_GROUP) continue;
+        inPart = (inPart + group.rows) % mostInPart;
+        yield { rows: group, isSmall: false };
+        [group, bytes] = [undefined, 0];
+      }
+    }
+    if (group !== undefined)
+      yield { rows: group, isSmall: copies && group.rows * SMALL_SHARE < rowGroupSize };
+  }
+}
+
+interface Group {
+  readonly rows: RowStream;
+  readonly isSmall: boolean;
+}
