@@ -35,6 +35,8 @@ const scratch = mkdtempSync(join(tmpdir(), 'factorflow-dataflow-'));
 
 interface Measured {
   readonly seconds: number;
+  /** Seconds of processors, of all threads. */
+  readonly processor: number;
   readonly result: number;
 }
 
@@ -90,24 +92,29 @@ function median(numbers: readonly number[]): number {
 }
 
 async function measure(all: readonly Engine[], pipeline: Pipeline): Promise<void> {
-  const seconds = all.map((): number[] => []);
+  const runs = all.map((): Measured[] => []);
   for (let round = 0; round <= Number(values.rounds); round++) {
-    const results: number[] = [];
-    for (const [i, engine] of all.entries()) {
-      const measured = await engine.run(pipeline);
-      results.push(measured.result);
-      if (round > 0) seconds[i].push(measured.seconds);
-    }
-    if (results.some((result) => Math.abs(result - results[0]) > 1e-9 * Math.abs(results[0])))
-      throw new Error(`the results differ: ${results.join(', ')}`);
+    const measured: Measured[] = [];
+    for (const engine of all) measured.push(await engine.run(pipeline));
+    const [{ result: expected }] = measured;
+    if (measured.some(({ result }) => Math.abs(result - expected) > 1e-9 * Math.abs(expected)))
+      throw new Error(`the results differ: ${measured.map(({ result }) => result).join(', ')}`);
+    if (round > 0) measured.forEach((one, i) => runs[i].push(one));
   }
-  for (const [i, engine] of all.entries()) {
-    const [least, middle, most] = [Math.min(...seconds[i]), median(seconds[i]), Math.max(...seconds[i])];
-    const ratio = median(seconds[0].map((own, round) => own / seconds[i][round]));
-    console.log(
-      `${pipeline.padEnd(6)} ${engine.name.padEnd(11)} ${middle.toFixed(3)} s (${least.toFixed(3)} to ${most.toFixed(3)}); factorflow takes ${ratio.toFixed(2)} of it`,
-    );
-  }
+  for (const [i, { name }] of all.entries()) report(pipeline, name, runs[0], runs[i]);
+}
+
+function report(pipeline: string, name: string, own: readonly Measured[], other: readonly Measured[]): void {
+  const seconds = other.map((run) => run.seconds);
+  const ratio = (of: 'seconds' | 'processor') =>
+    median(own.map((run, i) => run[of] / other[i][of])).toFixed(2);
+  console.log(
+    [
+      `${pipeline.padEnd(6)} ${name.padEnd(11)} ${median(seconds).toFixed(3)} s (${Math.min(...seconds).toFixed(3)} to ${Math.max(...seconds).toFixed(3)})`,
+      `${median(other.map(({ processor }) => processor)).toFixed(3)} s of processors`,
+      `factorflow takes ${ratio('seconds')} of the time, ${ratio('processor')} of the processors`,
+    ].join('; '),
+  );
 }
 
 /** Links to the files under other names, as one folder. */

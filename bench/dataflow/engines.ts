@@ -112,9 +112,11 @@ if (import.meta.main) {
   const pipelines = await engines[engine](folder, output, modules);
   for await (const line of createInterface({ input: process.stdin })) {
     rmSync(output, { recursive: true, force: true });
-    const started = performance.now();
+    const [started, used] = [performance.now(), process.cpuUsage()];
     const result = await pipelines[line as Pipeline]();
-    console.log(JSON.stringify({ seconds: (performance.now() - started) / 1000, result }));
+    const { user, system } = process.cpuUsage(used);
+    const seconds = (performance.now() - started) / 1000;
+    console.log(JSON.stringify({ seconds, processor: (user + system) / 1e6, result }));
   }
   process.exit(0);
 }

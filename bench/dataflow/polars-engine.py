@@ -28,6 +28,7 @@ def add_up():
 
 pipelines = {"write": write, "count": count, "sum": add_up}
 for line in sys.stdin:
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     result = pipelines[line.strip()]()
-    print(f'{{"seconds": {time.perf_counter() - start}, "result": {result}}}', flush=True)
+    seconds, processor = time.perf_counter() - start, time.process_time() - used
+    print(f'{{"seconds": {seconds}, "processor": {processor}, "result": {result}}}', flush=True)

@@ -18,9 +18,12 @@ import { isDatasetEntry, partName } from './part-names.ts';
 
 export interface ParquetSinkOptions {
   readonly codec?: Codec;
-  /** Rows of a row group. Default 1,048,576. */
+  /**
+   * Most rows of a row group. Default 1,048,576. Rows that come in one stream fill it; where threads read splits
+   * of the source, the rows of a task are a group, unless they are less than a quarter of it.
+   */
   readonly rowGroupSize?: number;
-  /** Rows of a part file in a folder. Default 16,777,216. */
+  /** Most rows of a part file in a folder, which ends with a row group. Default 16,777,216. */
   readonly rowsPerPart?: number;
   /** Replaces an existing output of this kind. */
   readonly overwrite?: boolean;

@@ -1,3 +1,4 @@
+import { type Data, DataType, RecordBatchReader } from 'apache-arrow';
 import type { Compression } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { messageOf } from '../../files/file-problem.ts';
@@ -30,9 +31,10 @@ export function encodeRowGroup(
       const properties = new wasm.WriterPropertiesBuilder()
         .setCompression(compression[codec])
         .setMaxRowGroupSize(MOST_ROWS)
-        .setDictionaryEnabled(dictionary)
-        .build();
-      return wasm.writeParquet(wasm.Table.fromIPCStream(stream), properties);
+        .setDictionaryEnabled(dictionary);
+      const plain = dictionary && codec !== 'uncompressed' ? repeatingColumns(stream) : [];
+      const built = plain.reduce((all, name) => all.setColumnDictionaryEnabled(name, false), properties);
+      return wasm.writeParquet(wasm.Table.fromIPCStream(stream), built.build());
     });
   } catch (error) {
     if (error instanceof FactorFlowError) throw error;
@@ -42,4 +44,28 @@ export function encodeRowGroup(
       cause: error,
     });
   }
+}
+
+/** Rows of a batch that say whether its columns repeat, and the part of them that does. */
+const SAMPLED_ROWS = 4096;
+const MOSTLY = 7 / 8;
+
+/**
+ * Columns of numbers most of whose rows repeat the row before, as sorted ids do: a codec stores them as small as a
+ * dictionary's codes, in a quarter of the time.
+ */
+function repeatingColumns(stream: Uint8Array): string[] {
+  const reader = RecordBatchReader.from(stream);
+  const first = reader.next();
+  if (first.done || first.value.numRows < SAMPLED_ROWS) return [];
+  const { children } = first.value.data;
+  return first.value.schema.fields
+    .filter(({ type }, i) => (DataType.isInt(type) || DataType.isFloat(type)) && repeats(children[i]))
+    .map(({ name }) => name);
+}
+
+function repeats({ values, nullCount }: Data): boolean {
+  let same = 0;
+  for (let row = 1; row < SAMPLED_ROWS; row++) if (values[row] === values[row - 1]) same++;
+  return nullCount === 0 && same >= MOSTLY * SAMPLED_ROWS;
 }
