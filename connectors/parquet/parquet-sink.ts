@@ -2,6 +2,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
@@ -72,7 +73,11 @@ export class ParquetSink implements CheckedSink {
   }
 
   /** The operator that encodes the rows, which threads can run; absent where the backend writes row by row. */
-  get encoding(): EncodeRowGroups | undefined {
+  get encoding(): Operator | undefined {
+    return this.#encoding;
+  }
+
+  get #encoding(): EncodeRowGroups | undefined {
     const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary = true, backend } = this.#options;
     if (backend !== undefined && backend !== 'parquet-wasm') return undefined;
     const rowsPerPart = this.#rowsPerPart === Infinity ? null : this.#rowsPerPart;
@@ -109,7 +114,7 @@ export class ParquetSink implements CheckedSink {
 
   async #writeParts(temporary: string, input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const fileName = (part: number) => (this.#isFile ? temporary : join(temporary, partName(part)));
-    const { encoding } = this;
+    const encoding = this.#encoding;
     if (encoding === undefined) {
       const parts = new PartWriter(fileName, input.schema, this.#options, this.#rowsPerPart);
       return this.#written(parts, input, ctx);
