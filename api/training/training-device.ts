@@ -54,49 +54,25 @@ export function trainingDevice(
   return { executor, text: `CPU: ${description}${because}` };
 }
 
-/** The devices of a training, which may still be opened while its ratings are read. */
-export class AwaitedDevices {
-  readonly #session: Session;
-  readonly #params: DeviceParams;
-  readonly #ctx: ExecutionContext;
-  #reported = false;
+/**
+ * True for parameters that not every device can serve, which has to show before ratings are read: by default,
+ * these are read while devices open.
+ */
+export function dependsOnDevice({ precision = 'auto', kernel, schedule = 'auto' }: DeviceParams): boolean {
+  return precision !== 'auto' || kernel !== undefined || schedule !== 'auto';
+}
 
-  private constructor(session: Session, params: DeviceParams, ctx: ExecutionContext) {
-    this.#session = session;
-    this.#params = params;
-    this.#ctx = ctx;
-  }
-
-  /**
-   * Waits for the devices where `needed`, or where the parameters may not suit them, so that this shows
-   * before ratings are read. Throws as `wait` does.
-   */
-  static async of(
-    session: Session,
-    params: DeviceParams,
-    ctx: ExecutionContext,
-    needed: boolean,
-  ): Promise<AwaitedDevices> {
-    const devices = new AwaitedDevices(session, params, ctx);
-    const { precision = 'auto', kernel, schedule = 'auto' } = params;
-    if (needed || !session.opening || precision !== 'auto' || kernel !== undefined || schedule !== 'auto')
-      await devices.wait();
-    return devices;
-  }
-
-  /**
-   * Waits until they are open, and reports which they are. Throws UsageError for `gpu` without a GPU, and for a
-   * parameter that cannot act on them; CancelledError when the signal fires.
-   */
-  async wait(signal = this.#ctx.signal): Promise<void> {
-    using _ = this.#session.opening ? this.#ctx.metrics.begin('open devices') : undefined;
-    using patience = new Patience(signal, 'gpu');
-    await patience.waitFor(() => this.#session.opened(this.#ctx.events));
-    if (this.#reported) return;
-    this.#reported = true;
-    this.#ctx.events({
-      type: 'note',
-      text: trainingDevice(this.#session.device, this.#ctx.executor, this.#params).text,
-    });
-  }
+/**
+ * Waits until the devices of a session are open, and reports which they are. Throws UsageError for `gpu` without
+ * a GPU, and for a parameter that cannot act on them; CancelledError when the signal fires.
+ */
+export async function openedDevices(
+  session: Session,
+  params: DeviceParams,
+  { signal, events, metrics, executor }: ExecutionContext,
+): Promise<void> {
+  using _ = session.opening ? metrics.begin('open devices') : undefined;
+  using patience = new Patience(signal, 'gpu');
+  await patience.waitFor(() => session.opened(events));
+  events({ type: 'note', text: trainingDevice(session.device, executor, params).text });
 }

@@ -65,6 +65,8 @@ export class Scope {
   readonly ctx: ExecutionContext;
   readonly #admission: Admission | undefined;
   readonly #ending = new AbortController();
+  /** Rejects when the scope ends: a stage may wait for what never comes. */
+  readonly #ended: Promise<never>;
   readonly #working = new Set<Promise<unknown>>();
   /** Stages that have their inputs and no room yet. */
   #lined: { readonly place: number; readonly begin: () => void }[] = [];
@@ -75,6 +77,10 @@ export class Scope {
   private constructor(ctx: ExecutionContext, { capacityBytes }: ScopeOptions) {
     this.ctx = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#ending.signal]) };
     this.#admission = capacityBytes === undefined ? undefined : new Admission(capacityBytes);
+    const ended = Promise.withResolvers<never>();
+    ended.promise.catch(() => undefined);
+    this.#ending.signal.addEventListener('abort', () => ended.reject(new CancelledError()));
+    this.#ended = ended.promise;
   }
 
   /**
@@ -158,8 +164,9 @@ export class Scope {
     const run = async (): Promise<Result> => {
       const names = Object.keys(inputs);
       try {
-        const found = await Promise.all(names.map((input) => inputs[input].result));
-        await Promise.all(after.map(({ result }) => result));
+        const needed = Promise.all(after.map(({ result }) => result));
+        const inputsOf = Promise.all(names.map((input) => inputs[input].result));
+        const [found] = await Promise.race([Promise.all([inputsOf, needed]), this.#ended]);
         const results = Object.fromEntries(names.map((input, at) => [input, found[at]])) as ResultsOf<Inputs>;
         if (place !== undefined) await this.#admit(place, need === 'none' ? undefined : need?.(results));
         throwIfAborted(this.ctx.signal, name);

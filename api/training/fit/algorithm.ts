@@ -13,6 +13,7 @@ import type { Ratings } from '../../../operators/ratings/ratings.ts';
 import type { ValidationPairs } from '../look-at-ratings.ts';
 import type { GivenPlan } from '../plans/given-plan.ts';
 import type { EndedTraining } from '../trained-model.ts';
+import type { DeviceParams } from '../training-device.ts';
 
 /** Ratings that have been read, with their ids numbered. */
 export interface ReadRatings {
@@ -96,7 +97,7 @@ export type ModelFacts = Pick<
  * the result. The phases of a fit call these functions, in this order; see fit.ts. An object serves one fit.
  */
 export interface FitAlgorithm<Types extends FitTypes> {
-  readonly params: { readonly seed: number };
+  readonly params: DeviceParams & { readonly seed: number };
   /** Names ratings in the form that the algorithm loads: of a kept data set, each form is loaded once. */
   readonly form: string;
   /** True for new ratings of a model, which may be few and of any kind. */
@@ -104,6 +105,8 @@ export interface FitAlgorithm<Types extends FitTypes> {
   /** True where `test` needs the sorted ratings. */
   readonly testsAfterSort: boolean;
 
+  /** Called when the devices are open. Throws UsageError for parameters that do not suit them. */
+  opened?(ctx: ExecutionContext): Promise<void>;
   /** Reads the ratings and numbers their ids. */
   index(ctx: ExecutionContext): Promise<Types['read']>;
   /** Throws CapacityError where the plan does not fit. */

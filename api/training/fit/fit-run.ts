@@ -6,7 +6,6 @@ import type { RatingInput } from '../../rating-input.ts';
 import type { RunCheckpoints } from '../checkpoints/run-checkpoints.ts';
 import type { ContinuedFit } from '../kept-ratings.ts';
 import { type GivenPlan, plannedDevices } from '../plans/given-plan.ts';
-import type { AwaitedDevices } from '../training-device.ts';
 
 /** The facts that all phases of a fit know from its beginning. */
 export interface FitRun {
@@ -20,7 +19,6 @@ export interface FitRun {
   /** The plan that the user gave. */
   readonly given: GivenPlan | undefined;
   readonly checkpoints: RunCheckpoints | undefined;
-  readonly opened: AwaitedDevices;
   /** The moment of its beginning, in milliseconds by performance.now(). */
   readonly started: number;
 }

@@ -9,10 +9,10 @@ import { withCheckpoints } from '../checkpoints/with-checkpoints.ts';
 import type { ContinuedFit } from '../kept-ratings.ts';
 import { requirePlan } from '../plans/given-plan.ts';
 import { dataBytes } from '../plans/memory-budget.ts';
-import { AwaitedDevices, type DeviceParams } from '../training-device.ts';
+import type { DeviceParams } from '../training-device.ts';
 import type { FitAlgorithm, FitTypes } from './algorithm.ts';
 import { finishPhase } from './finish.ts';
-import { devicesOf, type FitRun } from './fit-run.ts';
+import type { FitRun } from './fit-run.ts';
 import { inspectPhase } from './inspect.ts';
 import { planPhase } from './plan.ts';
 import { readPhase } from './read.ts';
@@ -41,15 +41,12 @@ export async function fitModel<Types extends FitTypes>(
 ): Promise<Model> {
   const { session } = asked;
   const context = session.context(options);
-  const opened = await AwaitedDevices.of(session, about.params, context, options.plan !== undefined);
   const { ratings, validation } = await sets(options, context);
   const train = (scope: Scope, checkpoints: FitRun['checkpoints']): Promise<Model> => {
     const started = performance.now();
     const given = options.plan && requirePlan(options.plan);
-    const run = { scope, input, ratings, validation, options, given, checkpoints, opened, started };
+    const run = { scope, input, ratings, validation, options, given, checkpoints, started };
     const algorithm = begin(run);
-    if (given) algorithm.requireProblem(given);
-    if (given) devicesOf(given, scope.ctx);
     const read = readPhase(algorithm, run);
     const inspected = inspectPhase(algorithm, run, read);
     const plan = planPhase(algorithm, run, inspected);

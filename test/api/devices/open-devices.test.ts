@@ -7,7 +7,7 @@ import type { DeviceRequest } from '../../../api/devices/device-request.ts';
 import type { Machine } from '../../../api/devices/find-gpus.ts';
 import { OpeningDevices, type OpenedDevices, type SessionDevice } from '../../../api/devices/open-devices.ts';
 import type { Session } from '../../../api/session.ts';
-import { AwaitedDevices, trainingDevice } from '../../../api/training/training-device.ts';
+import { openedDevices, trainingDevice } from '../../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../../engine/errors.ts';
 import type { Device, HostStore } from '../../../engine/run/device.ts';
 import { Scope } from '../../../engine/run/scope.ts';
@@ -136,14 +136,11 @@ describe('a GPU that is opened beside other work', () => {
   it('ends the reading of ratings where it cannot be opened, with the reason', async () => {
     const opening = Promise.withResolvers<void>();
     const ctx = contextOf(new LocalExecutor([]));
-    const devices = await AwaitedDevices.of(
-      { opening: true, opened: () => opening.promise } as unknown as Session,
-      { precision: 'auto' },
-      ctx,
-      false,
-    );
+    const session = { opening: true, opened: () => opening.promise } as unknown as Session;
     const reading = Scope.within(ctx, async (scope) => {
-      const opened = scope.stage('open devices', {}, (_, { signal }) => devices.wait(signal));
+      const opened = scope.stage('open devices', {}, (_, own) =>
+        openedDevices(session, { precision: 'auto' }, own),
+      );
       const read = scope.stage('read', {}, async (_, { signal }) => {
         opening.reject(new UsageError('no GPU: it is gone'));
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -156,14 +153,9 @@ describe('a GPU that is opened beside other work', () => {
 
   it('leaves an error of the reading as it is', async () => {
     const ctx = contextOf(new LocalExecutor([]));
-    const devices = await AwaitedDevices.of(
-      { opening: true, opened: () => new Promise<void>(() => {}) } as unknown as Session,
-      { precision: 'auto' },
-      ctx,
-      false,
-    );
+    const session = { opening: true, opened: () => new Promise<void>(() => {}) } as unknown as Session;
     const reading = Scope.within(ctx, async (scope) => {
-      scope.stage('open devices', {}, (_, { signal }) => devices.wait(signal));
+      scope.stage('open devices', {}, (_, own) => openedDevices(session, { precision: 'auto' }, own));
       await scope.stage('read', {}, () => Promise.reject(new Error('row 3'))).result;
     });
     await expect(reading).rejects.toThrow('row 3');

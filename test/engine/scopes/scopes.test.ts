@@ -77,6 +77,15 @@ describe('a stage', () => {
     await expect(run).rejects.toThrow('first');
   });
 
+  it('that waits for what never comes ends with the scope', async () => {
+    const run = Scope.within(contextOf(executor), async (scope) => {
+      const never = { name: 'outside', result: new Promise<void>(() => {}) };
+      scope.stage('waits', { never }, () => expect.unreachable());
+      await scope.stage('bad', {}, () => Promise.reject(new Error('row 8'))).result;
+    });
+    await expect(run).rejects.toThrow('row 8');
+  });
+
   it('is cancelled by the run, and not begun later', async () => {
     const cancel = new AbortController();
     const run = Scope.within({ ...contextOf(executor), signal: cancel.signal }, async (scope) => {
