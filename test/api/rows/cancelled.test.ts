@@ -1,6 +1,7 @@
 /** Pipelines that are cancelled, hang, or lose a thread. */
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { col, type Dataset, Session } from '../../../index.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
@@ -49,11 +50,17 @@ describe('a pipeline that is cancelled', () => {
     async () => {
       const session = await opened();
       const stop = new AbortController();
-      setTimeout(() => stop.abort(), 500);
-      const counting = read(session).mapBatches({ module, name: 'hangs' }).count({ signal: stop.signal });
-      const seconds = await secondsOf(() =>
-        expect(counting).rejects.toMatchObject({ name: 'CancelledError' }),
-      );
+      const marks = join(folder, 'hanging');
+      mkdirSync(marks);
+      const hanging = read(session).mapBatches({ module, name: 'hangs', args: { marks } });
+      const cancelled = expect(hanging.count({ signal: stop.signal })).rejects.toMatchObject({
+        name: 'CancelledError',
+      });
+      await vi.waitUntil(() => readdirSync(marks).length === 2, { timeout: 30_000 });
+      const seconds = await secondsOf(() => {
+        stop.abort();
+        return cancelled;
+      });
       expect(seconds).toBeLessThan(15);
       // Another plan waits for a thread, until closing ends the threads.
       let waits = true;

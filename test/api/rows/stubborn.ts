@@ -1,9 +1,12 @@
 /** Functions for threads, which end or hang as `args` says. */
 import type { RecordBatch } from 'apache-arrow';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 
-/** Never gives its thread back. */
-export function hangs(): RecordBatch {
+/** Never gives its thread back, which a file in the folder names. */
+export function hangs(_: RecordBatch, { marks }: { readonly marks: string }): RecordBatch {
+  writeFileSync(join(marks, `thread-${threadId}`), '');
   for (;;) if (threadId < 0) throw new Error('no thread has such a number');
 }
 
