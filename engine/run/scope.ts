@@ -42,6 +42,8 @@ export interface SpeculationOptions<Results, Result> extends StageOptions<Result
 export interface ScopeOptions {
   /** Bytes that the stages may take together; default: as many as they take. */
   readonly capacityBytes?: number | undefined;
+  /** True for the peaks of memory while it lasts, by place, in the metrics. */
+  readonly measured?: boolean;
 }
 
 interface AddedStage<Inputs extends StageInputs> {
@@ -92,7 +94,8 @@ export class Scope {
     work: (scope: Scope) => Promise<Result>,
     options: ScopeOptions = {},
   ): Promise<Result> {
-    return Holdings.within(ctx, async (held) => {
+    const hold = options.measured ? Holdings.measured : Holdings.within;
+    return hold(ctx, async (held) => {
       const scope = new Scope(held, options);
       try {
         return await work(scope);
@@ -175,14 +178,21 @@ export class Scope {
         if (place !== undefined) this.#leave(place);
       }
     };
-    const result = run();
-    const ended = result.then(
+    return { name, number, result: this.follow(run()) };
+  }
+
+  /**
+   * Notes work as under way: the scope waits for it when it ends. Its failure is thrown where it is waited for,
+   * or not at all where the scope has failed before.
+   */
+  follow<Result>(work: Promise<Result>): Promise<Result> {
+    const ended = work.then(
       () => undefined,
       () => undefined,
     );
     this.#working.add(ended);
     void ended.then(() => this.#working.delete(ended));
-    return { name, number, result };
+    return work;
   }
 
   /** Waits for room. */

@@ -2,7 +2,7 @@ import { DeviceLostError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
+import { Scope } from '../../engine/run/scope.ts';
 import { Course, resultOf, type RunFigures } from './course.ts';
 import { FactorCopies } from './factor-copies.ts';
 import { Rounds } from './rounds.ts';
@@ -68,18 +68,14 @@ class Loop<Factors> {
   async #attempt(devices: readonly DeviceInfo[]): Promise<LoopResult<Factors>> {
     const [options, copies, figures] = [this.#options, this.#copies, this.#figures];
     const training = await options.prepare(devices, copies.last);
-    return Holdings.measured(this.#ctx, async (held) => {
-      const rounds = new Rounds(training, options, held, this.#phase);
-      try {
-        const course = await Course.begin({ rounds, copies, figures });
-        const trained = await course.train();
-        options.fetched?.();
-        return trained;
-      } finally {
-        await rounds.stop();
-        copies.drop();
-      }
-    });
+    const attempt = async (scope: Scope) => {
+      const rounds = new Rounds(training, options, scope, this.#phase);
+      const course = await Course.begin({ rounds, copies, figures });
+      const trained = await course.train();
+      options.fetched?.();
+      return trained;
+    };
+    return Scope.within(this.#ctx, attempt, { measured: true }).finally(() => copies.drop());
   }
 
   /** The run ends with the last copy. */

@@ -4,8 +4,8 @@ import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
 import { type ExecutionContext, onSpeculation } from '../../engine/run/context.ts';
 import { expand, type Expanded, expandFree } from '../../engine/run/expand.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
+import type { Scope } from '../../engine/run/scope.ts';
 import type { Step } from '../../engine/run/step.ts';
-import { together } from '../../engine/threads/together.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { TrainingErrors } from './loss.ts';
 import { withSolved } from './solved-figures.ts';
@@ -51,19 +51,13 @@ export class Rounds<Factors> {
   readonly options: LoopOptions<Factors>;
   readonly ctx: ExecutionContext;
   readonly #phase: Phase;
-  readonly #stopped = new AbortController();
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #scope: Scope;
   /** The end of the last steps that a device may have worked on before those of the round that runs. */
   #freeFrom = 0;
 
-  constructor(
-    training: Training<Factors>,
-    options: LoopOptions<Factors>,
-    ctx: ExecutionContext,
-    phase: Phase,
-  ) {
+  constructor(training: Training<Factors>, options: LoopOptions<Factors>, scope: Scope, phase: Phase) {
     [this.training, this.options, this.#phase] = [training, options, phase];
-    this.ctx = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#stopped.signal]) };
+    [this.#scope, this.ctx] = [scope, scope.ctx];
   }
 
   /** True where a version can be measured as long as it is kept: nothing derived from it is freed before. */
@@ -76,10 +70,8 @@ export class Rounds<Factors> {
     const { training, ctx } = this;
     using _ = ctx.metrics.begin('start');
     const { steps, versions } = expand(training.bound, contracts, 'start', {});
-    await together(
-      () => runSteps(steps, ctx, { given: training.given.splice(0) }),
-      async () => training.starting?.(ctx),
-    );
+    const start = this.#scope.follow(runSteps(steps, ctx, { given: training.given.splice(0) }));
+    await Promise.all([start, this.#scope.follow(training.starting?.(ctx) ?? Promise.resolve())]);
     return versions;
   }
 
@@ -95,14 +87,16 @@ export class Rounds<Factors> {
     const state = { number, versions };
     const sent = performance.now();
     const ctx = speculative ? onSpeculation(this.ctx) : this.ctx;
-    const results = this.#follow(this.#run(number, steps, ctx));
-    const ran = this.#follow(results.then(() => this.#secondsFrom(sent)));
+    const results = this.#scope.follow(this.#run(number, steps, ctx));
+    const ran = this.#scope.follow(results.then(() => this.#secondsFrom(sent)));
     const atOnce = isSentAtOnce(bound, steps);
-    const fetched = fetches && atOnce ? this.#follow(this.toHost(state, results, ctx)) : undefined;
+    const fetched = fetches && atOnce ? this.#scope.follow(this.toHost(state, results, ctx)) : undefined;
     const measures = this.#measures(number) ? this.#measureSteps(state, this.#isBrief(number)) : [];
-    const measure = () => this.#measure(state, results, this.#follow(runSteps(measures, ctx)));
+    const measure = () => this.#measure(state, results, this.#scope.follow(runSteps(measures, ctx)));
     // A device that works in order goes from the round to its measure without a pause.
-    const errors = this.#measures(number) ? this.#follow(atOnce ? measure() : ran.then(measure)) : undefined;
+    const errors = this.#measures(number)
+      ? this.#scope.follow(atOnce ? measure() : ran.then(measure))
+      : undefined;
     const inOrder = atOnce && isSentAtOnce(bound, measures);
     return { number, versions, params, speculative, inOrder, ran, errors, fetched };
   }
@@ -110,7 +104,9 @@ export class Rounds<Factors> {
   /** The errors of a version by a pass over the ratings. */
   async exact(state: Trained): Promise<TrainingErrors> {
     using _ = this.ctx.metrics.begin('measure');
-    return this.training.errors(await this.#follow(runSteps(this.#measureSteps(state, false), this.ctx)));
+    return this.training.errors(
+      await this.#scope.follow(runSteps(this.#measureSteps(state, false), this.ctx)),
+    );
   }
 
   async free(versions: Versions, kept: readonly Versions[]): Promise<void> {
@@ -124,16 +120,10 @@ export class Rounds<Factors> {
     ctx = this.ctx,
   ): Promise<StepResults> {
     const { steps } = expand(this.training.bound, contracts, 'end', versions, { number });
-    const fetching = this.#follow(runSteps(steps, ctx));
+    const fetching = this.#scope.follow(runSteps(steps, ctx));
     await round;
     using _ = this.ctx.metrics.begin('fetch factors');
     return fetching;
-  }
-
-  /** Cancels what is under way, and waits for its end. */
-  async stop(): Promise<void> {
-    this.#stopped.abort();
-    await Promise.allSettled(this.#underWay);
   }
 
   async #run(number: number, steps: readonly Step[], ctx: ExecutionContext): Promise<StepResults> {
@@ -173,14 +163,6 @@ export class Rounds<Factors> {
     const solved = this.training.errorsOfRound?.(results, ran);
     if (!this.#isBrief(state.number)) return withSolved(this.training.errors(results), solved);
     return solved ?? this.exact(state);
-  }
-
-  /** Notes that it is under way. A failure is thrown where it is waited for, or not at all after another. */
-  #follow<Result>(work: Promise<Result>): Promise<Result> {
-    const ended = Promise.allSettled([work]);
-    this.#underWay.add(ended);
-    void ended.then(() => this.#underWay.delete(ended));
-    return work;
   }
 }
 
