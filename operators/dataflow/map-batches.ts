@@ -1,7 +1,8 @@
-import { RecordBatch, RecordBatchReader, type Schema, Table, tableToIPC } from 'apache-arrow';
+import { type RecordBatch, RecordBatchReader, type Schema, Table, tableToIPC } from 'apache-arrow';
 import { FactorFlowError, UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
+import { adoptBatch } from '../../engine/stream/adopt-data.ts';
 import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
 
 /** A pure function of the caller's: the batch that takes the place of another, with any number of rows. */
@@ -131,6 +132,6 @@ export class MapBatches implements Operator {
     );
     if (given !== expected)
       throw wrong(`the columns ${given}, not ${expected}: give the option schema where they change`);
-    return new RecordBatch(schema, batch.data);
+    return adoptBatch(batch, schema);
   }
 }
