@@ -105,8 +105,6 @@ export interface FitAlgorithm<Types extends FitTypes> {
   /** True where `test` needs the sorted ratings. */
   readonly testsAfterSort: boolean;
 
-  /** Called when the devices are open. Throws UsageError for parameters that do not suit them. */
-  opened?(ctx: ExecutionContext): Promise<void>;
   /** Reads the ratings and numbers their ids. */
   index(ctx: ExecutionContext): Promise<Types['read']>;
   /** Throws CapacityError where the plan does not fit. */

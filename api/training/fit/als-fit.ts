@@ -3,7 +3,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computingOf, type PlanDevices } from '../../../engine/run/devices.ts';
 import type { ScopeStage } from '../../../engine/run/scope.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
-import { type AlsChoices, chooseKernels } from '../../../operators/als/kernel-choices.ts';
+import type { AlsChoices } from '../../../operators/als/kernel-choices.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import { sizedParams, type SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
 import type { AlsParams } from '../../../operators/als/params.ts';
@@ -46,7 +46,7 @@ import type {
 } from './algorithm.ts';
 import { asPlanned, chooseAlsKernels, plannedKernels } from './als-kernels.ts';
 import { type AlsReady, readyRatings } from './als-ready.ts';
-import { NO_SIZES, placesBlocks, sortStages } from './als-sort.ts';
+import { placesBlocks, sortStages } from './als-sort.ts';
 import { devicesOf, type FitRun } from './fit-run.ts';
 
 export type AlsHome = RatingsHome & {
@@ -93,11 +93,6 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
   requireProblem(given: GivenPlan, data?: InspectedData<AlsTypes>): void {
     const params = data ? data.home.params : asPlanned(this.params, given);
     requireProblem(given, { algorithm: 'als', params });
-  }
-
-  /** An unknown kernel is refused before the ratings are read. */
-  async opened(ctx: ExecutionContext): Promise<void> {
-    if (this.params.kernel !== undefined) await chooseKernels(NO_SIZES, this.params, ctx);
   }
 
   async index(ctx: ExecutionContext): Promise<ReadRatings> {

@@ -17,6 +17,7 @@ import { ratingsHome } from '../plans/ratings-home.ts';
 import { trainingDevice } from '../training-device.ts';
 import { unratedAsOnes } from '../unrated-as-ones.ts';
 import { AlsFit } from './als-fit.ts';
+import { NO_SIZES } from './als-sort.ts';
 import { fitModel } from './fit.ts';
 
 /** A training by ALS before it begins. */
@@ -95,6 +96,8 @@ export function fitAls(
       about: { algorithm: 'als', params },
       input,
       sets: async ({ validation }, ctx) => {
+        // An unknown kernel is refused before the ratings are read.
+        if (params.kernel !== undefined) await chooseKernels(NO_SIZES, params, ctx);
         return {
           ratings: await ratedBy(params, input, await input.found(ratings, ctx), ctx),
           validation:

@@ -9,7 +9,7 @@ import { withCheckpoints } from '../checkpoints/with-checkpoints.ts';
 import type { ContinuedFit } from '../kept-ratings.ts';
 import { requirePlan } from '../plans/given-plan.ts';
 import { dataBytes } from '../plans/memory-budget.ts';
-import type { DeviceParams } from '../training-device.ts';
+import { dependsOnDevice, type DeviceParams, trainingDevice } from '../training-device.ts';
 import type { FitAlgorithm, FitTypes } from './algorithm.ts';
 import { finishPhase } from './finish.ts';
 import type { FitRun } from './fit-run.ts';
@@ -41,6 +41,11 @@ export async function fitModel<Types extends FitTypes>(
 ): Promise<Model> {
   const { session } = asked;
   const context = session.context(options);
+  // Parameters that not every device can serve are refused before anything is read.
+  if (options.plan !== undefined || dependsOnDevice(about.params)) {
+    await session.opened(context.events);
+    trainingDevice(session.device, context.executor, about.params);
+  }
   const { ratings, validation } = await sets(options, context);
   const train = (scope: Scope, checkpoints: FitRun['checkpoints']): Promise<Model> => {
     const started = performance.now();

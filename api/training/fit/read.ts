@@ -2,7 +2,7 @@ import type { EventSink } from '../../../engine/events.ts';
 import type { ScopeStage } from '../../../engine/run/scope.ts';
 import { loadingStages } from '../../../operators/planner/load-stages.ts';
 import { loadedOnce, makeRoom, noteBytes } from '../kept-ratings.ts';
-import { dependsOnDevice, openedDevices } from '../training-device.ts';
+import { openedDevices } from '../training-device.ts';
 import type { FitAlgorithm, FitTypes, ReadStages } from './algorithm.ts';
 import { devicesOf, type FitRun } from './fit-run.ts';
 
@@ -30,11 +30,9 @@ export function readPhase<Types extends FitTypes>(
       await openedDevices(ratings.session, algorithm.params, ctx);
       if (given) algorithm.requireProblem(given);
       if (given) devicesOf(given, ctx);
-      await algorithm.opened?.(ctx);
     },
     { need: 'none' },
   );
-  const waits = given !== undefined || dependsOnDevice(algorithm.params);
   const read = scope.stage(
     loadingStages.read,
     {},
@@ -47,7 +45,7 @@ export function readPhase<Types extends FitTypes>(
         reading.resolve,
       );
     },
-    { after: waits ? [opened] : [] },
+    { after: given ? [opened] : [] },
   );
   const home = scope.stage('plan sizes', { opened, read }, ({ read: found }, ctx) => {
     const expected = algorithm.home(found, ctx);
