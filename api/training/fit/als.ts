@@ -1,6 +1,5 @@
 import { planDevices } from '../../../engine/run/devices.ts';
 import { runInto } from '../../../engine/stream/logical-plan.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { chooseKernels } from '../../../operators/als/kernel-choices.ts';
 import type { AlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
@@ -19,6 +18,7 @@ import { unratedAsOnes } from '../unrated-as-ones.ts';
 import { AlsFit } from './als-fit.ts';
 import { NO_SIZES } from './als-sort.ts';
 import { fitModel } from './fit.ts';
+import { foundSets, type Rated } from './fit-run.ts';
 
 /** A training by ALS before it begins. */
 export interface AlsTraining {
@@ -33,8 +33,8 @@ export async function planAlsFit(
   options: FitOptions,
 ): Promise<ExplainedPlan> {
   const context = given.session.context(options);
-  const ratings = await ratedBy(params, input, await input.found(given, context), context);
-  const validation = options.validation && (await input.foundTest(options.validation, context));
+  const sets = { ratings: given, validation: options.validation };
+  const { ratings, validation } = await foundSets(input, sets, context, ratedBy(params, input));
   const { executor } = trainingDevice(ratings.session.device, context.executor, params);
   const ctx = { ...context, executor };
   const {
@@ -74,15 +74,11 @@ export async function planAlsFit(
 }
 
 /** Implicit data may have no ratings: see unratedAsOnes. */
-async function ratedBy(
-  { implicitPrefs }: AlsParams,
-  input: RatingInput,
-  dataset: Dataset,
-  ctx: ExecutionContext,
-): Promise<Dataset> {
-  return implicitPrefs
-    ? keptAs(await unratedAsOnes(dataset, input.columnsOf(dataset).rating, ctx), dataset)
-    : dataset;
+function ratedBy({ implicitPrefs }: AlsParams, input: RatingInput): Rated {
+  return async (dataset, ctx) =>
+    implicitPrefs
+      ? keptAs(await unratedAsOnes(dataset, input.columnsOf(dataset).rating, ctx), dataset)
+      : dataset;
 }
 
 /** Trains by ALS. */
@@ -95,15 +91,8 @@ export function fitAls(
     {
       about: { algorithm: 'als', params },
       input,
-      sets: async ({ validation }, ctx) => {
-        // An unknown kernel is refused before the ratings are read.
-        if (params.kernel !== undefined) await chooseKernels(NO_SIZES, params, ctx);
-        return {
-          ratings: await ratedBy(params, input, await input.found(ratings, ctx), ctx),
-          validation:
-            validation && (await ratedBy(params, input, await input.foundTest(validation, ctx), ctx)),
-        };
-      },
+      check: async (ctx) => params.kernel !== undefined && chooseKernels(NO_SIZES, params, ctx),
+      rated: ratedBy(params, input),
       begin: (run) => new AlsFit(params, run),
     },
     ratings,

@@ -23,8 +23,24 @@ export interface FitRun {
   readonly started: number;
 }
 
-/** The devices to train on, once they are open: those that the given plan names. */
+/** The devices to train on, once they are open; with a given plan, only the devices that it names. */
 export function devicesOf(given: GivenPlan | undefined, { executor }: ExecutionContext): PlanDevices {
   const devices = planDevices(executor);
   return given ? plannedDevices(given, devices) : devices;
+}
+
+/** Makes another data set of one whose columns have been found. */
+export type Rated = (dataset: Dataset, ctx: ExecutionContext) => Promise<Dataset>;
+
+/** The data sets of a fit, or of its plan, with their columns found. Throws as RatingInput.found does. */
+export async function foundSets(
+  input: RatingInput,
+  { ratings, validation }: { readonly ratings: Dataset; readonly validation?: Dataset | undefined },
+  ctx: ExecutionContext,
+  rated: Rated = async (dataset) => dataset,
+): Promise<Pick<FitRun, 'ratings' | 'validation'>> {
+  return {
+    ratings: await rated(await input.found(ratings, ctx), ctx),
+    validation: validation && (await rated(await input.foundTest(validation, ctx), ctx)),
+  };
 }

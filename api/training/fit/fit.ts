@@ -12,7 +12,7 @@ import { dataBytes } from '../plans/memory-budget.ts';
 import { dependsOnDevice, type DeviceParams, trainingDevice } from '../training-device.ts';
 import type { FitAlgorithm, FitTypes } from './algorithm.ts';
 import { finishPhase } from './finish.ts';
-import type { FitRun } from './fit-run.ts';
+import { type FitRun, foundSets, type Rated } from './fit-run.ts';
 import { inspectPhase } from './inspect.ts';
 import { planPhase } from './plan.ts';
 import { readPhase } from './read.ts';
@@ -22,11 +22,9 @@ import { trainPhase } from './train.ts';
 export interface Fit<Types extends FitTypes> {
   readonly about: CheckpointedRun & { readonly params: DeviceParams };
   readonly input: RatingInput;
-  /** The data sets with their columns found. */
-  readonly sets: (
-    options: ContinuedFit,
-    ctx: ExecutionContext,
-  ) => Promise<{ readonly ratings: Dataset; readonly validation: Dataset | undefined }>;
+  /** Refuses parameters before anything is read. */
+  readonly check?: (ctx: ExecutionContext) => Promise<unknown>;
+  readonly rated?: Rated;
   readonly begin: (run: FitRun) => FitAlgorithm<Types>;
 }
 
@@ -35,7 +33,7 @@ export interface Fit<Types extends FitTypes> {
  * five phases add their stages, and each begins as soon as what it needs is there.
  */
 export async function fitModel<Types extends FitTypes>(
-  { about, input, sets, begin }: Fit<Types>,
+  { about, input, check, rated, begin }: Fit<Types>,
   asked: Dataset,
   options: ContinuedFit,
 ): Promise<Model> {
@@ -46,8 +44,11 @@ export async function fitModel<Types extends FitTypes>(
     await session.opened(context.events);
     trainingDevice(session.device, context.executor, about.params);
   }
-  const { ratings, validation } = await sets(options, context);
-  const train = (scope: Scope, checkpoints: FitRun['checkpoints']): Promise<Model> => {
+  await check?.(context);
+  const sets = { ratings: asked, validation: options.validation };
+  const { ratings, validation } = await foundSets(input, sets, context, rated);
+  const train = async (scope: Scope, checkpoints: FitRun['checkpoints']): Promise<Model> => {
+    using _ = scope.ctx.metrics.begin('plan');
     const started = performance.now();
     const given = options.plan && requirePlan(options.plan);
     const run = { scope, input, ratings, validation, options, given, checkpoints, started };
@@ -56,21 +57,14 @@ export async function fitModel<Types extends FitTypes>(
     const inspected = inspectPhase(algorithm, run, read);
     const plan = planPhase(algorithm, run, inspected);
     const trained = trainPhase(algorithm, run, inspected, plan);
-    return finishPhase(algorithm, run, inspected, plan, trained).result;
+    return await finishPhase(algorithm, run, inspected, plan, trained).result;
   };
   const capacityBytes = session.bounded ? dataBytes(session) : undefined;
   return Holdings.tidied(
     context,
     () =>
       withCheckpoints(options, about, context, (checkpoints) =>
-        Scope.within(
-          context,
-          async (scope) => {
-            using _ = scope.ctx.metrics.begin('plan');
-            return await train(scope, checkpoints);
-          },
-          { capacityBytes },
-        ),
+        Scope.within(context, (scope) => train(scope, checkpoints), { capacityBytes }),
       ),
     session.tidies,
   );

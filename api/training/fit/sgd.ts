@@ -15,24 +15,13 @@ import { ExplainedPlan } from '../plans/explained-plan.ts';
 import { requireBudget } from '../plans/memory-budget.ts';
 import { trainingDevice } from '../training-device.ts';
 import { fitModel } from './fit.ts';
+import { foundSets } from './fit-run.ts';
 import { SgdFit } from './sgd-fit.ts';
 import { indexFit, type SgdTraining, stepParams } from './sgd-read.ts';
 
-async function foundSets(
-  { input }: SgdTraining,
-  ratings: Dataset,
-  { validation }: FitOptions,
-  ctx: ExecutionContext,
-) {
-  return {
-    ratings: await input.found(ratings, ctx),
-    validation: validation && (await input.foundTest(validation, ctx)),
-  };
-}
-
 /**
- * The plan of such a training: reads the ids once, to count users and items, among those of the model that it
- * goes on from.
+ * Plans a training by SGD. Reads the ids once to count users and items, including the ids of a model that is
+ * continued.
  */
 export async function planSgdFit(
   fit: SgdTraining,
@@ -41,7 +30,8 @@ export async function planSgdFit(
 ): Promise<ExplainedPlan> {
   const context = given.session.context(options);
   trainingDevice(given.session.device, context.executor, fit.params);
-  const { ratings, validation } = await foundSets(fit, given, options, context);
+  const sets = { ratings: given, validation: options.validation };
+  const { ratings, validation } = await foundSets(fit.input, sets, context);
   return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile
@@ -78,7 +68,6 @@ export function fitSgd(fit: SgdTraining, ratings: Dataset, options: ContinuedFit
     {
       about: { algorithm: 'sgd', params },
       input,
-      sets: (run, ctx) => foundSets(fit, ratings, run, ctx),
       begin: (run) => new SgdFit(fit, run),
     },
     ratings,
