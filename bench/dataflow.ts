@@ -6,10 +6,10 @@
  *     npm run build && node bench/dataflow.ts FOLDER [--rounds 7] [--python PYTHON] [--arquero DIR] [--copies 6]
  *
  * FOLDER: `factorflow generate --preset movielens20m --seed 1 --output DIR` makes DIR/train. PYTHON has polars;
- * DIR/node_modules has arquero; engines without one are left out. `write` is filter, project and write
+ * DIR/node_modules has arquero; engines without their option are left out. `write` is filter, project and write
  * Parquet (zstd, level 1); `count` is filter and count; `sum` is a computed column and its sum. --copies: also
- * the milliseconds until the first batch of a filter over so many copies (links) of the files, by a process that
- * has read none of them.
+ * milliseconds until the first batch of a filter over N copies (links) of the files, in a process that has not
+ * read any file before.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -3,8 +3,8 @@
  * both as base64 to cpu/generated/kernels-wasm.ts; cpu/assembly/loading to cpu/generated/loading-wasm.ts;
  * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; connectors/parquet/assembly to
  * connectors/parquet/generated/pages-wasm.ts; and engine/expressions/assembly to
- * engine/expressions/generated/compare-wasm.ts. The same sources give the same files, which are left alone when
- * nothing changed.
+ * engine/expressions/generated/compare-wasm.ts. The same sources give the same files, and a file is written
+ * only if it changed.
  *
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

@@ -31,7 +31,7 @@ export interface FoundGpus {
   readonly noted?: Promise<void>;
 }
 
-/** The reason for the CPU; none where it was asked for. */
+/** No GPU is used. `reason` says why, unless the user asked for the CPU. */
 export interface NoGpu {
   readonly missing: string | undefined;
 }
@@ -49,8 +49,8 @@ export interface BegunGpus {
   /** True where one with a known driver is being opened already. */
   readonly known: boolean;
   /**
-   * Rejects with UsageError, the reason and the packages to install, when a GPU was asked for and there is
-   * none; CancelledError.
+   * Rejects with UsageError (the reason, and the packages to install) if a GPU was asked for but not found;
+   * with CancelledError.
    */
   readonly found: Promise<FoundGpus | NoGpu>;
 }

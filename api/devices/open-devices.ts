@@ -98,15 +98,15 @@ export class OpeningDevices implements AsyncDisposable {
     return openCpus(count, threads, {
       handlers: fileTasks,
       repeatable: isRepeatable,
-      // Where memory is scarce a thread loads what its own tasks need alone.
+      // Preloaded modules cost memory in each thread: with little memory, threads load them on demand.
       ...(isScarce ? { collectBytes: memoryBudget / SCARCE_COLLECT_SHARE } : { loads }),
     });
   }
 
   /**
-   * All devices: that of `openCpu` first, but with `fakeDevices` of `auto` where there is no GPU, whose CPUs
-   * replace it. Throws as `openCpu` does; UsageError with the reason and the packages to install when a GPU
-   * was asked for and there is none; CancelledError.
+   * All devices, the CPU of `openCpu` first. With `auto`, `fakeDevices` and no GPU, several CPUs replace that
+   * CPU. Throws the errors of `openCpu`; UsageError (the reason, and the packages to install) if a GPU was
+   * asked for but not found; CancelledError.
    */
   all(): Promise<OpenedDevices> {
     this.#all ??= this.#openAll();

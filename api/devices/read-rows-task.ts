@@ -46,7 +46,7 @@ async function collect(
   };
 }
 
-/** The operators of connectors, which those of operators/ do not know, are made here. */
+/** Makes an operator from its plain form, operators of connectors/ too, which operators/ may not import. */
 async function madeOf(portable: PortableOperator): Promise<Operator> {
   if (portable.operator !== ENCODE_ROW_GROUPS) return operatorFrom(portable);
   return (await import('../../connectors/parquet/encode-row-groups.ts')).EncodeRowGroups.from(

@@ -26,7 +26,7 @@ export function checkModule({ module, name }: ModuleFunction): void {
 
 /** Throws UsageError in a thread of a session: there each thread of a program would start the program again. */
 export function refuseThread(): void {
-  // Threads get a list of which this is the last item, or this alone.
+  // A thread's data are this object, or a list that ends with it.
   const data: unknown = Array.isArray(workerData) ? workerData.at(-1) : workerData;
   if (typeof data === 'object' && data !== null && 'ofSession' in data)
     throw new UsageError('a thread of a session makes no session of its own', {

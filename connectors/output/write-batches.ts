@@ -13,7 +13,7 @@ const PROGRESS_MILLISECONDS = 100;
 export interface BatchOutput {
   /** True when nothing reads the output any more. */
   readonly unread?: boolean;
-  /** Rows of a batch, where its rows are not those of the output. */
+  /** Number of output rows in a batch, if it differs from the batch's own rows (encoded row groups). */
   rowsOf?(batch: RecordBatch): number;
   write(batch: RecordBatch): Promise<void>;
   end(): Promise<void>;

@@ -16,7 +16,7 @@ export function mayMatch(group: RowGroupInfo, bounds: readonly Bound[]): boolean
 /** The part of a column chunk, or of a page, that bounds are compared with. */
 type Bounded = Pick<ColumnChunkInfo, 'statistics' | 'type' | 'timeUnit'>;
 
-/** False only where statistics of so many rows, of a row group or a page, prove that none is within a bound. */
+/** False only if the statistics of `rows` rows (a row group or a page) prove that no row is within the bound. */
 export function mayHold(chunk: Bounded, rows: number, bound: Bound): boolean {
   const { operator } = bound;
   const { nulls } = chunk.statistics;

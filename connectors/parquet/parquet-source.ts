@@ -133,8 +133,8 @@ export class ParquetSource implements Source {
 
   /**
    * The work of `execute` as plain JSON, so that threads can take some of the requests (or some of their row
-   * groups) and call `readRowGroups`: a request a file, or several where ranges of rows are left out. Files
-   * without rows within the bounds have none.
+   * groups) and call `readRowGroups`: a request a file, or several where ranges of rows are left out. A file
+   * without rows within the bounds gets no request.
    *
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {

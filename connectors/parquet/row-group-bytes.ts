@@ -7,8 +7,7 @@ import type { Data } from 'apache-arrow';
 export const LARGEST_ROW_GROUP = 64 * 2 ** 20;
 
 /**
- * Bytes of a column's rows; of what lies behind offsets those that belong to them, since a slice keeps the
- * whole.
+ * Bytes of a column's rows. Values behind offsets count only for these rows: a slice shares the whole buffer.
  */
 export function dataBytes({ length, valueOffsets, values, children, stride }: Data): number {
   const below = children.reduce((sum, child) => sum + dataBytes(child), 0);

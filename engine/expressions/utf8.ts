@@ -57,7 +57,7 @@ export const contains: Utf8Test = ({ offsets, bytes }, part, out) => {
     }
 };
 
-/** Texts before the constant. The order of bytes is that of code points. */
+/** Texts less than the constant. UTF-8 bytes sort in code point order. */
 export const isBelow: Utf8Test = (texts, part, out) => {
   for (let i = 0; i < out.length; i++) out[i] = order(texts, i, part) < 0 ? 1 : 0;
 };

@@ -12,10 +12,10 @@ type Need = (StageNeed & { readonly frees: readonly number[] }) | 'unknown';
 type State = 'waiting' | 'working' | 'ended';
 
 /**
- * Decides which stages may work at the same time within a number of bytes. A stage is admitted before earlier
- * ones that have not ended only where each of these would still find its room, in the order of the list (the
- * banker's rule). So no order of ends exceeds the bytes, and none leaves a stage waiting for ever, as long as
- * the list done one by one fits.
+ * Decides which stages may run at the same time within a memory limit (banker's algorithm). A stage may start
+ * before earlier, unfinished stages only if all of them could still run afterwards, one by one, within the limit.
+ * If the list fits when run one by one, then it never exceeds the limit and never deadlocks, in whatever order the
+ * stages end.
  */
 export class Admission {
   readonly #capacity: number;
@@ -51,13 +51,13 @@ export class Admission {
   mayBegin(stage: number): boolean {
     const need = this.#needs[stage];
     const working = this.#states.flatMap((state, at) => (state === 'working' ? [this.#needs[at]] : []));
-    // The next of the list, alone: what it exceeds then, the list exceeds.
+    // The next stage of the list may always run by itself: if it exceeds the limit then, so does the list.
     if (working.length === 0 && this.#states.slice(0, stage).every((state) => state === 'ended')) return true;
     if (need === 'unknown' || working.includes('unknown')) return false;
     return this.#fits(stage, this.live + need.during);
   }
 
-  /** True where the earlier stages that wait find their room one by one beside so many bytes. */
+  /** True if all earlier waiting stages fit, one by one, while `beside` bytes are in use. */
   #fits(stage: number, beside: number): boolean {
     const left = [...this.#left];
     let live = beside;

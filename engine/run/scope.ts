@@ -28,8 +28,8 @@ export interface StageOptions<Results> {
   /** Stages that end before it begins, beside its inputs. */
   readonly after?: readonly ScopeStage<unknown>[];
   /**
-   * Its bytes of host memory, where that is bounded; default: unknown, so that it works while no other stage
-   * does. A stage that takes none waits for no room.
+   * Host memory that it needs, used if memory is bounded. Default: unknown, and the stage runs by itself. 'none':
+   * it is admitted at once.
    */
   readonly need?: 'none' | ((results: Results) => StageNeed | undefined);
 }

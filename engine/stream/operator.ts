@@ -57,7 +57,7 @@ export interface Source extends Description {
   ): Promise<SourceSplits | undefined>;
 }
 
-/** Parts of a source, such as row groups: the number of all, and of those that are read. */
+/** Parts of a source, such as row groups: the total number, and the number that is read. */
 export interface SourceParts {
   readonly unit: string;
   readonly read: number;

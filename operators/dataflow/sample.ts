@@ -89,7 +89,7 @@ function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void 
   }
 }
 
-/** Halves of 64 bits of each value: those of row i are at i * step. */
+/** The values as pairs of 32-bit halves; the halves of row i are at i * step. */
 interface Halves {
   readonly low: Uint32Array;
   readonly high: Uint32Array;

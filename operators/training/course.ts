@@ -98,7 +98,7 @@ export class Course<Factors> {
     return keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions);
   }
 
-  /** The errors of a round, with those of further measures; undefined for one that is not measured. */
+  /** The errors of a round, including further metrics; undefined if the round is not measured. */
   async #errorsOf(round: SentRound): Promise<TrainingErrors | undefined> {
     const [{ training, options, ctx }, copies] = [this.#rounds, this.#copies];
     const measuring = performance.now();
@@ -175,7 +175,7 @@ export class Course<Factors> {
       await this.#rounds.free(old, 'versions' in best ? [versions, best.versions] : [versions]);
   }
 
-  /** Copies the factors to the host where that is due. Those that the next round was sent from are freed. */
+  /** Copies the factors to the host if a copy is due, and frees the version that the next round has replaced. */
   async #copy(): Promise<void> {
     const [rounds, copies, { sent }] = [this.#rounds, this.#copies, this.#speculation];
     const { options, training } = rounds;

@@ -52,7 +52,7 @@ export class Rounds<Factors> {
   readonly ctx: ExecutionContext;
   readonly #phase: Phase;
   readonly #scope: Scope;
-  /** The end of the last steps that a device may have worked on before those of the round that runs. */
+  /** When the device became free for the current round: the end of the steps before it. */
   #freeFrom = 0;
 
   constructor(training: Training<Factors>, options: LoopOptions<Factors>, scope: Scope, phase: Phase) {
@@ -113,7 +113,7 @@ export class Rounds<Factors> {
     await runSteps(expandFree(this.training.bound, contracts, 'train', versions, kept), this.ctx);
   }
 
-  /** The factors of a version; `round`: the one that makes it, whose time is not part of the fetch. */
+  /** Fetches the factors of a version. `round` makes that version; its time does not count as fetching. */
   async toHost(
     { number, versions }: Trained,
     round?: Promise<unknown>,
@@ -146,7 +146,7 @@ export class Rounds<Factors> {
     return !measuresEnds || number === 1 || number === maxIter;
   }
 
-  /** The round's own results have the errors; those of the last round are found by a pass all the same. */
+  /** True if the errors come from the round's own results. The last round is measured by a pass over the ratings. */
   #isBrief(number: number): boolean {
     return number < this.options.maxIter && this.training.errorsOfRound !== undefined;
   }
@@ -167,9 +167,8 @@ export class Rounds<Factors> {
 }
 
 /**
- * True where one device that works in order is sent all of the steps when they begin: what is sent after them
- * finds the versions that they make, and does not disturb those that they read. None brings partitions from
- * the host.
+ * True if all steps go at once to one device that works in order. Steps that are sent later then see the versions
+ * that these steps make, and cannot disturb the versions that they read. Excludes transfers from the host.
  */
 function isSentAtOnce({ devices }: BoundPlan, steps: readonly Step[]): boolean {
   const device = devices.find(({ place }) => place === steps[0]?.at);

@@ -13,9 +13,9 @@ import type { StoppingRule } from './stopping-rule.ts';
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
-  /** Partitions that exist before the first steps. The loop empties the list: devices alone hold them then. */
+  /** Partitions that exist before the first steps. The loop empties the list, so that only devices hold them. */
   readonly given: Given[];
-  /** The loss to compare the first round with; `measure`: measured of the start; undefined: none. */
+  /** The loss to compare the first round with; `measure`: measure the start; undefined: do not compare. */
   readonly startLoss: number | 'measure' | undefined;
   /** Parameters of a round's tasks. */
   round(number: number): JsonObject;

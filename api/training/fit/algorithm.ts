@@ -110,7 +110,7 @@ export interface FitAlgorithm<Types extends FitTypes> {
   /** Throws CapacityError where the plan does not fit. */
   home(read: Types['read'], ctx: ExecutionContext): Types['home'];
 
-  /** Adds the stages that sort the ratings, and first those that need no sorted ones. */
+  /** Adds the stage that sorts the ratings, after the stages that can run before or in parallel with it. */
   sort(stages: ReadStages<Types>): ScopeStage<Types['sorted']>;
   /** Known pairs in the form of the ratings. */
   test(

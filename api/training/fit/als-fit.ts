@@ -60,7 +60,7 @@ export type AlsHome = RatingsHome & {
 export interface AlsSorted extends SortedData {
   /** All ratings. */
   readonly read: SortedRatings;
-  /** Those that have an effect. */
+  /** The ratings that have an effect: of implicit data not all do. */
   readonly sides: RatingSides;
   readonly drawn: ScopeStage<AlsStart | undefined>;
   /** Blocks that were brought to a device as soon as they were sorted. */
@@ -207,7 +207,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
         : home.kind === 'spill'
           ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
           : {};
-    // Groups are of all devices: where one is lost, the others have none.
+    // Groups name all devices, so the plan after a lost device has no groups.
     const params =
       compute.length === home.devices.compute.length
         ? home.params

@@ -40,9 +40,9 @@ export interface SortingFit {
 }
 
 /**
- * Adds the stages that sort ratings, and those that need no sorted ratings: the choice and compilation of
- * kernels, and the start. All but the sort are guesses: the unit of the ratings, and the final plan, are known
- * later.
+ * Adds the stage that sorts the ratings, and the stages that run in parallel with it: choosing and compiling
+ * kernels, and drawing the initial factors. Those are speculative, since the unit of the ratings and the final
+ * plan are known later.
  */
 export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): ScopeStage<AlsSorted> {
   const { read, home } = stages;
@@ -64,8 +64,8 @@ export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): Scope
 }
 
 /**
- * Chooses kernels, first for ratings of any size, since their compilation takes longest, then for those that have
- * been read.
+ * Chooses and compiles kernels: first for nominal sizes, because compiling takes longest and can begin before
+ * the ratings have been read, then for their real sizes.
  */
 function kernelStages(
   { params, run: { scope } }: SortingFit,

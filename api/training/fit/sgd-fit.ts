@@ -60,7 +60,7 @@ import {
 
 interface SgdHome extends ExpectedPlan {
   readonly devices: PlanDevices;
-  /** The schedule whose bands ratings are sorted in, where a block does not have so many. */
+  /** Set if the ratings exceed one block: they are sorted in the row bands of this schedule. */
   readonly bands: SgdSchedule | undefined;
   /** The factors that training goes on from. */
   readonly from: Continuation | undefined;

@@ -16,15 +16,15 @@ import type { ReadRatings } from './algorithm.ts';
 export interface SgdTraining {
   readonly params: SgdParams;
   readonly input: RatingInput;
-  /** The model that training goes on from: its ids are kept beside those of the ratings. */
+  /** The model to continue; its users and items stay in the new model. */
   readonly start?: FactorModel;
-  /** Ratings of each item of that model, where it tells. */
+  /** Number of ratings of each item of that model, if the model has them. */
   readonly startCounts?: Uint32Array;
-  /** Damped means of the ratings that it was trained on, where it tells. */
+  /** Damped means of that model's ratings, if the model has them. */
   readonly startMeans?: DampedMeans | undefined;
-  /** σ of the ratings that it was trained on, where it tells. */
+  /** σ of that model's ratings, if the model has it. */
   readonly startDeviation?: number;
-  /** λ of the steps of both sides, where it is not that of `params`, by which new rows are solved. */
+  /** λ of the SGD steps of both sides, if it differs from λ of `params`, which new rows are solved with. */
   readonly stepLambda?: number;
 }
 
@@ -38,8 +38,8 @@ export function stepParams({ params, start, stepLambda }: SgdTraining): SgdParam
 }
 
 /**
- * False where ratings stay in one block: those that are kept from fit to fit, and those with which a model
- * goes on.
+ * False if the ratings must stay in one block: ratings that are cached for further fits, and ratings that
+ * continue a model.
  */
 function mayBeInBands({ start }: SgdTraining, ratings: Dataset): boolean {
   return start === undefined && !isKept(ratings);
@@ -86,8 +86,8 @@ export async function indexFit(
 }
 
 /**
- * Ratings of each item; with those of the model that training went on from, where it tells, at their new
- * places.
+ * Number of ratings of each item. If a model is continued, its counts are added at the items' new positions; if
+ * it has no counts, the result is undefined.
  */
 export function countsWith(
   { start, startCounts }: SgdTraining,
@@ -119,7 +119,7 @@ export function earlierMeans(
   };
 }
 
-/** The new ratings of a model give no fair means alone: the model knows older ones. */
+/** False if the means of the older ratings are not known: means of the new ratings only would be biased. */
 export function hasMeans({ start, startMeans }: SgdTraining): boolean {
   return start === undefined || startMeans !== undefined;
 }

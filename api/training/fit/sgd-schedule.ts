@@ -11,8 +11,8 @@ import { type GivenPlan, shown } from '../plans/given-plan.ts';
 const MOST_WORKERS = 256;
 
 /**
- * The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has.
- * Throws UsageError for another.
+ * The schedule that a plan names. Throws UsageError unless it is one that the planner would offer for these
+ * ratings and the plan's number of workers.
  */
 export function plannedSchedule(
   { choices }: GivenPlan,

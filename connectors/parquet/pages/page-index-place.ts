@@ -2,7 +2,7 @@ import type { ColumnChunk } from 'hyparquet';
 
 /** The page index of one column chunk: its places in the file. */
 export interface PageIndexPlace {
-  /** The column index: least and greatest values, absent where the stored order is not that of numbers. */
+  /** The column index (least and greatest values); absent if the stored order is not numeric order. */
   readonly values?: PageIndexPlace['pages'];
   /** The offset index: places and first rows. */
   readonly pages: { readonly at: number; readonly bytes: number };

@@ -18,7 +18,7 @@ export interface OpenFile {
   readonly handle: RandomAccess;
 }
 
-/** The pages of a column chunk of so many rows. Throws an Error where the index makes no sense. */
+/** The pages of a column chunk of `rows` rows. Throws an Error for an inconsistent index. */
 export async function readIndexedPages(
   file: OpenFile,
   { pageIndex, start, bytes }: ColumnChunkInfo,

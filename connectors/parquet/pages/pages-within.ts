@@ -122,7 +122,7 @@ function withoutGaps(ranges: readonly Rows[]): Rows[] {
   return joined;
 }
 
-/** Cuts ranges so that none has more rows than `most`. */
+/** Cuts ranges into ranges of at most `most` rows. */
 function cutInto(most: number, ranges: readonly Rows[]): Rows[] {
   return ranges.flatMap(({ from, to }) =>
     Array.from({ length: Math.ceil((to - from) / most) }, (_, i) => ({

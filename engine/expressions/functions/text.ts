@@ -117,7 +117,7 @@ function substring([a, from, count]: readonly Values[], rows: Rows): Values {
 
 const matchedLike = matched(likePattern);
 
-/** Patterns that are a constant with `%` at its ends, or none, compare bytes. */
+/** A constant pattern that has `%` only at its ends, or not at all, is matched by comparing bytes. */
 function like([a, pattern]: readonly Values[], rows: Rows): Values {
   const text = pattern.form === 'text' ? pattern.values[0] : '_';
   const [, start, part, end] = /^(%*)([^%_\\]*)(%*)$/.exec(text) ?? [];

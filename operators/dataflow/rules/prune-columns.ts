@@ -25,7 +25,7 @@ function pruned(operator: Operator, wanted: readonly string[] | undefined): Oper
   if (!(operator instanceof Project) || operator.projection.kind !== 'select') return operator;
   const { columns: all } = operator.projection;
   const columns = all.filter(({ name }) => wanted.includes(name));
-  // Where rows are counted, a first column that is computed still is: its errors are the plan's.
+  // A count still computes the first column: errors of its expression must not disappear.
   const counted =
     columns.length > 0 ? columns : all.slice(0, 1).filter(({ value }) => value.kind !== 'column');
   return new Project({ kind: 'select', columns: counted });

@@ -116,7 +116,7 @@ export async function keepKnown(
   };
 }
 
-/** Reads the pairs of a plan that ends in SelectRatings, and keeps those that are known. */
+/** Reads the pairs of a plan that ends in SelectRatings, and keeps the pairs with known ids. */
 export async function readKnownPairs(
   plan: LogicalPlan,
   known: KnownIds,

@@ -101,7 +101,7 @@ describe.each([
       const failed = await fitWatched(estimator(), (number) => {
         if (number === at) throw new Error(`task ${at}`);
       });
-      // Of speculation a failure is not the run's; on a CPU there is none.
+      // A failed speculation would not fail the run, but on a CPU no task is speculative.
       expect(String(failed.error)).toContain(`task ${at}`);
       expect([failed.watched.running, [...failed.watched.held]], `failed at ${at}`).toEqual([0, []]);
       const cancel = new AbortController();

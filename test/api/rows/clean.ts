@@ -11,7 +11,7 @@ export function doubled(batch: RecordBatch, args?: { readonly fails?: boolean })
   return new RecordBatch(batch.schema, makeData({ type, length: batch.numRows, nullCount: 0, children }));
 }
 
-/** The first half of the rows; or each row's column `x` alone, twice, with `twice`. */
+/** The first half of the rows; with `twice`: only the column `x`, each row twice. */
 export function resized(batch: RecordBatch, { twice }: { readonly twice: boolean }): RecordBatch {
   if (!twice) return batch.slice(0, batch.numRows >> 1);
   const x = batch.getChild('x')?.toArray() as Float64Array;

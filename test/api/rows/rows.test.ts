@@ -70,7 +70,7 @@ describe('transformations', () => {
       .union(high, csv.filter(col('i').eq(7)).select('i', 'x'));
     expect(await numbers(both)).toEqual([0, 1, ROWS - 2, ROWS - 1, 7]);
     expect(await both.filter(col('i').gt(5)).count()).toBe(3);
-    // By the order of columns in the first input, whatever the others have.
+    // The first input decides the order of columns.
     const [xi, ix] = [rows.select('x', 'i'), rows.select('i', 'x')];
     const sampled = await numbers(ix.sample(0.1, { seed: 3 }));
     expect(await numbers(ix.union(xi).sample(0.1, { seed: 3 }))).toEqual([...sampled, ...sampled]);

@@ -1,4 +1,4 @@
-/** Stages within a bound of memory: any order of ends, none beyond the bound, none that waits for ever. */
+/** Admission of stages within a memory limit: never beyond the limit and never deadlocked, in any order of ends. */
 import { describe, expect, it } from 'vitest';
 import { Admission, type StageNeed } from '../../../engine/run/admission.ts';
 import { testRandom } from '../../support/ratings.ts';

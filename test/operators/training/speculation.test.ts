@@ -17,7 +17,7 @@ const base = { rank: 2, maxIter: 5 } as const;
 
 interface Asked {
   readonly params?: Partial<AlsParams>;
-  /** 0: the factors are copied after each round, so none is sent early. */
+  /** 0: the factors are copied after each round, so no round is sent early. */
   readonly copySeconds?: number;
   readonly gpu?: ReturnType<typeof gpuInfo>;
   readonly values?: (task: Task) => JsonObject;

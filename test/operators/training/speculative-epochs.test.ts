@@ -20,8 +20,7 @@ interface AskedSgd {
   readonly copySeconds?: number;
   readonly gpu?: ReturnType<typeof gpuInfo>;
   /**
-   * Epochs whose loss rises until their rate, and that of later ones, has been halved, each as often as it
-   * stands here.
+   * Epochs whose loss rises until the rate has been halved once for each time that the epoch is listed.
    */
   readonly diverging?: readonly number[];
   readonly users?: number;
@@ -120,7 +119,7 @@ describe('epochs on speculation', () => {
       const [early, usual] = [await sgdOf({ diverging }), await sgdOf({ diverging, copySeconds: 0 })];
       expect(early.warnings).toEqual(usual.warnings);
       expect(early.warnings).toHaveLength(Math.min(3, diverging.length));
-      // The factors of the last good epoch alone are on the device when the next run of one is announced.
+      // Only the factors of the last good epoch are on the device when an epoch is announced to run again.
       const good = diverging.slice(0, 3).map((epoch) => [expect.stringMatching(`/rows/0@${epoch - 1}$`)]);
       expect(early.held).toEqual(good);
       expect(early.outcome).toEqual(usual.outcome);

@@ -16,7 +16,7 @@ export interface Watched {
   readonly held: string[][];
 }
 
-/** What the events of a run find at a device: tasks whose text fits `sent`, partitions whose key does `held`. */
+/** Records at each event the tasks sent to a device that match `sent`, and the partitions there that match `held`. */
 export function watched(
   { events, log, devices }: Recording,
   place: string,
