@@ -22,7 +22,8 @@ export interface EncodedGroup {
   readonly bytes: Uint8Array;
 }
 
-const ROWS = 'rows';
+/** The key, in a schema's metadata, of the columns of the encoded rows. */
+const ROWS = 'factorflow.encoded-rows';
 const fields = [
   new Field('rows', new Float64(), false),
   new Field('encoded', new Uint8(), false),
