@@ -7,7 +7,7 @@ export interface StageNeed {
 }
 
 /** A stage whose bytes are not known works while no other does. */
-type Need = (StageNeed & { readonly frees: readonly number[] }) | 'unknown';
+type Need = StageNeed | 'unknown';
 
 type State = 'waiting' | 'working' | 'ended';
 
@@ -21,8 +21,6 @@ export class Admission {
   readonly #capacity: number;
   readonly #needs: Need[] = [];
   readonly #states: State[] = [];
-  /** Bytes that ended stages left and no stage has freed. */
-  readonly #left: number[] = [];
 
   constructor(capacity: number) {
     this.#capacity = capacity;
@@ -31,21 +29,19 @@ export class Admission {
   /** Adds a stage of unknown bytes at the end of the list, and gives its number. */
   add(): number {
     this.#states.push('waiting');
-    this.#left.push(0);
     return this.#needs.push('unknown') - 1;
   }
 
-  /** Says what a waiting stage needs; `frees`: earlier stages whose bytes are free once it has ended. */
-  know(stage: number, need: StageNeed, frees: readonly number[] = []): void {
-    this.#needs[stage] = { ...need, frees };
+  /** Says what a waiting stage needs. */
+  know(stage: number, need: StageNeed): void {
+    this.#needs[stage] = need;
   }
 
   /** The most bytes that may be alive now. */
   get live(): number {
-    return this.#states.reduce(
-      (sum, state, at) => sum + (state === 'working' ? duringOf(this.#needs[at]) : this.#left[at]),
-      0,
-    );
+    const bytesOf = (need: Need, state: State) =>
+      need === 'unknown' || state === 'waiting' ? 0 : state === 'working' ? need.during : need.left;
+    return this.#needs.reduce((sum, need, at) => sum + bytesOf(need, this.#states[at]), 0);
   }
 
   mayBegin(stage: number): boolean {
@@ -59,18 +55,12 @@ export class Admission {
 
   /** True if all earlier waiting stages fit, one by one, while `beside` bytes are in use. */
   #fits(stage: number, beside: number): boolean {
-    const left = [...this.#left];
     let live = beside;
     for (let at = 0; at < stage && live <= this.#capacity; at++) {
       if (this.#states[at] !== 'waiting') continue;
       const need = this.#needs[at];
       if (need === 'unknown' || live + need.during > this.#capacity) return false;
       live += need.left;
-      left[at] = need.left;
-      for (const freed of need.frees) {
-        live -= left[freed];
-        left[freed] = 0;
-      }
     }
     return live <= this.#capacity;
   }
@@ -80,14 +70,6 @@ export class Admission {
   }
 
   end(stage: number): void {
-    const need = this.#needs[stage];
     this.#states[stage] = 'ended';
-    if (need === 'unknown') return;
-    this.#left[stage] = need.left;
-    for (const freed of need.frees) this.#left[freed] = 0;
   }
-}
-
-function duringOf(need: Need): number {
-  return need === 'unknown' ? 0 : need.during;
 }

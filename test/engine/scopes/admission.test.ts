@@ -3,53 +3,34 @@ import { describe, expect, it } from 'vitest';
 import { Admission, type StageNeed } from '../../../engine/run/admission.ts';
 import { testRandom } from '../../support/ratings.ts';
 
-interface Need extends StageNeed {
-  readonly frees: readonly number[];
-}
-
-/** Stages that leave some of their bytes, and free what earlier ones left. */
-function randomNeeds(random: () => number): Need[] {
-  const freed = new Set<number>();
-  return Array.from({ length: 2 + Math.floor(10 * random()) }, (_, at) => {
+/** Stages that leave some of their bytes. */
+function randomNeeds(random: () => number): StageNeed[] {
+  return Array.from({ length: 2 + Math.floor(10 * random()) }, () => {
     const during = Math.floor(100 * random());
-    const frees = Array.from({ length: at }, (__, earlier) => earlier).filter(
-      (earlier) => !freed.has(earlier) && random() < 0.3,
-    );
-    for (const one of frees) freed.add(one);
-    return { during, left: Math.floor(during * random()), frees };
+    return { during, left: Math.floor(during * random()) };
   });
 }
 
 /** The peak of the stages one by one. */
-function peakInOrder(needs: readonly Need[]): number {
-  const left: number[] = [];
-  let peak = 0;
-  for (const { during, left: leaves, frees } of needs) {
-    peak = Math.max(
-      peak,
-      left.reduce((sum, bytes) => sum + bytes, during),
-    );
-    left.push(leaves);
-    for (const freed of frees) left[freed] = 0;
+function peakInOrder(needs: readonly StageNeed[]): number {
+  let [peak, live] = [0, 0];
+  for (const { during, left } of needs) {
+    peak = Math.max(peak, live + during);
+    live += left;
   }
   return peak;
 }
 
 /** Begins what may begin and ends what works, in a random order; gives the most bytes and the most stages at work. */
-function runAll(needs: readonly Need[], capacity: number, random: () => number) {
+function runAll(needs: readonly StageNeed[], capacity: number, random: () => number) {
   const admission = new Admission(capacity);
   const waiting = new Set(needs.map(() => admission.add()));
   const working = new Set<number>();
-  needs.forEach((need, stage) => admission.know(stage, need, need.frees));
+  needs.forEach((need, stage) => admission.know(stage, need));
   const pick = (among: readonly number[]) => among[Math.floor(random() * among.length)];
   let [most, atOnce] = [0, 0];
   while (waiting.size + working.size > 0) {
-    // A stage frees what stages before it left: it needs them.
-    const able = [...waiting].filter(
-      (stage) =>
-        needs[stage].frees.every((freed) => !waiting.has(freed) && !working.has(freed)) &&
-        admission.mayBegin(stage),
-    );
+    const able = [...waiting].filter((stage) => admission.mayBegin(stage));
     if (able.length + working.size === 0) throw new Error('a stage waits for ever');
     if (able.length > 0 && (working.size === 0 || random() < 0.6)) {
       const stage = pick(able);
