@@ -101,11 +101,10 @@ export class Scope {
         return await work(scope);
       } catch (error) {
         scope.#fail(Number.POSITIVE_INFINITY, error);
-        await scope.#end();
-        throw scope.#failed?.error;
       } finally {
         await scope.#end();
       }
+      throw scope.#failed?.error;
     });
   }
 
@@ -244,8 +243,9 @@ export class Scope {
 
   #fail(number: number, error: unknown): void {
     const isEarlier = this.#failed !== undefined && number < this.#failed.number;
-    if (this.#failed === undefined || (isEarlier && !(error instanceof CancelledError)))
-      this.#failed = { number, error };
+    // The end of a stage that the first failure cancelled, perhaps with the reason of the signal.
+    const isCancel = error instanceof CancelledError || error === this.ctx.signal.reason;
+    if (this.#failed === undefined || (isEarlier && !isCancel)) this.#failed = { number, error };
     this.#ending.abort();
     this.#beginAdmitted();
   }

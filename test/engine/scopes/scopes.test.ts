@@ -77,6 +77,17 @@ describe('a stage', () => {
     await expect(run).rejects.toThrow('first');
   });
 
+  it('that another failure cancelled does not hide that failure, with whichever error it ends', async () => {
+    const run = Scope.within(contextOf(executor), async (scope) => {
+      const read = scope.stage('read', {}, async (_, { signal }) => {
+        await never(signal).catch(() => signal.throwIfAborted());
+      });
+      scope.stage('bad', {}, () => Promise.reject(new Error('row 9')));
+      await read.result;
+    });
+    await expect(run).rejects.toThrow('row 9');
+  });
+
   it('that waits for what never comes ends with the scope', async () => {
     const run = Scope.within(contextOf(executor), async (scope) => {
       const never = { name: 'outside', result: new Promise<void>(() => {}) };
