@@ -1,3 +1,4 @@
+import { CancelledError } from '../../engine/errors.ts';
 import { dataSetName } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
@@ -88,7 +89,12 @@ export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Pro
   const kept = keptOf.get(dataset);
   if (kept === undefined) return load();
   const known = kept.forms.get(name);
-  if (known !== undefined) return known as Promise<Form>;
+  if (known !== undefined)
+    return (known as Promise<Form>).catch((error: unknown) => {
+      if (!(error instanceof CancelledError)) throw error;
+      // The fit that loaded it failed or was cancelled, which is no failure of this fit.
+      return loadedOnce(dataset, name, load);
+    });
   const loading = load();
   kept.forms.set(name, loading);
   // A load that was cancelled or failed is tried again by the next fit.

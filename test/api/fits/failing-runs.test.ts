@@ -3,6 +3,7 @@
  * task goes on after the error, and no partition stays at a device or in host memory.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keptDataset, loadedOnce } from '../../../api/training/kept-ratings.ts';
 import { CancelledError } from '../../../engine/errors.ts';
 import { type PartitionRef, partitionKey } from '../../../engine/partition.ts';
 import type { Device, Executor } from '../../../engine/run/device.ts';
@@ -85,6 +86,17 @@ async function fitWatched(
     session.context = context;
   }
 }
+
+it('ratings that a cancelled fit was loading are loaded again by the fits that waited for them', async () => {
+  const kept = keptDataset(session.fromRows(rows), 3);
+  const gate = Promise.withResolvers<string>();
+  const cancelled = loadedOnce(kept, 'blocks', () => gate.promise);
+  const waiting = loadedOnce(kept, 'blocks', async () => 'loaded again');
+  const third = loadedOnce(kept, 'blocks', () => expect.unreachable());
+  gate.reject(new CancelledError());
+  await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
+  expect([await waiting, await third]).toEqual(['loaded again', 'loaded again']);
+});
 
 describe.each([
   ['als', () => new ALS({ rank: 2, maxIter: 2, seed: 1 })],
