@@ -71,7 +71,6 @@ type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
  * All CPU threads together as one device; each thread runs tasks of any kind. Matrices live in one shared
  * WebAssembly memory (4 GiB at most), host partitions stay in the SharedArrayBuffers they came in and reach
  * the kernels in chunks.
- *
  */
 export class CpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -96,7 +95,6 @@ export class CpuDevice implements Device {
    * it. `handlers`: a module with those of further tasks (`GivenHandlers`). `repeatable`: true for tasks that
    * step nothing in place, which another thread runs again where one ended by itself. `loads`: the task of
    * `handlers` whose modules threads load as they begin.
-   *
    */
   constructor({
     threads = availableParallelism(),
@@ -199,6 +197,7 @@ export class CpuDevice implements Device {
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+    this.#pool.requireOpen();
     const partitions: Record<string, SentPartition> = {};
     const matrices: Record<string, MatrixView> = {};
     const resolve = (name: string, ref: PartitionRef, required: boolean) => {
@@ -269,6 +268,7 @@ export class CpuDevice implements Device {
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {
+    this.#pool.requireOpen();
     const stored = this.#store.get(partitionKey(ref));
     if (stored === undefined)
       throw new Error(`partition ${partitionKey(ref)} is not on device ${this.info.place}`);

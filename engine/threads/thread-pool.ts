@@ -79,6 +79,10 @@ export class ThreadPool {
     if (crashed) this.#piscina.on('error', (cause: unknown) => void crashed(cause));
   }
 
+  requireOpen(): void {
+    if (this.#closed) throw sessionClosed();
+  }
+
   async run(
     makeRequest: (slot: number) => unknown,
     signal?: AbortSignal,
@@ -88,7 +92,7 @@ export class ThreadPool {
     try {
       throwIfAborted(signal);
       // Piscina would start new threads, which would not be ended.
-      if (this.#closed) throw sessionClosed();
+      this.requireOpen();
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
       const running = this.#piscina.run({ slot, request: makeRequest(slot) }).catch((cause: unknown) => {

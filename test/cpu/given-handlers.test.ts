@@ -37,6 +37,16 @@ it('an error of such a handler keeps its class and details, and the thread goes 
   expect((await device.run({ kernel: 'rest', inputs: {}, outputs: {}, params: {} })).values).toEqual({});
 });
 
+it('a closed device says so, not that the partitions it dropped are missing', async () => {
+  const closed = new CpuDevice({ threads: 1 });
+  const rows = { name: 'rows', partition: 0, version: 0 };
+  closed.put(rows, { layout: 'factors', rows: 1, columns: { values: new Float32Array(4) } });
+  await closed.close();
+  const task = { kernel: 'spill', inputs: { 0: rows }, outputs: {}, params: {} };
+  await expect(closed.run(task)).rejects.toThrow('the session is closed');
+  await expect(closed.fetch(rows)).rejects.toThrow('the session is closed');
+});
+
 describe('a thread that ends by itself', () => {
   const ends = { name: 'ends', partition: 0, version: 0 };
   const run = async (repeatable: boolean, times: number) => {
